@@ -1,0 +1,83 @@
+//! Values to bytes and back: the one file that names bincode.
+//!
+//! bincode 1.3.3 is what tokio-serde 0.9 speaks. It is marked unmaintained (RUSTSEC-2025-0141); `deny.toml` says why we
+//! keep it. It is confined to this file, with a size limit, fixed-width integers, and trailing bytes rejected, so that
+//! a hostile peer can neither make us allocate more than a frame nor hide bytes behind a value.
+
+use bincode::Options;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::frame::MAX_FRAME;
+
+/// Why bytes could not be made of a value, or a value of bytes.
+#[derive(Debug, thiserror::Error)]
+pub enum CodecError {
+    /// The value does not fit into a frame, or holds something that has no wire form.
+    #[error("cannot encode a message: {0}")]
+    Encode(#[source] bincode::Error),
+    /// The bytes are no value of the type that was expected.
+    #[error("cannot decode a message: {0}")]
+    Decode(#[source] bincode::Error),
+}
+
+fn options() -> impl Options {
+    bincode::DefaultOptions::new().with_fixint_encoding().with_limit(MAX_FRAME as u64).reject_trailing_bytes()
+}
+
+/// Encodes a value; at most [`MAX_FRAME`] bytes.
+pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CodecError> {
+    options().serialize(value).map_err(CodecError::Encode)
+}
+
+/// Encodes a value of any size, for a value that travels in parts (see [`crate::effect`]).
+pub fn encode_unbounded<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CodecError> {
+    bincode::DefaultOptions::new().with_fixint_encoding().serialize(value).map_err(CodecError::Encode)
+}
+
+/// Decodes exactly one value from all of `bytes`; at most [`MAX_FRAME`] of them.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
+    options().deserialize(bytes).map_err(CodecError::Decode)
+}
+
+/// Decodes exactly one value from all of `bytes`, which the caller has already bounded.
+pub fn decode_bounded<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
+    bincode::DefaultOptions::new()
+        .with_fixint_encoding()
+        .with_limit(bytes.len() as u64)
+        .reject_trailing_bytes()
+        .deserialize(bytes)
+        .map_err(CodecError::Decode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trailing_bytes_are_rejected() {
+        let mut bytes = encode(&7u32).unwrap();
+        bytes.push(0);
+        assert!(decode::<u32>(&bytes).is_err());
+    }
+
+    #[test]
+    fn unknown_variants_are_rejected() {
+        let bytes = encode(&9u32).unwrap();
+        assert!(decode::<Option<()>>(&bytes).is_err());
+        assert!(decode::<crate::rights::Network>(&bytes).is_err());
+    }
+
+    #[test]
+    fn a_length_beyond_the_input_allocates_nothing_and_fails() {
+        let bytes = encode(&u64::MAX).unwrap();
+        assert!(decode::<Vec<u8>>(&bytes).is_err());
+        assert!(decode::<String>(&bytes).is_err());
+    }
+
+    #[test]
+    fn more_than_a_frame_is_not_encoded() {
+        assert!(encode(&vec![0u8; MAX_FRAME]).is_err());
+        assert!(encode_unbounded(&vec![0u8; MAX_FRAME]).is_ok());
+    }
+}

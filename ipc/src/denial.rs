@@ -1,0 +1,125 @@
+//! A denial that explains itself.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::path::WirePath;
+
+/// Something that the rights did not allow: what, why, and how to allow exactly that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Denial {
+    /// Who refused.
+    pub layer: Layer,
+    /// What was tried.
+    pub operation: Operation,
+    /// On what.
+    pub object: Object,
+    /// The right that is missing, as a phrase: `write /etc/probe`.
+    pub missing_right: String,
+    /// What would grant exactly that: `--write /etc/probe`. Absent where nothing can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<String>,
+    /// How sure this is.
+    pub grade: Grade,
+    /// The error number that was seen, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errno: Option<i32>,
+}
+
+/// Who refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// The kernel, by the Landlock ruleset.
+    Landlock,
+    /// The kernel, by the seccomp filter.
+    Seccomp,
+    /// The supervisor, before anything was sent to a worker.
+    Policy,
+}
+
+/// What was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// Reading a file or listing a directory.
+    Read,
+    /// Changing, making or removing a file.
+    Write,
+    /// Executing a program.
+    Execute,
+    /// Reaching the network.
+    Network,
+}
+
+/// What it was tried on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Object {
+    /// A path.
+    Path(WirePath),
+    /// A network address, or a phrase for one.
+    Address(String),
+    /// A system call.
+    Syscall(String),
+    /// A command.
+    Command(String),
+}
+
+/// How sure a denial is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grade {
+    /// Our own tool saw the error number, and the rights do not cover the act.
+    Proved,
+    /// Read from a command's output.
+    Likely,
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Landlock => "Landlock",
+            Self::Seccomp => "seccomp",
+            Self::Policy => "policy",
+        })
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Execute => "execute",
+            Self::Network => "reach",
+        })
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => path.fmt(f),
+            Self::Address(text) | Self::Syscall(text) | Self::Command(text) => text.fmt(f),
+        }
+    }
+}
+
+/// One sentence, for the model and for people: what was refused, by whom, and the remedy.
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { layer, operation, object, missing_right, .. } = self;
+        match (self.grade, layer) {
+            (Grade::Proved, Layer::Policy) => write!(f, "denied by the policy: {operation} {object}")?,
+            (Grade::Proved, _) => write!(f, "denied by the kernel ({layer}): {operation} {object}")?,
+            (Grade::Likely, _) => write!(f, "likely denied by the sandbox ({layer}): {operation} {object}")?,
+        }
+        write!(f, "; the missing right is: {missing_right}")?;
+        match &self.grant {
+            Some(grant) => write!(f, "; the user can allow it with {grant}"),
+            None => f.write_str("; nothing can allow it here"),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The exact change that a call would make, bound to bytes, and its journey in parts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{self, CodecError};
+use crate::path::WirePath;
+use crate::rights::Network;
+use crate::tool::Access;
+
+/// The most bytes that an encoded effect may have: 64 MiB.
+pub const MAX_EFFECT: usize = 64 << 20;
+
+/// The most bytes of an effect that travel in one message: 1 MiB.
+pub const PART: usize = 1 << 20;
+
+/// What a call would do, exactly.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Effect {
+    /// Changes files.
+    Patch(Patch),
+    /// Executes a program.
+    Exec(Exec),
+}
+
+/// Changes of files; all bytes are carried, old and new.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Patch {
+    /// The files, each once.
+    pub files: Vec<FileEffect>,
+}
+
+/// The change of one file. `old` is compared before `new` takes its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEffect {
+    /// The file: absolute, its directory canonical.
+    pub path: WirePath,
+    /// What is there now; absent if nothing is.
+    pub old: Option<FileState>,
+    /// What will be there; absent if it is removed.
+    pub new: Option<FileState>,
+    /// How many replacements lead from one to the other, of an edit.
+    pub replacements: u64,
+}
+
+/// A regular file's content and permission bits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileState {
+    /// The content.
+    #[serde(with = "bytes")]
+    pub bytes: Vec<u8>,
+    /// The permission bits (`0o777` of the mode).
+    pub mode: u32,
+}
+
+/// The execution of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exec {
+    /// The argument vector that will be executed, never re-joined or re-split.
+    pub argv: Vec<WirePath>,
+    /// The working directory, absolute.
+    pub cwd: WirePath,
+    /// Variables that are set beyond the worker's own environment.
+    pub environment: Vec<(String, WirePath)>,
+    /// The rights that the command declares to need.
+    pub access: Access,
+    /// The network that it declares to need.
+    pub network: Option<Network>,
+    /// The longest that it may run, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// A piece of an encoded effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Its place, from 0.
+    pub index: u32,
+    /// Whether it is the last one.
+    pub last: bool,
+    /// The bytes, at most [`PART`].
+    #[serde(with = "bytes")]
+    pub bytes: Vec<u8>,
+}
+
+/// Why parts did not make an effect.
+#[derive(Debug, thiserror::Error)]
+pub enum EffectError {
+    /// The effect is larger than any effect may be.
+    #[error("effect exceeds the limit of {MAX_EFFECT} bytes")]
+    TooLarge,
+    /// A part is missing, doubled, or came after the last one.
+    #[error("part {found} of an effect came where part {expected} was due")]
+    OutOfOrder {
+        /// The part that was due.
+        expected: u32,
+        /// The part that came.
+        found: u32,
+    },
+    /// The parts are no effect, or the effect has no wire form.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+}
+
+impl Effect {
+    /// Cuts the effect into parts of at most [`PART`] bytes; there is always a last one.
+    pub fn to_parts(&self) -> Result<Vec<Part>, EffectError> {
+        let bytes = codec::encode_unbounded(self)?;
+        if bytes.len() > MAX_EFFECT {
+            return Err(EffectError::TooLarge);
+        }
+        let mut parts: Vec<_> = (0u32..)
+            .zip(bytes.chunks(PART))
+            .map(|(index, chunk)| Part { index, last: false, bytes: chunk.to_vec() })
+            .collect();
+        if let Some(part) = parts.last_mut() {
+            part.last = true;
+        }
+        Ok(parts)
+    }
+}
+
+/// Puts an effect together from its parts, within [`MAX_EFFECT`].
+#[derive(Debug, Default)]
+pub struct Assembler {
+    bytes: Vec<u8>,
+    next: u32,
+    done: bool,
+}
+
+impl Assembler {
+    /// Takes the next part; gives the effect when it was the last one.
+    pub fn push(&mut self, part: Part) -> Result<Option<Effect>, EffectError> {
+        if part.index != self.next || self.done {
+            return Err(EffectError::OutOfOrder { expected: self.next, found: part.index });
+        }
+        if self.bytes.len() + part.bytes.len() > MAX_EFFECT {
+            return Err(EffectError::TooLarge);
+        }
+        self.next += 1;
+        self.bytes.extend_from_slice(&part.bytes);
+        if !part.last {
+            return Ok(None);
+        }
+        self.done = true;
+        Ok(Some(codec::decode_bounded(&self.bytes)?))
+    }
+}
+
+/// Byte strings as such: serde would write a `Vec<u8>` one number at a time.
+pub(crate) mod bytes {
+    use std::fmt;
+
+    use serde::de::{self, Deserializer, SeqAccess, Visitor};
+    use serde::ser::Serializer;
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(bytes)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        deserializer.deserialize_byte_buf(BytesVisitor)
+    }
+
+    struct BytesVisitor;
+
+    impl<'de> Visitor<'de> for BytesVisitor {
+        type Value = Vec<u8>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("bytes")
+        }
+
+        fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+            Ok(bytes.to_vec())
+        }
+
+        fn visit_byte_buf<E: de::Error>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
+            Ok(bytes)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<u8>, A::Error> {
+            let mut bytes = Vec::new();
+            while let Some(byte) = seq.next_element()? {
+                bytes.push(byte);
+            }
+            Ok(bytes)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patch(size: usize) -> Effect {
+        let state = |byte| Some(FileState { bytes: vec![byte; size], mode: 0o644 });
+        let file = FileEffect { path: "/p/f".into(), old: state(1), new: state(2), replacements: 1 };
+        Effect::Patch(Patch { files: vec![file] })
+    }
+
+    #[test]
+    fn an_effect_of_many_parts_comes_together_again() {
+        let effect = patch(3 * PART);
+        let mut assembler = Assembler::default();
+        let mut whole = None;
+        for part in effect.to_parts().unwrap() {
+            assert!(part.bytes.len() <= PART && whole.is_none());
+            whole = assembler.push(part).unwrap();
+        }
+        assert_eq!(whole, Some(effect));
+    }
+
+    #[test]
+    fn an_effect_beyond_the_cap_is_refused_on_both_sides() {
+        assert!(matches!(patch(MAX_EFFECT / 2).to_parts(), Err(EffectError::TooLarge)));
+        let mut assembler = Assembler::default();
+        let pushed = (0..).map(|index| {
+            assembler.push(Part { index, last: false, bytes: vec![0; PART] }).map(|_| index)
+        });
+        let refused = pushed.skip_while(Result::is_ok).next().unwrap();
+        assert!(matches!(refused, Err(EffectError::TooLarge)));
+    }
+
+    #[test]
+    fn parts_out_of_order_are_refused() {
+        let mut parts = patch(2 * PART).to_parts().unwrap();
+        parts.swap(0, 1);
+        let error = Assembler::default().push(parts.remove(0)).unwrap_err().to_string();
+        assert_eq!(error, "part 1 of an effect came where part 0 was due");
+    }
+}

@@ -1,0 +1,88 @@
+//! The protocol between the core and every front end: the TUI, `exec`, and later JSON-RPC.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::SessionEvent;
+use crate::id::{CallId, ConversationId};
+
+/// Core → front end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UiEvent {
+    /// The session that it belongs to.
+    pub conversation_id: ConversationId,
+    /// What there is to show.
+    pub kind: UiEventKind,
+}
+
+/// What there is to show.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+pub enum UiEventKind {
+    /// An event was logged.
+    Logged(Box<SessionEvent>),
+    /// The model's reply goes on. Void if a `model_failed` event follows before the `assistant_message`.
+    TextDelta {
+        /// The piece.
+        text: String,
+    },
+    /// The model's visible thinking goes on.
+    ThinkingDelta {
+        /// The piece.
+        text: String,
+    },
+    /// A command printed something: a worker's claim, not sanitised.
+    OutputDelta {
+        /// The call.
+        call: CallId,
+        /// The piece, made valid UTF-8.
+        text: String,
+    },
+}
+
+/// Front end → core's edge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserAction {
+    /// The session that it belongs to.
+    pub conversation_id: ConversationId,
+    /// What the user wants.
+    pub kind: UserActionKind,
+}
+
+/// What the user wants.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+pub enum UserActionKind {
+    /// Sends a message to the agent.
+    Prompt {
+        /// The message.
+        text: String,
+    },
+    /// Ends the turn that runs.
+    Interrupt,
+    /// Ends the session.
+    Quit,
+}
+
+/// The core's input from outside: each [`UserAction`] becomes exactly one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Starts a turn.
+    UserTurn {
+        /// The user's message.
+        text: String,
+    },
+    /// Ends the turn that runs.
+    Interrupt,
+    /// Ends the session.
+    Shutdown,
+}
+
+impl From<UserActionKind> for Op {
+    fn from(kind: UserActionKind) -> Self {
+        match kind {
+            UserActionKind::Prompt { text } => Self::UserTurn { text },
+            UserActionKind::Interrupt => Self::Interrupt,
+            UserActionKind::Quit => Self::Shutdown,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Identifiers, one type each, so that no number can stand for another.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident, $repr:ty) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub $repr);
+
+        impl $name {
+            /// The identifier after this one.
+            #[must_use]
+            pub const fn next(self) -> Self {
+                Self(self.0.saturating_add(1))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+macro_rules! text {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub String);
+
+        impl $name {
+            /// The identifier as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+    };
+}
+
+number! {
+    /// A call that the supervisor sent to a worker. Unique within a session; never chosen by a peer.
+    CallId, u64
+}
+number! {
+    /// The n-th incarnation of an agent's worker, from 1.
+    Generation, u32
+}
+number! {
+    /// An event of a session log, from 1 in the order of appending.
+    EventId, u64
+}
+text! {
+    /// A session; in front-end protocols the field `conversation_id`.
+    ConversationId
+}
+text! {
+    /// An agent's place in the tree: `1` is the root, `1.2` its second sub-agent.
+    AgentId
+}
+text! {
+    /// The model's own identifier of a tool call, echoed to it and never interpreted.
+    ToolUseId
+}
+
+impl AgentId {
+    /// The session's first agent.
+    pub fn root() -> Self {
+        Self("1".to_owned())
+    }
+}

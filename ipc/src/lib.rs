@@ -1,0 +1,29 @@
+//! What Bailiwick's processes say to each other, and nothing else.
+//!
+//! This crate is a leaf: wire types, identifiers, rights, framing and the codec. It links no network, no terminal and no
+//! Landlock code, so that every process of the system can share one vocabulary without sharing anything else.
+//!
+//! * [`rights`]: what an agent may do, as a lattice.
+//! * [`tool`] and [`effect`]: calls that the model made, and the exact change that a call would make.
+//! * [`message`] and [`phase`]: the two directions of the worker boundary, and which message may come when.
+//! * [`frame`], [`codec`] and [`pipe`]: how a message becomes bytes on a pipe.
+//! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports.
+//! * [`denial`]: a denial that explains itself.
+//! * [`event`] and [`frontend`] (feature `frontend`): the session's events, and the protocol of every front end.
+
+pub mod codec;
+pub mod confinement;
+pub mod denial;
+pub mod effect;
+#[cfg(feature = "frontend")]
+pub mod event;
+pub mod frame;
+#[cfg(feature = "frontend")]
+pub mod frontend;
+pub mod id;
+pub mod message;
+pub mod path;
+pub mod phase;
+pub mod pipe;
+pub mod rights;
+pub mod tool;

@@ -1,0 +1,175 @@
+//! The two directions of the worker boundary.
+//!
+//! Nothing that goes up asks for anything: a worker can only answer calls, and lie about their results.
+
+use serde::{Deserialize, Serialize};
+
+use crate::effect::{Part, bytes};
+use crate::id::{AgentId, CallId};
+use crate::path::WirePath;
+use crate::rights::Rights;
+use crate::tool::{ToolCall, ToolError, ToolOutput};
+
+/// Supervisor → worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToWorker {
+    /// The first message: what the worker is for.
+    Hello(Hello),
+    /// A call to serve.
+    Call {
+        /// Its id.
+        call: CallId,
+        /// What to do.
+        work: Work,
+    },
+    /// A part of the effect to carry out; with the last one it happens.
+    Commit {
+        /// The call that it belongs to.
+        call: CallId,
+        /// The part.
+        part: Part,
+    },
+    /// Ends a call; its outcome still comes.
+    Cancel {
+        /// The call.
+        call: CallId,
+    },
+    /// No more calls will come: finish, say `Bye`, exit.
+    Drain,
+}
+
+/// What a worker has to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The agent that it serves.
+    pub agent: AgentId,
+    /// The project: where relative paths begin.
+    pub project: WirePath,
+    /// The private temp directory.
+    pub temp: Option<WirePath>,
+    /// The rights that it was born with. The kernel holds it to them; it knows them for its error messages and to
+    /// build the deeper domains of its commands.
+    pub rights: Rights,
+    /// A line that every command's shell runs first.
+    pub shell_init: Option<String>,
+}
+
+/// What a call asks of a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Work {
+    /// Serves a tool call of the model.
+    Run(ToolCall),
+    /// Works out the effect of a tool call without carrying it out.
+    Prepare(ToolCall),
+    /// Walks the project (ignore rules, and what git tracks) and streams an entry for everything that belongs to it.
+    Snapshot {
+        /// Whether the contents of the files follow their entries.
+        contents: bool,
+    },
+    /// Streams entries and contents of these paths, relative to the project; missing ones are left out.
+    Fetch {
+        /// The paths.
+        paths: Vec<WirePath>,
+    },
+}
+
+/// Worker → supervisor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToSupervisor {
+    /// The first message.
+    Ready(Ready),
+    /// Something that a call brings before its outcome.
+    Output {
+        /// The call.
+        call: CallId,
+        /// The piece.
+        chunk: Chunk,
+    },
+    /// A part of a prepared effect; the outcome of the call follows the last one.
+    Prepared {
+        /// The call.
+        call: CallId,
+        /// The part.
+        part: Part,
+    },
+    /// The end of a call: exactly one for each.
+    Outcome {
+        /// The call.
+        call: CallId,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// The last message, after `Drain`.
+    Bye,
+}
+
+/// What a worker says of itself. A claim: the supervisor verifies from outside what matters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// The worker's process id in its own pid namespace.
+    pub pid: u32,
+    /// The worker's own version.
+    pub version: String,
+}
+
+/// A piece of a call's output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Chunk {
+    /// Bytes that a command printed (standard output and error as they came), or lines that a search found.
+    Text(#[serde(with = "bytes")] Vec<u8>),
+    /// The next entry of a snapshot.
+    Entry(SnapshotEntry),
+    /// Content of the entry before it; the pieces add up to its size.
+    Content(#[serde(with = "bytes")] Vec<u8>),
+}
+
+/// One thing of the project, as a snapshot saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotEntry {
+    /// Its path, relative to the project.
+    pub path: WirePath,
+    /// What it is.
+    pub kind: SnapshotKind,
+    /// The file system's evidence that it did not change.
+    pub stamp: Stamp,
+}
+
+/// What a snapshot can hold: what git can.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SnapshotKind {
+    /// A regular file.
+    File {
+        /// Whether its owner may execute it.
+        executable: bool,
+        /// Its size in bytes; `Content` of as many follows where contents were asked for and `omitted` is false.
+        size: u64,
+        /// Whether its content is too large to be taken.
+        omitted: bool,
+    },
+    /// A symbolic link and its target.
+    Symlink(WirePath),
+}
+
+/// Inode, size and times: equal stamps mean an unchanged file, but in the same clock tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// The inode's number.
+    pub inode: u64,
+    /// Last change of content, nanoseconds since the epoch.
+    pub modified_ns: i64,
+    /// Last change of inode, nanoseconds since the epoch; no process without capabilities can set it.
+    pub changed_ns: i64,
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// It did what it was to do.
+    Done(ToolOutput),
+    /// The effect that was asked for has been sent.
+    Prepared,
+    /// It failed.
+    Failed(ToolError),
+    /// It was ended by `Cancel`.
+    Cancelled,
+}

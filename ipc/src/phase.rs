@@ -1,0 +1,264 @@
+//! Which message may come when: one table, in the manner of OpenSSH's monitor.
+//!
+//! A violation is fatal to the worker; nothing is negotiated. The table is pure: the monitor keeps the phase.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::id::CallId;
+use crate::message::{Chunk, Outcome, ToSupervisor, Work};
+
+/// Where a worker's life stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// `Hello` was sent; only `Ready` may come.
+    Greeting,
+    /// Calls are served.
+    Serving,
+    /// `Drain` was sent; open calls end, then `Bye` comes.
+    Draining,
+    /// `Bye` came; nothing may follow.
+    Gone,
+}
+
+/// The kinds of messages from a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// [`ToSupervisor::Ready`].
+    Ready,
+    /// [`ToSupervisor::Output`].
+    Output,
+    /// [`ToSupervisor::Prepared`].
+    Prepared,
+    /// [`ToSupervisor::Outcome`].
+    Outcome,
+    /// [`ToSupervisor::Bye`].
+    Bye,
+}
+
+impl ToSupervisor {
+    /// The message's kind.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Ready(_) => Kind::Ready,
+            Self::Output { .. } => Kind::Output,
+            Self::Prepared { .. } => Kind::Prepared,
+            Self::Outcome { .. } => Kind::Outcome,
+            Self::Bye => Kind::Bye,
+        }
+    }
+}
+
+/// A message that may not come now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// The phase does not allow this kind.
+    #[error("{kind} in phase {phase}")]
+    Phase {
+        /// The phase.
+        phase: Phase,
+        /// What came.
+        kind: Kind,
+    },
+    /// No such call is open.
+    #[error("{kind} for call {call}, which is not open")]
+    NoSuchCall {
+        /// What came.
+        kind: Kind,
+        /// The call that it names.
+        call: CallId,
+    },
+    /// The call is open, but was not asked for this.
+    #[error("{kind} for call {call}, which asked for something else")]
+    NotAsked {
+        /// What came.
+        kind: Kind,
+        /// The call that it names.
+        call: CallId,
+    },
+    /// `Bye` came while calls were open.
+    #[error("Bye while {0} calls are open")]
+    OpenCalls(usize),
+}
+
+/// The table: the phase that follows, or the violation.
+///
+/// | phase ╲ message | Ready | Output | Prepared | Outcome | Bye |
+/// | --- | --- | --- | --- | --- | --- |
+/// | Greeting | → Serving | ✗ | ✗ | ✗ | ✗ |
+/// | Serving | ✗ | open calls | prepared calls | open calls, once | ✗ |
+/// | Draining | ✗ | open calls | prepared calls | open calls, once | → Gone |
+/// | Gone | ✗ | ✗ | ✗ | ✗ | ✗ |
+pub const fn admit(phase: Phase, kind: Kind) -> Result<Phase, Violation> {
+    match (phase, kind) {
+        (Phase::Greeting, Kind::Ready) => Ok(Phase::Serving),
+        (Phase::Serving | Phase::Draining, Kind::Output | Kind::Prepared | Kind::Outcome) => Ok(phase),
+        (Phase::Draining, Kind::Bye) => Ok(Phase::Gone),
+        _ => Err(Violation::Phase { phase, kind }),
+    }
+}
+
+/// What an open call may bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Expected {
+    /// Text, then an outcome with an output.
+    Run,
+    /// Parts of an effect, then the outcome `Prepared`.
+    Prepare,
+    /// Text, then an outcome with an output: an effect was committed.
+    Commit,
+    /// Entries and contents, then an outcome with an output.
+    Entries,
+}
+
+impl From<&Work> for Expected {
+    fn from(work: &Work) -> Self {
+        match work {
+            Work::Run(_) => Self::Run,
+            Work::Prepare(_) => Self::Prepare,
+            Work::Snapshot { .. } | Work::Fetch { .. } => Self::Entries,
+        }
+    }
+}
+
+/// The calls that are open at one worker, and what each may bring.
+#[derive(Debug, Default)]
+pub struct OpenCalls(BTreeMap<CallId, Expected>);
+
+impl OpenCalls {
+    /// Notes that a call was sent.
+    pub fn open(&mut self, call: CallId, expected: Expected) {
+        self.0.insert(call, expected);
+    }
+
+    /// The ids of the open calls.
+    pub fn ids(&self) -> impl Iterator<Item = CallId> {
+        self.0.keys().copied()
+    }
+
+    /// Whether no call is open.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Judges a message by its phase and by its call; an outcome closes the call.
+    pub fn admit(&mut self, phase: Phase, message: &ToSupervisor) -> Result<Phase, Violation> {
+        let kind = message.kind();
+        let next = admit(phase, kind)?;
+        let (call, fits): (_, fn(Expected, &ToSupervisor) -> bool) = match message {
+            ToSupervisor::Ready(_) => return Ok(next),
+            ToSupervisor::Bye if self.0.is_empty() => return Ok(next),
+            ToSupervisor::Bye => return Err(Violation::OpenCalls(self.0.len())),
+            ToSupervisor::Output { call, .. }
+            | ToSupervisor::Prepared { call, .. }
+            | ToSupervisor::Outcome { call, .. } => (*call, fits),
+        };
+        let expected = *self.0.get(&call).ok_or(Violation::NoSuchCall { kind, call })?;
+        if !fits(expected, message) {
+            return Err(Violation::NotAsked { kind, call });
+        }
+        if kind == Kind::Outcome {
+            self.0.remove(&call);
+        }
+        Ok(next)
+    }
+}
+
+fn fits(expected: Expected, message: &ToSupervisor) -> bool {
+    match message {
+        ToSupervisor::Output { chunk: Chunk::Text(_), .. } => {
+            matches!(expected, Expected::Run | Expected::Commit)
+        }
+        ToSupervisor::Output { chunk: Chunk::Entry(_) | Chunk::Content(_), .. } => {
+            expected == Expected::Entries
+        }
+        ToSupervisor::Prepared { .. } => expected == Expected::Prepare,
+        ToSupervisor::Outcome { outcome: Outcome::Prepared, .. } => expected == Expected::Prepare,
+        ToSupervisor::Outcome { outcome: Outcome::Done(_), .. } => expected != Expected::Prepare,
+        ToSupervisor::Outcome { .. } => true,
+        ToSupervisor::Ready(_) | ToSupervisor::Bye => false,
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Ready;
+    use crate::tool::{SnapshotSummary, ToolOutput};
+
+    const PHASES: [Phase; 4] = [Phase::Greeting, Phase::Serving, Phase::Draining, Phase::Gone];
+    const KINDS: [Kind; 5] = [Kind::Ready, Kind::Output, Kind::Prepared, Kind::Outcome, Kind::Bye];
+
+    #[test]
+    fn the_table_is_exactly_this() {
+        let table: Vec<String> = PHASES
+            .iter()
+            .map(|&phase| {
+                let cells = KINDS.map(|kind| match admit(phase, kind) {
+                    Ok(next) => next.to_string(),
+                    Err(_) => "-".to_owned(),
+                });
+                format!("{phase}: {}", cells.join(" "))
+            })
+            .collect();
+        assert_eq!(
+            table,
+            [
+                "Greeting: Serving - - - -",
+                "Serving: - Serving Serving Serving -",
+                "Draining: - Draining Draining Draining Gone",
+                "Gone: - - - - -",
+            ]
+        );
+    }
+
+    fn done(call: u64) -> ToSupervisor {
+        let output = ToolOutput::Snapshot(SnapshotSummary { entries: 0, notes: vec![] });
+        ToSupervisor::Outcome { call: CallId(call), outcome: Outcome::Done(output) }
+    }
+
+    #[test]
+    fn an_outcome_comes_once_and_only_for_an_open_call() {
+        let mut calls = OpenCalls::default();
+        calls.open(CallId(1), Expected::Run);
+        assert!(calls.admit(Phase::Serving, &done(2)).is_err());
+        assert!(calls.admit(Phase::Serving, &done(1)).is_ok());
+        let error = calls.admit(Phase::Serving, &done(1)).unwrap_err().to_string();
+        assert_eq!(error, "Outcome for call 1, which is not open");
+    }
+
+    #[test]
+    fn a_call_brings_only_what_it_was_asked_for() {
+        let mut calls = OpenCalls::default();
+        calls.open(CallId(1), Expected::Prepare);
+        calls.open(CallId(2), Expected::Entries);
+        let text = |call| ToSupervisor::Output { call: CallId(call), chunk: Chunk::Text(vec![]) };
+        assert!(calls.admit(Phase::Serving, &done(1)).is_err());
+        assert!(calls.admit(Phase::Serving, &text(1)).is_err());
+        assert!(calls.admit(Phase::Serving, &text(2)).is_err());
+        assert!(calls.admit(Phase::Serving, &done(2)).is_ok());
+    }
+
+    #[test]
+    fn bye_waits_for_the_open_calls() {
+        let mut calls = OpenCalls::default();
+        calls.open(CallId(1), Expected::Run);
+        let error = calls.admit(Phase::Draining, &ToSupervisor::Bye).unwrap_err().to_string();
+        assert_eq!(error, "Bye while 1 calls are open");
+        let ready = ToSupervisor::Ready(Ready { pid: 1, version: String::new() });
+        let error = calls.admit(Phase::Serving, &ready).unwrap_err().to_string();
+        assert_eq!(error, "Ready in phase Serving");
+    }
+}

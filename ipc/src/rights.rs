@@ -1,0 +1,283 @@
+//! What an agent may do: a lattice of plain data.
+//!
+//! [`Rights::meet`] attenuates, [`Rights::covers`] compares; `a.covers(&b)` holds exactly when `a.meet(&b)` is `b`.
+//! Paths are absolute and canonical: whoever builds rights resolves them first. Nothing here touches a file system.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::path::WirePath;
+
+/// What an agent may do. Made by [`Rights::normalised`] or [`Rights::meet`], so that equal rights are equal values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Rights {
+    /// Trees that may be read and executed.
+    pub read: Vec<WirePath>,
+    /// Trees inside the read roots whose contents stay unreadable.
+    pub hidden: Vec<WirePath>,
+    /// Trees that may also be changed.
+    pub write: Vec<WirePath>,
+    /// Files inside the write roots that the host runs later, and that must not change.
+    pub protected: Vec<WirePath>,
+    /// The network.
+    pub net: Network,
+    /// Whether commands may be run at all.
+    pub exec: Execution,
+    /// Bounds on one call.
+    pub limits: Limits,
+}
+
+/// The network right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// No socket reaches anything outside the sandbox.
+    #[default]
+    Off,
+    /// Outbound TCP and UDP.
+    On,
+}
+
+/// The right to run commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Execution {
+    /// The worker executes no program.
+    Denied,
+    /// `shell_exec` runs commands under these rights.
+    #[default]
+    Allowed,
+}
+
+/// Bounds on one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Limits {
+    /// The longest that a command may run, in milliseconds.
+    pub timeout_ms: u64,
+    /// The most bytes of a command's output that are kept (head and tail; the rest is counted).
+    pub output_bytes: u64,
+}
+
+impl Default for Limits {
+    /// Ten minutes, 64 KiB.
+    fn default() -> Self {
+        Self { timeout_ms: 600_000, output_bytes: 64 << 10 }
+    }
+}
+
+impl Limits {
+    fn meet(self, other: Self) -> Self {
+        Self {
+            timeout_ms: self.timeout_ms.min(other.timeout_ms),
+            output_bytes: self.output_bytes.min(other.output_bytes),
+        }
+    }
+}
+
+impl Rights {
+    /// The canonical form: paths sorted, and none beneath another of its list.
+    #[must_use]
+    pub fn normalised(self) -> Self {
+        Self {
+            read: roots(self.read),
+            hidden: roots(self.hidden),
+            write: roots(self.write),
+            protected: roots(self.protected),
+            ..self
+        }
+    }
+
+    /// The greatest rights that both cover.
+    #[must_use]
+    pub fn meet(&self, other: &Self) -> Self {
+        Self {
+            read: intersection(&self.read, &other.read),
+            hidden: union(&self.hidden, &other.hidden),
+            write: intersection(&self.write, &other.write),
+            protected: union(&self.protected, &other.protected),
+            net: self.net.min(other.net),
+            exec: self.exec.min(other.exec),
+            limits: self.limits.meet(other.limits),
+        }
+    }
+
+    /// Whether everything that `other` allows is allowed here.
+    pub fn covers(&self, other: &Self) -> bool {
+        within(&other.read, &self.read)
+            && within(&self.hidden, &other.hidden)
+            && within(&other.write, &self.write)
+            && within(&self.protected, &other.protected)
+            && other.net <= self.net
+            && other.exec <= self.exec
+            && other.limits.meet(self.limits) == other.limits
+    }
+
+    /// Whether the contents of `path` may be read.
+    pub fn allows_read(&self, path: &WirePath) -> bool {
+        is_under(path, &self.read) && !is_under(path, &self.hidden)
+    }
+
+    /// Whether `path` may be changed.
+    pub fn allows_write(&self, path: &WirePath) -> bool {
+        is_under(path, &self.write) && !is_under(path, &self.hidden) && !is_under(path, &self.protected)
+    }
+
+    /// The rights in one line, as the status bar, the log, `doctor` and denials show them.
+    ///
+    /// `project` prints as `.`, `temp` as `$TMPDIR`: `rw . $TMPDIR · ro / minus hidden · net off`.
+    pub fn line<'a>(&'a self, project: &'a WirePath, temp: Option<&'a WirePath>) -> RightsLine<'a> {
+        RightsLine { rights: self, project, temp }
+    }
+}
+
+/// [`Rights`] as one line of text; see [`Rights::line`].
+#[derive(Clone, Copy, Debug)]
+pub struct RightsLine<'a> {
+    rights: &'a Rights,
+    project: &'a WirePath,
+    temp: Option<&'a WirePath>,
+}
+
+impl RightsLine<'_> {
+    fn paths(&self, f: &mut fmt::Formatter<'_>, label: &str, paths: &[WirePath]) -> fmt::Result {
+        f.write_str(label)?;
+        // The project first and the temp directory second: they are what a reader looks for.
+        let rank = |path: &WirePath| (path != self.project, Some(path) != self.temp);
+        let mut ordered: Vec<_> = paths.iter().collect();
+        ordered.sort_by_key(|path| rank(path));
+        for path in ordered {
+            if path == self.project {
+                f.write_str(" .")?;
+            } else if Some(path) == self.temp {
+                f.write_str(" $TMPDIR")?;
+            } else {
+                write!(f, " {path}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for RightsLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.rights.write.is_empty() {
+            self.paths(f, "rw", &self.rights.write)?;
+            f.write_str(" · ")?;
+        }
+        if self.rights.read.is_empty() {
+            f.write_str("ro nothing")?;
+        } else {
+            self.paths(f, "ro", &self.rights.read)?;
+        }
+        if !self.rights.hidden.is_empty() {
+            f.write_str(" minus hidden")?;
+        }
+        f.write_str(match self.rights.net {
+            Network::Off => " · net off",
+            Network::On => " · net on",
+        })?;
+        if self.rights.exec == Execution::Denied {
+            f.write_str(" · no commands")?;
+        }
+        Ok(())
+    }
+}
+
+fn is_under(path: &WirePath, roots: &[WirePath]) -> bool {
+    roots.iter().any(|root| path.is_within(root))
+}
+
+fn within(inner: &[WirePath], outer: &[WirePath]) -> bool {
+    inner.iter().all(|path| is_under(path, outer))
+}
+
+/// Sorts, and drops what lies beneath another root.
+fn roots(mut paths: Vec<WirePath>) -> Vec<WirePath> {
+    paths.sort_unstable();
+    paths.dedup();
+    let all = paths.clone();
+    paths.retain(|path| !all.iter().any(|other| other != path && path.is_within(other)));
+    paths
+}
+
+fn union(left: &[WirePath], right: &[WirePath]) -> Vec<WirePath> {
+    roots(left.iter().chain(right).cloned().collect())
+}
+
+fn intersection(left: &[WirePath], right: &[WirePath]) -> Vec<WirePath> {
+    let inner = left.iter().filter(|path| is_under(path, right));
+    roots(inner.chain(right.iter().filter(|path| is_under(path, left))).cloned().collect())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn path() -> impl Strategy<Value = WirePath> {
+        proptest::collection::vec(prop_oneof!["a", "b", "c"], 0..4)
+            .prop_map(|parts| WirePath::from(&format!("/{}", parts.join("/"))))
+    }
+
+    fn paths() -> impl Strategy<Value = Vec<WirePath>> {
+        proptest::collection::vec(path(), 0..4)
+    }
+
+    pub(crate) fn rights() -> impl Strategy<Value = Rights> {
+        let net = prop_oneof![Just(Network::Off), Just(Network::On)];
+        let exec = prop_oneof![Just(Execution::Denied), Just(Execution::Allowed)];
+        let limits = (0..3u64, 0..3u64).prop_map(|(timeout_ms, output_bytes)| Limits { timeout_ms, output_bytes });
+        (paths(), paths(), paths(), paths(), net, exec, limits).prop_map(
+            |(read, hidden, write, protected, net, exec, limits)| {
+                Rights { read, hidden, write, protected, net, exec, limits }.normalised()
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn meet_is_idempotent_commutative_and_associative(a in rights(), b in rights(), c in rights()) {
+            prop_assert_eq!(a.meet(&a), a.clone());
+            prop_assert_eq!(a.meet(&b), b.meet(&a));
+            prop_assert_eq!(a.meet(&b).meet(&c), a.meet(&b.meet(&c)));
+        }
+
+        #[test]
+        fn covers_is_the_order_of_meet(a in rights(), b in rights()) {
+            prop_assert!(a.covers(&a.meet(&b)));
+            prop_assert_eq!(a.covers(&b), a.meet(&b) == b);
+        }
+
+        #[test]
+        fn attenuated_rights_allow_nothing_new(a in rights(), b in rights(), path in path()) {
+            let met = a.meet(&b);
+            prop_assert!(!met.allows_read(&path) || a.allows_read(&path) && b.allows_read(&path));
+            prop_assert!(!met.allows_write(&path) || a.allows_write(&path) && b.allows_write(&path));
+        }
+    }
+
+    #[test]
+    fn line_names_what_a_reader_looks_for() {
+        let mut rights = Rights {
+            read: vec!["/".into()],
+            hidden: vec!["/home/me/.ssh".into()],
+            write: vec!["/tmp/bw-1".into(), "/home/me/p".into(), "/data".into()],
+            protected: vec![],
+            net: Network::Off,
+            exec: Execution::Allowed,
+            limits: Limits::default(),
+        };
+        let (project, temp) = ("/home/me/p".into(), "/tmp/bw-1".into());
+        assert_eq!(
+            rights.line(&project, Some(&temp)).to_string(),
+            "rw . $TMPDIR /data · ro / minus hidden · net off"
+        );
+        rights.write.clear();
+        rights.hidden.clear();
+        rights.net = Network::On;
+        rights.exec = Execution::Denied;
+        assert_eq!(rights.line(&project, None).to_string(), "ro / · net on · no commands");
+    }
+}

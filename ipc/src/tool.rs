@@ -1,0 +1,330 @@
+//! The six tools' calls and results, typed: a JSON value cannot cross bincode, and should not.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::denial::Operation;
+use crate::path::WirePath;
+use crate::rights::Network;
+
+/// One call of one of the six tools. Paths are relative to the project or absolute.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToolCall {
+    /// Reads a file, or a range of its lines.
+    ReadFile(ReadFile),
+    /// Lists a directory.
+    ListDirectory(ListDirectory),
+    /// Searches file contents by regular expression.
+    SearchFiles(SearchFiles),
+    /// Writes a whole file.
+    WriteFile(WriteFile),
+    /// Replaces exact text in a file.
+    EditFile(EditFile),
+    /// Runs a command with `bash -c`.
+    ShellExec(ShellExec),
+}
+
+impl ToolCall {
+    /// The tool's name, as the model knows it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::ReadFile(_) => "read_file",
+            Self::ListDirectory(_) => "list_directory",
+            Self::SearchFiles(_) => "search_files",
+            Self::WriteFile(_) => "write_file",
+            Self::EditFile(_) => "edit_file",
+            Self::ShellExec(_) => "shell_exec",
+        }
+    }
+
+    /// Whether the call may change files. Such calls run one after the other, in the order of the model's turn.
+    pub const fn may_write(&self) -> bool {
+        match self {
+            Self::ReadFile(_) | Self::ListDirectory(_) | Self::SearchFiles(_) => false,
+            Self::WriteFile(_) | Self::EditFile(_) => true,
+            Self::ShellExec(call) => !matches!(call.access, Access::Read),
+        }
+    }
+}
+
+/// Arguments of `read_file`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadFile {
+    /// The file.
+    pub path: WirePath,
+    /// The first line, from 1.
+    pub offset: Option<u64>,
+    /// How many lines.
+    pub limit: Option<u64>,
+}
+
+/// Arguments of `list_directory`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListDirectory {
+    /// The directory.
+    pub path: WirePath,
+    /// How many levels deep; 1 lists the directory itself.
+    pub depth: Option<u32>,
+}
+
+/// Arguments of `search_files`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchFiles {
+    /// A regular expression in the syntax of the Rust `regex` crate.
+    pub pattern: String,
+    /// Where to search; the project if absent.
+    pub path: Option<WirePath>,
+    /// Which files: a glob such as `*.rs` or `src/**/*.py`.
+    pub glob: Option<String>,
+}
+
+/// Arguments of `write_file`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteFile {
+    /// The file, made if it is missing, with its directories.
+    pub path: WirePath,
+    /// The whole new content.
+    pub content: String,
+}
+
+/// Arguments of `edit_file`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EditFile {
+    /// The file.
+    pub path: WirePath,
+    /// The replacements, in order; all of them happen or none.
+    pub edits: Vec<Edit>,
+}
+
+/// One replacement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edit {
+    /// The exact text to be replaced; it must occur once unless `replace_all`.
+    pub old_string: String,
+    /// What takes its place.
+    pub new_string: String,
+    /// Whether every occurrence is replaced.
+    pub replace_all: bool,
+}
+
+/// Arguments of `shell_exec`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShellExec {
+    /// The text for `bash -c`.
+    pub command: String,
+    /// The rights that the command declares to need.
+    pub access: Access,
+    /// The network that the command declares to need; absent means what the standing rights allow.
+    pub network: Option<Network>,
+    /// The working directory; the project if absent.
+    pub cwd: Option<WirePath>,
+    /// The longest that it may run, in milliseconds, within the rights' own limit.
+    pub timeout_ms: Option<u64>,
+}
+
+/// The rights that a command declares to need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// What the standing rights allow.
+    #[default]
+    Standing,
+    /// Reading only: no write right but a temp directory of its own, and no network.
+    Read,
+    /// Writing, where the standing rights have it; asked for where they do not.
+    Write,
+}
+
+/// What a successful call brought.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToolOutput {
+    /// Lines of a file.
+    File(FileText),
+    /// A directory's entries.
+    Listing(Listing),
+    /// Matches of a search.
+    Matches(Matches),
+    /// A file was written.
+    Written(Written),
+    /// A command ran to its end (or was ended).
+    Command(CommandResult),
+    /// The state of the project's files (see [`crate::message::Work`]).
+    Snapshot(SnapshotSummary),
+}
+
+/// Lines of a file, as valid UTF-8.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileText {
+    /// The lines, with their line ends.
+    pub text: String,
+    /// The number of the first line, from 1.
+    pub first_line: u64,
+    /// How many lines `text` holds.
+    pub lines: u64,
+    /// How many lines the file has, if it was read to its end.
+    pub total_lines: Option<u64>,
+    /// The encoding that the bytes were read as: `UTF-8`, `UTF-16LE`, `windows-1252` …
+    pub encoding: String,
+    /// What the reader has to know: bytes that were replaced, lines that were cut.
+    pub notes: Vec<String>,
+}
+
+/// A directory's entries, in order of their names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listing {
+    /// The entries, relative to the directory that was listed.
+    pub entries: Vec<Entry>,
+    /// How many more entries there are than are listed here.
+    pub omitted: u64,
+}
+
+/// One entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its path, relative to the directory that was listed.
+    pub path: WirePath,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its size in bytes, of a file.
+    pub size: u64,
+}
+
+/// What a directory entry is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link and where it points.
+    Symlink(WirePath),
+    /// A socket, a fifo or a device.
+    Other,
+}
+
+/// The end of a search; the matches themselves were streamed as output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Matches {
+    /// The matching lines as `path:line:text`, one a line.
+    pub text: String,
+    /// How many lines matched.
+    pub matches: u64,
+    /// How many files matched.
+    pub files: u64,
+    /// How many files were searched.
+    pub searched: u64,
+    /// Why the search ended before it had seen everything.
+    pub truncated: Option<String>,
+}
+
+/// What a write did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// The files, in order.
+    pub files: Vec<WrittenFile>,
+}
+
+/// One file that was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenFile {
+    /// The file.
+    pub path: WirePath,
+    /// Whether it was made.
+    pub created: bool,
+    /// Its size in bytes now.
+    pub bytes: u64,
+    /// How many replacements were made, of an edit.
+    pub replacements: u64,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandResult {
+    /// How it ended.
+    pub exit: CommandExit,
+    /// The beginning of its output (standard output and error as they came), as valid UTF-8.
+    pub head: String,
+    /// How many bytes of output are left out between head and tail.
+    pub omitted_bytes: u64,
+    /// The end of its output; empty when nothing was left out.
+    pub tail: String,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CommandExit {
+    /// It exited with this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// It ran longer than it may, and was ended with its descendants.
+    TimedOut,
+}
+
+/// What a snapshot saw.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotSummary {
+    /// How many entries were sent.
+    pub entries: u64,
+    /// What could not be seen, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolError {
+    /// The kind of failure.
+    pub kind: ToolErrorKind,
+    /// One sentence for the model, with what to do.
+    pub message: String,
+    /// The system call that failed, where one did: what a denial is judged by.
+    pub access: Option<FailedAccess>,
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.message.fmt(f)
+    }
+}
+
+/// The kind of a call's failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolErrorKind {
+    /// The path does not exist.
+    NotFound,
+    /// The path is not the kind of thing that the tool works on.
+    WrongKind,
+    /// The kernel refused, by permissions or by the ruleset.
+    Refused,
+    /// The file is binary, or too large.
+    Unreadable,
+    /// The text to be replaced is absent or ambiguous.
+    NoUniqueMatch,
+    /// An argument makes no sense.
+    InvalidArgument,
+    /// The file changed between preparation and commit.
+    Changed,
+    /// The call was ended before it was done.
+    Interrupted,
+    /// The worker was not given this right.
+    NotGranted,
+    /// Anything else that the system reported.
+    System,
+}
+
+/// A system call that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedAccess {
+    /// What was tried.
+    pub operation: Operation,
+    /// On which path, absolute, as far as it could be resolved.
+    pub path: WirePath,
+    /// The error number.
+    pub errno: i32,
+    /// Whether plain file permissions would have allowed it, by access(2), which Landlock does not restrict.
+    pub permitted_by_mode: bool,
+}

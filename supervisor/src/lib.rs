@@ -1,0 +1,3 @@
+//! The supervisor: the only unconfined process.
+
+pub mod provider;

@@ -1,0 +1,26 @@
+//! Model providers: a request in, a stream of typed events out.
+
+mod types;
+
+pub use types::{
+    AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, StopReason, StreamEvent, ToolDefinition,
+    UserBlock,
+};
+
+use std::pin::Pin;
+
+use futures_util::Stream;
+
+/// The events of one reply. Dropping it ends the request at once (WIRE E5).
+pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderError>> + Send>>;
+
+/// A source of replies.
+///
+/// One call is one attempt: whether and when to try again is the core's decision (see [`retry`](crate::provider)).
+pub trait ModelProvider: Send + Sync {
+    /// The provider's name: `anthropic` …
+    fn name(&self) -> &'static str;
+
+    /// Sends a request. Errors of every kind arrive as the stream's last item.
+    fn stream(&self, request: ModelRequest) -> EventStream;
+}
