@@ -36,14 +36,19 @@ where
     R: AsyncRead,
     W: AsyncWrite,
 {
-    (AsyncIncoming::new(reader, generation), AsyncOutgoing::new(writer, generation))
+    (
+        AsyncIncoming::new(reader, generation),
+        AsyncOutgoing::new(writer, generation),
+    )
 }
 
 impl<R: AsyncRead, M> AsyncIncoming<R, M> {
     /// Reads frames of one generation from `reader`.
     pub fn new(reader: R, generation: Generation) -> Self {
         let frames = FramedRead::new(reader, FrameCodec);
-        Self { frames: SymmetricallyFramed::new(frames, Sealed::new(generation)) }
+        Self {
+            frames: SymmetricallyFramed::new(frames, Sealed::new(generation)),
+        }
     }
 }
 
@@ -58,7 +63,9 @@ impl<W: AsyncWrite, M> AsyncOutgoing<W, M> {
     /// Writes frames of one generation to `writer`.
     pub fn new(writer: W, generation: Generation) -> Self {
         let frames = FramedWrite::new(writer, FrameCodec);
-        Self { frames: SymmetricallyFramed::new(frames, Sealed::new(generation)) }
+        Self {
+            frames: SymmetricallyFramed::new(frames, Sealed::new(generation)),
+        }
     }
 }
 
@@ -78,7 +85,9 @@ impl Decoder for FrameCodec {
     type Error = FrameError;
 
     fn decode(&mut self, buffer: &mut BytesMut) -> Result<Option<BytesMut>, FrameError> {
-        let Some(length) = buffer.first_chunk::<4>() else { return Ok(None) };
+        let Some(length) = buffer.first_chunk::<4>() else {
+            return Ok(None);
+        };
         let length = frame::check_length(u64::from(u32::from_le_bytes(*length)))?;
         let missing = (4 + length).saturating_sub(buffer.len());
         if missing > 0 {
@@ -118,7 +127,10 @@ struct Sealed<M> {
 
 impl<M> Sealed<M> {
     fn new(generation: Generation) -> Self {
-        Self { generation, message: PhantomData }
+        Self {
+            generation,
+            message: PhantomData,
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 mod types;
 
 pub use types::{
-    AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, StopReason, StreamEvent, ToolDefinition,
-    UserBlock,
+    AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, StopReason, StreamEvent,
+    ToolDefinition, UserBlock,
 };
 
 use std::pin::Pin;

@@ -1,0 +1,136 @@
+//! Where Bailiwick keeps its own files: XDG base directories, or everything below `BAILIWICK_HOME`.
+
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// The three directories; all of them are hidden from workers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directories {
+    /// Settings and the key file.
+    pub config: PathBuf,
+    /// Session logs and locks.
+    pub state: PathBuf,
+    /// What can be made again.
+    pub cache: PathBuf,
+}
+
+/// Why there are no directories.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoriesError {
+    /// Neither variable names a place.
+    #[error(
+        "neither BAILIWICK_HOME nor HOME is an absolute path; set BAILIWICK_HOME to a directory of your own"
+    )]
+    NoHome,
+    /// A directory cannot be made.
+    #[error("cannot make {path}: {source}; set BAILIWICK_HOME to a directory that you can write")]
+    Make {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Directories {
+    /// Works the directories out from environment variables.
+    pub fn from_environment(get: impl Fn(&str) -> Option<OsString>) -> Result<Self, DirectoriesError> {
+        let absolute = |name: &str| get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        if let Some(home) = absolute("BAILIWICK_HOME") {
+            return Ok(Self {
+                config: home.join("config"),
+                state: home.join("state"),
+                cache: home.join("cache"),
+            });
+        }
+        let home = absolute("HOME");
+        let place = |variable: &str, below: &str| {
+            let base = absolute(variable).or_else(|| home.as_ref().map(|home| home.join(below)));
+            base.map(|base| base.join("bailiwick"))
+                .ok_or(DirectoriesError::NoHome)
+        };
+        Ok(Self {
+            config: place("XDG_CONFIG_HOME", ".config")?,
+            state: place("XDG_STATE_HOME", ".local/state")?,
+            cache: place("XDG_CACHE_HOME", ".cache")?,
+        })
+    }
+
+    /// Where session logs lie.
+    pub fn sessions(&self) -> PathBuf {
+        self.state.join("sessions")
+    }
+
+    /// Where the locks of private temp directories lie.
+    pub fn locks(&self) -> PathBuf {
+        self.state.join("temps")
+    }
+
+    /// The key file of a provider.
+    pub fn key_file(&self, provider: &str) -> PathBuf {
+        self.config.join(format!("{provider}.key"))
+    }
+
+    /// Makes what has to exist before a session, with mode 0700.
+    pub fn make(&self) -> Result<(), DirectoriesError> {
+        for path in [&self.config, &self.sessions(), &self.locks()] {
+            make_private(path).map_err(|source| DirectoriesError::Make {
+                path: path.clone(),
+                source,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn make_private(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directories(variables: &[(&str, &str)]) -> Result<Directories, DirectoriesError> {
+        let variables = variables.to_vec();
+        Directories::from_environment(|name| {
+            variables
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn each_directory_follows_its_variable() {
+        let found = directories(&[
+            ("HOME", "/h"),
+            ("XDG_STATE_HOME", "/s"),
+            ("XDG_CACHE_HOME", "relative"),
+        ])
+        .unwrap();
+        assert_eq!(found.config, Path::new("/h/.config/bailiwick"));
+        assert_eq!(found.state, Path::new("/s/bailiwick"));
+        assert_eq!(
+            found.cache,
+            Path::new("/h/.cache/bailiwick"),
+            "a relative value is ignored, as XDG says"
+        );
+    }
+
+    #[test]
+    fn bailiwick_home_moves_everything() {
+        let found = directories(&[("HOME", "/h"), ("BAILIWICK_HOME", "/b")]).unwrap();
+        assert_eq!(found.key_file("anthropic"), Path::new("/b/config/anthropic.key"));
+        assert_eq!(found.sessions(), Path::new("/b/state/sessions"));
+    }
+
+    #[test]
+    fn no_home_is_an_error_with_a_remedy() {
+        let error = directories(&[]).unwrap_err().to_string();
+        assert!(error.contains("set BAILIWICK_HOME"), "{error}");
+    }
+}

@@ -1,0 +1,17 @@
+//! The boundary: the only place that spawns, reads and verifies confined processes.
+//!
+//! A [`Spawner`] owns the one thread that forks; a [`Worker`] is one generation of an agent's worker, from its spawn to
+//! the end of its last descendant. What comes from a worker is admitted by the table in [`ipc::phase`] or kills it.
+
+mod pidfd;
+mod process;
+mod spawn;
+mod temp;
+mod verify;
+mod worker;
+
+pub use process::{BrokerProcess, Ended};
+pub use spawn::{Launch, Launched, Programs, SpawnError, Spawner, Stdio};
+pub use temp::{PrivateTemp, TempError, remove_stale};
+pub use verify::{VerifyError, verify_confined};
+pub use worker::{CallSender, StartError, Worker, WorkerEvent, WorkerSpec};

@@ -1,0 +1,200 @@
+//! The spawn thread: one thread, as long-lived as the process, from which every broker is forked.
+//!
+//! `PR_SET_PDEATHSIG` fires when the *thread* that forked ends (prctl(2)), and a runtime's threads come and go.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+
+use command_fds::{CommandFdExt, FdMapping};
+use ipc::codec::CodecError;
+use ipc::confinement::Confinement;
+use nix::fcntl::OFlag;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::unistd::pipe2;
+use tokio::sync::oneshot;
+
+use super::pidfd;
+
+/// Descriptors that sandbox-exec is told of, as it sees them.
+const RIGHTS_FD: i32 = 3;
+const STATUS_FD: i32 = 4;
+
+/// Where the programs of the system are: beside each other.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// `sandbox-exec`.
+    pub sandbox_exec: PathBuf,
+    /// `bailiwick-worker`.
+    pub worker: PathBuf,
+}
+
+/// What is to be executed, and how it is confined.
+#[derive(Debug)]
+pub struct Launch {
+    /// The confinement.
+    pub confinement: Confinement,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// What becomes of its standard streams.
+    pub stdio: Stdio,
+}
+
+/// What becomes of the standard streams of a confined program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stdio {
+    /// Three pipes to the supervisor.
+    Piped,
+    /// Input and output are the supervisor's own; errors come over a pipe.
+    Terminal,
+}
+
+/// A broker that was spawned, and our ends of its pipes.
+#[derive(Debug)]
+pub struct Launched {
+    /// Stands for the broker until it is reaped.
+    pub pidfd: OwnedFd,
+    /// Writes to the program's standard input.
+    pub stdin: Option<OwnedFd>,
+    /// Reads the program's standard output.
+    pub stdout: Option<OwnedFd>,
+    /// Reads the program's standard error, and sandbox-exec's own.
+    pub stderr: Option<OwnedFd>,
+    /// Reads the broker's reports.
+    pub status: OwnedFd,
+}
+
+/// Why nothing was spawned.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// The rights do not fit on the wire.
+    #[error("cannot encode the confinement: {0}")]
+    Encode(#[from] CodecError),
+    /// A program of ours is missing or cannot be executed.
+    #[error("cannot execute {program}: {source}")]
+    Execute {
+        /// Which.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The system refused a descriptor, a pipe or a process.
+    #[error("cannot spawn a confined process: {0}")]
+    System(#[from] io::Error),
+    /// The spawn thread is gone: the process is ending.
+    #[error("the spawn thread has ended")]
+    ThreadGone,
+}
+
+impl From<nix::Error> for SpawnError {
+    fn from(errno: nix::Error) -> Self {
+        Self::System(errno.into())
+    }
+}
+
+/// Hands launches to the spawn thread.
+#[derive(Clone, Debug)]
+pub struct Spawner {
+    orders: mpsc::Sender<Order>,
+}
+
+#[derive(Debug)]
+struct Order {
+    launch: Launch,
+    reply: oneshot::Sender<Result<Launched, SpawnError>>,
+}
+
+impl Programs {
+    /// The programs beside the running one.
+    pub fn beside_current_exe() -> io::Result<Self> {
+        let here = std::env::current_exe()?;
+        let directory = here.parent().unwrap_or(Path::new("/"));
+        Ok(Self {
+            sandbox_exec: directory.join("sandbox-exec"),
+            worker: directory.join("bailiwick-worker"),
+        })
+    }
+}
+
+impl Spawner {
+    /// Starts the spawn thread; it ends when the last `Spawner` is gone, which is when the process ends.
+    pub fn start(sandbox_exec: PathBuf) -> io::Result<Self> {
+        let (orders, inbox) = mpsc::channel::<Order>();
+        thread::Builder::new()
+            .name("spawn".to_owned())
+            .stack_size(256 << 10)
+            .spawn(move || {
+                for Order { launch, reply } in inbox {
+                    // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
+                    let _ = reply.send(spawn(&sandbox_exec, launch));
+                }
+            })?;
+        Ok(Self { orders })
+    }
+
+    /// Spawns a confined program under a broker.
+    pub async fn spawn(&self, launch: Launch) -> Result<Launched, SpawnError> {
+        let (reply, answer) = oneshot::channel();
+        self.orders
+            .send(Order { launch, reply })
+            .map_err(|_| SpawnError::ThreadGone)?;
+        answer.await.map_err(|_| SpawnError::ThreadGone)?
+    }
+}
+
+fn spawn(sandbox_exec: &Path, launch: Launch) -> Result<Launched, SpawnError> {
+    let rights = sealed(&ipc::codec::encode(&launch.confinement)?)?;
+    let (status, status_writer) = pipe2(OFlag::O_CLOEXEC)?;
+    let mut command = Command::new(sandbox_exec);
+    command
+        .args([
+            "--rights-fd",
+            &RIGHTS_FD.to_string(),
+            "--status-fd",
+            &STATUS_FD.to_string(),
+            "--",
+        ])
+        .args(launch.command);
+    let piped = launch.stdio == Stdio::Piped;
+    command.stderr(std::process::Stdio::piped());
+    if piped {
+        command
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped());
+    }
+    let mappings = vec![
+        FdMapping {
+            parent_fd: rights.into(),
+            child_fd: RIGHTS_FD,
+        },
+        FdMapping {
+            parent_fd: status_writer,
+            child_fd: STATUS_FD,
+        },
+    ];
+    command.fd_mappings(mappings).map_err(io::Error::other)?;
+    let mut child = command.spawn().map_err(|source| SpawnError::Execute {
+        program: sandbox_exec.to_owned(),
+        source,
+    })?;
+    Ok(Launched {
+        pidfd: pidfd::open(child.id())?,
+        stdin: child.stdin.take().map(OwnedFd::from),
+        stdout: child.stdout.take().map(OwnedFd::from),
+        stderr: child.stderr.take().map(OwnedFd::from),
+        status,
+    })
+}
+
+/// Puts bytes into an anonymous file that starts at its beginning.
+fn sealed(bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create(c"rights", MFdFlags::MFD_CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
+}

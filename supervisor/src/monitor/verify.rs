@@ -1,0 +1,111 @@
+//! What the supervisor sees with its own eyes of a worker: `/proc/PID/status`, proc_pid_status(5).
+//!
+//! It cannot show a Landlock domain; for that the broker tries forbidden acts and reports them.
+
+use std::{fs, io};
+
+/// Why a process is not taken for confined.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum VerifyError {
+    /// Its status cannot be read.
+    #[error("cannot read the status of process {pid}: {error}")]
+    Unreadable {
+        /// The process.
+        pid: u32,
+        /// Why.
+        error: String,
+    },
+    /// A field has a value that a confined process cannot have.
+    #[error("process {pid} is not confined: {field} is {found}, expected {expected}")]
+    Field {
+        /// The process.
+        pid: u32,
+        /// The field's name.
+        field: &'static str,
+        /// What it says.
+        found: String,
+        /// What it has to say.
+        expected: &'static str,
+    },
+}
+
+/// The fields of a confined process: filter mode, no new privileges, no capability in any set.
+const EXPECTED: [(&str, &str); 7] = [
+    ("Seccomp", "2"),
+    ("NoNewPrivs", "1"),
+    ("CapInh", "0000000000000000"),
+    ("CapPrm", "0000000000000000"),
+    ("CapEff", "0000000000000000"),
+    ("CapAmb", "0000000000000000"),
+    ("TracerPid", "0"),
+];
+
+/// Checks from outside that a process has filters, no new privileges and no capabilities.
+pub fn verify_confined(pid: u32) -> Result<(), VerifyError> {
+    let unreadable = |error: io::Error| VerifyError::Unreadable {
+        pid,
+        error: error.to_string(),
+    };
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(unreadable)?;
+    judge(pid, &status)
+}
+
+fn judge(pid: u32, status: &str) -> Result<(), VerifyError> {
+    for (field, expected) in EXPECTED {
+        let found = status
+            .lines()
+            .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
+            .map(str::trim);
+        if found != Some(expected) {
+            let found = found.unwrap_or("absent").to_owned();
+            return Err(VerifyError::Field {
+                pid,
+                field,
+                found,
+                expected,
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(seccomp: &str, effective: &str) -> String {
+        format!(
+            "Name:\tx\nTracerPid:\t0\nCapInh:\t{0}\nCapPrm:\t{0}\nCapEff:\t{effective}\nCapAmb:\t{0}\n\
+             NoNewPrivs:\t1\nSeccomp:\t{seccomp}\nSeccomp_filters:\t1\n",
+            "0000000000000000"
+        )
+    }
+
+    #[test]
+    fn a_confined_process_is_taken_for_one() {
+        assert_eq!(judge(7, &status("2", "0000000000000000")), Ok(()));
+    }
+
+    #[test]
+    fn each_missing_property_is_named() {
+        let error = judge(7, &status("0", "0000000000000000"))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(error, "process 7 is not confined: Seccomp is 0, expected 2");
+        let error = judge(7, &status("2", "0000000000000001"))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("CapEff is 0000000000000001"), "{error}");
+        assert!(
+            judge(7, "")
+                .unwrap_err()
+                .to_string()
+                .contains("Seccomp is absent")
+        );
+    }
+
+    #[test]
+    fn this_test_itself_is_not_confined() {
+        assert!(verify_confined(std::process::id()).is_err());
+    }
+}

@@ -1,0 +1,471 @@
+//! One generation of a worker: started, verified, served, and ended to its last descendant.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ipc::confinement::{BrokerReport, Confinement, RulesetReport};
+use ipc::effect::Part;
+use ipc::frame::FrameError;
+use ipc::id::{AgentId, CallId, Generation};
+use ipc::message::{Chunk, Hello, Outcome, ToSupervisor, ToWorker, Work};
+use ipc::phase::{Expected, OpenCalls, Phase, Violation};
+use ipc::pipe::{AsyncIncoming, AsyncOutgoing, async_pair};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::process::BrokerProcess;
+use super::spawn::{Launch, Launched, SpawnError, Spawner, Stdio};
+use super::verify::{VerifyError, verify_confined};
+
+/// How long a worker may take from its spawn to `Ready`.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How many messages of a worker may wait for the core: what bounds our memory is the pipe, not the worker's goodwill.
+const INBOX: usize = 8;
+
+/// The most of a worker's diagnostics that are kept per line.
+const DIAGNOSTIC_LINE: u64 = 4 << 10;
+
+type Incoming = AsyncIncoming<pipe::Receiver, ToSupervisor>;
+type Outgoing = AsyncOutgoing<pipe::Sender, ToWorker>;
+
+/// What a worker is started as.
+#[derive(Clone, Debug)]
+pub struct WorkerSpec {
+    /// The agent that it serves.
+    pub agent: AgentId,
+    /// Which incarnation it is.
+    pub generation: Generation,
+    /// Its confinement.
+    pub confinement: Confinement,
+    /// The worker program.
+    pub program: std::path::PathBuf,
+}
+
+/// What comes from a worker.
+#[derive(Debug)]
+pub enum WorkerEvent {
+    /// An open call brought something.
+    Output {
+        /// The call.
+        call: CallId,
+        /// What.
+        chunk: Chunk,
+    },
+    /// An open call brought a part of its effect.
+    Prepared {
+        /// The call.
+        call: CallId,
+        /// The part.
+        part: Part,
+    },
+    /// An open call ended.
+    Outcome {
+        /// The call.
+        call: CallId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// The worker and everything below it is gone; nothing follows.
+    Ended {
+        /// Why, in a sentence.
+        reason: String,
+        /// What it did against the protocol, if that was why.
+        violation: Option<String>,
+        /// The calls that were open.
+        open: Vec<CallId>,
+    },
+}
+
+/// Why a worker did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// No process came to be.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// sandbox-exec refused at one of its stages.
+    #[error("sandbox-exec stopped at stage {stage} ({code}): {detail}")]
+    Sandbox {
+        /// The stage's exit code.
+        code: u8,
+        /// Its name.
+        stage: String,
+        /// What was tried and why it failed.
+        detail: String,
+    },
+    /// It is not confined as it should be.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// It spoke out of turn.
+    #[error("worker broke the protocol at its start: {0}")]
+    Violation(#[from] Violation),
+    /// It sent no proper frame.
+    #[error("worker sent a bad frame at its start: {0}")]
+    Frame(#[from] FrameError),
+    /// It or its broker ended instead of starting.
+    #[error("{who} ended before it was ready{}", diagnostics(.stderr))]
+    Ended {
+        /// `sandbox-exec` or `worker`.
+        who: &'static str,
+        /// The last line of its diagnostics.
+        stderr: String,
+    },
+    /// It took too long.
+    #[error("worker was not ready after {} s", START_TIMEOUT.as_secs())]
+    Timeout,
+    /// A descriptor or a pipe failed.
+    #[error("cannot talk to the worker: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// A worker that is ready and verified.
+#[derive(Debug)]
+pub struct Worker {
+    /// Which incarnation it is.
+    pub generation: Generation,
+    /// Its process id.
+    pub pid: u32,
+    /// What is enforced.
+    pub ruleset: RulesetReport,
+    /// From spawning to `Ready`.
+    pub startup: Duration,
+    calls: CallSender,
+    broker: Arc<BrokerProcess>,
+}
+
+/// Sends calls to a worker.
+#[derive(Clone, Debug)]
+pub struct CallSender {
+    outbox: mpsc::UnboundedSender<ToWorker>,
+    open: Arc<Mutex<Register>>,
+}
+
+/// What the admission of a worker's messages is judged by.
+#[derive(Debug)]
+struct Register {
+    phase: Phase,
+    calls: OpenCalls,
+}
+
+impl Worker {
+    /// Spawns, greets and verifies a worker; its events come over the channel, `Ended` last.
+    pub async fn start(
+        spawner: &Spawner,
+        spec: WorkerSpec,
+    ) -> Result<(Self, mpsc::Receiver<WorkerEvent>), StartError> {
+        let began = Instant::now();
+        let launch = Launch {
+            confinement: spec.confinement.clone(),
+            command: vec![
+                spec.program.clone().into_os_string(),
+                "--generation".into(),
+                OsString::from(spec.generation.to_string()),
+            ],
+            stdio: Stdio::Piped,
+        };
+        let starting = Starting::new(spawner.spawn(launch).await?, spec)?;
+        timeout(START_TIMEOUT, starting.finish(began))
+            .await
+            .unwrap_or(Err(StartError::Timeout))
+    }
+
+    /// Where calls go.
+    pub fn calls(&self) -> &CallSender {
+        &self.calls
+    }
+
+    /// Ends the worker and everything below it, at once. The `Ended` event follows.
+    pub fn kill(&self) {
+        self.broker.terminate();
+    }
+}
+
+impl CallSender {
+    /// Sends a call. Nothing happens if the worker is gone: its `Ended` event names the call as open.
+    pub fn call(&self, call: CallId, work: Work) {
+        self.send(Some((call, Expected::from(&work))), ToWorker::Call { call, work });
+    }
+
+    /// Cancels a call; its outcome still comes.
+    pub fn cancel(&self, call: CallId) {
+        self.send(None, ToWorker::Cancel { call });
+    }
+
+    /// Asks the worker to finish its calls and exit.
+    pub fn drain(&self) {
+        let mut register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if register.phase == Phase::Serving {
+            register.phase = Phase::Draining;
+        }
+        drop(register);
+        self.send(None, ToWorker::Drain);
+    }
+
+    fn send(&self, opens: Option<(CallId, Expected)>, message: ToWorker) {
+        if let Some((call, expected)) = opens {
+            self.open
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .calls
+                .open(call, expected);
+        }
+        let _ = self.outbox.send(message);
+    }
+}
+
+/// A worker on its way to `Ready`.
+struct Starting {
+    spec: WorkerSpec,
+    incoming: Incoming,
+    outgoing: Outgoing,
+    status: AsyncIncoming<pipe::Receiver, BrokerReport>,
+    stderr: BufReader<pipe::Receiver>,
+    broker: BrokerProcess,
+}
+
+impl Starting {
+    fn new(launched: Launched, spec: WorkerSpec) -> io::Result<Self> {
+        let pipe = |fd: Option<OwnedFd>| fd.ok_or(io::ErrorKind::BrokenPipe);
+        let reader = pipe::Receiver::from_owned_fd(pipe(launched.stdout)?)?;
+        let writer = pipe::Sender::from_owned_fd(pipe(launched.stdin)?)?;
+        let (incoming, outgoing) = async_pair(reader, writer, spec.generation);
+        let status = pipe::Receiver::from_owned_fd(launched.status)?;
+        Ok(Self {
+            spec,
+            incoming,
+            outgoing,
+            status: AsyncIncoming::new(status, Generation::default()),
+            stderr: BufReader::new(pipe::Receiver::from_owned_fd(pipe(launched.stderr)?)?),
+            broker: BrokerProcess::new(launched.pidfd)?,
+        })
+    }
+
+    async fn finish(mut self, began: Instant) -> Result<(Worker, mpsc::Receiver<WorkerEvent>), StartError> {
+        let (pid, ruleset) = self.started().await?;
+        self.outgoing.send(ToWorker::Hello(self.hello())).await?;
+        let mut register = Register {
+            phase: Phase::Greeting,
+            calls: OpenCalls::default(),
+        };
+        let Some(first) = self.incoming.receive().await? else {
+            return Err(self.ended("worker").await);
+        };
+        register.phase = register.calls.admit(register.phase, &first)?;
+        verify_confined(pid)?;
+        Ok(self.serve(register, pid, ruleset, began.elapsed()))
+    }
+
+    async fn started(&mut self) -> Result<(u32, RulesetReport), StartError> {
+        match self.status.receive().await? {
+            Some(BrokerReport::Started { pid, ruleset }) => Ok((pid, ruleset)),
+            Some(BrokerReport::Failed { code, stage, detail }) => {
+                Err(StartError::Sandbox { code, stage, detail })
+            }
+            Some(BrokerReport::Ended { .. }) | None => Err(self.ended("sandbox-exec").await),
+        }
+    }
+
+    async fn ended(&mut self, who: &'static str) -> StartError {
+        // What it printed last says more than anything that we could.
+        let mut text = Vec::new();
+        let _ = timeout(
+            Duration::from_secs(1),
+            (&mut self.stderr).take(64 << 10).read_to_end(&mut text),
+        )
+        .await;
+        let text = String::from_utf8_lossy(&text);
+        let stderr = text
+            .trim_end()
+            .lines()
+            .next_back()
+            .unwrap_or_default()
+            .escape_debug()
+            .to_string();
+        StartError::Ended { who, stderr }
+    }
+
+    fn hello(&self) -> Hello {
+        let Confinement {
+            rights,
+            project,
+            temp,
+            ..
+        } = &self.spec.confinement;
+        Hello {
+            agent: self.spec.agent.clone(),
+            project: project.clone(),
+            temp: temp.clone(),
+            rights: rights.clone(),
+            shell_init: None,
+        }
+    }
+
+    fn serve(
+        self,
+        register: Register,
+        pid: u32,
+        ruleset: RulesetReport,
+        startup: Duration,
+    ) -> (Worker, mpsc::Receiver<WorkerEvent>) {
+        let generation = self.spec.generation;
+        let (outbox, messages) = mpsc::unbounded_channel();
+        let (events, inbox) = mpsc::channel(INBOX);
+        let open = Arc::new(Mutex::new(register));
+        let broker = Arc::new(self.broker);
+        let calls = CallSender {
+            outbox,
+            open: open.clone(),
+        };
+        tokio::spawn(write(self.outgoing, messages));
+        tokio::spawn(relay_diagnostics(self.stderr, generation));
+        tokio::spawn(
+            Reader {
+                incoming: self.incoming,
+                open,
+                events,
+                broker: broker.clone(),
+            }
+            .run(),
+        );
+        (
+            Worker {
+                generation,
+                pid,
+                ruleset,
+                startup,
+                calls,
+                broker,
+            },
+            inbox,
+        )
+    }
+}
+
+/// Writes what the core sends; ends with its sender, or with the worker.
+async fn write(mut outgoing: Outgoing, mut messages: mpsc::UnboundedReceiver<ToWorker>) {
+    while let Some(message) = messages.recv().await {
+        if let Err(error) = outgoing.send(message).await {
+            // The reader learns of the worker's end as well, and reports it.
+            tracing::debug!(%error, "worker takes no more messages");
+            return;
+        }
+    }
+}
+
+/// Logs a worker's diagnostics: bounded, and as text that nobody trusts.
+async fn relay_diagnostics(mut stderr: BufReader<pipe::Receiver>, generation: Generation) {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut stderr)
+            .take(DIAGNOSTIC_LINE)
+            .read_until(b'\n', &mut line)
+            .await
+        {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {
+                let text = String::from_utf8_lossy(&line);
+                tracing::debug!(target: "worker", %generation, "{}", text.trim_end().escape_debug());
+            }
+        }
+    }
+}
+
+/// Reads a worker's messages, admits them, and sees the worker to its end.
+struct Reader {
+    incoming: Incoming,
+    open: Arc<Mutex<Register>>,
+    events: mpsc::Sender<WorkerEvent>,
+    broker: Arc<BrokerProcess>,
+}
+
+/// Why a reader stopped reading.
+enum Stop {
+    /// The worker closed its pipe.
+    EndOfFile,
+    /// The worker broke the protocol.
+    Violation(String),
+    /// Nobody is interested any more.
+    CoreGone,
+}
+
+impl Reader {
+    async fn run(mut self) {
+        let stop = self.read().await;
+        let ended = self.broker.end().await;
+        let open = self
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .calls
+            .ids()
+            .collect();
+        let (reason, violation) = match (stop, ended) {
+            (Stop::Violation(what), _) => (format!("killed: it broke the protocol ({what})"), Some(what)),
+            (_, Ok(ended)) => (ended.to_string(), None),
+            (_, Err(error)) => (format!("cannot be waited for: {error}"), None),
+        };
+        let _ = self
+            .events
+            .send(WorkerEvent::Ended {
+                reason,
+                violation,
+                open,
+            })
+            .await;
+    }
+
+    async fn read(&mut self) -> Stop {
+        loop {
+            let message = match self.incoming.receive().await {
+                Ok(Some(message)) => message,
+                Ok(None) => return Stop::EndOfFile,
+                Err(FrameError::Truncated) => return Stop::Violation("its last frame was cut".to_owned()),
+                Err(error) => return Stop::Violation(error.to_string()),
+            };
+            if let Err(violation) = self.admit(&message) {
+                return Stop::Violation(violation.to_string());
+            }
+            let event = match message {
+                ToSupervisor::Output { call, chunk } => WorkerEvent::Output { call, chunk },
+                ToSupervisor::Prepared { call, part } => WorkerEvent::Prepared { call, part },
+                ToSupervisor::Outcome { call, outcome } => WorkerEvent::Outcome { call, outcome },
+                ToSupervisor::Ready(_) | ToSupervisor::Bye => continue,
+            };
+            if self.events.send(event).await.is_err() {
+                return Stop::CoreGone;
+            }
+        }
+    }
+
+    fn admit(&self, message: &ToSupervisor) -> Result<(), Violation> {
+        let mut register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let phase = register.phase;
+        register.phase = register.calls.admit(phase, message)?;
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for super::process::Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exited(0) => f.write_str("exited"),
+            Self::Exited(code) if *code > 128 => write!(f, "ended by signal {}", code - 128),
+            Self::Exited(code) => write!(f, "exited with code {code}"),
+            Self::Signalled(signal) => write!(f, "its broker was ended by signal {signal}"),
+        }
+    }
+}
+
+fn diagnostics(stderr: &str) -> String {
+    if stderr.is_empty() {
+        String::new()
+    } else {
+        format!(": {stderr}")
+    }
+}

@@ -1,0 +1,129 @@
+//! From a project, a mode and flags to rights: the policy, as plain data.
+
+mod hidden;
+mod project;
+
+use ipc::path::WirePath;
+use ipc::rights::{Execution, Limits, Network, Rights};
+
+pub use hidden::{HiddenPaths, Host};
+pub use project::{ProjectError, check_owner, open_project};
+
+/// What becomes of a call that the standing rights do not cover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// The project is writable; what is beyond is denied.
+    Auto,
+    /// Nothing but the private temp is writable; what is beyond is denied.
+    #[default]
+    Deny,
+}
+
+impl Mode {
+    /// The mode's name on the command line and in the log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// What a user asked for.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The project, canonical.
+    pub project: WirePath,
+    /// The private temp directory, canonical.
+    pub temp: WirePath,
+    /// The mode.
+    pub mode: Mode,
+    /// The network.
+    pub net: Network,
+    /// Further write roots, canonical.
+    pub write: Vec<WirePath>,
+    /// Hidden paths, defaults included.
+    pub hidden: Vec<WirePath>,
+}
+
+impl Policy {
+    /// The standing rights of the root agent's worker.
+    pub fn standing(&self) -> Rights {
+        let mut write = vec![self.temp.clone()];
+        write.extend(self.write.iter().cloned());
+        if self.mode == Mode::Auto {
+            write.push(self.project.clone());
+        }
+        Rights {
+            write,
+            net: self.net,
+            ..self.base()
+        }
+        .normalised()
+    }
+
+    /// The rights of a worker that only looks: what takes the change set.
+    pub fn observer(&self) -> Rights {
+        Rights {
+            write: vec![self.temp.clone()],
+            ..self.base()
+        }
+        .normalised()
+    }
+
+    fn base(&self) -> Rights {
+        Rights {
+            read: vec!["/".into()],
+            hidden: self.hidden.clone(),
+            write: Vec::new(),
+            protected: Vec::new(),
+            net: Network::Off,
+            exec: Execution::Allowed,
+            limits: Limits::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(mode: Mode) -> Policy {
+        Policy {
+            project: "/p".into(),
+            temp: "/tmp/bw-1".into(),
+            mode,
+            net: Network::On,
+            write: vec!["/data".into()],
+            hidden: vec!["/h/.ssh".into()],
+        }
+    }
+
+    fn line(rights: &Rights) -> String {
+        rights.line(&"/p".into(), Some(&"/tmp/bw-1".into())).to_string()
+    }
+
+    #[test]
+    fn the_table_of_activities_and_modes() {
+        assert_eq!(
+            line(&policy(Mode::Auto).standing()),
+            "rw . $TMPDIR /data · ro / minus hidden · net on"
+        );
+        assert_eq!(
+            line(&policy(Mode::Deny).standing()),
+            "rw $TMPDIR /data · ro / minus hidden · net on"
+        );
+        assert_eq!(
+            line(&policy(Mode::Auto).observer()),
+            "rw $TMPDIR · ro / minus hidden · net off"
+        );
+    }
+
+    #[test]
+    fn an_observer_is_covered_by_every_standing_right() {
+        for mode in [Mode::Auto, Mode::Deny] {
+            let policy = policy(mode);
+            assert!(policy.standing().covers(&policy.observer()));
+        }
+    }
+}

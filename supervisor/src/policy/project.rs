@@ -1,0 +1,154 @@
+//! The project directory: canonical once, and refused where it could not be confined.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::hidden::Host;
+
+/// Why a directory cannot be a project.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectError {
+    /// It is not there, or cannot be entered.
+    #[error("cannot use {path} as the project: {source}")]
+    Unreachable {
+        /// What was asked for.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It is no directory.
+    #[error("{0} is not a directory")]
+    NotADirectory(PathBuf),
+    /// It is too much.
+    #[error("{path} cannot be the project: it {why}\n  next: use a directory of its own, with -C DIR")]
+    TooWide {
+        /// What was asked for.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Root without capabilities cannot write what belongs to another user.
+    #[error(
+        "{path} belongs to uid {owner}, and a worker of root has no capability to write there\n  next: run as its owner \
+         (setpriv --reuid={owner} --regid={group} --clear-groups bailiwick …), or: chown -R root {path}"
+    )]
+    ForeignOwner {
+        /// The project.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Its group.
+        group: u32,
+    },
+}
+
+/// Resolves the project directory, and refuses what confinement would make no sense in.
+pub fn open_project(path: &Path, host: &Host, hidden: &[PathBuf]) -> Result<PathBuf, ProjectError> {
+    let unreachable = |source| ProjectError::Unreachable {
+        path: path.to_owned(),
+        source,
+    };
+    let project = fs::canonicalize(path).map_err(unreachable)?;
+    let meta = fs::metadata(&project).map_err(unreachable)?;
+    if !meta.is_dir() {
+        return Err(ProjectError::NotADirectory(project));
+    }
+    if let Some(why) = too_wide(&project, host, hidden) {
+        return Err(ProjectError::TooWide { path: project, why });
+    }
+    Ok(project)
+}
+
+/// Refuses a project that is to be written and that root does not own.
+pub fn check_owner(project: &Path) -> Result<(), ProjectError> {
+    let unreachable = |source| ProjectError::Unreachable {
+        path: project.to_owned(),
+        source,
+    };
+    let meta = fs::metadata(project).map_err(unreachable)?;
+    let writable_by_all = meta.mode() & 0o002 != 0;
+    if nix::unistd::geteuid().is_root() && meta.uid() != 0 && !writable_by_all {
+        let (owner, group) = (meta.uid(), meta.gid());
+        return Err(ProjectError::ForeignOwner {
+            path: project.to_owned(),
+            owner,
+            group,
+        });
+    }
+    Ok(())
+}
+
+fn too_wide(project: &Path, host: &Host, hidden: &[PathBuf]) -> Option<String> {
+    if project == Path::new("/") {
+        return Some("is the whole file system".to_owned());
+    }
+    for home in host.homes.iter().chain(&host.other_homes) {
+        if project == home {
+            return Some("is a home directory".to_owned());
+        }
+        if home.starts_with(project) {
+            return Some(format!("contains the home directory {}", home.display()));
+        }
+    }
+    for path in hidden {
+        if project.starts_with(path) {
+            return Some(format!("lies in {}, which is hidden from agents", path.display()));
+        }
+        if path.starts_with(project) && path.exists() {
+            return Some(format!(
+                "contains {}, which is hidden from agents",
+                path.display()
+            ));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_confined_is_refused() {
+        let host = Host {
+            homes: vec!["/h/me".into()],
+            other_homes: vec!["/h/you".into()],
+        };
+        let hidden = [PathBuf::from("/h/me/.ssh"), PathBuf::from("/etc")];
+        let why = |project: &str| too_wide(Path::new(project), &host, &hidden);
+        assert_eq!(why("/").as_deref(), Some("is the whole file system"));
+        assert_eq!(why("/h/me").as_deref(), Some("is a home directory"));
+        assert_eq!(why("/h").as_deref(), Some("contains the home directory /h/me"));
+        assert_eq!(why("/h/you").as_deref(), Some("is a home directory"));
+        assert_eq!(
+            why("/h/me/.ssh/x").as_deref(),
+            Some("lies in /h/me/.ssh, which is hidden from agents")
+        );
+        assert_eq!(why("/h/me/p"), None);
+        assert_eq!(
+            why("/h/me/.sshd"),
+            None,
+            "a sibling of the same prefix is not inside"
+        );
+    }
+
+    #[test]
+    fn a_missing_directory_and_a_file_are_named() {
+        let host = Host {
+            homes: vec![],
+            other_homes: vec![],
+        };
+        let error = open_project(Path::new("/nonexistent/p"), &host, &[])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("cannot use /nonexistent/p as the project"),
+            "{error}"
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = open_project(file.path(), &host, &[]).unwrap_err().to_string();
+        assert!(error.ends_with("is not a directory"), "{error}");
+    }
+}

@@ -1,0 +1,71 @@
+//! What the supervisor does to itself before anything else, while it is still single-threaded.
+
+use std::ffi::{CStr, CString};
+use std::io;
+
+use nix::sys::prctl::set_dumpable;
+use nix::sys::resource::{Resource, setrlimit};
+use secrecy::SecretString;
+
+/// The variables that can hold a key.
+const KEY_VARIABLES: [&str; 2] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"];
+
+/// The keys that were in the environment.
+#[derive(Debug, Default)]
+pub struct TakenKeys {
+    /// `ANTHROPIC_API_KEY`.
+    pub anthropic: Option<SecretString>,
+    /// `OPENAI_API_KEY`.
+    pub openai: Option<SecretString>,
+}
+
+/// Makes the process non-dumpable (no ptrace, no `/proc/PID/mem` for others of our uid) and forbids core files.
+pub fn harden_process() -> io::Result<()> {
+    set_dumpable(false)?;
+    Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
+}
+
+/// Takes the keys out of the environment: the variables are gone, and so are their bytes in `/proc/PID/environ`.
+///
+/// Must be called before any other thread exists: environ(7) has no lock.
+pub fn take_keys() -> TakenKeys {
+    let [anthropic, openai] = KEY_VARIABLES.map(take);
+    TakenKeys { anthropic, openai }
+}
+
+fn take(name: &str) -> Option<SecretString> {
+    let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+    let c_name = CString::new(name).ok()?;
+    wipe(&c_name);
+    // SAFETY: the caller is the only thread of the process.
+    unsafe { std::env::remove_var(name) };
+    value.map(SecretString::from)
+}
+
+/// Overwrites the value of a variable where it lies: on the initial stack, which `/proc/PID/environ` shows for good.
+fn wipe(name: &CStr) {
+    // SAFETY: the name is a C string, and no other thread changes the environment.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    if value.is_null() {
+        return;
+    }
+    // SAFETY: getenv gives a C string; its bytes up to the NUL are ours to overwrite.
+    unsafe {
+        let length = libc::strlen(value);
+        for offset in 0..length {
+            value.add(offset).write_volatile(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_variable_has_its_place() {
+        let keys = TakenKeys::default();
+        assert!(keys.anthropic.is_none() && keys.openai.is_none());
+        assert_eq!(KEY_VARIABLES[0], "ANTHROPIC_API_KEY");
+    }
+}
