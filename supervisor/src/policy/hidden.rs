@@ -149,7 +149,7 @@ impl HiddenPaths {
     /// The defaults, our own directories, and what the user adds; `project` decides whose home is another's.
     pub fn new(host: &Host, directories: &Directories, project: &Path, more: &[PathBuf]) -> Self {
         let in_home = host
-            .home
+            .homes
             .iter()
             .flat_map(|home| IN_HOME.iter().map(|name| home.join(name)));
         let of_system = OF_SYSTEM.iter().map(PathBuf::from);
