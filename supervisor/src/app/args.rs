@@ -1,0 +1,250 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use ipc::rights::Network;
+
+use super::exit::EXIT_STATUS;
+use crate::policy::Mode;
+
+/// A terminal coding agent whose actions the kernel confines.
+#[derive(Debug, Parser)]
+#[command(name = "bailiwick", version, after_help = EXIT_STATUS, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Runs one task to its end, without a terminal
+    #[command(after_help = EXIT_STATUS)]
+    Exec(ExecArgs),
+    /// Runs a command under exactly the rights that an agent's command would have
+    Sandbox(SandboxArgs),
+    /// Shows what this machine enforces, by trying
+    Doctor(DoctorArgs),
+    /// Fixes a bug in a sample project with a recorded model, really confined: no key, no network
+    Demo(DemoArgs),
+    /// Tools for those who work on Bailiwick itself
+    #[command(subcommand)]
+    Debug(DebugCommand),
+    /// Measures ourselves beside the floor, in one run
+    Bench(BenchArgs),
+}
+
+/// Arguments of `exec`.
+#[derive(Debug, Args)]
+pub struct ExecArgs {
+    /// The task; `-` reads it from standard input
+    pub prompt: Option<String>,
+    /// The project
+    #[arg(short = 'C', value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+    /// What the agent may do without asking: `auto` makes the project writable, `deny` leaves it read-only
+    #[arg(long, value_enum, default_value_t = ModeArg::Deny)]
+    pub mode: ModeArg,
+    /// What is confined, and how
+    #[command(flatten)]
+    pub confinement: ConfinementArgs,
+    /// What is printed on standard output
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// Writes the change as a diff that `git apply` accepts, whatever the exit status
+    #[arg(long, value_name = "FILE")]
+    pub patch: Option<PathBuf>,
+    /// The model
+    #[arg(long, value_name = "NAME", default_value = "claude-opus-5-5")]
+    pub model: String,
+    /// The address of the Messages API, or of a server that speaks it; a path prefix is kept
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// Ends the run after this many replies of the model
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_steps: Option<u32>,
+    /// Ends the run when this many tokens are spent in all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_tokens: Option<u64>,
+    /// Ends the run after this many seconds
+    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: Option<u64>,
+}
+
+/// What is confined, and how.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ConfinementArgs {
+    /// The network: off, or outbound
+    #[arg(long, value_enum, default_value_t = NetArg::Off)]
+    pub net: NetArg,
+    /// Makes another file or directory writable
+    #[arg(long, value_name = "PATH")]
+    pub write: Vec<PathBuf>,
+    /// Hides a path's content beside the default ones
+    #[arg(long, value_name = "PATH")]
+    pub hide: Vec<PathBuf>,
+    /// Passes a variable to commands, or sets it
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<OsString>,
+    /// Starts although a layer of the sandbox is missing, and says which
+    #[arg(long)]
+    pub allow_degraded: bool,
+}
+
+/// Arguments of `sandbox`.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: that of CMD (128+n by signal), or 5 if CMD never started.")]
+pub struct SandboxArgs {
+    /// The project
+    #[arg(short = 'C', value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+    /// Whether the project is writable
+    #[arg(long, value_enum, default_value_t = AccessArg::Write)]
+    pub access: AccessArg,
+    /// What is confined, and how
+    #[command(flatten)]
+    pub confinement: ConfinementArgs,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Prints JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Leaves the sample project in this directory, which must not exist yet
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+}
+
+/// Tools for those who work on Bailiwick itself.
+#[derive(Debug, Subcommand)]
+pub enum DebugCommand {
+    /// Sends one request body and prints what came back, as JSON
+    Stream(DebugStreamArgs),
+}
+
+/// Arguments of `debug stream`.
+#[derive(Debug, Args)]
+pub struct DebugStreamArgs {
+    /// The address of the server
+    #[arg(long, value_name = "URL")]
+    pub base_url: String,
+    /// The file with the body of the request
+    #[arg(long, value_name = "FILE")]
+    pub request: PathBuf,
+    /// What the server speaks
+    #[arg(long, value_enum, default_value_t = ProviderArg::Anthropic)]
+    pub provider: ProviderArg,
+}
+
+/// Arguments of `bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// Only the measurements whose name contains this
+    pub name: Option<String>,
+    /// Prints JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `--mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ModeArg {
+    /// The project is writable; what is beyond is denied.
+    Auto,
+    /// The project is read-only.
+    Deny,
+}
+
+/// `--net`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum NetArg {
+    /// No network.
+    #[default]
+    Off,
+    /// Outbound connections.
+    On,
+}
+
+/// `--access`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AccessArg {
+    /// The project is writable.
+    Write,
+    /// It is not, and the network is off.
+    Read,
+}
+
+/// `--output`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// The model's words.
+    Text,
+    /// The result, as one JSON object.
+    Json,
+    /// The session's events, one JSON object a line, as they happen.
+    StreamJson,
+}
+
+/// `--provider`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProviderArg {
+    /// The Messages API.
+    Anthropic,
+}
+
+impl From<ModeArg> for Mode {
+    fn from(mode: ModeArg) -> Self {
+        match mode {
+            ModeArg::Auto => Self::Auto,
+            ModeArg::Deny => Self::Deny,
+        }
+    }
+}
+
+impl From<NetArg> for Network {
+    fn from(net: NetArg) -> Self {
+        match net {
+            NetArg::Off => Self::Off,
+            NetArg::On => Self::On,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn exec_denies_writing_unless_told() {
+        let cli = Cli::try_parse_from(["bailiwick", "exec", "fix it"]).unwrap();
+        let Command::Exec(args) = cli.command else { unreachable!() };
+        assert_eq!((args.mode, args.confinement.net), (ModeArg::Deny, NetArg::Off));
+    }
+
+    #[test]
+    fn what_is_not_built_is_a_usage_error() {
+        for line in [&["bailiwick", "exec", "--resume", "x"][..], &["bailiwick", "serve"], &["bailiwick", "exec", "--mode", "ask", "x"]] {
+            assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! `bailiwick exec`: one task to its end, without a terminal.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ipc::event::{EventKind, Observer as Witness, SessionStarted};
+use ipc::frontend::{UserAction, UserActionKind};
+use ipc::id::{AgentId, ConversationId};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use super::args::ExecArgs;
+use super::exit::Exit;
+use super::output::Printer;
+use super::setup::Setup;
+use crate::changes::{PatchFile, ProjectPath};
+use crate::core::{Agent, AgentConfig, RunLimits};
+use crate::driver::{ChangeTracker, Driver, DriverError, Observer, PatchRequest, Running, SessionWorker};
+use crate::gate::Standing;
+use crate::monitor::PrivateTemp;
+use crate::prompt;
+use crate::provider::anthropic::{self, Anthropic};
+use crate::provider::{ModelProvider, RetryPolicy};
+use crate::secrets::{TakenKeys, find_key};
+use crate::session::SessionLog;
+use crate::tools::Registry;
+
+/// The most tokens of one reply (WIRE R9: always sent, and big, with streaming).
+const REPLY_TOKENS: u32 = 32_000;
+
+/// Where requests go unless told otherwise.
+const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
+
+/// What ended a run before it began, and how to exit.
+struct Refusal(Exit, String);
+
+impl Refusal {
+    fn usage(error: impl ToString) -> Self {
+        Self(Exit::Usage, error.to_string())
+    }
+
+    fn internal(error: impl ToString) -> Self {
+        Self(Exit::Internal, error.to_string())
+    }
+}
+
+/// Runs the task.
+pub async fn run(args: ExecArgs, keys: TakenKeys) -> Exit {
+    let began = Instant::now();
+    match prepare(&args, keys, began) {
+        Ok(prepared) => prepared.run(began).await,
+        Err(Refusal(exit, message)) => {
+            super::complain(&message);
+            exit
+        }
+    }
+}
+
+struct Prepared {
+    driver: Driver,
+    printer: Printer,
+    context: crate::core::ContextItem,
+    actions: mpsc::Sender<UserAction>,
+    prompt: String,
+    // Removed when the run is over, and not before.
+    _temps: [PrivateTemp; 2],
+}
+
+fn prepare(args: &ExecArgs, keys: TakenKeys, began: Instant) -> Result<Prepared, Refusal> {
+    let prompt = prompt_text(args.prompt.as_deref())?;
+    let setup = Setup::new(&args.directory, args.mode.into(), &args.confinement);
+    let setup = setup.map_err(|error| Refusal(error.exit(), error.to_string()))?;
+    let provider = provider(args, keys, &setup)?;
+    // Opened before the first worker exists, so that no agent can choose what it is.
+    let patch = args.patch.as_deref().map(|path| patch_request(path, &setup)).transpose()?;
+    let standing = Standing {
+        rights: setup.policy.standing(),
+        project: setup.policy.project.clone(),
+        temp: Some(setup.policy.temp.clone()),
+        mode: setup.policy.mode,
+    };
+    let conversation = ConversationId(uuid::Uuid::now_v7().to_string());
+    let mut log = SessionLog::create(&setup.directories.sessions(), &conversation).map_err(Refusal::internal)?;
+    let started = session_started(args, &standing, provider.name());
+    let first = log
+        .append(&AgentId::root(), Witness::Supervisor, EventKind::SessionStarted(started))
+        .map_err(Refusal::internal)?;
+    let (ui, events) = mpsc::unbounded_channel();
+    let _ = ui.send(ipc::frontend::UiEvent {
+        conversation_id: conversation.clone(),
+        kind: ipc::frontend::UiEventKind::Logged(Box::new(first)),
+    });
+    let (actions, inbox) = mpsc::channel(16);
+    let observer_temp = PrivateTemp::create(&setup.directories.locks()).map_err(Refusal::internal)?;
+    let changes = patch.map(|request| ChangeTracker::start(observer(&setup, &observer_temp), request));
+    let worker = SessionWorker::new(
+        setup.spawner.clone(),
+        setup.programs.clone(),
+        AgentId::root(),
+        setup.confinement(standing.rights.clone()),
+    );
+    let context = prompt::environment_context(&standing, jiff::Zoned::now().date());
+    let agent = Agent::new(AgentConfig {
+        model: args.model.clone(),
+        system: prompt::SYSTEM.into(),
+        tools: Arc::new(Registry::builtin()),
+        max_tokens: REPLY_TOKENS,
+        limits: RunLimits { max_steps: args.max_steps, max_tokens: args.max_tokens },
+        backoff: Box::new(RetryPolicy::default()),
+        standing,
+    });
+    let driver = Driver {
+        conversation,
+        agent,
+        provider,
+        worker,
+        log,
+        ui,
+        actions: Some(inbox),
+        changes,
+        deadline: args.timeout.map(|seconds| began + Duration::from_secs(seconds)),
+        running: Running::default(),
+    };
+    let printer = Printer::start(args.output, events);
+    Ok(Prepared { driver, printer, context, actions, prompt, _temps: [setup.temp, observer_temp] })
+}
+
+impl Prepared {
+    async fn run(self, began: Instant) -> Exit {
+        let conversation = self.driver.conversation.clone();
+        let act = |kind| UserAction { conversation_id: conversation.clone(), kind };
+        let _ = self.actions.send(act(UserActionKind::Prompt { text: self.prompt })).await;
+        tokio::spawn(signals(self.actions, conversation.clone()));
+        let ended = self.driver.run(began, self.context).await;
+        self.printer.finish().await;
+        match ended {
+            Ok(end) => Exit::from(end.reason),
+            Err(error) => {
+                super::complain(&error);
+                match error {
+                    DriverError::NoWorker(_) => Exit::NoSandbox,
+                    DriverError::Log(_) | DriverError::Changes(_) => Exit::Internal,
+                }
+            }
+        }
+    }
+}
+
+/// Turns signals into what the user would do: SIGINT interrupts, SIGTERM and SIGHUP end the session.
+async fn signals(actions: mpsc::Sender<UserAction>, conversation_id: ConversationId) {
+    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+    else {
+        return;
+    };
+    loop {
+        let kind = tokio::select! {
+            _ = interrupt.recv() => UserActionKind::Interrupt,
+            _ = terminate.recv() => UserActionKind::Quit,
+            _ = hangup.recv() => UserActionKind::Quit,
+        };
+        let action = UserAction { conversation_id: conversation_id.clone(), kind };
+        if actions.send(action).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A prompt that was given never waits for standard input.
+fn prompt_text(argument: Option<&str>) -> Result<String, Refusal> {
+    let text = match argument {
+        Some("-") => {
+            let mut text = String::new();
+            let read = std::io::stdin().take(4 << 20).read_to_string(&mut text);
+            read.map_err(|error| Refusal::usage(format!("cannot read the task from standard input: {error}")))?;
+            text
+        }
+        Some(text) => text.to_owned(),
+        None => String::new(),
+    };
+    if text.trim().is_empty() {
+        return Err(Refusal::usage("no task given\n  next: bailiwick exec \"fix the failing test\", or - to read it"));
+    }
+    Ok(text)
+}
+
+fn provider(args: &ExecArgs, keys: TakenKeys, setup: &Setup) -> Result<Arc<dyn ModelProvider>, Refusal> {
+    let file = setup.directories.key_file("anthropic");
+    let key = find_key(keys.anthropic, "ANTHROPIC_API_KEY", &file).map_err(Refusal::usage)?;
+    let from_environment = || std::env::var("ANTHROPIC_BASE_URL").ok().filter(|url| !url.is_empty());
+    let base_url = args.base_url.clone().or_else(from_environment);
+    let config = anthropic::Config::new(base_url.as_deref().unwrap_or(DEFAULT_BASE_URL), key.secret, key.origin);
+    let provider = Anthropic::new(config.map_err(Refusal::usage)?).map_err(Refusal::internal)?;
+    Ok(Arc::new(provider))
+}
+
+fn patch_request(path: &Path, setup: &Setup) -> Result<PatchRequest, Refusal> {
+    let file = PatchFile::open(path).map_err(Refusal::usage)?;
+    let place = std::fs::canonicalize(path).ok();
+    let inside = place.as_deref().and_then(|place| place.strip_prefix(setup.policy.project.as_path()).ok());
+    let inside = inside.and_then(|inside| ProjectPath::try_from(&ipc::path::WirePath::from(inside)).ok());
+    Ok(PatchRequest { file, path: path.to_owned(), inside })
+}
+
+fn observer(setup: &Setup, temp: &PrivateTemp) -> Observer {
+    let mut confinement = setup.confinement(setup.policy.observer(temp.path().into()));
+    confinement.temp = Some(temp.path().into());
+    Observer {
+        spawner: setup.spawner.clone(),
+        programs: setup.programs.clone(),
+        agent: AgentId::root(),
+        confinement,
+        store: setup.directories.state.clone(),
+    }
+}
+
+fn session_started(args: &ExecArgs, standing: &Standing, provider: &str) -> SessionStarted {
+    SessionStarted {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        project: standing.project.clone(),
+        activity: "execute".to_owned(),
+        mode: standing.mode.as_str().to_owned(),
+        model: args.model.clone(),
+        provider: provider.to_owned(),
+        rights: standing.line(),
+    }
+}

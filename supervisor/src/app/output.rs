@@ -1,0 +1,176 @@
+//! What `exec` prints: a task of its own that turns events into text, one JSON object, or a stream of them.
+//!
+//! Standard output carries only the stream; what is for people goes to standard error.
+
+use std::io::{self, Write};
+
+use ipc::event::{EventKind, RunResult, SessionEvent};
+use ipc::frontend::{UiEvent, UiEventKind};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::args::Output;
+
+/// Prints a session's events until there are no more.
+#[derive(Debug)]
+pub struct Printer {
+    task: JoinHandle<()>,
+}
+
+impl Printer {
+    /// Starts printing.
+    pub fn start(output: Output, mut events: mpsc::UnboundedReceiver<UiEvent>) -> Self {
+        let mut page = Page { output, within_text: false };
+        let task = tokio::spawn(async move {
+            while let Some(event) = events.recv().await {
+                // Nobody reads any more, as with `| head`: the run goes on, and its log has everything.
+                if page.print(&event.kind).is_err() {
+                    while events.recv().await.is_some() {}
+                }
+            }
+        });
+        Self { task }
+    }
+
+    /// Waits until everything is printed; the core's end of the channel must be gone.
+    pub async fn finish(self) {
+        let _ = self.task.await;
+    }
+}
+
+struct Page {
+    output: Output,
+    /// Whether the last thing printed was a piece of text without its line end.
+    within_text: bool,
+}
+
+impl Page {
+    fn print(&mut self, kind: &UiEventKind) -> io::Result<()> {
+        match (self.output, kind) {
+            (Output::StreamJson, UiEventKind::Logged(event)) => line(event),
+            (Output::Json, UiEventKind::Logged(event)) => match &event.kind {
+                EventKind::Result(_) => line(event),
+                _ => self.remark(event),
+            },
+            (Output::Text, UiEventKind::TextDelta { text }) => self.text(text),
+            (Output::Text, UiEventKind::Logged(event)) => self.event(event),
+            _ => Ok(()),
+        }
+    }
+
+    /// A piece of the model's reply, made harmless for a terminal.
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        self.within_text = !text.ends_with('\n');
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(harmless(text).as_bytes())?;
+        stdout.flush()
+    }
+
+    fn event(&mut self, event: &SessionEvent) -> io::Result<()> {
+        if matches!(event.kind, EventKind::AssistantMessage(_)) && self.within_text {
+            self.text("\n")?;
+        }
+        self.remark(event)
+    }
+
+    /// What a person wants to follow, at standard error.
+    fn remark(&mut self, event: &SessionEvent) -> io::Result<()> {
+        let text = match &event.kind {
+            EventKind::SessionStarted(started) => format!("{} · {}", started.rights, started.model),
+            EventKind::ToolCallStarted { name, input, .. } => format!("→ {name} {}", abridged(input.get())),
+            EventKind::ToolCallFinished { status, duration_ms, .. } => format!("  {status} after {duration_ms} ms"),
+            EventKind::Denied { denial, rights, .. } => format!("✗ {denial}\n  because   rights: {rights}"),
+            EventKind::ModelFailed { message, retry_in_ms: Some(wait), .. } => {
+                format!("{message}; trying again in {wait} ms")
+            }
+            EventKind::ProtocolViolation { violation, .. } => format!("the worker broke the protocol: {violation}"),
+            EventKind::Notice { message, .. } => message.clone(),
+            EventKind::ChangeSet { files, patch } => changes(files.len(), patch.as_ref()),
+            EventKind::Result(result) => return self.result(result),
+            _ => return Ok(()),
+        };
+        self.note(&text)
+    }
+
+    fn result(&mut self, result: &RunResult) -> io::Result<()> {
+        if let Some(message) = &result.message {
+            self.note(message)?;
+        }
+        let usage = result.usage;
+        self.note(&format!(
+            "{} · {} steps · {} tokens in ({} cached), {} out · {:.1} s",
+            result.reason,
+            result.steps,
+            usage.prompt(),
+            usage.cache_read,
+            usage.output,
+            std::time::Duration::from_millis(result.duration_ms).as_secs_f64(),
+        ))
+    }
+
+    fn note(&mut self, text: &str) -> io::Result<()> {
+        if self.within_text {
+            self.text("\n")?;
+        }
+        writeln!(io::stderr(), "{}", harmless(text))
+    }
+}
+
+fn line(event: &SessionEvent) -> io::Result<()> {
+    let mut text = serde_json::to_string(event)?;
+    text.push('\n');
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+fn changes(files: usize, patch: Option<&ipc::path::WirePath>) -> String {
+    let files = match files {
+        0 => "no file changed".to_owned(),
+        1 => "1 file changed".to_owned(),
+        n => format!("{n} files changed"),
+    };
+    match patch {
+        Some(path) => format!("{files} · patch: {path}"),
+        None => files,
+    }
+}
+
+fn abridged(text: &str) -> String {
+    const LONGEST: usize = 160;
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// Makes control characters visible, but line ends and tabs: hostile text must not command the terminal.
+fn harmless(text: &str) -> String {
+    let visible = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_invisible(c));
+    if text.chars().all(visible) {
+        return text.to_owned();
+    }
+    text.chars().map(|c| if visible(c) { c.to_string() } else { c.escape_unicode().to_string() }).collect()
+}
+
+/// Bidirectional controls and zero-width characters: what they show is not what is there.
+const fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_and_bidi_controls_become_visible() {
+        assert_eq!(harmless("a\x1b]0;t\x07b\n\tc"), "a\\u{1b}]0;t\\u{7}b\n\tc");
+        assert_eq!(harmless("x\u{202e}y"), "x\\u{202e}y");
+        assert_eq!(harmless("ünï 漢"), "ünï 漢");
+    }
+
+    #[test]
+    fn long_arguments_are_abridged_between_characters() {
+        assert_eq!(abridged(&"ü".repeat(200)).chars().count(), 161);
+    }
+}

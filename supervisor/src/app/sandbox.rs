@@ -1,0 +1,139 @@
+//! `bailiwick sandbox`: a command under exactly the rights that an agent's command would have.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use ipc::confinement::BrokerReport;
+use ipc::id::Generation;
+use ipc::pipe::AsyncIncoming;
+use ipc::rights::{Network, Rights};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::timeout;
+
+use super::args::{AccessArg, SandboxArgs};
+use super::exit::Exit;
+use super::setup::Setup;
+use crate::gate;
+use crate::monitor::{BrokerProcess, Ended, Launch, Launched, Stdio};
+use crate::policy::Mode;
+
+/// How much of the command's errors is read for denials: the end of them.
+const REMEMBERED: usize = 16 << 10;
+
+/// Runs the command; gives its status.
+pub async fn run(args: SandboxArgs) -> Exit {
+    let mode = match args.access {
+        AccessArg::Write => Mode::Auto,
+        AccessArg::Read => Mode::Deny,
+    };
+    let setup = match Setup::new(&args.directory, mode, &args.confinement) {
+        Ok(setup) => setup,
+        Err(error) => {
+            super::complain(&error);
+            // Whatever went wrong, the command was not started.
+            return Exit::NoSandbox;
+        }
+    };
+    let rights = rights(&setup, args.access);
+    let launch =
+        Launch { confinement: setup.confinement(rights.clone()), command: args.command, stdio: Stdio::Terminal };
+    let launched = match setup.spawner.spawn(launch).await {
+        Ok(launched) => launched,
+        Err(error) => {
+            super::complain(&error);
+            return Exit::NoSandbox;
+        }
+    };
+    match attend(launched).await {
+        Ok(Report { status: Some(status), errors }) => {
+            explain(&setup, &rights, status, &errors);
+            Exit::Status(status)
+        }
+        // sandbox-exec has said on standard error at which stage it stopped.
+        Ok(Report { status: None, .. }) => Exit::NoSandbox,
+        Err(error) => {
+            super::complain(&error);
+            Exit::Internal
+        }
+    }
+}
+
+fn rights(setup: &Setup, access: AccessArg) -> Rights {
+    let standing = setup.policy.standing();
+    match access {
+        AccessArg::Write => standing,
+        AccessArg::Read => Rights { net: Network::Off, ..standing },
+    }
+}
+
+struct Report {
+    /// The command's status; absent if it never started.
+    status: Option<u8>,
+    /// The end of what it wrote to standard error.
+    errors: Vec<u8>,
+}
+
+/// Relays errors and signals until the command is gone.
+async fn attend(launched: Launched) -> io::Result<Report> {
+    let broker = BrokerProcess::new(launched.pidfd)?;
+    let stderr = launched.stderr.ok_or(io::ErrorKind::BrokenPipe)?;
+    let relay = tokio::spawn(relay(pipe::Receiver::from_owned_fd(stderr)?));
+    let mut reports: AsyncIncoming<_, BrokerReport> =
+        AsyncIncoming::new(pipe::Receiver::from_owned_fd(launched.status)?, Generation::default());
+    let started = matches!(reports.receive().await, Ok(Some(BrokerReport::Started { .. })));
+    let ended = wait(&broker).await?;
+    // Everything that could write is gone, so the pipe ends at once.
+    let errors = timeout(Duration::from_secs(2), relay).await;
+    let errors = errors.ok().and_then(Result::ok).unwrap_or_default();
+    let status = match ended {
+        Ended::Exited(code) => code,
+        Ended::Signalled(signal) => 128 + signal,
+    };
+    Ok(Report { status: started.then(|| u8::try_from(status).unwrap_or(1)), errors })
+}
+
+/// Waits for the command's end; what would end us ends it first.
+async fn wait(broker: &BrokerProcess) -> io::Result<Ended> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::select! {
+        ended = broker.wait() => ended,
+        _ = interrupt.recv() => { broker.end().await?; Ok(Ended::Signalled(libc::SIGINT)) }
+        _ = terminate.recv() => { broker.end().await?; Ok(Ended::Signalled(libc::SIGTERM)) }
+        _ = hangup.recv() => { broker.end().await?; Ok(Ended::Signalled(libc::SIGHUP)) }
+    }
+}
+
+/// Passes standard error on as it comes, and remembers its end.
+async fn relay(mut stderr: pipe::Receiver) -> Vec<u8> {
+    let mut remembered = VecDeque::new();
+    let mut buffer = [0; 8 << 10];
+    while let Ok(read) = stderr.read(&mut buffer).await {
+        if read == 0 {
+            break;
+        }
+        // Nobody may be reading any more; the command goes on all the same.
+        let _ = io::stderr().write_all(&buffer[..read]);
+        remembered.extend(&buffer[..read]);
+        let surplus = remembered.len().saturating_sub(REMEMBERED);
+        remembered.drain(..surplus);
+    }
+    remembered.into()
+}
+
+/// Says which right a failed command seems to have lacked.
+fn explain(setup: &Setup, rights: &Rights, status: u8, errors: &[u8]) {
+    if status == 0 {
+        return;
+    }
+    let (project, temp) = (&setup.policy.project, &setup.policy.temp);
+    let text = String::from_utf8_lossy(errors);
+    if let Some(denial) = gate::likely(&text, rights, project) {
+        let line = rights.line(project, Some(temp));
+        super::say(&format!("{denial} · rights: {line}"));
+    }
+}

@@ -1,0 +1,205 @@
+//! What every confined command needs before its first process: directories, project, policy, temp, spawner.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use ipc::confinement::{Confinement, Environment};
+use ipc::path::WirePath;
+use ipc::rights::{Network, Rights};
+
+use super::args::ConfinementArgs;
+use super::exit::Exit;
+use crate::directories::{Directories, DirectoriesError};
+use crate::monitor::{PrivateTemp, Programs, Spawner, TempError, remove_stale};
+use crate::policy::{HiddenPaths, Host, Mode, Policy, ProjectError, check_owner, open_project};
+
+/// A session's place: everything about its confinement that flags and machine decide.
+#[derive(Debug)]
+pub struct Setup {
+    /// Our own directories.
+    pub directories: Directories,
+    /// The policy.
+    pub policy: Policy,
+    /// What passes of the environment.
+    pub environment: Environment,
+    /// Whether to start although a layer is missing.
+    pub allow_degraded: bool,
+    /// The programs of the system.
+    pub programs: Programs,
+    /// The spawn thread.
+    pub spawner: Spawner,
+    /// The private temp directory; removed with this value.
+    pub temp: PrivateTemp,
+}
+
+/// Why nothing could be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// No place for our own files.
+    #[error(transparent)]
+    Directories(#[from] DirectoriesError),
+    /// The project is missing or refused.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    /// A path of a flag does not exist, or cannot be granted.
+    #[error("{flag} {path}: {why}")]
+    Path {
+        /// The flag.
+        flag: &'static str,
+        /// Its value.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// `--env` names no variable.
+    #[error("--env {0:?}: expected NAME or NAME=VALUE, with a name of letters, digits and underscores")]
+    Env(OsString),
+    /// No temp directory.
+    #[error(transparent)]
+    Temp(#[from] TempError),
+    /// The process itself is in trouble.
+    #[error("cannot prepare to spawn: {0}")]
+    System(#[from] std::io::Error),
+}
+
+impl SetupError {
+    /// The exit code that it means.
+    pub const fn exit(&self) -> Exit {
+        match self {
+            Self::Directories(_) | Self::Project(_) | Self::Path { .. } | Self::Env(_) => Exit::Usage,
+            Self::Temp(_) | Self::System(_) => Exit::NoSandbox,
+        }
+    }
+}
+
+impl Setup {
+    /// Resolves everything; makes our directories and the private temp.
+    pub fn new(directory: &Path, mode: Mode, args: &ConfinementArgs) -> Result<Self, SetupError> {
+        let directories = Directories::from_environment(|name| std::env::var_os(name))?;
+        directories.make()?;
+        remove_stale(&directories.locks());
+        let host = Host::probe(std::env::var_os("HOME"));
+        let (project, hidden) = resolve(directory, &host, &directories, &args.hide)?;
+        if mode == Mode::Auto {
+            check_owner(&project)?;
+        }
+        let write = args.write.iter().map(|path| writable(&project, path)).collect::<Result<_, _>>()?;
+        let programs = Programs::beside_current_exe()?;
+        let temp = PrivateTemp::create(&directories.locks())?;
+        let policy = Policy {
+            project: project.into(),
+            temp: temp.path().into(),
+            mode,
+            net: Network::from(args.net),
+            write,
+            hidden: hidden.0,
+        };
+        Ok(Self {
+            directories,
+            policy,
+            environment: environment(&args.env)?,
+            allow_degraded: args.allow_degraded,
+            spawner: Spawner::start(programs.sandbox_exec.clone())?,
+            programs,
+            temp,
+        })
+    }
+
+    /// A confinement under these rights, in this place.
+    pub fn confinement(&self, rights: Rights) -> Confinement {
+        Confinement {
+            rights,
+            project: self.policy.project.clone(),
+            temp: Some(self.policy.temp.clone()),
+            environment: self.environment.clone(),
+            allow_degraded: self.allow_degraded,
+        }
+    }
+}
+
+fn resolve(
+    directory: &Path,
+    host: &Host,
+    directories: &Directories,
+    hide: &[PathBuf],
+) -> Result<(PathBuf, HiddenPaths), SetupError> {
+    let canonical = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    // What the user hides may well lie inside the project; what is hidden by default must not.
+    let defaults = HiddenPaths::new(host, directories, &canonical, &[]);
+    let roots: Vec<PathBuf> = defaults.0.into_iter().map(PathBuf::from).collect();
+    let project = open_project(directory, host, &roots)?;
+    let hide: Vec<_> = hide.iter().map(|path| project.join(path)).collect();
+    let hidden = HiddenPaths::new(host, directories, &project, &hide);
+    Ok((project, hidden))
+}
+
+/// A write root has to exist: a rule is on an inode, and we leave no placeholders behind.
+fn writable(project: &Path, path: &Path) -> Result<WirePath, SetupError> {
+    let error = |why: String| SetupError::Path { flag: "--write", path: path.to_owned(), why };
+    match std::fs::canonicalize(project.join(path)) {
+        Ok(found) if found == Path::new("/") => {
+            Err(error("the whole file system cannot be made writable".to_owned()))
+        }
+        Ok(found) => Ok(found.into()),
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            Err(error(format!("does not exist; make it first, or grant its directory: --write {}", parent.display())))
+        }
+        Err(source) => Err(error(source.to_string())),
+    }
+}
+
+fn environment(flags: &[OsString]) -> Result<Environment, SetupError> {
+    let mut environment = Environment::default();
+    for flag in flags {
+        let (name, value) = split(flag);
+        let name = std::str::from_utf8(name).ok().filter(|name| is_name(name));
+        let name = name.ok_or_else(|| SetupError::Env(flag.clone()))?.to_owned();
+        match value {
+            Some(value) => environment.set.push((name, value.to_vec())),
+            None => environment.pass.push(name),
+        }
+    }
+    Ok(environment)
+}
+
+fn split(flag: &OsStr) -> (&[u8], Option<&[u8]>) {
+    let bytes = flag.as_bytes();
+    match bytes.iter().position(|byte| *byte == b'=') {
+        Some(at) => (&bytes[..at], Some(&bytes[at + 1..])),
+        None => (bytes, None),
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn env_flags_pass_or_set() {
+        let flags = ["FOO", "BAR=a=b", "EMPTY="].map(OsString::from);
+        let environment = environment(&flags).unwrap();
+        assert_eq!(environment.pass, ["FOO"]);
+        assert_eq!(environment.set, [("BAR".to_owned(), b"a=b".to_vec()), ("EMPTY".to_owned(), vec![])]);
+        for bad in ["", "=x", "A-B", "1A", "A B=c"] {
+            assert!(super::environment(&[bad.into()]).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_missing_write_root_names_the_directory_to_grant() {
+        let error = writable(Path::new("/tmp"), Path::new("/nonexistent/x")).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "--write /nonexistent/x: does not exist; make it first, or grant its directory: --write /nonexistent"
+        );
+        assert!(writable(Path::new("/tmp"), Path::new("/")).is_err());
+    }
+}

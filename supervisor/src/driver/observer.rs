@@ -1,0 +1,138 @@
+//! Taking the change set: confined workers that only look, one at the start and one at the end.
+//!
+//! They have a temp directory of their own, hold no write right on the project, and what they send goes into unlinked
+//! files, where no agent can reach it.
+
+use std::fs::File;
+use std::io;
+use std::time::SystemTime;
+
+use ipc::confinement::Confinement;
+use ipc::id::{AgentId, CallId, Generation};
+use ipc::message::{Outcome, Work};
+use ipc::tool::{SnapshotSummary, ToolOutput};
+use tokio::sync::mpsc;
+
+use crate::changes::{Base, ChangeSet, Intake, IntakeError, Limits, ProjectPath, Snapshot};
+use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
+
+/// Starts workers that only look.
+#[derive(Clone, Debug)]
+pub struct Observer {
+    /// Where processes come from.
+    pub spawner: Spawner,
+    /// Which programs they are.
+    pub programs: Programs,
+    /// The agent whose project is looked at.
+    pub agent: AgentId,
+    /// What such a worker may do: read.
+    pub confinement: Confinement,
+    /// Where contents go: a directory that is hidden from agents.
+    pub store: std::path::PathBuf,
+}
+
+/// What was taken, and what the taker has to say of it.
+#[derive(Debug)]
+pub struct Taken<T> {
+    /// What was taken.
+    pub value: T,
+    /// What could not be seen, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Why the project's state could not be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ObserverError {
+    /// No worker came to be.
+    #[error("cannot look at the project: {0}")]
+    Start(#[from] StartError),
+    /// What it sent is no snapshot.
+    #[error("the project's state arrived damaged: {0}")]
+    Intake(#[from] IntakeError),
+    /// It failed.
+    #[error("cannot look at the project: {0}")]
+    Failed(String),
+    /// The store failed.
+    #[error("cannot keep the project's state: {0}")]
+    Store(#[from] io::Error),
+}
+
+impl Observer {
+    /// Takes the project's content at the session's start.
+    pub async fn base(self) -> Result<Taken<Base>, ObserverError> {
+        let intake = Intake::of_contents(self.store()?, Limits::default());
+        let mut session = self.start().await?;
+        // The file system's clock runs in coarse ticks, behind this one: `Base` allows for that.
+        let asked = SystemTime::now();
+        let (snapshot, notes) = session.take(Work::Snapshot { contents: true }, intake).await?;
+        Ok(Taken { value: Base::new(snapshot, asked), notes })
+    }
+
+    /// Compares the project with its base; the `excluded` paths are none of it.
+    pub async fn changes(self, base: &Base, excluded: &[ProjectPath]) -> Result<Taken<ChangeSet>, ObserverError> {
+        let mut session = self.start().await?;
+        let intake = Intake::of_manifest(Limits::default());
+        let (now, mut notes) = session.take(Work::Snapshot { contents: false }, intake).await?;
+        let comparison = base.compare(now, excluded);
+        let mut intake = comparison.intake(self.store()?, Limits::default());
+        for paths in comparison.fetches() {
+            notes.extend(session.feed(Work::Fetch { paths }, &mut intake).await?.notes);
+        }
+        let value = comparison.resolve(&intake.finish()?)?;
+        notes.extend(value.notes().iter().cloned());
+        Ok(Taken { value, notes })
+    }
+
+    async fn start(&self) -> Result<Session, ObserverError> {
+        let spec = WorkerSpec {
+            agent: self.agent.clone(),
+            generation: Generation(1),
+            confinement: self.confinement.clone(),
+            program: self.programs.worker.clone(),
+        };
+        let (worker, events) = Worker::start(&self.spawner, spec).await?;
+        Ok(Session { worker, events, calls: CallId::default() })
+    }
+
+    fn store(&self) -> io::Result<File> {
+        tempfile::tempfile_in(&self.store)
+    }
+}
+
+/// A worker that looks; dropping it ends it.
+struct Session {
+    worker: Worker,
+    events: mpsc::Receiver<WorkerEvent>,
+    calls: CallId,
+}
+
+impl Session {
+    async fn take(&mut self, work: Work, mut intake: Intake) -> Result<(Snapshot, Vec<String>), ObserverError> {
+        let summary = self.feed(work, &mut intake).await?;
+        Ok((intake.finish()?, summary.notes))
+    }
+
+    async fn feed(&mut self, work: Work, intake: &mut Intake) -> Result<SnapshotSummary, ObserverError> {
+        self.calls = self.calls.next();
+        self.worker.calls().call(self.calls, work);
+        loop {
+            match self.events.recv().await {
+                Some(WorkerEvent::Output { chunk, .. }) => intake.accept(chunk)?,
+                Some(WorkerEvent::Outcome { outcome, .. }) => return summary(outcome),
+                Some(WorkerEvent::Ended { reason, .. }) => return Err(ObserverError::Failed(reason)),
+                Some(WorkerEvent::Prepared { .. }) => {}
+                None => return Err(ObserverError::Failed("the worker is gone".to_owned())),
+            }
+        }
+    }
+}
+
+fn summary(outcome: Outcome) -> Result<SnapshotSummary, ObserverError> {
+    match outcome {
+        Outcome::Done(ToolOutput::Snapshot(summary)) => Ok(summary),
+        Outcome::Failed(error) => Err(ObserverError::Failed(error.message)),
+        Outcome::Done(_) | Outcome::Prepared | Outcome::Cancelled => {
+            Err(ObserverError::Failed("the worker answered something else".to_owned()))
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The dependency table of the design, enforced: who may import whom, who never links what, and which packages each
+//! crate names itself and really uses.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+struct Row {
+    name: &'static str,
+    /// The crates of ours that it may import.
+    ours: &'static [&'static str],
+    /// Packages that it depends on directly, and uses.
+    packages: &'static [&'static str],
+    /// What must not be in its tree, by prefix of a package's name.
+    never: &'static [&'static str],
+}
+
+const NETWORK: &[&str] = &[
+    "reqwest",
+    "hyper",
+    "h2",
+    "rustls",
+    "native-tls",
+    "openssl",
+    "ring",
+    "webpki",
+];
+const TERMINAL: &[&str] = &["ratatui", "crossterm"];
+const CONFINEMENT: &[&str] = &["landlock", "seccompiler", "caps"];
+const RUNTIME: &[&str] = &["tokio", "async-std", "smol"];
+
+const TABLE: &[(Row, &[&[&str]])] = &[
+    (
+        Row {
+            name: "ipc",
+            ours: &[],
+            packages: &["serde", "bincode", "tokio-serde", "tokio"],
+            never: &[],
+        },
+        &[NETWORK, TERMINAL, CONFINEMENT],
+    ),
+    (
+        Row {
+            name: "sandbox-exec",
+            ours: &["ipc"],
+            packages: &["landlock", "seccompiler", "caps", "nix"],
+            never: &["mio", "socket2"],
+        },
+        &[RUNTIME, NETWORK, TERMINAL],
+    ),
+    (
+        Row {
+            name: "worker",
+            ours: &["ipc", "sandbox-exec"],
+            packages: &["tokio", "grep-searcher", "ignore", "tracing"],
+            never: &[],
+        },
+        &[NETWORK, TERMINAL],
+    ),
+    (
+        Row {
+            name: "tui",
+            ours: &["ipc"],
+            packages: &[],
+            never: &[],
+        },
+        &[NETWORK, CONFINEMENT],
+    ),
+    (
+        Row {
+            name: "supervisor",
+            ours: &["ipc", "tui"],
+            packages: &[
+                "tokio",
+                "reqwest",
+                "eventsource-stream",
+                "nix",
+                "tracing",
+                "secrecy",
+            ],
+            never: &[],
+        },
+        &[CONFINEMENT],
+    ),
+];
+
+const CRATES: &[&str] = &["ipc", "sandbox-exec", "worker", "tui", "supervisor", "tests"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn cargo(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "cargo {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn metadata() -> Value {
+    serde_json::from_str(&cargo(&[
+        "metadata",
+        "--format-version=1",
+        "--no-deps",
+        "--offline",
+    ]))
+    .unwrap()
+}
+
+/// The names of a crate's direct dependencies, of one kind.
+fn direct(metadata: &Value, name: &str, kind: &Value) -> BTreeSet<String> {
+    let package = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|package| package["name"] == name);
+    let dependencies = package.unwrap_or_else(|| panic!("no package {name}"))["dependencies"]
+        .as_array()
+        .unwrap();
+    let of_kind = dependencies
+        .iter()
+        .filter(|dependency| dependency["kind"] == *kind);
+    of_kind
+        .map(|dependency| dependency["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Everything that is linked into a crate by itself: features unify in a workspace, so each crate is asked alone.
+fn tree(name: &str) -> BTreeSet<String> {
+    let text = cargo(&[
+        "tree",
+        "--offline",
+        "-e",
+        "normal",
+        "-p",
+        name,
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+    ]);
+    text.lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn sources(directory: &Path, text: &mut String) {
+    for entry in std::fs::read_dir(directory).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, text);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn no_code_directory_stands_beside_the_seven() {
+    let output = Command::new("git")
+        .args(["ls-files"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let listing = String::from_utf8(output.stdout).unwrap();
+    let with_code = listing
+        .lines()
+        .filter(|path| [".rs", ".toml"].iter().any(|end| path.ends_with(end)));
+    let tops: BTreeSet<_> = with_code
+        .filter_map(|path| path.split_once('/'))
+        .map(|(top, _)| top)
+        .collect();
+    for top in tops {
+        assert!(CRATES.contains(&top) || top == "fixtures", "{top}/ holds code");
+    }
+}
+
+#[test]
+fn crates_import_only_what_the_table_allows() {
+    let metadata = metadata();
+    for (row, _) in TABLE {
+        let direct = direct(&metadata, row.name, &Value::Null);
+        for other in CRATES.iter().filter(|other| direct.contains(**other)) {
+            assert!(row.ours.contains(other), "{} imports {other}", row.name);
+        }
+    }
+}
+
+#[test]
+fn crates_never_link_what_the_table_forbids() {
+    for (row, groups) in TABLE {
+        let tree = tree(row.name);
+        assert!(tree.contains(row.name), "cargo tree of {} is empty", row.name);
+        for forbidden in groups.iter().flat_map(|group| group.iter()).chain(row.never) {
+            let found: Vec<_> = tree.iter().filter(|name| name.starts_with(forbidden)).collect();
+            // tokio's own pieces are what the asynchronous pipe ends are made of; ipc's default has none of them.
+            assert!(found.is_empty(), "{} links {found:?}", row.name);
+        }
+    }
+}
+
+#[test]
+fn ipc_by_itself_has_no_runtime() {
+    let tree = tree("ipc");
+    assert!(!tree.iter().any(|name| name.starts_with("tokio")), "{tree:?}");
+}
+
+#[test]
+fn the_tables_packages_are_direct_and_used() {
+    let metadata = metadata();
+    for (row, _) in TABLE {
+        let direct = direct(&metadata, row.name, &Value::Null);
+        let mut text = String::new();
+        sources(&root().join(row.name).join("src"), &mut text);
+        for package in row.packages {
+            assert!(
+                direct.contains(*package),
+                "{} does not depend on {package}",
+                row.name
+            );
+        }
+        for package in direct {
+            let identifier = package.replace('-', "_");
+            let used =
+                text.contains(&format!("{identifier}::")) || text.contains(&format!("use {identifier};"));
+            assert!(used, "{} depends on {package} and does not use it", row.name);
+        }
+    }
+}
