@@ -1,0 +1,35 @@
+//! What an idle worker keeps in memory.
+
+use std::fs;
+
+use super::stats::{Report, Row};
+use super::{BenchError, Setup, processes};
+
+/// Proportional set size of a confined worker that has answered `Ready` and waits, and of its broker.
+pub(super) fn idle_worker(setup: &Setup) -> Result<Report, BenchError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut workers, mut brokers) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        let (worker, _events) = runtime.block_on(processes::start(setup))?;
+        workers.push(pss(worker.pid)?);
+        brokers.push(pss(parent(worker.pid)?)?);
+    }
+    let rows = vec![Row::of("idle worker, PSS", "KiB", &workers), Row::of("its broker, PSS", "KiB", &brokers)];
+    let value = rows[0].median;
+    let mut report = Report { rows, ..Report::default() };
+    report.absolute("idle worker, PSS in KiB", value, 1024.0);
+    Ok(report)
+}
+
+/// `Pss` of smaps_rollup, proc_pid_smaps(5), in KiB.
+fn pss(pid: u32) -> Result<f64, BenchError> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let value = text.lines().find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB"));
+    Ok(value.ok_or("no Pss in smaps_rollup")?.parse()?)
+}
+
+fn parent(pid: u32) -> Result<u32, BenchError> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let value = text.lines().find_map(|line| line.strip_prefix("PPid:"));
+    Ok(value.ok_or("no PPid in status")?.trim().parse()?)
+}

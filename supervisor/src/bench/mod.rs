@@ -1,0 +1,78 @@
+//! Our measurements beside their floors: interleaved in one run, given as ratios, each with its target.
+//!
+//! Times are wall-clock microseconds unless a row says otherwise. The machine is never quiet, so a row gives the tenth
+//! percentile (what it costs when nothing is in the way) and the median.
+
+mod calls;
+mod memory;
+mod processes;
+mod requests;
+mod stats;
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::app::setup::Setup;
+pub use stats::{Ratio, Report, Row};
+
+/// Why a measurement could not be made.
+pub type BenchError = Box<dyn std::error::Error + Send + Sync>;
+
+type Measure = fn(&Setup) -> Result<Report, BenchError>;
+
+/// The measurements, by name.
+const ALL: &[(&str, Measure)] = &[
+    ("sandbox-exec", processes::sandbox_exec),
+    ("worker-ready", processes::worker_ready),
+    ("read-file", calls::read_file),
+    ("shell-exec", calls::shell_exec),
+    ("idle-worker", memory::idle_worker),
+    ("first-request", requests::first_request),
+    ("step-gap", requests::step_gap),
+    ("streamed-token", requests::streamed_token),
+];
+
+/// Runs the measurements whose name contains `filter`, and prints each as it is done.
+pub fn run(setup: &Setup, filter: Option<&str>, json: bool) -> Result<(), BenchError> {
+    let chosen: Vec<_> = ALL.iter().filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))).collect();
+    if chosen.is_empty() {
+        let names: Vec<_> = ALL.iter().map(|(name, _)| *name).collect();
+        return Err(format!("no measurement of that name; there are: {}", names.join(", ")).into());
+    }
+    let mut reports = Vec::new();
+    for (name, measure) in chosen {
+        let report = Named { name, report: measure(setup).map_err(|error| format!("{name}: {error}"))? };
+        if !json {
+            print(&report)?;
+        }
+        reports.push(report);
+    }
+    if json {
+        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&reports)?)?;
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Named {
+    name: &'static str,
+    #[serde(flatten)]
+    report: Report,
+}
+
+fn print(named: &Named) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", named.name)?;
+    for row in &named.report.rows {
+        writeln!(out, "  {:<52} p10 {:>10.1}   median {:>10.1}  {}", row.subject, row.p10, row.median, row.unit)?;
+    }
+    for ratio in &named.report.ratios {
+        let verdict = if ratio.value <= ratio.target { "met" } else { "missed" };
+        writeln!(out, "  {:<52} {:>14.2}   target ≤ {:<6} {verdict}", ratio.what, ratio.value, ratio.target)?;
+    }
+    for note in &named.report.notes {
+        writeln!(out, "  note: {note}")?;
+    }
+    out.flush()
+}

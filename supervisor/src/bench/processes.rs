@@ -1,0 +1,162 @@
+//! Starting confined processes, beside the same ones unconfined and beside bubblewrap.
+
+use std::ffi::OsStr;
+use std::io;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ipc::id::{AgentId, Generation};
+use ipc::message::{Hello, ToSupervisor, ToWorker};
+use ipc::pipe::supervisor_ends;
+
+use super::stats::{Report, interleaved, timed};
+use super::{BenchError, Setup};
+use crate::monitor::{Worker, WorkerSpec};
+
+const ROUNDS: usize = 200;
+
+/// `sandbox-exec -- true` beside a bare `true` and `bwrap --unshare-all true`.
+pub(super) fn sandbox_exec(setup: &Setup) -> Result<Report, BenchError> {
+    let ours = setup.programs.sandbox_exec.as_os_str();
+    let bwrap = bubblewrap();
+    let mut subjects: Vec<super::stats::Subject<'_>> = vec![
+        ("bare true", Box::new(|| run("/bin/true".as_ref(), &[]))),
+        ("sandbox-exec -- true", Box::new(|| run(ours, &["--", "/bin/true"].map(OsStr::new)))),
+    ];
+    if bwrap.is_some() {
+        subjects.push(("bwrap --unshare-all true", Box::new(|| run("bwrap".as_ref(), &BWRAP_TRUE.map(OsStr::new)))));
+    }
+    let mut report = Report { rows: interleaved(ROUNDS, &mut subjects)?, ..Report::default() };
+    report.factor(1, 0, 5.0);
+    report.factor(1, 2, 0.5);
+    report.notes.extend(missing_bubblewrap(bwrap.as_deref()));
+    Ok(report)
+}
+
+/// Spawn → `Ready` of a worker: unconfined, confined by us, and in bubblewrap.
+pub(super) fn worker_ready(setup: &Setup) -> Result<Report, BenchError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let program = setup.programs.worker.as_os_str();
+    let bwrap = bubblewrap();
+    let mut subjects: Vec<super::stats::Subject<'_>> = vec![
+        ("worker, unconfined", Box::new(|| Bare::start(setup, &[program]).map(Bare::startup))),
+        ("worker, confined", Box::new(|| runtime.block_on(confined(setup)))),
+    ];
+    if bwrap.is_some() {
+        let arguments: Vec<_> = BWRAP.iter().map(OsStr::new).chain([program]).collect();
+        subjects.push(("worker in bwrap --unshare-all", Box::new(move || Bare::start(setup, &arguments).map(Bare::startup))));
+    }
+    let mut report = Report { rows: interleaved(ROUNDS, &mut subjects)?, ..Report::default() };
+    report.factor(1, 0, 4.0);
+    report.factor(1, 2, 0.5);
+    report.notes.push(enforced(setup, &runtime)?);
+    report.notes.extend(missing_bubblewrap(bwrap.as_deref()));
+    Ok(report)
+}
+
+const BWRAP: [&str; 9] =
+    ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--"];
+const BWRAP_TRUE: [&str; 8] = ["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--", "/bin/true"];
+
+fn run(program: &OsStr, arguments: &[&OsStr]) -> Result<Duration, BenchError> {
+    timed(|| {
+        let status = Command::new(program).args(arguments).stdin(Stdio::null()).status()?;
+        if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", program.display()).into()) }
+    })
+}
+
+fn bubblewrap() -> Option<String> {
+    let output = Command::new("bwrap").args(BWRAP_TRUE).output().ok()?;
+    output.status.success().then(|| "bwrap".to_owned())
+}
+
+fn missing_bubblewrap(found: Option<&str>) -> Option<String> {
+    found.is_none().then(|| "bubblewrap is not installed or cannot run here: nothing to compare with".to_owned())
+}
+
+/// One confined worker, verified, and ended again.
+async fn confined(setup: &Setup) -> Result<Duration, BenchError> {
+    let (worker, mut events) = start(setup).await?;
+    let startup = worker.startup;
+    worker.calls().drain();
+    drop(worker);
+    while events.recv().await.is_some() {}
+    Ok(startup)
+}
+
+/// Starts a confined worker with the setup's standing rights.
+pub(super) async fn start(
+    setup: &Setup,
+) -> Result<(Worker, tokio::sync::mpsc::Receiver<crate::monitor::WorkerEvent>), BenchError> {
+    let spec = WorkerSpec {
+        agent: AgentId::root(),
+        generation: Generation(1),
+        confinement: setup.confinement(setup.policy.standing()),
+        program: setup.programs.worker.clone(),
+    };
+    Ok(Worker::start(&setup.spawner, spec).await?)
+}
+
+/// Every row of ours shows in the same run that it really confines.
+fn enforced(setup: &Setup, runtime: &tokio::runtime::Runtime) -> Result<String, BenchError> {
+    runtime.block_on(async {
+        let (worker, _events) = start(setup).await?;
+        let report = &worker.ruleset;
+        let denied = report.attempts.iter().filter(|attempt| attempt.denied).count();
+        Ok(format!(
+            "confined: {}, Landlock ABI {}, {} rules, {} seccomp rules; {denied} of {} forbidden acts denied",
+            report.tier,
+            report.landlock_abi,
+            report.rules,
+            report.seccomp_rules,
+            report.attempts.len()
+        ))
+    })
+}
+
+/// A worker without our sandbox, spoken to by blocking pipes.
+pub(super) struct Bare {
+    child: Child,
+    startup: Duration,
+}
+
+impl Bare {
+    /// Starts it by a command line, greets it and waits for its answer.
+    pub(super) fn start(setup: &Setup, command: &[&OsStr]) -> Result<Self, BenchError> {
+        let began = Instant::now();
+        let [program, arguments @ ..] = command else { return Err("no program".into()) };
+        let mut child = Command::new(program)
+            .args(arguments)
+            .args(["--generation", "1"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let (reader, writer) = (child.stdout.take(), child.stdin.take());
+        let (Some(reader), Some(writer)) = (reader, writer) else { return Err("no pipes".into()) };
+        let (mut incoming, mut outgoing) = supervisor_ends(reader, writer, Generation(1));
+        outgoing.send(&ToWorker::Hello(hello(setup)))?;
+        let first: Option<ToSupervisor> = incoming.receive()?;
+        if !matches!(first, Some(ToSupervisor::Ready(_))) {
+            return Err(io::Error::other("the worker did not become ready").into());
+        }
+        let startup = began.elapsed();
+        // Its pipes close here, and it ends.
+        Ok(Self { child, startup })
+    }
+
+    fn startup(mut self) -> Duration {
+        let _ = self.child.wait();
+        self.startup
+    }
+}
+
+fn hello(setup: &Setup) -> Hello {
+    Hello {
+        agent: AgentId::root(),
+        project: setup.policy.project.clone(),
+        temp: Some(setup.policy.temp.clone()),
+        rights: setup.policy.standing(),
+        shell_init: None,
+    }
+}

@@ -1,0 +1,129 @@
+//! Samples and what is said of them.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::BenchError;
+
+/// One measurement with its floors.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    /// What was measured.
+    pub rows: Vec<Row>,
+    /// How it compares.
+    pub ratios: Vec<Ratio>,
+    /// What a reader has to know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// The samples of one subject.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// What was measured.
+    pub subject: &'static str,
+    /// Of how many samples.
+    pub samples: usize,
+    /// The tenth percentile.
+    pub p10: f64,
+    /// The median.
+    pub median: f64,
+    /// The unit of both.
+    pub unit: &'static str,
+}
+
+/// A figure with its target.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ratio {
+    /// What it compares.
+    pub what: String,
+    /// The figure.
+    pub value: f64,
+    /// What it should not exceed.
+    pub target: f64,
+}
+
+impl Row {
+    /// Summarises durations, in microseconds.
+    pub fn of_times(subject: &'static str, samples: &[Duration]) -> Self {
+        let samples: Vec<_> = samples.iter().map(|sample| sample.as_secs_f64() * 1e6).collect();
+        Self::of(subject, "µs", &samples)
+    }
+
+    /// Summarises numbers.
+    pub fn of(subject: &'static str, unit: &'static str, samples: &[f64]) -> Self {
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |share: usize| sorted.get(sorted.len() * share / 100).copied().unwrap_or(f64::NAN);
+        Self { subject, samples: sorted.len(), p10: at(10), median: at(50), unit }
+    }
+}
+
+impl Report {
+    /// Adds a target that is a factor between the tenth percentiles of two rows.
+    pub fn factor(&mut self, ours: usize, floor: usize, target: f64) {
+        if let (Some(ours), Some(floor)) = (self.rows.get(ours), self.rows.get(floor)) {
+            let what = format!("{} / {}", ours.subject, floor.subject);
+            let value = ours.p10 / floor.p10;
+            self.ratios.push(Ratio { what, value, target });
+        }
+    }
+
+    /// Adds a target that is an absolute figure.
+    pub fn absolute(&mut self, what: &str, value: f64, target: f64) {
+        self.ratios.push(Ratio { what: what.to_owned(), value, target });
+    }
+}
+
+/// A subject: something that can be done once, and is timed from outside or by itself.
+pub type Subject<'a> = (&'static str, Box<dyn FnMut() -> Result<Duration, BenchError> + 'a>);
+
+/// Runs all subjects in turn, `rounds` times, after one round that does not count: what disturbs one disturbs all.
+pub fn interleaved(rounds: usize, subjects: &mut [Subject<'_>]) -> Result<Vec<Row>, BenchError> {
+    let mut samples = vec![Vec::with_capacity(rounds); subjects.len()];
+    for round in 0..=rounds {
+        for ((name, once), samples) in subjects.iter_mut().zip(&mut samples) {
+            let took = once().map_err(|error| format!("{name}: {error}"))?;
+            if round > 0 {
+                samples.push(took);
+            }
+        }
+    }
+    Ok(subjects.iter().zip(samples).map(|((name, _), samples)| Row::of_times(name, &samples)).collect())
+}
+
+/// Times one act.
+pub fn timed(act: impl FnOnce() -> Result<(), BenchError>) -> Result<Duration, BenchError> {
+    let began = Instant::now();
+    act()?;
+    Ok(began.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_the_sorted_samples() {
+        let samples: Vec<f64> = (0..100).rev().map(f64::from).collect();
+        let row = Row::of("x", "µs", &samples);
+        assert_eq!((row.samples, row.p10, row.median), (100, 10.0, 50.0));
+        assert!(Row::of("x", "µs", &[]).p10.is_nan());
+    }
+
+    #[test]
+    fn subjects_take_turns_and_the_first_round_does_not_count() {
+        let order = std::cell::RefCell::new(Vec::new());
+        let subject = |name: char| {
+            let order = &order;
+            Box::new(move || {
+                order.borrow_mut().push(name);
+                Ok(Duration::from_micros(1))
+            })
+        };
+        let rows = interleaved(2, &mut [("a", subject('a')), ("b", subject('b'))]).unwrap();
+        assert_eq!(order.borrow().iter().collect::<String>(), "ababab");
+        assert_eq!(rows[0].samples, 2);
+    }
+}

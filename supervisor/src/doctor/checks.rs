@@ -1,0 +1,82 @@
+//! What surrounds the confinement: shell, git, terminal, key, state directory.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use nix::sys::statvfs::statvfs;
+
+use super::{Check, State};
+use crate::app::setup::Setup;
+use crate::secrets::{KeyError, find_key};
+
+pub(super) fn shell() -> Check {
+    match on_path("bash") {
+        Some(path) => Check::new("shell", State::Ok, path.display().to_string()),
+        None => Check::new("shell", State::Warn, "no bash: shell_exec cannot run commands").remedy("install bash"),
+    }
+}
+
+pub(super) fn git() -> Check {
+    match on_path("git") {
+        Some(path) => Check::new("git", State::Ok, path.display().to_string()),
+        None => Check::new("git", State::Warn, "no git: a patch cannot know of files that are tracked although ignored")
+            .remedy("install git"),
+    }
+}
+
+pub(super) fn terminal() -> Check {
+    if !std::io::stdout().is_terminal() {
+        return Check::new("terminal", State::Ok, "none (output goes to a pipe or a file)");
+    }
+    let term = std::env::var("TERM").unwrap_or_default();
+    match term.as_str() {
+        "" | "dumb" => Check::new("terminal", State::Ok, "dumb"),
+        term => Check::new("terminal", State::Ok, term.escape_debug().to_string()),
+    }
+}
+
+pub(super) fn key(setup: &Setup, in_environment: bool) -> Check {
+    let file = setup.directories.key_file("anthropic");
+    if in_environment {
+        return Check::new("key", State::Ok, "in ANTHROPIC_API_KEY");
+    }
+    match find_key(None, "ANTHROPIC_API_KEY", &file) {
+        Ok(key) => Check::new("key", State::Ok, format!("in {}", key.origin)),
+        Err(KeyError::Missing { .. }) => Check::new("key", State::Warn, "none found").remedy(format!(
+            "set ANTHROPIC_API_KEY, or put it into {} (mode 0600). No key yet? bailiwick demo",
+            file.display()
+        )),
+        Err(error) => {
+            let text = error.to_string();
+            let (found, next) = text.split_once("\n  next: ").unwrap_or((&text, "see SECURITY.md"));
+            Check::new("key", State::Warn, found).remedy(next)
+        }
+    }
+}
+
+/// The space below which a session's log may not fit.
+const LITTLE_SPACE: u64 = 64 << 20;
+
+pub(super) fn state_directory(setup: &Setup) -> Check {
+    let path = &setup.directories.state;
+    if let Err(error) = tempfile::tempfile_in(path) {
+        return Check::new("state dir", State::Fail, format!("{}: {error}", path.display()))
+            .remedy("set BAILIWICK_HOME to a directory that you can write");
+    }
+    let free = statvfs(path).map_or(0, |stat| stat.blocks_available() * stat.fragment_size());
+    let state = if free < LITTLE_SPACE { State::Warn } else { State::Ok };
+    let text = format!("{}, writable, {} free", path.display(), size(free));
+    Check::new("state dir", state, text)
+}
+
+fn size(bytes: u64) -> String {
+    match bytes >> 20 {
+        mib if mib >= 1024 => format!("{} GiB", mib >> 10),
+        mib => format!("{mib} MiB"),
+    }
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
+}

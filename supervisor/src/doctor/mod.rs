@@ -1,0 +1,86 @@
+//! What this machine enforces: shown by attacking from inside a real confinement, not by reading version numbers.
+
+mod checks;
+mod self_test;
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::app::setup::Setup;
+
+/// The report.
+#[derive(Debug, Serialize)]
+pub struct Diagnosis {
+    /// Each thing that was looked at.
+    pub checks: Vec<Check>,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    /// Its name.
+    pub name: &'static str,
+    /// How it stands.
+    pub state: State,
+    /// What was found, in a line.
+    pub found: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// How a check stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// Usable, with something missing.
+    Warn,
+    /// Not usable.
+    Fail,
+}
+
+impl Check {
+    fn new(name: &'static str, state: State, found: impl Into<String>) -> Self {
+        Self { name, state, found: found.into(), remedy: None }
+    }
+
+    fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+impl Diagnosis {
+    /// Looks at everything.
+    pub async fn make(setup: &Setup, has_key: bool) -> Self {
+        let mut checks = self_test::checks(setup).await;
+        checks.extend([checks::shell(), checks::git(), checks::terminal(), checks::key(setup, has_key)]);
+        checks.push(checks::state_directory(setup));
+        Self { checks }
+    }
+
+    /// Whether agents can be confined here.
+    pub fn is_usable(&self) -> bool {
+        !self.checks.iter().any(|check| check.state == State::Fail)
+    }
+
+    /// Prints it: a line a check, its remedy below.
+    pub fn print(&self) -> std::io::Result<()> {
+        let mut out = std::io::stdout().lock();
+        for Check { name, state, found, remedy } in &self.checks {
+            let state = match state {
+                State::Ok => "ok",
+                State::Warn => "warn",
+                State::Fail => "FAIL",
+            };
+            writeln!(out, "{state:<5} {name:<11} {found}")?;
+            if let Some(remedy) = remedy {
+                writeln!(out, "      {:<11} next: {remedy}", "")?;
+            }
+        }
+        out.flush()
+    }
+}
