@@ -185,7 +185,7 @@ pub struct AssistantMessage {
     pub usage: TokenUsage,
 }
 
-/// Tokens of one reply, or of many.
+/// Tokens of one reply, or of many. Sums saturate: the numbers are a provider's word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenUsage {
     /// Prompt tokens that came from no cache.
@@ -201,21 +201,21 @@ pub struct TokenUsage {
 impl TokenUsage {
     /// All tokens of the prompt.
     pub const fn prompt(&self) -> u64 {
-        self.input + self.cache_creation + self.cache_read
+        self.input.saturating_add(self.cache_creation).saturating_add(self.cache_read)
     }
 
     /// All tokens.
     pub const fn total(&self) -> u64 {
-        self.prompt() + self.output
+        self.prompt().saturating_add(self.output)
     }
 }
 
 impl std::ops::AddAssign for TokenUsage {
     fn add_assign(&mut self, other: Self) {
-        self.input += other.input;
-        self.cache_creation += other.cache_creation;
-        self.cache_read += other.cache_read;
-        self.output += other.output;
+        self.input = self.input.saturating_add(other.input);
+        self.cache_creation = self.cache_creation.saturating_add(other.cache_creation);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.output = self.output.saturating_add(other.output);
     }
 }
 
