@@ -1,0 +1,225 @@
+//! The agent: what it waits for, and what each input does to that.
+
+use ipc::event::{EventKind, Observer, TokenUsage};
+use ipc::frontend::{Op, UiEventKind};
+use ipc::id::CallId;
+
+use super::calls::Calls;
+use super::history::History;
+use super::reply::Reply;
+use super::{AgentConfig, ContextItem, Effect, EndReason, Input, RequestId, RunEnd, TimerId};
+use crate::provider::{StreamEvent, UserBlock};
+
+/// One agent: a transcript, and what is waited for.
+pub struct Agent {
+    pub(super) config: AgentConfig,
+    pub(super) history: History,
+    pub(super) state: State,
+    pub(super) run: Run,
+    /// What joins the next user message: context, then words of the user that came while the agent was busy.
+    context: Vec<ContextItem>,
+    queue: Vec<String>,
+    pub(super) last_request: RequestId,
+    pub(super) last_timer: TimerId,
+    pub(super) last_call: CallId,
+    pub(super) effects: Vec<Effect>,
+}
+
+/// What the agent waits for.
+#[derive(Debug)]
+pub(super) enum State {
+    /// The user.
+    Resting,
+    /// The model.
+    Streaming { request: RequestId, reply: Reply },
+    /// The time to try again.
+    BackingOff { timer: TimerId },
+    /// The worker.
+    Working(Calls),
+    /// Nothing any more.
+    Closed,
+}
+
+/// The account of the run that goes on.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    /// Replies that came to their end.
+    pub(super) steps: u32,
+    /// Attempts at the present step.
+    pub(super) attempt: u32,
+    pub(super) usage: TokenUsage,
+    /// The model's last words.
+    pub(super) text: String,
+    /// The last denial, while no call has succeeded after it.
+    pub(super) denial: Option<String>,
+    /// Replies in a row that were cut at their limit.
+    pub(super) cuts: u32,
+    /// Replies in a row that the provider paused.
+    pub(super) pauses: u32,
+}
+
+impl Agent {
+    /// An agent that waits for its first turn.
+    pub fn new(config: AgentConfig) -> Self {
+        Self {
+            config,
+            history: History::default(),
+            state: State::Resting,
+            run: Run::default(),
+            context: Vec::new(),
+            queue: Vec::new(),
+            last_request: RequestId(0),
+            last_timer: TimerId(0),
+            last_call: CallId(0),
+            effects: Vec::new(),
+        }
+    }
+
+    /// Takes an input in; the effects are to be carried out in order.
+    pub fn handle(&mut self, input: Input) -> Vec<Effect> {
+        match input {
+            Input::Op(op) => self.on_op(op),
+            Input::Context(items) => self.context.extend(items),
+            Input::Stream { request, event } => self.on_stream(request, event),
+            Input::StreamFailed { request, error } => self.on_stream_failed(request, &error),
+            Input::CallFinished { call, outcome, duration_ms } => {
+                self.on_call_finished(call, outcome, duration_ms);
+            }
+            Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
+            Input::Timer(timer) => self.on_timer(timer),
+            Input::TimeUp => self.stop(EndReason::TimeLimit, Some("the time of this run is spent")),
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Whether a run goes on.
+    pub fn is_busy(&self) -> bool {
+        !matches!(self.state, State::Resting | State::Closed)
+    }
+
+    fn on_op(&mut self, op: Op) {
+        match op {
+            Op::UserTurn { text } => self.on_user_turn(text),
+            Op::Interrupt => self.stop(EndReason::Interrupted, None),
+            Op::Shutdown => {
+                self.stop(EndReason::Interrupted, None);
+                self.state = State::Closed;
+            }
+        }
+    }
+
+    fn on_user_turn(&mut self, text: String) {
+        if text.trim().is_empty() {
+            self.notice("empty_message", "an empty message was not sent");
+            return;
+        }
+        match self.state {
+            State::Closed => {}
+            State::Resting => {
+                self.queue.push(text);
+                self.begin_run();
+            }
+            _ => self.queue.push(text),
+        }
+    }
+
+    fn begin_run(&mut self) {
+        self.run = Run::default();
+        self.say_to_model(Vec::new());
+        self.begin_step();
+    }
+
+    /// One user message: results first (WIRE R4), then context, then what the user said meanwhile.
+    pub(super) fn say_to_model(&mut self, mut blocks: Vec<UserBlock>) {
+        for ContextItem { source, text } in std::mem::take(&mut self.context) {
+            if !text.is_empty() {
+                blocks.push(UserBlock::Text(text.clone()));
+                self.log(EventKind::ContextAdded { source, text });
+            }
+        }
+        for text in std::mem::take(&mut self.queue) {
+            blocks.push(UserBlock::Text(text.clone()));
+            self.log(EventKind::UserMessage { text });
+        }
+        self.history.push_user(blocks);
+    }
+
+    /// Tells the model something that it would not understand otherwise.
+    pub(super) fn note(&mut self, text: String) {
+        self.context.insert(0, ContextItem { source: "bailiwick".to_owned(), text });
+    }
+
+    fn on_stream(&mut self, id: RequestId, event: StreamEvent) {
+        let State::Streaming { request, reply } = &mut self.state else { return };
+        if *request != id {
+            return;
+        }
+        match event {
+            StreamEvent::MessageStarted { message_id, model } => {
+                reply.message_id = message_id;
+                reply.model = model;
+            }
+            StreamEvent::TextDelta { index, text } => {
+                reply.text_delta(index, &text);
+                self.effects.push(Effect::Show(UiEventKind::TextDelta { text }));
+            }
+            StreamEvent::ThinkingDelta { text, .. } => {
+                self.effects.push(Effect::Show(UiEventKind::ThinkingDelta { text }));
+            }
+            StreamEvent::ToolUseStarted { .. } => {}
+            StreamEvent::BlockClosed { index, block } => reply.close(index, block),
+            StreamEvent::MessageCompleted { stop_reason, usage } => {
+                let reply = std::mem::take(reply);
+                self.on_reply(reply, &stop_reason, usage);
+            }
+        }
+    }
+
+    /// Ends what goes on, keeps what is complete, and rests. Does nothing at rest.
+    fn stop(&mut self, reason: EndReason, message: Option<&str>) {
+        match std::mem::replace(&mut self.state, State::Resting) {
+            State::Resting => {}
+            State::Closed => self.state = State::Closed,
+            State::BackingOff { .. } => self.finish(reason, message.map(str::to_owned)),
+            State::Streaming { request, reply } => {
+                self.effects.push(Effect::CancelStream(request));
+                self.keep_interrupted(reply);
+                self.finish(reason, message.map(str::to_owned));
+            }
+            State::Working(calls) => {
+                self.interrupt_calls(calls, reason);
+                self.finish(reason, message.map(str::to_owned));
+            }
+        }
+    }
+
+    /// The model's turn is over: the run ends, or goes on with what the user said meanwhile.
+    pub(super) fn end_turn(&mut self) {
+        if !self.queue.is_empty() {
+            self.say_to_model(Vec::new());
+            return self.begin_step();
+        }
+        match self.run.denial.take() {
+            Some(denial) => self.finish(EndReason::DeniedAtEnd, Some(denial)),
+            None => self.finish(EndReason::Done, None),
+        }
+    }
+
+    pub(super) fn finish(&mut self, reason: EndReason, message: Option<String>) {
+        self.state = State::Resting;
+        let Run { steps, usage, text, .. } = std::mem::take(&mut self.run);
+        self.effects.push(Effect::Finish(RunEnd { reason, message, text, steps, usage }));
+    }
+
+    pub(super) fn log(&mut self, kind: EventKind) {
+        self.log_seen_by(Observer::Supervisor, kind);
+    }
+
+    pub(super) fn log_seen_by(&mut self, observed_by: Observer, kind: EventKind) {
+        self.effects.push(Effect::Log { kind, observed_by });
+    }
+
+    pub(super) fn notice(&mut self, code: &str, message: &str) {
+        self.log(EventKind::Notice { code: code.to_owned(), message: message.to_owned() });
+    }
+}

@@ -1,0 +1,43 @@
+//! What an agent is made with, fixed for its life.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::gate::Standing;
+use crate::provider::ProviderError;
+use crate::tools::Registry;
+
+/// What an agent is made with.
+pub struct AgentConfig {
+    /// The model's name.
+    pub model: String,
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// The tools.
+    pub tools: Arc<Registry>,
+    /// The most tokens of one reply.
+    pub max_tokens: u32,
+    /// Bounds on one run.
+    pub limits: RunLimits,
+    /// Whether and when a failed request is sent again.
+    pub backoff: Box<dyn Backoff>,
+    /// What the agent may do.
+    pub standing: Standing,
+}
+
+/// Bounds on one run, from a user's message to the agent's rest. The wall clock is the driver's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunLimits {
+    /// The most replies of the model.
+    pub max_steps: Option<u32>,
+    /// The most tokens in all, of prompts and replies.
+    pub max_tokens: Option<u64>,
+}
+
+/// Decides whether and when a failed request is sent again.
+pub trait Backoff: Send {
+    /// How long to wait after the failed `attempt` (from 1); nothing if it is not worth another one.
+    ///
+    /// Asked only for errors that may be retried at all.
+    fn delay(&self, attempt: u32, error: &ProviderError) -> Option<Duration>;
+}

@@ -1,0 +1,96 @@
+//! How a run ends.
+
+use ipc::event::TokenUsage;
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    /// Why it ended.
+    pub reason: EndReason,
+    /// A sentence for people, where the reason needs one.
+    pub message: Option<String>,
+    /// The model's last words.
+    pub text: String,
+    /// How many requests were answered.
+    pub steps: u32,
+    /// Tokens in all.
+    pub usage: TokenUsage,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EndReason {
+    /// The model ended its turn.
+    Done,
+    /// The model did not get on.
+    GaveUp,
+    /// The steps are spent.
+    StepLimit,
+    /// The tokens are spent.
+    TokenLimit,
+    /// The time is spent.
+    TimeLimit,
+    /// The model refused.
+    Refusal,
+    /// The context window is full.
+    ContextFull,
+    /// The model ended its turn after a denial, and nothing succeeded since.
+    DeniedAtEnd,
+    /// The provider failed.
+    Provider,
+    /// The user interrupted it.
+    Interrupted,
+    /// Bailiwick itself failed.
+    Internal,
+}
+
+impl EndReason {
+    /// Every reason.
+    pub const ALL: [Self; 11] = [
+        Self::Done,
+        Self::GaveUp,
+        Self::StepLimit,
+        Self::TokenLimit,
+        Self::TimeLimit,
+        Self::Refusal,
+        Self::ContextFull,
+        Self::DeniedAtEnd,
+        Self::Provider,
+        Self::Interrupted,
+        Self::Internal,
+    ];
+
+    /// The exit code of a headless run that ends so.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Internal => 1,
+            Self::GaveUp
+            | Self::StepLimit
+            | Self::TokenLimit
+            | Self::TimeLimit
+            | Self::Refusal
+            | Self::ContextFull => 3,
+            Self::DeniedAtEnd => 4,
+            Self::Provider => 6,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// The stable word for it in events.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::GaveUp => "gave_up",
+            Self::StepLimit => "step_limit",
+            Self::TokenLimit => "token_limit",
+            Self::TimeLimit => "time_limit",
+            Self::Refusal => "refusal",
+            Self::ContextFull => "context_full",
+            Self::DeniedAtEnd => "denied",
+            Self::Provider => "provider_error",
+            Self::Interrupted => "interrupted",
+            Self::Internal => "internal_error",
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The conversation as the model gets it: append-only, neighbours of one role joined.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::provider::{Message, UserBlock};
+
+/// The conversation so far. Messages are shared with the requests that were made of it.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    messages: Vec<Arc<Message>>,
+}
+
+impl History {
+    /// The conversation, cheap to clone.
+    pub(super) fn messages(&self) -> Vec<Arc<Message>> {
+        self.messages.clone()
+    }
+
+    /// Appends blocks of the user. The API joins neighbours of one role (WIRE R3); joining them here keeps the prefix
+    /// what the model saw.
+    pub(super) fn push_user(&mut self, blocks: Vec<UserBlock>) {
+        match self.messages.last_mut().map(Arc::make_mut) {
+            _ if blocks.is_empty() => {}
+            Some(Message::User(last)) => last.extend(blocks),
+            _ => self.messages.push(Arc::new(Message::User(blocks))),
+        }
+    }
+
+    /// Appends blocks of the model.
+    pub(super) fn push_assistant(&mut self, blocks: Vec<Box<RawValue>>) {
+        match self.messages.last_mut().map(Arc::make_mut) {
+            _ if blocks.is_empty() => {}
+            Some(Message::Assistant(last)) => last.extend(blocks),
+            _ => self.messages.push(Arc::new(Message::Assistant(blocks))),
+        }
+    }
+}

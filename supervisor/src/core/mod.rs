@@ -1,0 +1,27 @@
+//! The agent core: one agent's loop as a pure state machine.
+//!
+//! [`Agent::handle`] takes an [`Input`] and answers with [`Effect`]s, which the driver carries out in order. There is no
+//! I/O here, no clock and no randomness: what comes in decides what goes out, so that every run can be replayed.
+//!
+//! What always holds, whatever comes in and in whatever order:
+//! * the history is append-only, and every `tool_use` in it has exactly one result in the next user message (WIRE R4);
+//! * a tool call is logged before it is dispatched, and dispatched only from a complete reply (WIRE S5);
+//! * events of a request, call or timer that is not waited for are ignored.
+
+mod agent;
+mod calls;
+mod config;
+mod end;
+mod history;
+mod protocol;
+mod reply;
+mod requests;
+mod results;
+
+pub use agent::Agent;
+pub use config::{AgentConfig, Backoff, RunLimits};
+pub use end::{EndReason, RunEnd};
+pub use protocol::{ContextItem, Effect, Input, RequestId, TimerId};
+
+#[cfg(test)]
+mod tests;

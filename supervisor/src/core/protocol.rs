@@ -1,0 +1,113 @@
+//! What goes into the state machine, and what comes out.
+
+use std::time::Duration;
+
+use ipc::event::{EventKind, Observer};
+use ipc::frontend::{Op, UiEventKind};
+use ipc::id::CallId;
+use ipc::message::Outcome;
+use ipc::tool::ToolCall;
+
+use super::RunEnd;
+use crate::provider::{ModelRequest, ProviderError, StreamEvent};
+
+/// One attempt at a reply. Each attempt has an identifier of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// A timer that the driver was asked to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimerId(pub u64);
+
+/// Something that the model is told besides the user's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextItem {
+    /// Where it comes from: `environment`, `AGENTS.md` …
+    pub source: String,
+    /// The text.
+    pub text: String,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// The user wants something.
+    Op(Op),
+    /// Something that the model has to know; it joins the next user message.
+    Context(Vec<ContextItem>),
+    /// A reply goes on.
+    Stream {
+        /// The attempt.
+        request: RequestId,
+        /// What came.
+        event: StreamEvent,
+    },
+    /// A reply failed.
+    StreamFailed {
+        /// The attempt.
+        request: RequestId,
+        /// Why.
+        error: ProviderError,
+    },
+    /// A worker answered a call.
+    CallFinished {
+        /// The call.
+        call: CallId,
+        /// What it brought.
+        outcome: Outcome,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
+    /// A call will never be answered: its worker is gone.
+    CallLost {
+        /// The call.
+        call: CallId,
+        /// What became of the worker, in a phrase.
+        reason: String,
+    },
+    /// A timer fired.
+    Timer(TimerId),
+    /// The run's time is spent.
+    TimeUp,
+}
+
+/// Something to be done by the driver.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Sends a request to the model.
+    StartStream {
+        /// The attempt.
+        request: RequestId,
+        /// What to send.
+        model: ModelRequest,
+    },
+    /// Ends a request; nothing that it brings is waited for any more.
+    CancelStream(RequestId),
+    /// Sends a call to the worker.
+    Dispatch {
+        /// The call.
+        call: CallId,
+        /// What to do.
+        tool: ToolCall,
+    },
+    /// Ends a call; its outcome is not waited for any more.
+    CancelCall(CallId),
+    /// Starts a timer.
+    StartTimer {
+        /// The timer.
+        id: TimerId,
+        /// When it fires.
+        after: Duration,
+    },
+    /// Appends an event to the session log.
+    Log {
+        /// What happened.
+        kind: EventKind,
+        /// Who saw it.
+        observed_by: Observer,
+    },
+    /// Tells the front end.
+    Show(UiEventKind),
+    /// The run is over and the agent rests; another user turn may follow.
+    Finish(RunEnd),
+}

@@ -1,0 +1,215 @@
+//! The model's side of the loop: requests, retries, and what becomes of a reply.
+
+use ipc::event::{AssistantMessage, EventKind, TokenUsage};
+use serde_json::value::RawValue;
+
+use super::agent::State;
+use super::reply::{Reply, ToolUse};
+use super::{Agent, Effect, EndReason, RequestId, TimerId};
+use crate::provider::{ModelRequest, ProviderError, StopReason};
+
+/// The most replies in a row that may be cut at their limit.
+const MAX_CUTS: u32 = 3;
+
+/// The most replies in a row that the provider may pause: a bound on a loop that only the provider controls.
+const MAX_PAUSES: u32 = 16;
+
+impl Agent {
+    /// Asks the model for the next reply, if the budget allows one.
+    pub(super) fn begin_step(&mut self) {
+        let limits = self.config.limits;
+        if let Some(max) = limits.max_steps.filter(|max| self.run.steps >= *max) {
+            return self.finish(EndReason::StepLimit, Some(format!("the limit of {max} steps is reached")));
+        }
+        if let Some(max) = limits.max_tokens.filter(|max| self.run.usage.total() >= *max) {
+            return self.finish(EndReason::TokenLimit, Some(format!("the limit of {max} tokens is reached")));
+        }
+        self.run.attempt = 0;
+        self.begin_attempt();
+    }
+
+    fn begin_attempt(&mut self) {
+        self.run.attempt = self.run.attempt.saturating_add(1);
+        self.last_request = RequestId(self.last_request.0.saturating_add(1));
+        let request = self.last_request;
+        let (step, attempt) = (self.run.steps.saturating_add(1), self.run.attempt);
+        self.log(EventKind::ModelRequested { step, attempt });
+        self.state = State::Streaming { request, reply: Reply::default() };
+        let model = ModelRequest {
+            model: self.config.model.clone(),
+            system: self.config.system.clone(),
+            tools: self.config.tools.definitions(),
+            messages: self.history.messages(),
+            max_tokens: self.config.max_tokens,
+        };
+        self.effects.push(Effect::StartStream { request, model });
+    }
+
+    pub(super) fn on_timer(&mut self, fired: TimerId) {
+        if matches!(self.state, State::BackingOff { timer } if timer == fired) {
+            self.begin_attempt();
+        }
+    }
+
+    pub(super) fn on_stream_failed(&mut self, id: RequestId, error: &ProviderError) {
+        if matches!(self.state, State::Streaming { request, .. } if request == id) {
+            self.request_failed(error);
+        }
+    }
+
+    /// What came of the reply is void; the same request is sent again, or the run ends.
+    fn request_failed(&mut self, error: &ProviderError) {
+        let backoff = &self.config.backoff;
+        let delay = if error.retryable { backoff.delay(self.run.attempt, error) } else { None };
+        self.log(EventKind::ModelFailed {
+            kind: error.kind.clone(),
+            message: error.message.clone(),
+            retry_in_ms: delay.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+        });
+        let Some(after) = delay else {
+            let reason = if is_overflow(error) { EndReason::ContextFull } else { EndReason::Provider };
+            return self.finish(reason, Some(error.message.clone()));
+        };
+        self.last_timer = TimerId(self.last_timer.0.saturating_add(1));
+        self.state = State::BackingOff { timer: self.last_timer };
+        self.effects.push(Effect::StartTimer { id: self.last_timer, after });
+    }
+
+    /// A reply came to its end: WIRE, "Stop reasons".
+    pub(super) fn on_reply(&mut self, reply: Reply, stop: &StopReason, usage: TokenUsage) {
+        if reply.has_twin_calls() {
+            return self.request_failed(&twin_calls());
+        }
+        self.run.steps = self.run.steps.saturating_add(1);
+        self.run.usage += usage;
+        self.remember_words(&reply);
+        match stop {
+            StopReason::ToolUse => self.on_tool_use(reply, usage),
+            StopReason::PauseTurn if reply.call_names().is_empty() => self.on_pause(reply, usage),
+            StopReason::MaxTokens | StopReason::PauseTurn => self.on_cut(reply, stop, usage),
+            StopReason::Refusal(details) => self.on_refusal(&reply, details.as_deref(), usage),
+            StopReason::ContextWindowExceeded => {
+                self.keep_cut(reply, stop.as_str(), usage);
+                let message = "the context window is full; start a new session with a smaller task";
+                self.finish(EndReason::ContextFull, Some(message.to_owned()));
+            }
+            StopReason::EndTurn | StopReason::StopSequence | StopReason::Other(_) => {
+                self.on_end(reply, stop, usage);
+            }
+        }
+    }
+
+    fn on_tool_use(&mut self, reply: Reply, usage: TokenUsage) {
+        (self.run.cuts, self.run.pauses) = (0, 0);
+        let calls = self.keep_whole(reply, StopReason::ToolUse.as_str(), usage);
+        if calls.is_empty() { self.end_turn() } else { self.begin_calls(calls) }
+    }
+
+    /// The end of the model's turn. Calls in such a reply do not run: it did not stop for them (WIRE S5).
+    fn on_end(&mut self, reply: Reply, stop: &StopReason, usage: TokenUsage) {
+        let (calls, stop) = (reply.call_names().join(", "), stop.as_str());
+        if calls.is_empty() {
+            self.keep_whole(reply, stop, usage);
+        } else {
+            self.notice("calls_not_run", &format!("the reply ended with {stop}: its calls ({calls}) were not run"));
+            self.keep_cut(reply, stop, usage);
+        }
+        self.end_turn();
+    }
+
+    /// The same history goes back with the reply, unchanged.
+    fn on_pause(&mut self, reply: Reply, usage: TokenUsage) {
+        self.keep_whole(reply, StopReason::PauseTurn.as_str(), usage);
+        self.run.pauses = self.run.pauses.saturating_add(1);
+        if self.run.pauses > MAX_PAUSES {
+            let message = format!("the provider paused the reply {MAX_PAUSES} times in a row");
+            return self.finish(EndReason::GaveUp, Some(message));
+        }
+        self.begin_step();
+    }
+
+    /// The reply reached its limit: the model is told, and goes on.
+    fn on_cut(&mut self, reply: Reply, stop: &StopReason, usage: TokenUsage) {
+        let calls = reply.call_names().join(", ");
+        self.keep_cut(reply, stop.as_str(), usage);
+        self.run.cuts = self.run.cuts.saturating_add(1);
+        let limit = self.config.max_tokens;
+        if self.run.cuts > MAX_CUTS {
+            let message = format!("the reply was cut at {limit} tokens {} times in a row", self.run.cuts);
+            return self.finish(EndReason::GaveUp, Some(message));
+        }
+        self.note(cut_note(limit, &calls));
+        self.say_to_model(Vec::new());
+        self.begin_step();
+    }
+
+    /// A refused reply is no part of the conversation: sent back, it would be refused again.
+    fn on_refusal(&mut self, reply: &Reply, details: Option<&str>, usage: TokenUsage) {
+        self.log_reply(reply, Vec::new(), "refusal", usage);
+        let details = details.map_or_else(String::new, |details| format!(": {details}"));
+        self.finish(EndReason::Refusal, Some(format!("the model refused to go on{details}")));
+    }
+
+    /// A reply that was interrupted: shown, and kept as far as it is complete. It has no usage: nobody told it.
+    pub(super) fn keep_interrupted(&mut self, reply: Reply) {
+        self.remember_words(&reply);
+        if reply.has_begun() {
+            self.keep_cut(reply, "interrupted", TokenUsage::default());
+        }
+    }
+
+    fn keep_whole(&mut self, reply: Reply, stop: &str, usage: TokenUsage) -> Vec<ToolUse> {
+        let (echo, calls) = reply.complete();
+        self.log_reply(&reply, echo.clone(), stop, usage);
+        self.history.push_assistant(echo);
+        calls
+    }
+
+    fn keep_cut(&mut self, reply: Reply, stop: &str, usage: TokenUsage) {
+        let echo = reply.cut();
+        self.log_reply(&reply, echo.clone(), stop, usage);
+        self.history.push_assistant(echo);
+    }
+
+    fn log_reply(&mut self, reply: &Reply, content: Vec<Box<RawValue>>, stop: &str, usage: TokenUsage) {
+        self.log(EventKind::AssistantMessage(AssistantMessage {
+            message_id: reply.message_id.clone(),
+            model: reply.model.clone(),
+            content,
+            stop_reason: stop.to_owned(),
+            usage,
+        }));
+    }
+
+    fn remember_words(&mut self, reply: &Reply) {
+        let text = reply.text();
+        if !text.is_empty() {
+            self.run.text = text;
+        }
+    }
+}
+
+fn cut_note(limit: u32, calls: &str) -> String {
+    let lost = match calls {
+        "" => String::new(),
+        calls => format!(" The tool calls in it ({calls}) were not run: make them again, smaller."),
+    };
+    format!("Your reply was cut at its limit of {limit} tokens.{lost} Go on from where it ends.")
+}
+
+/// A gateway's fault; the API itself never sends such a reply.
+fn twin_calls() -> ProviderError {
+    ProviderError {
+        kind: "invalid_response".to_owned(),
+        message: "the provider sent a reply with two tool calls of the same id".to_owned(),
+        status: None,
+        request_id: None,
+        retryable: true,
+        retry_after: None,
+    }
+}
+
+/// `prompt is too long: N tokens > M maximum` is an ordinary 400 (WIRE R12).
+fn is_overflow(error: &ProviderError) -> bool {
+    error.message.contains("prompt is too long")
+}

@@ -1,0 +1,41 @@
+//! Why our own tool's system call failed.
+
+use ipc::denial::{Denial, Grade, Operation};
+use ipc::rights::Network;
+use ipc::tool::{FailedAccess, ToolError};
+use nix::libc::{EACCES, EPERM, EROFS, EXDEV};
+
+use super::Standing;
+
+impl Standing {
+    /// The denial behind a tool's error, if it is one: the kernel refused, plain permissions would have allowed it, and
+    /// the rights do not cover it. Everything else is an ordinary failure, and nothing is claimed.
+    pub fn explain(&self, error: &ToolError) -> Option<Denial> {
+        let access = error.access.as_ref()?;
+        // EXDEV: Landlock's answer to a rename or link across trees without the right REFER (landlock(7)).
+        if !access.permitted_by_mode || ![EACCES, EPERM, EROFS, EXDEV].contains(&access.errno) {
+            return None;
+        }
+        let denial = self.missing(access)?;
+        Some(Denial { errno: Some(access.errno), ..denial })
+    }
+
+    fn missing(&self, access: &FailedAccess) -> Option<Denial> {
+        let path = &access.path;
+        let (read, write) = (self.rights.allows_read(path), self.rights.allows_write(path));
+        match access.operation {
+            Operation::Write if !write => Some(self.unwritable(path, Grade::Proved)),
+            Operation::Read if !read => Some(self.unreadable(path, Grade::Proved)),
+            // A tree that may be read may be executed from.
+            Operation::Execute if !read => {
+                let denial = self.unreadable(path, Grade::Proved);
+                let missing_right = format!("execute {path}");
+                Some(Denial { operation: Operation::Execute, missing_right, ..denial })
+            }
+            Operation::Network if self.rights.net == Network::Off => {
+                Some(self.unreachable("the network", Grade::Proved))
+            }
+            _ => None,
+        }
+    }
+}

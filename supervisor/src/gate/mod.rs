@@ -1,0 +1,13 @@
+//! The gate: compares what a call needs with the standing rights, and explains what they refused.
+//!
+//! Pure: paths are compared as data and never opened. The gate is not what confines — the kernel is; it spares a call
+//! that cannot succeed, and finds words for one that did not.
+
+mod explain;
+mod judge;
+mod likely;
+mod standing;
+
+pub use judge::Verdict;
+pub use likely::declared_too_little;
+pub use standing::{ApprovalMode, Standing};

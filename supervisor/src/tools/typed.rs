@@ -1,0 +1,91 @@
+//! A tool whose arguments are a Rust type: schema, check and conversion all follow from it.
+
+use std::marker::PhantomData;
+
+use ipc::tool::ToolCall;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::schema::schema;
+use super::{Tool, ToolUseError};
+use crate::provider::ToolDefinition;
+
+/// The arguments of a tool, as the model writes them.
+pub trait Arguments: DeserializeOwned + JsonSchema {
+    /// The tool's name: a contract.
+    const NAME: &'static str;
+    /// What the model is told of the tool.
+    const DESCRIPTION: &'static str;
+
+    /// The call; or the field that makes no sense, and what was expected of it.
+    fn into_call(self) -> Result<ToolCall, (&'static str, String)>;
+}
+
+/// The tool with the arguments `A`.
+pub(super) struct Typed<A> {
+    definition: ToolDefinition,
+    arguments: PhantomData<fn() -> A>,
+}
+
+impl<A: Arguments> Typed<A> {
+    pub(super) fn new() -> Self {
+        let input_schema = schema::<A>();
+        let definition = ToolDefinition { name: A::NAME, description: A::DESCRIPTION, input_schema };
+        Self { definition, arguments: PhantomData }
+    }
+
+    fn argument_error(&self, field: String, reason: &str) -> ToolUseError {
+        ToolUseError::Argument {
+            tool: A::NAME.to_owned(),
+            field,
+            reason: without_position(reason).to_owned(),
+            expected: signature(&self.definition.input_schema),
+        }
+    }
+}
+
+impl<A: Arguments> Tool for Typed<A> {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn parse(&self, input: &str) -> Result<ToolCall, ToolUseError> {
+        // Two steps, for two different mistakes: text that is no JSON object at all, and an object that does not fit.
+        serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(input).map_err(|error| {
+            ToolUseError::NotAnObject {
+                tool: A::NAME.to_owned(),
+                reason: error.to_string(),
+                expected: signature(&self.definition.input_schema),
+            }
+        })?;
+        let mut json = serde_json::Deserializer::from_str(input);
+        let arguments: A = serde_path_to_error::deserialize(&mut json)
+            .map_err(|error| self.argument_error(error.path().to_string(), &error.inner().to_string()))?;
+        arguments.into_call().map_err(|(field, reason)| self.argument_error(field.to_owned(), &reason))
+    }
+}
+
+/// A serde message without ` at line 1 column 10`: the model sees its arguments as a value, not as lines.
+fn without_position(reason: &str) -> &str {
+    reason.rsplit_once(" at line ").map_or(reason, |(reason, _)| reason)
+}
+
+/// `{path, offset?, limit?}`: what the tool takes, read from its schema.
+pub(super) fn signature(schema: &RawValue) -> String {
+    #[derive(serde::Deserialize)]
+    struct Object {
+        #[serde(default)]
+        properties: serde_json::Map<String, serde_json::Value>,
+        #[serde(default)]
+        required: Vec<String>,
+    }
+    let Ok(Object { properties, required }) = serde_json::from_str(schema.get()) else {
+        return "an object".to_owned();
+    };
+    let fields = properties.keys().map(|name| {
+        let optional = if required.contains(name) { "" } else { "?" };
+        format!("{name}{optional}")
+    });
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+}
