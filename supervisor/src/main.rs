@@ -1,1 +1,41 @@
-fn main() {}
+//! # NAME
+//!
+//! bailiwick — a terminal coding agent whose actions the kernel confines
+//!
+//! # SYNOPSIS
+//!
+//! ```text
+//! bailiwick exec [-C DIR] [--mode auto|deny] [--net off|on] [--patch FILE] … PROMPT
+//! bailiwick sandbox [-C DIR] [--access write|read] [--net off|on] … -- CMD …
+//! bailiwick doctor [--json]
+//! bailiwick demo [--keep DIR]
+//! bailiwick bench [NAME] [--json]
+//! bailiwick debug stream --base-url URL --request FILE
+//! ```
+//!
+//! # DESCRIPTION
+//!
+//! This process is the supervisor: it holds the API key, speaks to the model, decides what may run, and writes the
+//! session log. Everything that acts (reads, edits, commands) happens in a worker, which `sandbox-exec` confines by
+//! Landlock, seccomp and the loss of all capabilities before it executes its first instruction.
+//!
+//! # EXIT STATUS
+//!
+//! 0 the task is done · 1 internal error · 2 usage · 3 gave up or a budget is spent · 4 ended after a denied call ·
+//! 5 sandbox unavailable · 6 provider error after retries · 130 interrupted · 143 terminated. `sandbox` ends with the
+//! status of its command (128+n by signal), or 5 if that never started.
+//!
+//! # SECURITY
+//!
+//! The first thing that the process does is to become non-dumpable and to take the keys out of its environment, while
+//! it has one thread. It opens no path that a model or a worker named, and runs no program for them outside a ruleset.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let keys = match supervisor::app::harden() {
+        Ok(keys) => keys,
+        Err(exit) => return exit.into(),
+    };
+    supervisor::app::main(keys).into()
+}

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use ipc::rights::Network;
 
 use super::exit::EXIT_STATUS;
-use crate::policy::Mode;
+use crate::gate::ApprovalMode;
 
 /// A terminal coding agent whose actions the kernel confines.
 #[derive(Debug, Parser)]
@@ -205,7 +205,7 @@ pub enum ProviderArg {
     Anthropic,
 }
 
-impl From<ModeArg> for Mode {
+impl From<ModeArg> for ApprovalMode {
     fn from(mode: ModeArg) -> Self {
         match mode {
             ModeArg::Auto => Self::Auto,

@@ -1,13 +1,124 @@
 //! The command line front: parse, prepare, run, exit with a named code.
 
 mod args;
+mod debug;
+mod demo;
 mod diagnostics;
+mod exec;
 mod exit;
+mod output;
 mod sandbox;
-mod setup;
+pub(crate) mod setup;
 
 use std::fmt::Display;
 use std::io::Write;
+use std::path::Path;
+
+use clap::Parser;
+use tokio::runtime::{Builder, Runtime};
+
+use self::args::{BenchArgs, Cli, Command, ConfinementArgs, DebugCommand, DoctorArgs};
+use self::setup::Setup;
+use crate::doctor::Diagnosis;
+use crate::gate::ApprovalMode;
+use crate::secrets::{TakenKeys, harden_process, take_keys};
+
+pub use exit::Exit;
+
+/// Makes the process safe to hold a key. Must be called first, while there is one thread.
+pub fn harden() -> Result<TakenKeys, Exit> {
+    let keys = take_keys();
+    match harden_process() {
+        Ok(()) => Ok(keys),
+        Err(error) => {
+            complain(&format!("cannot protect this process from others of the same user: {error}"));
+            Err(Exit::Internal)
+        }
+    }
+}
+
+/// Parses the command line and runs what it asks for.
+pub fn main(keys: TakenKeys) -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Done };
+        }
+    };
+    let runtime = diagnostics::start().and_then(|()| Ok(Builder::new_current_thread().enable_all().build()?));
+    match runtime {
+        Ok(runtime) => run(cli.command, keys, &runtime),
+        Err(error) => {
+            complain(&error);
+            Exit::Usage
+        }
+    }
+}
+
+fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
+    match command {
+        Command::Exec(args) => runtime.block_on(exec::run(args, keys)),
+        Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
+        Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),
+        Command::Demo(args) => runtime.block_on(demo::run(args)),
+        Command::Debug(DebugCommand::Stream(args)) => runtime.block_on(debug::stream(args, keys)),
+        Command::Bench(args) => bench(&args),
+    }
+}
+
+async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
+    let place = match PrivateProject::new() {
+        Ok(place) => place,
+        Err(exit) => return exit,
+    };
+    let diagnosis = Diagnosis::make(&place.setup, keys.anthropic.is_some()).await;
+    let printed = if args.json {
+        serde_json::to_writer_pretty(std::io::stdout(), &diagnosis).map_err(Into::into).and_then(|()| writeln!(std::io::stdout()))
+    } else {
+        diagnosis.print()
+    };
+    match (printed, diagnosis.is_usable()) {
+        (Err(_), _) => Exit::Internal,
+        (Ok(()), true) => Exit::Done,
+        (Ok(()), false) => Exit::NoSandbox,
+    }
+}
+
+fn bench(args: &BenchArgs) -> Exit {
+    let place = match PrivateProject::new() {
+        Ok(place) => place,
+        Err(exit) => return exit,
+    };
+    match crate::bench::run(&place.setup, args.name.as_deref(), args.json) {
+        Ok(()) => Exit::Done,
+        Err(error) => {
+            complain(&error);
+            Exit::Internal
+        }
+    }
+}
+
+/// An empty project of our own, for what needs one and is about none; removed with this value.
+struct PrivateProject {
+    setup: Setup,
+    _directory: tempfile::TempDir,
+}
+
+impl PrivateProject {
+    fn new() -> Result<Self, Exit> {
+        let directory = tempfile::Builder::new().prefix("bailiwick-").tempdir().map_err(|error| {
+            complain(&format!("cannot make a temporary directory: {error}"));
+            Exit::Internal
+        })?;
+        let setup = Setup::new(Path::new(directory.path()), ApprovalMode::Auto, &ConfinementArgs::default());
+        let setup = setup.map_err(|error| {
+            complain(&error);
+            error.exit()
+        })?;
+        Ok(Self { setup, _directory: directory })
+    }
+}
 
 /// Says something to the person at standard error, as ourselves.
 fn say(text: &str) {

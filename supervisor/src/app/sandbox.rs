@@ -8,6 +8,7 @@ use ipc::confinement::BrokerReport;
 use ipc::id::Generation;
 use ipc::pipe::AsyncIncoming;
 use ipc::rights::{Network, Rights};
+use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,9 +17,8 @@ use tokio::time::timeout;
 use super::args::{AccessArg, SandboxArgs};
 use super::exit::Exit;
 use super::setup::Setup;
-use crate::gate;
 use crate::monitor::{BrokerProcess, Ended, Launch, Launched, Stdio};
-use crate::policy::Mode;
+use crate::gate::{ApprovalMode, Standing};
 
 /// How much of the command's errors is read for denials: the end of them.
 const REMEMBERED: usize = 16 << 10;
@@ -26,8 +26,8 @@ const REMEMBERED: usize = 16 << 10;
 /// Runs the command; gives its status.
 pub async fn run(args: SandboxArgs) -> Exit {
     let mode = match args.access {
-        AccessArg::Write => Mode::Auto,
-        AccessArg::Read => Mode::Deny,
+        AccessArg::Write => ApprovalMode::Auto,
+        AccessArg::Read => ApprovalMode::Deny,
     };
     let setup = match Setup::new(&args.directory, mode, &args.confinement) {
         Ok(setup) => setup,
@@ -49,7 +49,7 @@ pub async fn run(args: SandboxArgs) -> Exit {
     };
     match attend(launched).await {
         Ok(Report { status: Some(status), errors }) => {
-            explain(&setup, &rights, status, &errors);
+            explain(&setup, rights, status, &errors);
             Exit::Status(status)
         }
         // sandbox-exec has said on standard error at which stage it stopped.
@@ -126,14 +126,28 @@ async fn relay(mut stderr: pipe::Receiver) -> Vec<u8> {
 }
 
 /// Says which right a failed command seems to have lacked.
-fn explain(setup: &Setup, rights: &Rights, status: u8, errors: &[u8]) {
-    if status == 0 {
-        return;
-    }
-    let (project, temp) = (&setup.policy.project, &setup.policy.temp);
-    let text = String::from_utf8_lossy(errors);
-    if let Some(denial) = gate::likely(&text, rights, project) {
-        let line = rights.line(project, Some(temp));
-        super::say(&format!("{denial} · rights: {line}"));
+fn explain(setup: &Setup, rights: Rights, status: u8, errors: &[u8]) {
+    let standing = Standing {
+        rights,
+        project: setup.policy.project.clone(),
+        temp: Some(setup.policy.temp.clone()),
+        mode: setup.policy.mode,
+    };
+    let call = ShellExec {
+        command: String::new(),
+        access: Access::Standing,
+        network: None,
+        cwd: None,
+        timeout_ms: None,
+    };
+    let result = CommandResult {
+        exit: CommandExit::Code(status.into()),
+        head: String::from_utf8_lossy(errors).into_owned(),
+        omitted_bytes: 0,
+        tail: String::new(),
+        duration_ms: 0,
+    };
+    if let Some(denial) = standing.likely(&call, &result) {
+        super::say(&format!("{denial} · rights: {}", standing.line()));
     }
 }

@@ -11,8 +11,9 @@ use ipc::rights::{Network, Rights};
 use super::args::ConfinementArgs;
 use super::exit::Exit;
 use crate::directories::{Directories, DirectoriesError};
+use crate::gate::ApprovalMode;
 use crate::monitor::{PrivateTemp, Programs, Spawner, TempError, remove_stale};
-use crate::policy::{HiddenPaths, Host, Mode, Policy, ProjectError, check_owner, open_project};
+use crate::policy::{HiddenPaths, Host, Policy, ProjectError, check_owner, open_project};
 
 /// A session's place: everything about its confinement that flags and machine decide.
 #[derive(Debug)]
@@ -75,13 +76,13 @@ impl SetupError {
 
 impl Setup {
     /// Resolves everything; makes our directories and the private temp.
-    pub fn new(directory: &Path, mode: Mode, args: &ConfinementArgs) -> Result<Self, SetupError> {
+    pub fn new(directory: &Path, mode: ApprovalMode, args: &ConfinementArgs) -> Result<Self, SetupError> {
         let directories = Directories::from_environment(|name| std::env::var_os(name))?;
         directories.make()?;
         remove_stale(&directories.locks());
         let host = Host::probe(std::env::var_os("HOME"));
         let (project, hidden) = resolve(directory, &host, &directories, &args.hide)?;
-        if mode == Mode::Auto {
+        if mode == ApprovalMode::Auto {
             check_owner(&project)?;
         }
         let write = args.write.iter().map(|path| writable(&project, path)).collect::<Result<_, _>>()?;

@@ -6,28 +6,10 @@ mod project;
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Limits, Network, Rights};
 
+use crate::gate::ApprovalMode;
+
 pub use hidden::{HiddenPaths, Host};
 pub use project::{ProjectError, check_owner, open_project};
-
-/// What becomes of a call that the standing rights do not cover.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// The project is writable; what is beyond is denied.
-    Auto,
-    /// Nothing but the private temp is writable; what is beyond is denied.
-    #[default]
-    Deny,
-}
-
-impl Mode {
-    /// The mode's name on the command line and in the log.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Deny => "deny",
-        }
-    }
-}
 
 /// What a user asked for.
 #[derive(Clone, Debug)]
@@ -37,7 +19,7 @@ pub struct Policy {
     /// The private temp directory, canonical.
     pub temp: WirePath,
     /// The mode.
-    pub mode: Mode,
+    pub mode: ApprovalMode,
     /// The network.
     pub net: Network,
     /// Further write roots, canonical.
@@ -51,7 +33,7 @@ impl Policy {
     pub fn standing(&self) -> Rights {
         let mut write = vec![self.temp.clone()];
         write.extend(self.write.iter().cloned());
-        if self.mode == Mode::Auto {
+        if self.mode == ApprovalMode::Auto {
             write.push(self.project.clone());
         }
         Rights {
@@ -88,7 +70,7 @@ impl Policy {
 mod tests {
     use super::*;
 
-    fn policy(mode: Mode) -> Policy {
+    fn policy(mode: ApprovalMode) -> Policy {
         Policy {
             project: "/p".into(),
             temp: "/tmp/bw-1".into(),
@@ -106,24 +88,24 @@ mod tests {
     #[test]
     fn the_table_of_activities_and_modes() {
         assert_eq!(
-            line(&policy(Mode::Auto).standing()),
+            line(&policy(ApprovalMode::Auto).standing()),
             "rw . $TMPDIR /data · ro / minus hidden · net on"
         );
         assert_eq!(
-            line(&policy(Mode::Deny).standing()),
+            line(&policy(ApprovalMode::Deny).standing()),
             "rw $TMPDIR /data · ro / minus hidden · net on"
         );
         assert_eq!(
-            line(&policy(Mode::Auto).observer()),
+            line(&policy(ApprovalMode::Auto).observer("/tmp/bw-1".into())),
             "rw $TMPDIR · ro / minus hidden · net off"
         );
     }
 
     #[test]
     fn an_observer_is_covered_by_every_standing_right() {
-        for mode in [Mode::Auto, Mode::Deny] {
+        for mode in [ApprovalMode::Auto, ApprovalMode::Deny] {
             let policy = policy(mode);
-            assert!(policy.standing().covers(&policy.observer()));
+            assert!(policy.standing().covers(&policy.observer("/tmp/bw-1".into())));
         }
     }
 }
