@@ -1,1 +1,18 @@
-//! sandbox-exec.
+//! Confinement: from rights to a program that the kernel holds to them.
+//!
+//! The only code of Bailiwick that calls Landlock and seccomp. The program `sandbox-exec` uses it to confine a whole
+//! program; a worker uses [`command`] to put each of its commands into a domain deeper than its own.
+//!
+//! * [`compile`]: rights → rules as plain data. [`platform`]: what this kernel offers, and what stays open.
+//! * [`domain`]: rules → a Landlock domain. [`seccomp`]: the denied system calls, as data with reasons.
+//! * [`stage`]: the order of a start, and the exit code of each step.
+
+pub mod command;
+pub mod compile;
+pub mod descendants;
+pub mod domain;
+pub mod platform;
+pub mod seccomp;
+pub mod stage;
+pub mod system;
+pub mod tree;

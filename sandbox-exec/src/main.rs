@@ -1,1 +1,2 @@
+//! Executes a program under a ruleset.
 fn main() {}

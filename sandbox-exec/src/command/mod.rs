@@ -1,0 +1,407 @@
+//! A deeper domain for each command of a worker.
+//!
+//! ```text
+//! worker                 domain W        (threads; forks)
+//!   └ reaper             domain W ∘ R    R bounds signals: the command can neither signal nor trace its reaper
+//!       └ command        W ∘ R ∘ C       C: the rights again, or for `read` less; own session, no terminal
+//!           └ …          W ∘ R ∘ C       all ended by the reaper when the command ends, a daemon too
+//! ```
+//!
+//! Without C the first command could trace its worker, read its memory and take its pipes. C repeats the roots of the
+//! rights but not their hidden paths: domains only ever narrow, and W has left those out.
+//!
+//! A worker forks with threads around, so everything is prepared before the fork: rulesets, BPF and argument vectors.
+//! Between fork and exec only async-signal-safe calls are made (`signal-safety(7)`).
+
+mod reaper;
+
+use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use ipc::path::WirePath;
+use ipc::rights::{Execution, Network, Rights};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::libc::{self, pid_t};
+use nix::sys::wait::waitpid;
+use nix::unistd::{Pid, pipe2};
+
+use crate::compile::Plan;
+use crate::descendants;
+use crate::domain::{Domain, DomainError};
+use crate::platform::Platform;
+use crate::seccomp::{Policy, Program, SeccompError};
+use crate::stage::Stage;
+use reaper::Job;
+
+/// Why a command cannot be confined or started.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum CommandError {
+    #[error("the rights do not allow commands")]
+    Denied,
+    #[error("cannot build the domain of a command: {0}")]
+    Domain(#[from] DomainError),
+    #[error(transparent)]
+    Seccomp(#[from] SeccompError),
+    #[error("{what} holds a NUL byte")]
+    Nul { what: &'static str },
+    #[error("the command is empty")]
+    Empty,
+    #[error("{0} is not an absolute path")]
+    Relative(WirePath),
+    #[error("cannot {act}: {source}")]
+    System { act: &'static str, source: io::Error },
+}
+
+/// What the commands of one worker are confined to. Made once for each worker.
+#[derive(Debug)]
+pub struct CommandDomain {
+    platform: Platform,
+    read: Vec<WirePath>,
+    standing: Domain,
+    signals: Option<Domain>,
+    read_only: Program,
+    null: File,
+    may_execute: bool,
+}
+
+/// What to execute.
+#[derive(Clone, Debug)]
+pub struct CommandSpec {
+    /// The program, as an absolute path, and its arguments.
+    pub argv: Vec<OsString>,
+    /// The whole environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// How much of the worker's rights it has.
+    pub access: DomainAccess,
+}
+
+/// How much of its worker's rights a command has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DomainAccess {
+    /// All of them.
+    Standing,
+    /// It declared that it only reads: it can write nothing but its own temp directory and the null device, cannot change
+    /// metadata, and has no network, whatever the worker has.
+    Read {
+        /// A fresh directory that is private to this call, inside the worker's write roots.
+        temp: PathBuf,
+    },
+}
+
+/// A command that was started, and the reaper that watches over it.
+#[derive(Debug)]
+pub struct Running {
+    /// What the command prints, standard output and error in order. Nonblocking.
+    pub output: OwnedFd,
+    /// Four bytes, the little-endian wait status of [`Ending::from_bytes`], once the command *and all its descendants* are
+    /// gone, then end of file. End of file alone: the reaper was killed. Nonblocking.
+    pub status: OwnedFd,
+    /// Until it is waited for.
+    reaper: Option<pid_t>,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It exited with this code.
+    Exited(i32),
+    /// This signal ended it.
+    Signalled(i32),
+    /// Nothing was executed.
+    NotStarted {
+        /// What failed.
+        stage: Stage,
+        /// The error number.
+        errno: i32,
+    },
+}
+
+impl CommandDomain {
+    /// Prepares the domain of commands under `rights`; `temp` is the worker's private temp directory, if it is not among the
+    /// write roots already.
+    ///
+    /// Makes the calling process a subreaper, so that what a killed reaper leaves comes to [`end_orphans`].
+    pub fn prepare(rights: &Rights, temp: Option<&Path>) -> Result<Self, CommandError> {
+        let platform = Platform::probe();
+        let write: Vec<_> = rights
+            .write
+            .iter()
+            .cloned()
+            .chain(temp.map(WirePath::from))
+            .collect();
+        let null = File::open("/dev/null").map_err(system("open /dev/null"))?;
+        crate::system::set_subreaper().map_err(system("adopt orphans"))?;
+        Ok(Self {
+            platform,
+            read: rights.read.clone(),
+            standing: Domain::build(&Plan::within(&rights.read, &write, rights.net), platform)?,
+            signals: Domain::of_signals(platform)?,
+            read_only: Program::read_only(Policy::of(Network::Off, platform))?,
+            null,
+            may_execute: rights.exec == Execution::Allowed,
+        })
+    }
+
+    /// Starts a command. The calling *thread* must live as long as the command, which dies with it.
+    pub fn spawn(&self, command: &CommandSpec) -> Result<Running, CommandError> {
+        if !self.may_execute {
+            return Err(CommandError::Denied);
+        }
+        let image = Image::new(command)?;
+        let narrow = self.narrow(&command.access)?;
+        let (output, printed) = pipe()?;
+        let (status, ended) = pipe()?;
+        let (failure, failed) = pipe()?;
+        for end in [&output, &status] {
+            let nonblocking = OFlag::O_NONBLOCK;
+            fcntl(end, FcntlArg::F_SETFL(nonblocking))
+                .map_err(|errno| system("prepare a pipe")(errno.into()))?;
+        }
+        let job = Job {
+            image: &image,
+            signals: self.signals.as_ref(),
+            domain: narrow.as_ref().unwrap_or(&self.standing),
+            filter: narrow.is_some().then_some(&self.read_only),
+            null: self.null.as_raw_fd(),
+            output: printed.as_raw_fd(),
+            status: ended.as_raw_fd(),
+            failure: failure.as_raw_fd(),
+            failed: failed.as_raw_fd(),
+        };
+        let reaper = job.start().map_err(system("fork"))?;
+        Ok(Running {
+            output,
+            status,
+            reaper: Some(reaper),
+        })
+    }
+
+    /// The domain of a command that has less than all the rights.
+    fn narrow(&self, access: &DomainAccess) -> Result<Option<Domain>, CommandError> {
+        let DomainAccess::Read { temp } = access else {
+            return Ok(None);
+        };
+        let plan = Plan::within(&self.read, &[temp.into()], Network::Off);
+        Ok(Some(Domain::build(&plan, self.platform)?))
+    }
+}
+
+impl Running {
+    /// The process id of the reaper.
+    pub fn pid(&self) -> u32 {
+        self.reaper.map_or(0, i32::cast_unsigned)
+    }
+
+    /// Asks the reaper to kill the command and all its descendants. The status follows.
+    pub fn end(&self) -> io::Result<()> {
+        self.reaper
+            .map_or(Ok(()), |reaper| descendants::send(reaper, libc::SIGTERM))
+    }
+
+    /// Waits for the reaper itself, so that no zombie is left; returns at once after the end of [`Running::status`].
+    pub fn reap(mut self) -> io::Result<()> {
+        self.wait()
+    }
+
+    fn wait(&mut self) -> io::Result<()> {
+        let Some(reaper) = self.reaper.take() else {
+            return Ok(());
+        };
+        loop {
+            match waitpid(Pid::from_raw(reaper), None) {
+                Err(Errno::EINTR) => {}
+                other => return other.map(drop).map_err(Into::into),
+            }
+        }
+    }
+}
+
+/// A command that nobody waits for is ended.
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.end());
+        drop(self.wait());
+    }
+}
+
+impl Ending {
+    /// Reads what [`Running::status`] brings.
+    pub fn from_bytes(bytes: [u8; 4]) -> Self {
+        let status = i32::from_le_bytes(bytes);
+        let code = libc::WEXITSTATUS(status);
+        if status & NOT_STARTED != 0 {
+            let stage = u8::try_from(code)
+                .ok()
+                .and_then(Stage::from_code)
+                .unwrap_or(Stage::Start);
+            return Self::NotStarted {
+                stage,
+                errno: status >> 16 & 0xff,
+            };
+        }
+        if libc::WIFSIGNALED(status) {
+            Self::Signalled(libc::WTERMSIG(status))
+        } else {
+            Self::Exited(code)
+        }
+    }
+}
+
+/// Marks a status as one of a command that was never executed: it reads as an exit with the stage's code, and has the
+/// error number in bits 16–23.
+const NOT_STARTED: i32 = 1 << 30;
+
+/// Kills and reaps the children of this process that are not in `reapers`: what a reaper that was itself killed left.
+pub fn end_orphans(reapers: &[u32]) {
+    let spare: Vec<pid_t> = reapers.iter().map(|pid| pid.cast_signed()).collect();
+    let mut orphans = vec![];
+    descendants::for_each_child(&mut |pid| orphans.push(pid));
+    orphans.retain(|pid| !spare.contains(pid));
+    for &orphan in &orphans {
+        // Its own children come to this process as it ends; the caller comes back for them.
+        drop(descendants::send(orphan, libc::SIGKILL));
+        let _gone = waitpid(Pid::from_raw(orphan), None);
+    }
+    if !orphans.is_empty() {
+        end_orphans(reapers);
+    }
+}
+
+/// Forbids this thread, and all that it makes, to execute anything: for a worker whose rights have no commands.
+pub fn deny_execution() -> Result<(), SeccompError> {
+    Program::no_execution()?.attach()
+}
+
+/// Makes this process non-dumpable: the first instruction of a worker, since execve(2) resets it.
+pub fn make_undumpable() -> io::Result<()> {
+    crate::system::make_undumpable()
+}
+
+/// What is executed, as the kernel wants it.
+#[derive(Debug)]
+struct Image {
+    cwd: CString,
+    argv: Strings,
+    environment: Strings,
+}
+
+impl Image {
+    fn new(command: &CommandSpec) -> Result<Self, CommandError> {
+        let program = command.argv.first().ok_or(CommandError::Empty)?;
+        for path in [Path::new(program), &command.cwd] {
+            if !path.is_absolute() {
+                return Err(CommandError::Relative(path.into()));
+            }
+        }
+        let variable =
+            |(name, value): &(OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
+        Ok(Self {
+            cwd: c_string(
+                command.cwd.as_os_str().as_bytes().to_vec(),
+                "the working directory",
+            )?,
+            argv: Strings::new(
+                command.argv.iter().map(|word| word.as_bytes().to_vec()),
+                "an argument",
+            )?,
+            environment: Strings::new(command.environment.iter().map(variable), "a variable")?,
+        })
+    }
+}
+
+/// A null-terminated array of C strings, and what it points to.
+#[derive(Debug)]
+struct Strings {
+    pointers: Vec<*const libc::c_char>,
+    _strings: Vec<CString>,
+}
+
+impl Strings {
+    fn new(strings: impl Iterator<Item = Vec<u8>>, what: &'static str) -> Result<Self, CommandError> {
+        let strings = strings
+            .map(|bytes| c_string(bytes, what))
+            .collect::<Result<Vec<_>, _>>()?;
+        let pointers = strings
+            .iter()
+            .map(|string| string.as_ptr())
+            .chain([ptr::null()])
+            .collect();
+        Ok(Self {
+            pointers,
+            _strings: strings,
+        })
+    }
+}
+
+fn c_string(bytes: Vec<u8>, what: &'static str) -> Result<CString, CommandError> {
+    CString::new(bytes).map_err(|_| CommandError::Nul { what })
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), CommandError> {
+    pipe2(OFlag::O_CLOEXEC).map_err(|errno| system("make a pipe")(errno.into()))
+}
+
+fn system(act: &'static str) -> impl Fn(io::Error) -> CommandError {
+    move |source| CommandError::System { act, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_says_how_a_command_ended() {
+        let ending = |status: i32| Ending::from_bytes(status.to_le_bytes());
+        assert_eq!(ending(0), Ending::Exited(0));
+        assert_eq!(ending(3 << 8), Ending::Exited(3));
+        assert_eq!(ending(libc::SIGKILL), Ending::Signalled(libc::SIGKILL));
+        let execute = i32::from(Stage::Execute.code()) << 8 | NOT_STARTED | libc::ENOENT << 16;
+        assert_eq!(
+            ending(execute),
+            Ending::NotStarted {
+                stage: Stage::Execute,
+                errno: libc::ENOENT
+            }
+        );
+        assert!(
+            libc::WIFEXITED(execute),
+            "a reader that knows only wait statuses sees the stage's exit code"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_executed_is_named() {
+        let command = |program: &str, cwd: &str| CommandSpec {
+            argv: vec![program.into()],
+            environment: vec![],
+            cwd: cwd.into(),
+            access: DomainAccess::Standing,
+        };
+        let error = |command: &CommandSpec| Image::new(command).unwrap_err().to_string();
+        assert_eq!(error(&command("true", "/")), "true is not an absolute path");
+        assert_eq!(
+            error(&command("/bin/true", "here")),
+            "here is not an absolute path"
+        );
+        assert_eq!(
+            error(&command("/bin/\0true", "/")),
+            "an argument holds a NUL byte"
+        );
+        assert_eq!(
+            error(&CommandSpec {
+                argv: vec![],
+                ..command("", "/")
+            }),
+            "the command is empty"
+        );
+    }
+}

@@ -1,0 +1,335 @@
+//! Rights → rules, as plain data: nothing here touches the kernel.
+//!
+//! Landlock knows no deny rule: a rule grants on a whole tree, and grants add up. What must stay unreadable inside a read
+//! root is therefore *left out*: every directory on the way to it gets the right to be listed only, and everything beside
+//! that way gets the full right. Names list, contents stay denied. It follows that a name which appears later in such a
+//! directory is unreadable, which errs on the right side.
+//!
+//! * A symbolic link gets no rule: it would be one for its target. The target has its own place in the tree.
+//! * A file that is another name (hard link) of a hidden file gets no rule, since a file's rule is its inode's.
+//! * `/dev` is never granted as a whole: five devices are, and neither terminals, disks nor shared memory.
+//! * `/proc` and `/sys` are never writable, and neither is a root that holds them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::BitOr;
+use std::path::{Path, PathBuf};
+
+use ipc::path::WirePath;
+use ipc::rights::{Network, Rights};
+
+use crate::tree::{Identity, Tree};
+
+/// The devices that every program may read and write, and the only ones.
+pub const DEVICES: [&str; 5] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+];
+
+/// Never writable, and no write root may hold them.
+const NEVER_WRITABLE: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+/// What a rule allows on its path and beneath it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Access(u8);
+
+impl Access {
+    /// Names can be listed.
+    pub const LIST: Self = Self(1);
+    /// Contents can be read and executed.
+    pub const READ: Self = Self(2);
+    /// Everything can be changed.
+    pub const WRITE: Self = Self(4);
+    /// A device can be read and written.
+    pub const DEVICE: Self = Self(8);
+    /// A read root: names and contents.
+    pub const TREE: Self = Self(1 | 2);
+    /// A write root: everything.
+    pub const ALL: Self = Self(1 | 2 | 4);
+
+    /// Whether all of `other` is in it.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
+impl BitOr for Access {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRule {
+    /// The file or the root of the tree.
+    pub path: PathBuf,
+    /// What it allows there.
+    pub access: Access,
+    /// Whether the rights name this path: it must exist. Others were found by listing, and may vanish.
+    pub named: bool,
+}
+
+/// Rights, compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The rules, by path.
+    pub rules: Vec<PathRule>,
+    /// The network.
+    pub net: Network,
+    /// A file that exists and must be unreadable: what the attempt before the start is tried on.
+    pub hidden_witness: Option<PathBuf>,
+}
+
+impl Plan {
+    /// The plan of a domain inside another one, which has left out already what must be left out.
+    pub fn within(read: &[WirePath], write: &[WirePath], net: Network) -> Self {
+        let rule = |access, named| {
+            move |path: &WirePath| PathRule {
+                path: path.clone().into(),
+                access,
+                named,
+            }
+        };
+        let read = read.iter().map(rule(Access::TREE, false));
+        let write = write.iter().map(rule(Access::ALL, true));
+        let device = |device: &str| PathRule {
+            path: device.into(),
+            access: Access::DEVICE,
+            named: false,
+        };
+        let rules = read.chain(write).chain(DEVICES.map(device)).collect();
+        Self {
+            rules,
+            net,
+            hidden_witness: None,
+        }
+    }
+}
+
+/// Why rights cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum CompileError {
+    #[error("{0} is not an absolute path without `.` and `..`")]
+    NotCanonical(WirePath),
+    #[error("the write root {0} would make /proc, /sys or /dev writable: name what lies beside them")]
+    SystemWritable(WirePath),
+    #[error("the root {root} lies in {hidden}, which is hidden")]
+    Hidden { root: WirePath, hidden: WirePath },
+    #[error("cannot look at {path}: {source}")]
+    Look { path: WirePath, source: io::Error },
+}
+
+/// Compiles rights against a file system.
+pub fn compile(rights: &Rights, tree: &impl Tree) -> Result<Plan, CompileError> {
+    for path in rights.read.iter().chain(&rights.write).chain(&rights.hidden) {
+        check_canonical(path)?;
+    }
+    for root in &rights.write {
+        check_writable(root)?;
+    }
+    let mut compiler = Compiler::new(rights, tree);
+    for root in &rights.read {
+        compiler.root(root, Access::TREE)?;
+    }
+    for root in &rights.write {
+        compiler.root(root, Access::ALL)?;
+    }
+    compiler.devices();
+    Ok(compiler.finish(rights.net))
+}
+
+fn check_canonical(path: &WirePath) -> Result<(), CompileError> {
+    use std::path::Component::{Normal, RootDir};
+    let canonical = path.as_path().is_absolute()
+        && path
+            .as_path()
+            .components()
+            .all(|part| matches!(part, RootDir | Normal(_)));
+    if canonical {
+        Ok(())
+    } else {
+        Err(CompileError::NotCanonical(path.clone()))
+    }
+}
+
+/// Something beneath `/dev` may be granted (`/dev/shm`, `/dev/dri`), `/dev` itself may not.
+fn check_writable(root: &WirePath) -> Result<(), CompileError> {
+    let path = root.as_path();
+    let holds = NEVER_WRITABLE
+        .iter()
+        .any(|system| Path::new(system).starts_with(path));
+    let within = path.starts_with("/proc") || path.starts_with("/sys");
+    if holds || within {
+        Err(CompileError::SystemWritable(root.clone()))
+    } else {
+        Ok(())
+    }
+}
+
+struct Compiler<'a, T> {
+    tree: &'a T,
+    hidden: Vec<Hidden>,
+    rules: BTreeMap<PathBuf, (Access, bool)>,
+}
+
+struct Hidden {
+    path: PathBuf,
+    identity: Option<Identity>,
+}
+
+impl<'a, T: Tree> Compiler<'a, T> {
+    /// A hidden path is hidden under the name that it was given, and under the one that it resolves to.
+    fn new(rights: &Rights, tree: &'a T) -> Self {
+        let mut paths: Vec<PathBuf> = rights
+            .hidden
+            .iter()
+            .flat_map(|path| [path.as_path().to_owned(), tree.resolve(path.as_path())])
+            .collect();
+        paths.sort_unstable();
+        paths.dedup();
+        let hidden = paths
+            .into_iter()
+            .map(|path| Hidden {
+                identity: tree.identity(&path).ok(),
+                path,
+            })
+            .collect();
+        Self {
+            tree,
+            hidden,
+            rules: BTreeMap::new(),
+        }
+    }
+
+    fn root(&mut self, root: &WirePath, access: Access) -> Result<(), CompileError> {
+        if let Some(hidden) = self
+            .hidden
+            .iter()
+            .find(|hidden| root.as_path().starts_with(&hidden.path))
+        {
+            return Err(CompileError::Hidden {
+                root: root.clone(),
+                hidden: hidden.path.clone().into(),
+            });
+        }
+        self.tree
+            .identity(root.as_path())
+            .map_err(|source| look(root.as_path(), source))?;
+        self.grant(root.as_path(), access)?;
+        if let Some((_, named)) = self.rules.get_mut(root.as_path()) {
+            *named = true;
+        }
+        Ok(())
+    }
+
+    /// Grants `access` on `path` and beneath it, around what must be left out.
+    fn grant(&mut self, path: &Path, access: Access) -> Result<(), CompileError> {
+        if path == Path::new("/dev") && !access.has(Access::WRITE) {
+            self.add(path, Access::LIST);
+            return Ok(());
+        }
+        if !self.leads_to_exception(path) {
+            self.add(path, access);
+            return Ok(());
+        }
+        let entries = match self.tree.entries(path) {
+            Ok(entries) => entries,
+            Err(error) => match error.kind() {
+                // It vanished since its parent was listed.
+                io::ErrorKind::NotFound => return Ok(()),
+                io::ErrorKind::NotADirectory => {
+                    self.add(path, access);
+                    return Ok(());
+                }
+                // Who may not list it can name nothing beside the hidden path: nothing is granted.
+                io::ErrorKind::PermissionDenied => {
+                    self.add(path, access.without(Access::READ));
+                    return Ok(());
+                }
+                _ => return Err(look(path, error)),
+            },
+        };
+        self.add(path, access.without(Access::READ));
+        for entry in entries {
+            let child = path.join(&entry.name);
+            if !entry.symlink && !self.is_hidden(&child, entry.inode) {
+                self.grant(&child, access)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn leads_to_exception(&self, path: &Path) -> bool {
+        let exceptions = self
+            .hidden
+            .iter()
+            .map(|hidden| hidden.path.as_path())
+            .chain([Path::new("/dev")]);
+        exceptions
+            .into_iter()
+            .any(|exception| exception != path && exception.starts_with(path))
+    }
+
+    /// By name, or as another name of a hidden file.
+    fn is_hidden(&self, path: &Path, inode: u64) -> bool {
+        self.hidden.iter().any(|hidden| {
+            hidden.path == path
+                || hidden.identity.is_some_and(|identity| {
+                    !identity.directory
+                        && identity.inode == inode
+                        && self
+                            .tree
+                            .identity(path)
+                            .is_ok_and(|found| found.device == identity.device)
+                })
+        })
+    }
+
+    fn devices(&mut self) {
+        for device in DEVICES.map(Path::new) {
+            if !self.hidden.iter().any(|hidden| device.starts_with(&hidden.path)) {
+                self.add(device, Access::DEVICE);
+            }
+        }
+    }
+
+    fn add(&mut self, path: &Path, access: Access) {
+        let rule = self.rules.entry(path.to_owned()).or_insert((access, false));
+        rule.0 = rule.0 | access;
+    }
+
+    fn finish(self, net: Network) -> Plan {
+        let witness = self
+            .hidden
+            .iter()
+            .find(|hidden| hidden.identity.is_some_and(|identity| !identity.directory))
+            .map(|hidden| hidden.path.clone());
+        let rule = |(path, (access, named))| PathRule { path, access, named };
+        Plan {
+            rules: self.rules.into_iter().map(rule).collect(),
+            net,
+            hidden_witness: witness,
+        }
+    }
+}
+
+fn look(path: &Path, source: io::Error) -> CompileError {
+    CompileError::Look {
+        path: path.into(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+use std::collections::BTreeSet;
+
+use ipc::rights::{Execution, Limits};
+
+use super::*;
+use crate::tree::Entry;
+
+/// A file system as a list of paths: `d/` is a directory, `l@t` a symbolic link to `t`, `f=n` a file of inode n.
+struct Listed {
+    paths: BTreeSet<(PathBuf, char, u64)>,
+    links: BTreeMap<PathBuf, PathBuf>,
+    locked: Vec<PathBuf>,
+}
+
+impl Listed {
+    fn new(lines: &str) -> Self {
+        let mut listed = Self {
+            paths: BTreeSet::new(),
+            links: BTreeMap::new(),
+            locked: vec![],
+        };
+        for (number, line) in lines.split_whitespace().enumerate() {
+            let number = 1000 + number as u64;
+            if let Some(directory) = line.strip_suffix("/!") {
+                listed.locked.push(directory.into());
+                listed.paths.insert((directory.into(), 'd', number));
+            } else if let Some((link, target)) = line.split_once('@') {
+                listed.links.insert(link.into(), target.into());
+                listed.paths.insert((link.into(), 'l', number));
+            } else if let Some((file, inode)) = line.split_once('=') {
+                listed.paths.insert((file.into(), 'f', inode.parse().unwrap()));
+            } else if line.len() > 1 && line.ends_with('/') {
+                listed
+                    .paths
+                    .insert((line.trim_end_matches('/').into(), 'd', number));
+            } else {
+                listed
+                    .paths
+                    .insert((line.into(), if line == "/" { 'd' } else { 'f' }, number));
+            }
+        }
+        listed
+    }
+
+    fn find(&self, path: &Path) -> io::Result<&(PathBuf, char, u64)> {
+        self.paths
+            .iter()
+            .find(|(found, ..)| found == path)
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl Tree for Listed {
+    fn entries(&self, directory: &Path) -> io::Result<Vec<Entry>> {
+        if self.find(directory)?.1 != 'd' {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        if self.locked.iter().any(|locked| locked == directory) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let children = self
+            .paths
+            .iter()
+            .filter(|(path, ..)| path.parent() == Some(directory));
+        Ok(children
+            .map(|(path, kind, inode)| Entry {
+                name: path.file_name().unwrap().to_owned(),
+                symlink: *kind == 'l',
+                inode: *inode,
+            })
+            .collect())
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        let (_, kind, inode) = self.find(path)?;
+        Ok(Identity {
+            device: 1,
+            inode: *inode,
+            directory: *kind == 'd',
+        })
+    }
+
+    fn resolve(&self, path: &Path) -> PathBuf {
+        self.links.get(path).cloned().unwrap_or_else(|| path.to_owned())
+    }
+}
+
+const TREE: &str = "/ /bin@usr/bin /dev/ /etc/ /etc/hosts /etc/shadow /home/ /home/me/ /home/me/.ssh/ /home/me/notes \
+    /home/me/p/ /home/you/ /proc/ /sys/ /usr/ /usr/bin/ /tmp/";
+
+fn rights(read: &[&str], hidden: &[&str], write: &[&str]) -> Rights {
+    let paths = |paths: &[&str]| paths.iter().map(WirePath::from).collect();
+    Rights {
+        read: paths(read),
+        hidden: paths(hidden),
+        write: paths(write),
+        protected: vec![],
+        net: Network::Off,
+        exec: Execution::Allowed,
+        limits: Limits::default(),
+    }
+    .normalised()
+}
+
+fn show(plan: &Plan) -> String {
+    let line = |rule: &PathRule| {
+        let letter = |access, letter| if rule.access.has(access) { letter } else { '-' };
+        let flags = [
+            letter(Access::LIST, 'l'),
+            letter(Access::READ, 'r'),
+            letter(Access::WRITE, 'w'),
+            letter(Access::DEVICE, 'd'),
+        ];
+        let named = if rule.named { " named" } else { "" };
+        format!("{} {}{named}", String::from_iter(flags), rule.path.display())
+    };
+    let devices = |rule: &&PathRule| !DEVICES.iter().any(|device| rule.path == Path::new(device));
+    plan.rules
+        .iter()
+        .filter(devices)
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn compiled(tree: &str, rights: &Rights) -> String {
+    show(&compile(rights, &Listed::new(tree)).unwrap())
+}
+
+#[test]
+fn hidden_paths_are_left_out_and_everything_beside_them_is_granted() {
+    let rights = rights(&["/"], &["/home/me/.ssh", "/etc/shadow"], &["/home/me/p", "/tmp"]);
+    insta::assert_snapshot!(compiled(TREE, &rights), @r"
+    l--- / named
+    l--- /dev
+    l--- /etc
+    lr-- /etc/hosts
+    l--- /home
+    l--- /home/me
+    lr-- /home/me/notes
+    lrw- /home/me/p named
+    lr-- /home/you
+    lr-- /proc
+    lr-- /sys
+    lrw- /tmp named
+    lr-- /usr
+    ");
+}
+
+#[test]
+fn a_root_without_exceptions_is_one_rule() {
+    insta::assert_snapshot!(compiled(TREE, &rights(&["/usr"], &["/etc/shadow"], &[])), @"lr-- /usr named");
+}
+
+#[test]
+fn what_does_not_exist_yet_is_hidden_at_its_nearest_ancestor() {
+    let rights = rights(&["/home"], &["/home/me/.config/gh/hosts.yml"], &[]);
+    insta::assert_snapshot!(compiled(TREE, &rights), @r"
+    l--- /home named
+    l--- /home/me
+    lr-- /home/me/.ssh
+    lr-- /home/me/notes
+    lr-- /home/me/p
+    lr-- /home/you
+    ");
+}
+
+#[test]
+fn links_are_never_granted_and_hide_their_targets() {
+    let tree = "/h/ /h/link@/h/secret /h/secret /h/other";
+    insta::assert_snapshot!(compiled(tree, &rights(&["/h"], &["/h/link"], &[])), @r"
+    l--- /h named
+    lr-- /h/other
+    ");
+}
+
+#[test]
+fn another_name_of_a_hidden_file_is_left_out() {
+    let tree = "/h/ /h/secret=7 /h/copy=7 /h/other=8";
+    insta::assert_snapshot!(compiled(tree, &rights(&["/h"], &["/h/secret"], &[])), @r"
+    l--- /h named
+    lr-- /h/other
+    ");
+}
+
+#[test]
+fn a_hidden_file_in_a_write_root_leaves_the_root_writable_but_not_readable() {
+    let tree = "/p/ /p/.env /p/src/ /p/src/deep";
+    insta::assert_snapshot!(compiled(tree, &rights(&["/p"], &["/p/.env"], &["/p"])), @r"
+    l-w- /p named
+    lrw- /p/src
+    ");
+}
+
+#[test]
+fn a_directory_that_cannot_be_listed_grants_nothing_beneath_it() {
+    let tree = "/h/ /h/root/! /h/root/.ssh /h/root/other /h/me/";
+    insta::assert_snapshot!(compiled(tree, &rights(&["/h"], &["/h/root/.ssh"], &[])), @r"
+    l--- /h named
+    lr-- /h/me
+    l--- /h/root
+    ");
+}
+
+#[test]
+fn a_hidden_path_beneath_a_file_takes_nothing_from_the_file() {
+    insta::assert_snapshot!(compiled("/h/ /h/f", &rights(&["/h"], &["/h/f/g"], &[])), @r"
+    l--- /h named
+    lr-- /h/f
+    ");
+}
+
+#[test]
+fn only_five_devices_are_granted_with_the_root() {
+    let plan = compile(
+        &rights(&["/"], &[], &[]),
+        &Listed::new("/ /dev/ /dev/sda /dev/pts/ /usr/"),
+    )
+    .unwrap();
+    let devices: Vec<_> = plan
+        .rules
+        .iter()
+        .filter(|rule| rule.path.starts_with("/dev"))
+        .collect();
+    let granted: BTreeSet<_> = devices
+        .iter()
+        .filter(|rule| rule.access == Access::DEVICE)
+        .map(|rule| &rule.path)
+        .collect();
+    assert_eq!(granted, DEVICES.map(PathBuf::from).iter().collect());
+    assert_eq!(devices.len(), DEVICES.len() + 1);
+}
+
+#[test]
+fn rights_that_cannot_be_held_are_refused() {
+    let tree = Listed::new(TREE);
+    let refusal = |rights: &Rights| compile(rights, &tree).unwrap_err().to_string();
+    for write in ["/", "/proc", "/proc/sys", "/sys/fs", "/dev"] {
+        let message = refusal(&rights(&[], &[], &[write]));
+        assert!(
+            message.contains("/proc, /sys or /dev writable"),
+            "{write}: {message}"
+        );
+    }
+    assert_eq!(
+        refusal(&rights(&["/"], &["/home/me"], &["/home/me/p"])),
+        "the root /home/me/p lies in /home/me, which is hidden"
+    );
+    assert_eq!(
+        refusal(&rights(&["usr"], &[], &[])),
+        "usr is not an absolute path without `.` and `..`"
+    );
+    assert_eq!(
+        refusal(&rights(&["/a/../b"], &[], &[])),
+        "/a/../b is not an absolute path without `.` and `..`"
+    );
+    assert!(refusal(&rights(&["/nowhere"], &[], &[])).starts_with("cannot look at /nowhere: "));
+}
+
+#[test]
+fn a_device_tree_may_be_granted_by_name() {
+    let plan = compile(&rights(&[], &[], &["/dev/shm"]), &Listed::new("/dev/shm/")).unwrap();
+    assert_eq!(show(&plan), "lrw- /dev/shm named");
+}

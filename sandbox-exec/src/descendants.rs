@@ -1,0 +1,139 @@
+//! Ending every descendant of this process.
+//!
+//! A subreaper inherits its orphaned descendants, so a `setsid` daemon does not get away: once `waitpid` says `ECHILD`,
+//! nothing is left. To get there, [`Bound::Domain`] kills with `kill(-1)`: the caller has entered a Landlock domain that
+//! bounds its signals to itself and the domains beneath it, and the kernel walks the processes under a lock that `fork`
+//! takes, so that no fork escapes. Without signal scopes (below ABI 6) [`Bound::Children`] kills the direct children, round
+//! after round; whoever loses its parent becomes a direct child.
+//!
+//! Everything here is async-signal-safe: a reaper uses it between `fork` and exit, in the image of a threaded process.
+
+use std::io;
+
+use nix::libc::{self, c_int, pid_t};
+
+use crate::domain::Domain;
+use crate::system;
+
+/// How far `kill(-1)` of this process reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// To its own domain and those beneath it: verified.
+    Domain,
+    /// To every process of the user: it must never be called.
+    Children,
+}
+
+impl Bound {
+    /// Enters `signals` and verifies with signal 0 that it bounds this process: `outside` could be signalled before, and
+    /// cannot be any more. A process that could not be signalled before proves nothing.
+    pub fn enter(signals: Option<&Domain>, outside: pid_t) -> io::Result<Self> {
+        let Some(signals) = signals else {
+            return Ok(Self::Children);
+        };
+        let reachable = probe(outside).is_ok();
+        signals.enter()?;
+        let denied = probe(outside).is_err_and(|error| error.raw_os_error() == Some(libc::EPERM));
+        Ok(if reachable && denied {
+            Self::Domain
+        } else {
+            Self::Children
+        })
+    }
+}
+
+fn probe(pid: pid_t) -> io::Result<()> {
+    send(pid, 0)
+}
+
+/// Sends a signal.
+pub fn send(pid: pid_t, signal: c_int) -> io::Result<()> {
+    // SAFETY: kill takes integers. Callers pass -1 only under `Bound::Domain`.
+    system::check(unsafe { libc::kill(pid, signal) }.into())
+}
+
+/// A child that changed its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// This one ended, with this wait status.
+    Ended(pid_t, c_int),
+    /// All still run.
+    Running,
+    /// There is none.
+    None,
+}
+
+/// Reaps one child, if one has ended or `block` says to wait for it.
+pub fn reap_one(block: bool) -> Waited {
+    loop {
+        let mut status = 0;
+        let options = if block { 0 } else { libc::WNOHANG };
+        // SAFETY: the status is a valid place for an integer. __WALL also reaps children made by clone without SIGCHLD.
+        let pid = unsafe { libc::waitpid(-1, &raw mut status, options | libc::__WALL) };
+        match pid {
+            0 => return Waited::Running,
+            pid if pid > 0 => return Waited::Ended(pid, status),
+            _ if io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) => {}
+            _ => return Waited::None,
+        }
+    }
+}
+
+/// Kills every descendant and reaps it; returns when there is none. `ended` sees each that is reaped.
+pub fn end_all(bound: Bound, mut ended: impl FnMut(pid_t, c_int)) {
+    loop {
+        loop {
+            match reap_one(false) {
+                Waited::Ended(pid, status) => ended(pid, status),
+                Waited::Running => break,
+                Waited::None => return,
+            }
+        }
+        match bound {
+            Bound::Domain => drop(send(-1, libc::SIGKILL)),
+            Bound::Children => kill_children(&[]),
+        }
+        if let Waited::Ended(pid, status) = reap_one(true) {
+            ended(pid, status);
+        }
+    }
+}
+
+/// Kills the direct children of this thread's process but those in `spare`, as `/proc` lists them (needs
+/// `CONFIG_PROC_CHILDREN`, which every distribution sets).
+pub fn kill_children(spare: &[pid_t]) {
+    let mut killed = |pid| {
+        if !spare.contains(&pid) {
+            drop(send(pid, libc::SIGKILL));
+        }
+    };
+    for_each_child(&mut killed);
+}
+
+/// Calls `found` with the children of the calling thread: those that it made, and, for a main thread, the adopted ones.
+pub fn for_each_child(found: &mut dyn FnMut(pid_t)) {
+    let path = c"/proc/thread-self/children";
+    // SAFETY: the path is a C string; the descriptor is closed below.
+    let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if file < 0 {
+        return;
+    }
+    let mut buffer = [0u8; 4096];
+    let mut pid: pid_t = 0;
+    loop {
+        // SAFETY: the buffer is valid for its length.
+        let read = unsafe { libc::read(file, buffer.as_mut_ptr().cast(), buffer.len()) };
+        let Ok(read @ 1..) = usize::try_from(read) else {
+            break;
+        };
+        for byte in &buffer[..read] {
+            match byte {
+                b'0'..=b'9' => pid = pid.wrapping_mul(10).wrapping_add((byte - b'0').into()),
+                _ if pid > 0 => found(std::mem::take(&mut pid)),
+                _ => {}
+            }
+        }
+    }
+    // SAFETY: opened above, and owned by nobody else.
+    unsafe { libc::close(file) };
+}

@@ -1,0 +1,226 @@
+//! Rules → a Landlock domain.
+//!
+//! Every right of the ABI is handled and nothing is left to best effort: a rule or a layer that the kernel does not take is
+//! an error. What the ABI itself lacks is named by [`Platform::missing`].
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use ipc::path::WirePath;
+use ipc::rights::Network;
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+};
+use nix::libc;
+
+use crate::compile::{Access, PathRule, Plan};
+use crate::platform::Platform;
+use crate::system;
+
+/// A ruleset that waits to be entered.
+#[derive(Debug)]
+pub struct Domain {
+    ruleset: Option<OwnedFd>,
+    rules: u32,
+}
+
+/// Why a domain cannot be built.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum DomainError {
+    #[error("cannot create a Landlock ruleset: {0}")]
+    Create(#[source] RulesetError),
+    #[error("cannot open {path} for a rule: {source}")]
+    Open { path: WirePath, source: io::Error },
+    #[error("{0} is a symbolic link: roots must be canonical")]
+    Symlink(WirePath),
+    #[error("cannot add a rule for {path}: {source}")]
+    Add { path: WirePath, source: RulesetError },
+}
+
+impl Domain {
+    /// Builds the domain of a plan: files, network and scopes, as far as the ABI goes.
+    pub fn build(plan: &Plan, platform: Platform) -> Result<Self, DomainError> {
+        let abi = abi(platform);
+        if abi == ABI::Unsupported {
+            return Ok(Self {
+                ruleset: None,
+                rules: 0,
+            });
+        }
+        let mut ruleset = create(abi, plan.net).map_err(DomainError::Create)?;
+        let mut rules = 0;
+        for rule in &plan.rules {
+            let Some((path, access)) = open(rule, abi)? else {
+                continue;
+            };
+            let path = PathBeneath::new(path, access).set_compatibility(CompatLevel::HardRequirement);
+            ruleset = ruleset.add_rule(path).map_err(|source| DomainError::Add {
+                path: rule.path.clone().into(),
+                source,
+            })?;
+            rules += 1;
+        }
+        Ok(Self {
+            ruleset: ruleset.into(),
+            rules,
+        })
+    }
+
+    /// Builds a domain that only bounds signals; `None` where the ABI has no scopes.
+    pub fn of_signals(platform: Platform) -> Result<Option<Self>, DomainError> {
+        if platform.abi < crate::platform::SCOPES {
+            return Ok(None);
+        }
+        let ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .scope(Scope::Signal)
+            .and_then(Ruleset::create)
+            .map_err(DomainError::Create)?;
+        Ok(Some(Self {
+            ruleset: ruleset.into(),
+            rules: 0,
+        }))
+    }
+
+    /// How many rules there are.
+    pub fn rules(&self) -> u32 {
+        self.rules
+    }
+
+    /// Enters the domain, for good. Async-signal-safe. `no_new_privs` must be set.
+    pub fn enter(&self) -> io::Result<()> {
+        self.ruleset
+            .as_ref()
+            .map_or(Ok(()), |ruleset| system::landlock_restrict_self(ruleset.as_fd()))
+    }
+}
+
+fn abi(platform: Platform) -> ABI {
+    i32::try_from(platform.abi).map_or(ABI::Unsupported, ABI::from)
+}
+
+fn create(abi: ABI, net: Network) -> Result<RulesetCreated, RulesetError> {
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(abi))?;
+    if net == Network::Off && abi >= ABI::V4 {
+        ruleset = ruleset.handle_access(AccessNet::BindTcp | AccessNet::ConnectTcp)?;
+    }
+    if abi >= ABI::V6 {
+        ruleset = ruleset.scope(Scope::Signal | Scope::AbstractUnixSocket)?;
+    }
+    ruleset.create()
+}
+
+/// Opens a rule's path. What was found by listing may be gone or out of reach by now: it then needs no rule.
+fn open(rule: &PathRule, abi: ABI) -> Result<Option<(File, BitFlags<AccessFs>)>, DomainError> {
+    let opened = File::options()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_NOFOLLOW)
+        .open(&rule.path)
+        .and_then(|file| Ok((file.metadata()?.file_type(), file)));
+    let (kind, file) = match opened {
+        Ok(opened) => opened,
+        Err(error) if !rule.named && is_out_of_reach(&error) => return Ok(None),
+        Err(source) => {
+            return Err(DomainError::Open {
+                path: rule.path.clone().into(),
+                source,
+            });
+        }
+    };
+    if kind.is_symlink() {
+        return if rule.named {
+            Err(DomainError::Symlink(rule.path.clone().into()))
+        } else {
+            Ok(None)
+        };
+    }
+    let access = rights(rule.access, abi, kind.is_dir());
+    Ok((!access.is_empty()).then_some((file, access)))
+}
+
+/// Gone, or a mount that answers nobody (a dead FUSE or NFS server; another user's FUSE mount).
+fn is_out_of_reach(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ENOENT
+                | libc::ENOTDIR
+                | libc::EACCES
+                | libc::EPERM
+                | libc::ENOTCONN
+                | libc::ESTALE
+                | libc::EIO
+        )
+    )
+}
+
+/// The rights of a rule; a file's rule must not carry rights of directories (EINVAL, `landlock_add_rule(2)`).
+fn rights(access: Access, abi: ABI, directory: bool) -> BitFlags<AccessFs> {
+    let all = AccessFs::from_all(abi);
+    let contents = AccessFs::ReadFile | AccessFs::Execute;
+    let mut rights = BitFlags::EMPTY;
+    if access.has(Access::LIST) {
+        rights |= AccessFs::ReadDir;
+    }
+    if access.has(Access::READ) {
+        rights |= contents;
+    }
+    if access.has(Access::WRITE) {
+        rights |= all & !(contents | AccessFs::ReadDir);
+    }
+    if access.has(Access::DEVICE) {
+        rights |= AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
+    }
+    rights & if directory { all } else { AccessFs::from_file(abi) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_files_rule_has_no_right_of_directories() {
+        let rights = rights(Access::ALL, ABI::V7, false);
+        assert_eq!(rights & !AccessFs::from_file(ABI::V7), BitFlags::EMPTY);
+        assert!(
+            rights
+                .contains(AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::Execute)
+        );
+    }
+
+    #[test]
+    fn no_rule_has_a_right_that_its_abi_lacks() {
+        for number in 1..=9 {
+            let abi = ABI::from(number);
+            for access in [Access::LIST, Access::TREE, Access::ALL, Access::DEVICE] {
+                for directory in [true, false] {
+                    assert_eq!(
+                        rights(access, abi, directory) & !AccessFs::from_all(abi),
+                        BitFlags::EMPTY
+                    );
+                }
+            }
+            assert_eq!(rights(Access::ALL, abi, true), AccessFs::from_all(abi));
+        }
+    }
+
+    #[test]
+    fn listing_allows_no_contents_and_reading_no_change() {
+        assert_eq!(
+            rights(Access::LIST, ABI::V7, true),
+            BitFlags::from(AccessFs::ReadDir)
+        );
+        assert_eq!(rights(Access::TREE, ABI::V7, true), AccessFs::from_read(ABI::V7));
+        let hidden_inside = Access::LIST | Access::WRITE;
+        assert_eq!(
+            rights(hidden_inside, ABI::V7, true) & (AccessFs::ReadFile | AccessFs::Execute),
+            BitFlags::EMPTY
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! The system calls that neither nix nor the layer crates have.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+
+use nix::libc;
+
+/// `LANDLOCK_CREATE_RULESET_VERSION` of linux/landlock.h.
+const CREATE_RULESET_VERSION: libc::c_ulong = 1;
+
+/// The Landlock ABI of the running kernel; 0 where Landlock is absent or disabled (`landlock_create_ruleset(2)`).
+pub fn landlock_abi() -> u32 {
+    // SAFETY: with the version flag the kernel wants a null pointer and size 0, and reads no memory.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            ptr::null::<libc::c_void>(),
+            0 as libc::size_t,
+            CREATE_RULESET_VERSION,
+        )
+    };
+    u32::try_from(version).unwrap_or(0)
+}
+
+/// Whether the kernel takes seccomp programs: a null program is a bad address where they exist, and an invalid argument
+/// or no such call where they do not (`seccomp(2)`).
+pub fn has_seccomp() -> bool {
+    // SAFETY: the null pointer is refused by the kernel; nothing is read or changed.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            0,
+            ptr::null::<libc::c_void>(),
+        )
+    };
+    answer == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
+}
+
+/// Enters a Landlock domain. Async-signal-safe. `no_new_privs` must be set.
+pub fn landlock_restrict_self(ruleset: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes a descriptor and flags, touches no memory of this process.
+    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) })
+}
+
+/// Sets `no_new_privs`. Async-signal-safe.
+pub fn set_no_new_privs() -> io::Result<()> {
+    // SAFETY: a prctl with integer arguments.
+    check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())
+}
+
+/// Makes this process the one that inherits its orphaned descendants (`PR_SET_CHILD_SUBREAPER(2const)`).
+pub fn set_subreaper() -> io::Result<()> {
+    // SAFETY: a prctl with integer arguments.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }.into())
+}
+
+/// Has the kernel send `signal` to this process when the *thread* that made it ends.
+pub fn set_parent_death_signal(signal: libc::c_int) -> io::Result<()> {
+    // SAFETY: a prctl with integer arguments.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into())
+}
+
+/// Makes this process non-dumpable: no core, and `/proc/self` belongs to root. execve(2) resets it.
+pub fn make_undumpable() -> io::Result<()> {
+    // SAFETY: a prctl with integer arguments.
+    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }.into())
+}
+
+/// Closes the descriptors `first..=last`, or marks them close-on-exec (`close_range(2)`, Linux 5.9 and 5.11).
+pub fn close_range(first: u32, last: u32, on_exec_only: bool) -> io::Result<()> {
+    let flags = if on_exec_only {
+        libc::CLOSE_RANGE_CLOEXEC
+    } else {
+        0
+    };
+    // SAFETY: closes descriptors; callers own everything in the range, or are about to execute.
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) })
+}
+
+/// Turns the answer of a system call into a result.
+pub(crate) fn check(answer: libc::c_long) -> io::Result<()> {
+    if answer < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
