@@ -82,7 +82,11 @@ impl Agent {
             Input::Context(items) => self.context.extend(items),
             Input::Stream { request, event } => self.on_stream(request, event),
             Input::StreamFailed { request, error } => self.on_stream_failed(request, &error),
-            Input::CallFinished { call, outcome, duration_ms } => {
+            Input::CallFinished {
+                call,
+                outcome,
+                duration_ms,
+            } => {
                 self.on_call_finished(call, outcome, duration_ms);
             }
             Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
@@ -146,11 +150,19 @@ impl Agent {
 
     /// Tells the model something that it would not understand otherwise.
     pub(super) fn note(&mut self, text: String) {
-        self.context.insert(0, ContextItem { source: "bailiwick".to_owned(), text });
+        self.context.insert(
+            0,
+            ContextItem {
+                source: "bailiwick".to_owned(),
+                text,
+            },
+        );
     }
 
     fn on_stream(&mut self, id: RequestId, event: StreamEvent) {
-        let State::Streaming { request, reply } = &mut self.state else { return };
+        let State::Streaming { request, reply } = &mut self.state else {
+            return;
+        };
         if *request != id {
             return;
         }
@@ -164,7 +176,8 @@ impl Agent {
                 self.effects.push(Effect::Show(UiEventKind::TextDelta { text }));
             }
             StreamEvent::ThinkingDelta { text, .. } => {
-                self.effects.push(Effect::Show(UiEventKind::ThinkingDelta { text }));
+                self.effects
+                    .push(Effect::Show(UiEventKind::ThinkingDelta { text }));
             }
             StreamEvent::ToolUseStarted { .. } => {}
             StreamEvent::BlockClosed { index, block } => reply.close(index, block),
@@ -207,8 +220,16 @@ impl Agent {
 
     pub(super) fn finish(&mut self, reason: EndReason, message: Option<String>) {
         self.state = State::Resting;
-        let Run { steps, usage, text, .. } = std::mem::take(&mut self.run);
-        self.effects.push(Effect::Finish(RunEnd { reason, message, text, steps, usage }));
+        let Run {
+            steps, usage, text, ..
+        } = std::mem::take(&mut self.run);
+        self.effects.push(Effect::Finish(RunEnd {
+            reason,
+            message,
+            text,
+            steps,
+            usage,
+        }));
     }
 
     pub(super) fn log(&mut self, kind: EventKind) {
@@ -220,6 +241,9 @@ impl Agent {
     }
 
     pub(super) fn notice(&mut self, code: &str, message: &str) {
-        self.log(EventKind::Notice { code: code.to_owned(), message: message.to_owned() });
+        self.log(EventKind::Notice {
+            code: code.to_owned(),
+            message: message.to_owned(),
+        });
     }
 }

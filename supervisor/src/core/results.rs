@@ -47,7 +47,10 @@ impl Agent {
         });
         match self.admit(call, &tool_use) {
             Sent::Dispatched(tool) => {
-                self.effects.push(Effect::Dispatch { call, tool: tool.clone() });
+                self.effects.push(Effect::Dispatch {
+                    call,
+                    tool: tool.clone(),
+                });
                 calls.push_open(call, tool_use.id, tool);
             }
             Sent::Answered(result) => {
@@ -78,16 +81,20 @@ impl Agent {
             Ok(input) => self.config.tools.parse(&tool_use.name, input),
             // The registry knows best what was expected; it cannot accept the empty text.
             Err(reason) => match self.config.tools.parse(&tool_use.name, "") {
-                Err(ToolUseError::NotAnObject { tool, expected, .. }) => {
-                    Err(ToolUseError::NotAnObject { tool, reason: reason.clone(), expected })
-                }
+                Err(ToolUseError::NotAnObject { tool, expected, .. }) => Err(ToolUseError::NotAnObject {
+                    tool,
+                    reason: reason.clone(),
+                    expected,
+                }),
                 other => other,
             },
         }
     }
 
     pub(super) fn on_call_finished(&mut self, call: CallId, outcome: Outcome, duration_ms: u64) {
-        let State::Working(calls) = &self.state else { return };
+        let State::Working(calls) = &self.state else {
+            return;
+        };
         let Some((_, tool)) = calls.open(call) else { return };
         let tool = tool.clone();
         let result = self.result_of(call, &tool, outcome);
@@ -95,7 +102,9 @@ impl Agent {
     }
 
     pub(super) fn on_call_lost(&mut self, call: CallId, reason: &str) {
-        let State::Working(calls) = &self.state else { return };
+        let State::Working(calls) = &self.state else {
+            return;
+        };
         if calls.open(call).is_none() {
             return;
         }
@@ -107,7 +116,9 @@ impl Agent {
     }
 
     fn close_call(&mut self, call: CallId, result: CallResult, seen: (u64, Observer)) {
-        let State::Working(mut calls) = std::mem::replace(&mut self.state, State::Resting) else { return };
+        let State::Working(mut calls) = std::mem::replace(&mut self.state, State::Resting) else {
+            return;
+        };
         if let Some((tool_use, _)) = calls.open(call) {
             self.log_finished(call, tool_use, &result, seen);
         }
@@ -167,13 +178,15 @@ impl Agent {
         match outcome {
             Outcome::Done(output) => self.result_of_output(call, tool, &output),
             Outcome::Failed(error) => self.result_of_error(call, &error),
-            Outcome::Cancelled => {
-                CallResult::not_done(ToolCallStatus::Interrupted, "the call was interrupted before it was done")
-            }
+            Outcome::Cancelled => CallResult::not_done(
+                ToolCallStatus::Interrupted,
+                "the call was interrupted before it was done",
+            ),
             // Nothing was asked to be prepared: a worker that says so anyway has done nothing.
-            Outcome::Prepared => {
-                CallResult::not_done(ToolCallStatus::Failed, "the worker gave an answer that does not fit the call")
-            }
+            Outcome::Prepared => CallResult::not_done(
+                ToolCallStatus::Failed,
+                "the worker gave an answer that does not fit the call",
+            ),
         }
     }
 
@@ -184,16 +197,31 @@ impl Agent {
         {
             let result = self.denied(call, denial, rendered, Observer::Worker);
             // The command failed; that a denial was the reason is no more than likely.
-            return CallResult { status: ToolCallStatus::Failed, ..result };
+            return CallResult {
+                status: ToolCallStatus::Failed,
+                ..result
+            };
         }
-        let Rendered { mut content, is_error } = rendered;
+        let Rendered {
+            mut content,
+            is_error,
+        } = rendered;
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
             && declared_too_little(command, result)
         {
             content.push_str(READ_HINT);
         }
-        let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
-        CallResult { status, content, is_error, denial: None }
+        let status = if is_error {
+            ToolCallStatus::Failed
+        } else {
+            ToolCallStatus::Completed
+        };
+        CallResult {
+            status,
+            content,
+            is_error,
+            denial: None,
+        }
     }
 
     fn result_of_error(&mut self, call: CallId, error: &ToolError) -> CallResult {
@@ -211,11 +239,20 @@ impl Agent {
     /// A denial is an event, and one sentence after what the tool itself said.
     fn denied(&mut self, call: CallId, denial: Denial, said: Rendered, observed_by: Observer) -> CallResult {
         let sentence = denial.to_string();
-        let observed_by = if denial.layer == Layer::Policy { Observer::Supervisor } else { observed_by };
+        let observed_by = if denial.layer == Layer::Policy {
+            Observer::Supervisor
+        } else {
+            observed_by
+        };
         let rights = self.config.standing.line();
         let content = format!("{}\n{sentence}. Your rights: {rights}", said.content);
         self.log_seen_by(observed_by, EventKind::Denied { call, denial, rights });
-        CallResult { status: ToolCallStatus::Denied, content, is_error: true, denial: Some(sentence) }
+        CallResult {
+            status: ToolCallStatus::Denied,
+            content,
+            is_error: true,
+            denial: Some(sentence),
+        }
     }
 
     fn log_finished(
@@ -226,14 +263,23 @@ impl Agent {
         (duration_ms, observed_by): (u64, Observer),
     ) {
         let (tool_use, content) = (tool_use.clone(), result.content.clone());
-        let kind =
-            EventKind::ToolCallFinished { call, tool_use, status: result.status, content, duration_ms };
+        let kind = EventKind::ToolCallFinished {
+            call,
+            tool_use,
+            status: result.status,
+            content,
+            duration_ms,
+        };
         self.log_seen_by(observed_by, kind);
     }
 }
 
 /// The arguments exactly as the model wrote them; where they are no JSON, as they are echoed.
 fn written(tool_use: &ToolUse) -> Box<RawValue> {
-    let exact = tool_use.input.as_ref().ok().and_then(|text| RawValue::from_string(text.clone()).ok());
+    let exact = tool_use
+        .input
+        .as_ref()
+        .ok()
+        .and_then(|text| RawValue::from_string(text.clone()).ok());
     exact.unwrap_or_else(|| tool_use.echoed.clone())
 }

@@ -17,7 +17,10 @@ impl Standing {
             return None;
         }
         let denial = self.missing(access)?;
-        Some(Denial { errno: Some(access.errno), ..denial })
+        Some(Denial {
+            errno: Some(access.errno),
+            ..denial
+        })
     }
 
     fn missing(&self, access: &FailedAccess) -> Option<Denial> {
@@ -30,7 +33,11 @@ impl Standing {
             Operation::Execute if !read => {
                 let denial = self.unreadable(path, Grade::Proved);
                 let missing_right = format!("execute {path}");
-                Some(Denial { operation: Operation::Execute, missing_right, ..denial })
+                Some(Denial {
+                    operation: Operation::Execute,
+                    missing_right,
+                    ..denial
+                })
             }
             Operation::Network if self.rights.net == Network::Off => {
                 Some(self.unreachable("the network", Grade::Proved))

@@ -39,13 +39,23 @@ impl Standing {
             return Some(refused(Operation::Network, address(), missing, None));
         }
         if network && self.rights.net == Network::Off {
-            return Some(refused(Operation::Network, address(), "network", Some("--net on".to_owned())));
+            return Some(refused(
+                Operation::Network,
+                address(),
+                "network",
+                Some("--net on".to_owned()),
+            ));
         }
         let writable = self.rights.allows_write(&self.project);
         if call.access == Access::Write && !writable {
             let missing = format!("write {}", self.project);
             let object = Object::Path(self.project.clone());
-            return Some(refused(Operation::Write, object, &missing, self.write_grant(&self.project)));
+            return Some(refused(
+                Operation::Write,
+                object,
+                &missing,
+                self.write_grant(&self.project),
+            ));
         }
         None
     }
@@ -53,13 +63,26 @@ impl Standing {
 
 fn refused(operation: Operation, object: Object, missing: &str, grant: Option<String>) -> Denial {
     let missing_right = missing.to_owned();
-    Denial { layer: Layer::Policy, operation, object, missing_right, grant, grade: Grade::Proved, errno: None }
+    Denial {
+        layer: Layer::Policy,
+        operation,
+        object,
+        missing_right,
+        grant,
+        grade: Grade::Proved,
+        errno: None,
+    }
 }
 
 fn forbidden(call: &ToolCall) -> Denial {
     let name = call.name();
     let object = Object::Command(name.to_owned());
-    refused(Operation::Execute, object, &format!("a call of {name} with these arguments"), None)
+    refused(
+        Operation::Execute,
+        object,
+        &format!("a call of {name} with these arguments"),
+        None,
+    )
 }
 
 fn address() -> Object {

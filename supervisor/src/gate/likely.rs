@@ -12,7 +12,11 @@ use super::Standing;
 use super::standing::is_kernel_tree;
 
 /// What a program prints when the kernel refused it a path, in lower case.
-const REFUSALS: [&str; 3] = ["permission denied", "read-only file system", "operation not permitted"];
+const REFUSALS: [&str; 3] = [
+    "permission denied",
+    "read-only file system",
+    "operation not permitted",
+];
 
 /// What a program prints when it reached nobody, in lower case.
 const UNREACHED: [&str; 12] = [
@@ -32,14 +36,42 @@ const UNREACHED: [&str; 12] = [
 
 /// Programs whose complaint about a path is about reading it.
 const READERS: [&str; 17] = [
-    "cat", "cd", "cmp", "diff", "du", "file", "find", "grep", "head", "less", "ls", "md5sum", "rg", "sha256sum", "stat",
-    "tail", "wc",
+    "cat",
+    "cd",
+    "cmp",
+    "diff",
+    "du",
+    "file",
+    "find",
+    "grep",
+    "head",
+    "less",
+    "ls",
+    "md5sum",
+    "rg",
+    "sha256sum",
+    "stat",
+    "tail",
+    "wc",
 ];
 
 /// Words of a message that tell of a change.
 const WRITES: [&str; 15] = [
-    "cannot touch", "creat", "writ", "remov", "delet", "unlink", "renam", "mkdir", "cannot move", "overwrite", "lock",
-    "save", "chang", "setting", "append",
+    "cannot touch",
+    "creat",
+    "writ",
+    "remov",
+    "delet",
+    "unlink",
+    "renam",
+    "mkdir",
+    "cannot move",
+    "overwrite",
+    "lock",
+    "save",
+    "chang",
+    "setting",
+    "append",
 ];
 
 /// The most lines that are looked at.
@@ -57,15 +89,27 @@ impl Standing {
         let lines = || text.iter().flat_map(|text| text.lines()).take(MAX_LINES);
         lines()
             .find_map(|line| self.refused_path(call, line))
-            .or_else(|| lines().filter(|_| networked).find_map(|line| self.unreached(line)))
+            .or_else(|| {
+                lines()
+                    .filter(|_| networked)
+                    .find_map(|line| self.unreached(line))
+            })
             .or_else(|| self.refused_socket(lines().filter(|_| networked)))
     }
 
     fn refused_path(&self, call: &ShellExec, line: &str) -> Option<Denial> {
         let lower = line.to_ascii_lowercase();
         let phrase = REFUSALS.iter().find(|phrase| lower.contains(**phrase))?;
-        let message = Message { call, line, lower: &lower, phrase };
-        message.paths().iter().find_map(|named| self.missing_for(&message, named))
+        let message = Message {
+            call,
+            line,
+            lower: &lower,
+            phrase,
+        };
+        message
+            .paths()
+            .iter()
+            .find_map(|named| self.missing_for(&message, named))
     }
 
     fn missing_for(&self, message: &Message<'_>, named: &str) -> Option<Denial> {
@@ -91,14 +135,20 @@ impl Standing {
         let mut seen = false;
         let refused = lines.any(|line| {
             seen |= line.contains("socket");
-            seen && line.to_ascii_lowercase().trim_end().ends_with("operation not permitted")
+            seen && line
+                .to_ascii_lowercase()
+                .trim_end()
+                .ends_with("operation not permitted")
         });
         (refused && self.rights.net == Network::Off).then(|| self.unreachable("the network", Grade::Likely))
     }
 
     /// The path that a command names, without `.` and `..`; nothing is looked up.
     fn absolute(&self, call: &ShellExec, named: &str) -> Option<WirePath> {
-        let cwd = call.cwd.as_ref().map_or_else(PathBuf::new, |cwd| cwd.as_path().to_owned());
+        let cwd = call
+            .cwd
+            .as_ref()
+            .map_or_else(PathBuf::new, |cwd| cwd.as_path().to_owned());
         let whole = self.project.as_path().join(cwd).join(named);
         let mut path = PathBuf::new();
         for component in whole.components() {
@@ -118,7 +168,10 @@ impl Standing {
 pub fn declared_too_little(call: &ShellExec, result: &CommandResult) -> bool {
     let complains = |text: &str| {
         let lower = text.to_ascii_lowercase();
-        REFUSALS.iter().chain(&UNREACHED).any(|phrase| lower.contains(phrase))
+        REFUSALS
+            .iter()
+            .chain(&UNREACHED)
+            .any(|phrase| lower.contains(phrase))
     };
     call.access == Access::Read
         && result.exit != CommandExit::Code(0)
@@ -157,8 +210,16 @@ impl<'a> Message<'a> {
 
     /// `tool: name: Permission denied`: a relative name without spaces just before the phrase.
     fn last_segment(&self, before: usize) -> Option<&'a str> {
-        let segments: Vec<_> = self.line.get(..before)?.trim_end().trim_end_matches(':').split(": ").collect();
-        let [_, .., last] = segments.as_slice() else { return None };
+        let segments: Vec<_> = self
+            .line
+            .get(..before)?
+            .trim_end()
+            .trim_end_matches(':')
+            .split(": ")
+            .collect();
+        let [_, .., last] = segments.as_slice() else {
+            return None;
+        };
         (!last.contains(' ') && !last.is_empty()).then_some(*last)
     }
 
@@ -176,7 +237,9 @@ impl<'a> Message<'a> {
             // The shell says the same of `> PATH` and of a PATH that may not be executed or read.
             return self.redirects_to(named);
         }
-        !READERS.contains(&program) && !self.lower.contains("cannot open") && !self.lower.contains("for reading")
+        !READERS.contains(&program)
+            && !self.lower.contains("cannot open")
+            && !self.lower.contains("for reading")
     }
 
     /// The line without what it quotes: a path `…/writer.rs` tells nothing of writing.
@@ -185,12 +248,19 @@ impl<'a> Message<'a> {
         for name in quoted(self.line) {
             words = words.replace(&name.to_ascii_lowercase(), "");
         }
-        words.split_whitespace().filter(|word| !word.contains('/')).collect::<Vec<_>>().join(" ")
+        words
+            .split_whitespace()
+            .filter(|word| !word.contains('/'))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     fn program(&self) -> &'a str {
         let first = self.line.split(':').next().unwrap_or_default().trim();
-        Path::new(first).file_name().and_then(OsStr::to_str).unwrap_or(first)
+        Path::new(first)
+            .file_name()
+            .and_then(OsStr::to_str)
+            .unwrap_or(first)
     }
 
     fn redirects_to(&self, named: &str) -> bool {
@@ -209,7 +279,9 @@ fn quoted(line: &str) -> Vec<&str> {
     for (open, close) in PAIRS {
         let mut rest = line;
         while let Some((_, after)) = rest.split_once(open) {
-            let Some((inner, tail)) = after.split_once(close) else { break };
+            let Some((inner, tail)) = after.split_once(close) else {
+                break;
+            };
             found.push(inner);
             rest = tail;
         }
@@ -221,6 +293,9 @@ fn quoted(line: &str) -> Vec<&str> {
 fn host(line: &str) -> Option<&str> {
     let at = line.to_ascii_lowercase().find("resolve host")?;
     let (_, rest) = line.get(at..)?.split_once(": ")?;
-    let name = rest.split([' ', ',', '(', ')']).next()?.trim_matches(['"', '\'', ':']);
+    let name = rest
+        .split([' ', ',', '(', ')'])
+        .next()?
+        .trim_matches(['"', '\'', ':']);
     (!name.is_empty() && name.len() <= 253).then_some(name)
 }

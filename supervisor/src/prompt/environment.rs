@@ -19,10 +19,17 @@ pub struct Environment<'a> {
 
 /// The context that an agent begins with.
 pub fn environment_context(environment: &Environment<'_>) -> String {
-    let Environment { standing, platform, date, activity } = environment;
+    let Environment {
+        standing,
+        platform,
+        date,
+        activity,
+    } = environment;
     let project = &standing.project;
     let net = match standing.rights.net {
-        ipc::rights::Network::Off => "off: nothing outside the sandbox can be reached, and packages cannot be downloaded",
+        ipc::rights::Network::Off => {
+            "off: nothing outside the sandbox can be reached, and packages cannot be downloaded"
+        }
         ipc::rights::Network::On => "on",
     };
     let mut text = String::from("<environment>\n");
@@ -32,7 +39,11 @@ pub fn environment_context(environment: &Environment<'_>) -> String {
         let _ = writeln!(text, "TMPDIR: {temp}");
     }
     let _ = writeln!(text, "platform: {platform}\ndate: {date}\nactivity: {activity}");
-    let _ = writeln!(text, "approval mode: {} (a call beyond your rights is denied; nobody is asked)", standing.mode);
+    let _ = writeln!(
+        text,
+        "approval mode: {} (a call beyond your rights is denied; nobody is asked)",
+        standing.mode
+    );
     let _ = writeln!(text, "network: {net}\nyour rights: {}", standing.line());
     text.push_str("</environment>");
     text
@@ -67,6 +78,17 @@ mod tests {
             date: "2026-11-21",
             activity: "execute",
         };
-        insta::assert_snapshot!(environment_context(&environment), @r"");
+        insta::assert_snapshot!(environment_context(&environment), @r"
+        <environment>
+        project: /home/me/p (relative paths begin here)
+        TMPDIR: /tmp/bw-1
+        platform: Linux 6.18 x86_64
+        date: 2026-11-21
+        activity: execute
+        approval mode: auto (a call beyond your rights is denied; nobody is asked)
+        network: off: nothing outside the sandbox can be reached, and packages cannot be downloaded
+        your rights: rw . $TMPDIR · ro / minus hidden · net off
+        </environment>
+        ");
     }
 }

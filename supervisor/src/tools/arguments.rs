@@ -96,11 +96,15 @@ pub(super) struct WriteFile {
 
 impl Arguments for WriteFile {
     const NAME: &'static str = "write_file";
-    const DESCRIPTION: &'static str = "Writes a whole file, new or replaced. To change a part of a file, use edit_file.";
+    const DESCRIPTION: &'static str =
+        "Writes a whole file, new or replaced. To change a part of a file, use edit_file.";
 
     fn into_call(self) -> Result<ToolCall, Misfit> {
         let path = path("path", &self.path)?;
-        Ok(ToolCall::WriteFile(tool::WriteFile { path, content: self.content }))
+        Ok(ToolCall::WriteFile(tool::WriteFile {
+            path,
+            content: self.content,
+        }))
     }
 }
 
@@ -142,12 +146,23 @@ impl Arguments for EditFile {
 
 impl Edit {
     fn into_wire(self) -> Result<tool::Edit, Misfit> {
-        let Self { old_string, new_string, replace_all } = self;
+        let Self {
+            old_string,
+            new_string,
+            replace_all,
+        } = self;
         let old_string = filled("old_string", old_string)?;
         if old_string == new_string {
-            return Err(("new_string", "got the same text as old_string, expected another one".to_owned()));
+            return Err((
+                "new_string",
+                "got the same text as old_string, expected another one".to_owned(),
+            ));
         }
-        Ok(tool::Edit { old_string, new_string, replace_all: replace_all.unwrap_or(false) })
+        Ok(tool::Edit {
+            old_string,
+            new_string,
+            replace_all: replace_all.unwrap_or(false),
+        })
     }
 }
 
@@ -159,18 +174,22 @@ fn edits(
     list: Option<Vec<Edit>>,
 ) -> Result<Vec<Edit>, Misfit> {
     match (old, new, replace_all, list) {
-        (Some(old_string), Some(new_string), replace_all, None) => {
-            Ok(vec![Edit { old_string, new_string, replace_all }])
-        }
+        (Some(old_string), Some(new_string), replace_all, None) => Ok(vec![Edit {
+            old_string,
+            new_string,
+            replace_all,
+        }]),
         (None, None, None, Some(list)) if !list.is_empty() => Ok(list),
-        (None, None, None, Some(_)) => {
-            Err(("edits", "got an empty list, expected at least one {old_string, new_string}".to_owned()))
-        }
+        (None, None, None, Some(_)) => Err((
+            "edits",
+            "got an empty list, expected at least one {old_string, new_string}".to_owned(),
+        )),
         (Some(_), None, _, None) => Err(("new_string", "missing beside old_string".to_owned())),
         (None, _, _, None) => Err(("old_string", "missing, and so is edits".to_owned())),
-        (_, _, _, Some(_)) => {
-            Err(("edits", "got edits beside old_string, new_string or replace_all, expected one form".to_owned()))
-        }
+        (_, _, _, Some(_)) => Err((
+            "edits",
+            "got edits beside old_string, new_string or replace_all, expected one form".to_owned(),
+        )),
     }
 }
 
@@ -227,11 +246,19 @@ fn path(field: &'static str, text: &str) -> Result<WirePath, Misfit> {
 }
 
 fn filled(field: &'static str, text: String) -> Result<String, Misfit> {
-    if text.is_empty() { Err((field, "got an empty text".to_owned())) } else { Ok(text) }
+    if text.is_empty() {
+        Err((field, "got an empty text".to_owned()))
+    } else {
+        Ok(text)
+    }
 }
 
 fn without_nul(field: &'static str, text: String) -> Result<String, Misfit> {
-    if text.contains('\0') { Err((field, "got a NUL character, which cannot be passed on".to_owned())) } else { Ok(text) }
+    if text.contains('\0') {
+        Err((field, "got a NUL character, which cannot be passed on".to_owned()))
+    } else {
+        Ok(text)
+    }
 }
 
 fn positive<N: PartialEq + Default>(field: &'static str, number: Option<N>) -> Result<Option<N>, Misfit> {

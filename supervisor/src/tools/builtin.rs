@@ -1,8 +1,8 @@
 //! The six tools.
 
+use super::Tool;
 use super::arguments::{EditFile, ListDirectory, ReadFile, SearchFiles, ShellExec, WriteFile};
 use super::typed::Typed;
-use super::Tool;
 
 /// The six tools, in the order in which the model sees them.
 pub fn builtin() -> Vec<Box<dyn Tool>> {

@@ -31,8 +31,15 @@ pub(super) struct Typed<A> {
 impl<A: Arguments> Typed<A> {
     pub(super) fn new() -> Self {
         let input_schema = schema::<A>();
-        let definition = ToolDefinition { name: A::NAME, description: A::DESCRIPTION, input_schema };
-        Self { definition, arguments: PhantomData }
+        let definition = ToolDefinition {
+            name: A::NAME,
+            description: A::DESCRIPTION,
+            input_schema,
+        };
+        Self {
+            definition,
+            arguments: PhantomData,
+        }
     }
 
     fn argument_error(&self, field: String, reason: &str) -> ToolUseError {
@@ -62,13 +69,17 @@ impl<A: Arguments> Tool for Typed<A> {
         let mut json = serde_json::Deserializer::from_str(input);
         let arguments: A = serde_path_to_error::deserialize(&mut json)
             .map_err(|error| self.argument_error(error.path().to_string(), &error.inner().to_string()))?;
-        arguments.into_call().map_err(|(field, reason)| self.argument_error(field.to_owned(), &reason))
+        arguments
+            .into_call()
+            .map_err(|(field, reason)| self.argument_error(field.to_owned(), &reason))
     }
 }
 
 /// A serde message without ` at line 1 column 10`: the model sees its arguments as a value, not as lines.
 fn without_position(reason: &str) -> &str {
-    reason.rsplit_once(" at line ").map_or(reason, |(reason, _)| reason)
+    reason
+        .rsplit_once(" at line ")
+        .map_or(reason, |(reason, _)| reason)
 }
 
 /// `{path, offset?, limit?}`: what the tool takes, read from its schema.

@@ -1,0 +1,404 @@
+//! A driver that writes down what it is told, one line an effect.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use ipc::event::{EventKind, TokenUsage};
+use ipc::frontend::{Op, UiEventKind};
+use ipc::id::CallId;
+use ipc::message::Outcome;
+use ipc::rights::{Execution, Limits, Network, Rights};
+use ipc::tool::{CommandExit, CommandResult, FileText, ToolError, ToolErrorKind, ToolOutput};
+use serde_json::value::RawValue;
+
+use crate::core::{Agent, AgentConfig, Backoff, ContextItem, Effect, Input, RequestId, RunLimits, TimerId};
+use crate::gate::{ApprovalMode, Standing};
+use crate::provider::{
+    AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, StopReason, StreamEvent, UserBlock,
+};
+use crate::tools::Registry;
+
+/// Two retries, one second apart.
+pub(super) struct Twice;
+
+impl Backoff for Twice {
+    fn delay(&self, attempt: u32, _: &ProviderError) -> Option<Duration> {
+        (attempt <= 2).then_some(Duration::from_secs(1))
+    }
+}
+
+pub(super) fn standing() -> Standing {
+    Standing {
+        rights: Rights {
+            read: vec!["/".into()],
+            hidden: vec!["/home/me/.ssh".into()],
+            write: vec!["/p".into(), "/tmp/bw-1".into()],
+            protected: vec!["/p/.git/hooks".into()],
+            net: Network::Off,
+            exec: Execution::Allowed,
+            limits: Limits::default(),
+        },
+        project: "/p".into(),
+        temp: Some("/tmp/bw-1".into()),
+        mode: ApprovalMode::Auto,
+    }
+}
+
+pub(super) fn config() -> AgentConfig {
+    AgentConfig {
+        model: "m".to_owned(),
+        system: "be good".into(),
+        tools: Registry::builtin().into(),
+        max_tokens: 1000,
+        limits: RunLimits::default(),
+        backoff: Box::new(Twice),
+        standing: standing(),
+    }
+}
+
+/// An agent, and everything that it asked for so far.
+pub(super) struct Script {
+    pub(super) agent: Agent,
+    pub(super) effects: Vec<Effect>,
+    shown: usize,
+}
+
+impl Script {
+    pub(super) fn new() -> Self {
+        Self::with(config())
+    }
+
+    pub(super) fn with(config: AgentConfig) -> Self {
+        Self {
+            agent: Agent::new(config),
+            effects: Vec::new(),
+            shown: 0,
+        }
+    }
+
+    pub(super) fn limited(limits: RunLimits) -> Self {
+        Self::with(AgentConfig { limits, ..config() })
+    }
+
+    pub(super) fn input(&mut self, input: Input) -> &mut Self {
+        self.effects.extend(self.agent.handle(input));
+        self
+    }
+
+    pub(super) fn user(&mut self, text: &str) -> &mut Self {
+        self.input(Input::Op(Op::UserTurn {
+            text: text.to_owned(),
+        }))
+    }
+
+    pub(super) fn context(&mut self, source: &str, text: &str) -> &mut Self {
+        let item = ContextItem {
+            source: source.to_owned(),
+            text: text.to_owned(),
+        };
+        self.input(Input::Context(vec![item]))
+    }
+
+    pub(super) fn stream(&mut self, request: u64, event: StreamEvent) -> &mut Self {
+        self.input(Input::Stream {
+            request: RequestId(request),
+            event,
+        })
+    }
+
+    pub(super) fn started(&mut self, request: u64) -> &mut Self {
+        let event = StreamEvent::MessageStarted {
+            message_id: format!("msg_{request}"),
+            model: "m-1".to_owned(),
+        };
+        self.stream(request, event)
+    }
+
+    pub(super) fn delta(&mut self, request: u64, index: usize, text: &str) -> &mut Self {
+        self.stream(
+            request,
+            StreamEvent::TextDelta {
+                index,
+                text: text.to_owned(),
+            },
+        )
+    }
+
+    /// A whole reply: its blocks, then why it stopped.
+    pub(super) fn reply(&mut self, request: u64, blocks: &[AssistantBlock], stop: StopReason) -> &mut Self {
+        self.started(request);
+        for (index, block) in blocks.iter().enumerate() {
+            self.stream(
+                request,
+                StreamEvent::BlockClosed {
+                    index,
+                    block: block.clone(),
+                },
+            );
+        }
+        self.stream(request, completed(stop))
+    }
+
+    pub(super) fn failed(&mut self, request: u64, error: ProviderError) -> &mut Self {
+        self.input(Input::StreamFailed {
+            request: RequestId(request),
+            error,
+        })
+    }
+
+    pub(super) fn outcome(&mut self, call: u64, outcome: Outcome) -> &mut Self {
+        self.input(Input::CallFinished {
+            call: CallId(call),
+            outcome,
+            duration_ms: 7,
+        })
+    }
+
+    pub(super) fn lost(&mut self, call: u64) -> &mut Self {
+        self.input(Input::CallLost {
+            call: CallId(call),
+            reason: "the worker died".to_owned(),
+        })
+    }
+
+    pub(super) fn timer(&mut self, timer: u64) -> &mut Self {
+        self.input(Input::Timer(TimerId(timer)))
+    }
+
+    pub(super) fn interrupt(&mut self) -> &mut Self {
+        self.input(Input::Op(Op::Interrupt))
+    }
+
+    /// What was asked for since the last call, one line an effect.
+    pub(super) fn lines(&mut self) -> String {
+        let mut text = String::new();
+        for effect in &self.effects[self.shown..] {
+            writeln!(text, "{}", line(effect)).unwrap();
+        }
+        self.shown = self.effects.len();
+        text
+    }
+
+    /// The messages of the last request.
+    pub(super) fn last_messages(&self) -> String {
+        messages(self.requests().last().expect("a request"))
+    }
+
+    pub(super) fn requests(&self) -> Vec<&ModelRequest> {
+        let requests = self.effects.iter().filter_map(|effect| match effect {
+            Effect::StartStream { model, .. } => Some(model),
+            _ => None,
+        });
+        requests.collect()
+    }
+}
+
+pub(super) fn completed(stop_reason: StopReason) -> StreamEvent {
+    let usage = TokenUsage {
+        input: 10,
+        cache_creation: 0,
+        cache_read: 100,
+        output: 5,
+    };
+    StreamEvent::MessageCompleted { stop_reason, usage }
+}
+
+pub(super) fn raw(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.to_owned()).unwrap()
+}
+
+pub(super) fn text(text: &str) -> AssistantBlock {
+    let raw = raw(&serde_json::json!({ "type": "text", "text": text }).to_string());
+    AssistantBlock {
+        content: ContentBlock::Text {
+            text: text.to_owned(),
+        },
+        raw,
+    }
+}
+
+pub(super) fn thinking() -> AssistantBlock {
+    let raw = raw(r#"{"type":"thinking","thinking":"","signature":"s"}"#);
+    AssistantBlock {
+        content: ContentBlock::Thinking {
+            thinking: String::new(),
+        },
+        raw,
+    }
+}
+
+pub(super) fn call(id: &str, name: &str, input: &str) -> AssistantBlock {
+    let raw = raw(&format!(
+        r#"{{"type":"tool_use","id":"{id}","name":"{name}","input":{input}}}"#
+    ));
+    let content = ContentBlock::ToolUse {
+        id: id.into(),
+        name: name.to_owned(),
+        input: Ok(input.to_owned()),
+    };
+    AssistantBlock { content, raw }
+}
+
+pub(super) fn broken_call(id: &str, name: &str) -> AssistantBlock {
+    let raw = raw(&format!(
+        r#"{{"type":"tool_use","id":"{id}","name":"{name}","input":{{}}}}"#
+    ));
+    let input = Err("EOF while parsing a string".to_owned());
+    AssistantBlock {
+        content: ContentBlock::ToolUse {
+            id: id.into(),
+            name: name.to_owned(),
+            input,
+        },
+        raw,
+    }
+}
+
+pub(super) fn read(id: &str, path: &str) -> AssistantBlock {
+    call(id, "read_file", &format!(r#"{{"path":"{path}"}}"#))
+}
+
+pub(super) fn run(id: &str, command: &str) -> AssistantBlock {
+    call(id, "shell_exec", &format!(r#"{{"command":"{command}"}}"#))
+}
+
+pub(super) fn file(text: &str) -> Outcome {
+    let lines = text.lines().count() as u64;
+    Outcome::Done(ToolOutput::File(FileText {
+        text: text.to_owned(),
+        first_line: 1,
+        lines,
+        total_lines: Some(lines),
+        encoding: "UTF-8".to_owned(),
+        notes: vec![],
+    }))
+}
+
+pub(super) fn command(code: i32, output: &str) -> Outcome {
+    Outcome::Done(ToolOutput::Command(CommandResult {
+        exit: CommandExit::Code(code),
+        head: output.to_owned(),
+        omitted_bytes: 0,
+        tail: String::new(),
+        duration_ms: 7,
+    }))
+}
+
+pub(super) fn not_found() -> Outcome {
+    let message = "a.rs does not exist; list_directory shows what does".to_owned();
+    Outcome::Failed(ToolError {
+        kind: ToolErrorKind::NotFound,
+        message,
+        access: None,
+    })
+}
+
+pub(super) fn error(kind: &str, retryable: bool) -> ProviderError {
+    ProviderError {
+        kind: kind.to_owned(),
+        message: format!("it failed ({kind})"),
+        status: None,
+        request_id: None,
+        retryable,
+        retry_after: None,
+    }
+}
+
+pub(super) fn messages(request: &ModelRequest) -> String {
+    let lines = request.messages.iter().map(|message| match &**message {
+        Message::User(blocks) => {
+            format!(
+                "user {}",
+                blocks.iter().map(user_block).collect::<Vec<_>>().join(" ")
+            )
+        }
+        Message::Assistant(blocks) => {
+            format!(
+                "assistant {}",
+                blocks
+                    .iter()
+                    .map(|block| block.get())
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            )
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn user_block(block: &UserBlock) -> String {
+    match block {
+        UserBlock::Text(text) => format!("{text:?}"),
+        UserBlock::ToolResult {
+            tool_use,
+            content,
+            is_error,
+        } => {
+            let kind = if *is_error { "error" } else { "result" };
+            format!("[{kind} {tool_use}: {content:?}]")
+        }
+    }
+}
+
+fn line(effect: &Effect) -> String {
+    match effect {
+        Effect::StartStream { request, model } => {
+            format!("start {} with {} messages", request.0, model.messages.len())
+        }
+        Effect::CancelStream(request) => format!("cancel {}", request.0),
+        Effect::Dispatch { call, tool } => format!("dispatch {call} {}", tool.name()),
+        Effect::CancelCall(call) => format!("cancel call {call}"),
+        Effect::StartTimer { id, after } => format!("timer {} after {after:?}", id.0),
+        Effect::Log { kind, observed_by } => format!("log {} by {observed_by:?}", event(kind)),
+        Effect::Show(UiEventKind::TextDelta { text }) => format!("show {text:?}"),
+        Effect::Show(UiEventKind::ThinkingDelta { text }) => format!("show thinking {text:?}"),
+        Effect::Show(other) => format!("show {other:?}"),
+        Effect::Finish(end) => format!(
+            "finish {} text={:?} steps={} tokens={} message={:?}",
+            end.reason.as_str(),
+            end.text,
+            end.steps,
+            end.usage.total(),
+            end.message
+        ),
+    }
+}
+
+fn event(kind: &EventKind) -> String {
+    match kind {
+        EventKind::ToolCallFinished {
+            call,
+            tool_use,
+            status,
+            content,
+            ..
+        } => {
+            format!("finished {call} {tool_use} {status:?} {content:?}")
+        }
+        EventKind::ToolCallStarted {
+            call,
+            tool_use,
+            name,
+            input,
+        } => {
+            format!("started {call} {tool_use} {name} {input}")
+        }
+        EventKind::Denied { call, denial, .. } => format!("denied {call} {denial}"),
+        EventKind::AssistantMessage(message) => {
+            format!(
+                "assistant {} {} blocks, {}",
+                message.message_id,
+                message.content.len(),
+                message.stop_reason
+            )
+        }
+        EventKind::ModelRequested { step, attempt } => format!("requested {step}.{attempt}"),
+        EventKind::ModelFailed {
+            kind, retry_in_ms, ..
+        } => format!("failed {kind} retry={retry_in_ms:?}"),
+        EventKind::UserMessage { text } => format!("user {text:?}"),
+        EventKind::ContextAdded { source, text } => format!("context {source} {text:?}"),
+        EventKind::Notice { code, message } => format!("notice {code} {message}"),
+        other => format!("{other:?}"),
+    }
+}

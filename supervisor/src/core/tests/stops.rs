@@ -1,0 +1,275 @@
+use insta::assert_snapshot;
+
+use super::script::{Script, error, file, read, run, text, thinking};
+use crate::core::Input;
+use crate::provider::{StopReason, StreamEvent};
+
+#[test]
+fn max_tokens_inside_a_tool_call_drops_the_call_and_tells_the_model() {
+    let mut script = Script::new();
+    let blocks = [
+        thinking(),
+        text("I write it."),
+        read("a", "a"),
+        super::script::broken_call("b", "write_file"),
+    ];
+    script.user("go").reply(1, &blocks, StopReason::MaxTokens);
+    assert_snapshot!(script.lines(), @r#"
+    log user "go" by Supervisor
+    log requested 1.1 by Supervisor
+    start 1 with 1 messages
+    log assistant msg_1 2 blocks, max_tokens by Supervisor
+    log context bailiwick "Your reply was cut at its limit of 1000 tokens. The tool calls in it (read_file, write_file) were not run: make them again, smaller. Go on from where it ends." by Supervisor
+    log requested 2.1 by Supervisor
+    start 2 with 3 messages
+    "#);
+    assert_snapshot!(script.last_messages(), @r#"
+    user "go"
+    assistant {"type":"thinking","thinking":"","signature":"s"} {"type":"text","text":"I write it."}
+    user "Your reply was cut at its limit of 1000 tokens. The tool calls in it (read_file, write_file) were not run: make them again, smaller. Go on from where it ends."
+    "#);
+}
+
+#[test]
+fn reply_that_is_cut_again_and_again_gives_up() {
+    let mut script = Script::new();
+    script.user("go");
+    for request in 1..=4 {
+        script.reply(request, &[text("more")], StopReason::MaxTokens);
+    }
+    assert_snapshot!(script.lines(), @r#"
+    log user "go" by Supervisor
+    log requested 1.1 by Supervisor
+    start 1 with 1 messages
+    log assistant msg_1 1 blocks, max_tokens by Supervisor
+    log context bailiwick "Your reply was cut at its limit of 1000 tokens. Go on from where it ends." by Supervisor
+    log requested 2.1 by Supervisor
+    start 2 with 3 messages
+    log assistant msg_2 1 blocks, max_tokens by Supervisor
+    log context bailiwick "Your reply was cut at its limit of 1000 tokens. Go on from where it ends." by Supervisor
+    log requested 3.1 by Supervisor
+    start 3 with 5 messages
+    log assistant msg_3 1 blocks, max_tokens by Supervisor
+    log context bailiwick "Your reply was cut at its limit of 1000 tokens. Go on from where it ends." by Supervisor
+    log requested 4.1 by Supervisor
+    start 4 with 7 messages
+    log assistant msg_4 1 blocks, max_tokens by Supervisor
+    finish gave_up text="more" steps=4 tokens=460 message=Some("the reply was cut at 1000 tokens 4 times in a row")
+    "#);
+}
+
+#[test]
+fn refusal_ends_the_run_and_leaves_no_trace_in_the_history() {
+    let mut script = Script::new();
+    let stop = StopReason::Refusal(Some("cyber".to_owned()));
+    script.user("go").reply(1, &[text("I can")], stop);
+    assert_snapshot!(script.lines(), @r#"
+    log user "go" by Supervisor
+    log requested 1.1 by Supervisor
+    start 1 with 1 messages
+    log assistant msg_1 0 blocks, refusal by Supervisor
+    finish refusal text="I can" steps=1 tokens=115 message=Some("the model refused to go on: cyber")
+    "#);
+    script.user("something else");
+    assert_snapshot!(script.last_messages(), @r#"user "go" "something else""#);
+}
+
+#[test]
+fn paused_reply_goes_back_unchanged() {
+    let mut script = Script::new();
+    script
+        .user("go")
+        .reply(1, &[text("I search.")], StopReason::PauseTurn);
+    assert_snapshot!(script.last_messages(), @r#"
+    user "go"
+    assistant {"type":"text","text":"I search."}
+    "#);
+    script
+        .reply(2, &[text("Found."), read("a", "a")], StopReason::ToolUse)
+        .outcome(1, file("x\n"));
+    assert_snapshot!(script.last_messages(), @r#"
+    user "go"
+    assistant {"type":"text","text":"I search."} {"type":"text","text":"Found."} {"type":"tool_use","id":"a","name":"read_file","input":{"path":"a"}}
+    user [result a: "     1\tx\n"]
+    "#);
+}
+
+#[test]
+fn provider_that_only_pauses_is_left() {
+    let mut script = Script::new();
+    script.user("go");
+    for request in 1..=17 {
+        script.reply(request, &[text("...")], StopReason::PauseTurn);
+    }
+    assert!(script.lines().contains("finish gave_up"));
+}
+
+#[test]
+fn full_context_ends_the_run() {
+    let mut script = Script::new();
+    script
+        .user("go")
+        .reply(1, &[text("so f")], StopReason::ContextWindowExceeded);
+    assert_snapshot!(script.lines(), @r#"
+    log user "go" by Supervisor
+    log requested 1.1 by Supervisor
+    start 1 with 1 messages
+    log assistant msg_1 1 blocks, model_context_window_exceeded by Supervisor
+    finish context_full text="so f" steps=1 tokens=115 message=Some("the context window is full; start a new session with a smaller task")
+    "#);
+}
+
+#[test]
+fn stop_that_asks_for_no_tools_runs_none() {
+    for stop in [
+        StopReason::EndTurn,
+        StopReason::StopSequence,
+        StopReason::Other("later".to_owned()),
+    ] {
+        let mut script = Script::new();
+        script
+            .user("go")
+            .reply(1, &[text("So."), run("a", "rm -rf x")], stop);
+        let lines = script.lines();
+        assert!(
+            !lines.contains("dispatch") && lines.contains("finish done"),
+            "{lines}"
+        );
+        script.user("next");
+        assert!(
+            !script.last_messages().contains("tool_use"),
+            "{}",
+            script.last_messages()
+        );
+    }
+}
+
+#[test]
+fn tool_use_without_calls_is_an_end() {
+    let mut script = Script::new();
+    script.user("go").reply(1, &[text("So.")], StopReason::ToolUse);
+    assert!(script.lines().contains("finish done"));
+}
+
+#[test]
+fn interrupt_while_the_model_speaks_keeps_what_is_complete() {
+    let mut script = Script::new();
+    script.user("go").started(1);
+    script.stream(
+        1,
+        StreamEvent::BlockClosed {
+            index: 0,
+            block: text("First."),
+        },
+    );
+    script.stream(
+        1,
+        StreamEvent::BlockClosed {
+            index: 1,
+            block: read("a", "a"),
+        },
+    );
+    script.delta(1, 2, "And th").interrupt().delta(1, 2, "is is late");
+    assert_snapshot!(script.lines(), @r#"
+    log user "go" by Supervisor
+    log requested 1.1 by Supervisor
+    start 1 with 1 messages
+    show "And th"
+    cancel 1
+    log assistant msg_1 1 blocks, interrupted by Supervisor
+    finish interrupted text="First.\n\nAnd th" steps=0 tokens=0 message=None
+    "#);
+    script.user("go on");
+    assert_snapshot!(script.last_messages(), @r#"
+    user "go"
+    assistant {"type":"text","text":"First."}
+    user "go on"
+    "#);
+}
+
+#[test]
+fn interrupt_before_the_first_byte() {
+    let mut script = Script::new();
+    script.user("go").interrupt();
+    assert_snapshot!(script.lines(), @r#"
+    log user "go" by Supervisor
+    log requested 1.1 by Supervisor
+    start 1 with 1 messages
+    cancel 1
+    finish interrupted text="" steps=0 tokens=0 message=None
+    "#);
+}
+
+#[test]
+fn interrupt_while_backing_off() {
+    let mut script = Script::new();
+    script
+        .user("go")
+        .failed(1, error("connection", true))
+        .interrupt()
+        .timer(1);
+    assert_snapshot!(script.lines(), @r#"
+    log user "go" by Supervisor
+    log requested 1.1 by Supervisor
+    start 1 with 1 messages
+    log failed connection retry=Some(1000) by Supervisor
+    timer 1 after 1s
+    finish interrupted text="" steps=0 tokens=0 message=None
+    "#);
+}
+
+#[test]
+fn interrupt_while_calls_run_gives_each_its_result() {
+    let mut script = Script::new();
+    script.user("go").reply(
+        1,
+        &[read("a", "a"), run("b", "sleep 9"), run("c", "sleep 9")],
+        StopReason::ToolUse,
+    );
+    script.outcome(1, file("x\n")).lines();
+    script.user("wait").interrupt().outcome(2, file("late")).lost(3);
+    assert_snapshot!(script.lines(), @r#"
+    cancel call 2
+    log finished 2 b Interrupted "interrupted by the user; the call was ended" by Supervisor
+    cancel call 3
+    log finished 3 c Interrupted "interrupted by the user; the call was ended" by Supervisor
+    finish interrupted text="" steps=1 tokens=115 message=None
+    "#);
+    script.user("go on");
+    assert_snapshot!(script.last_messages(), @r#"
+    user "go"
+    assistant {"type":"tool_use","id":"a","name":"read_file","input":{"path":"a"}} {"type":"tool_use","id":"b","name":"shell_exec","input":{"command":"sleep 9"}} {"type":"tool_use","id":"c","name":"shell_exec","input":{"command":"sleep 9"}}
+    user [result a: "     1\tx\n"] [error b: "interrupted by the user; the call was ended"] [error c: "interrupted by the user; the call was ended"] "wait" "go on"
+    "#);
+}
+
+#[test]
+fn spent_time_ends_the_run_like_an_interrupt() {
+    let mut script = Script::new();
+    script
+        .user("go")
+        .reply(1, &[run("a", "sleep 9")], StopReason::ToolUse)
+        .lines();
+    script.input(Input::TimeUp);
+    assert_snapshot!(script.lines(), @r#"
+    cancel call 1
+    log finished 1 a Interrupted "interrupted: the time of the run is spent; the call was ended" by Supervisor
+    finish time_limit text="" steps=1 tokens=115 message=Some("the time of this run is spent")
+    "#);
+}
+
+#[test]
+fn shutdown_is_final() {
+    let mut script = Script::new();
+    script
+        .user("go")
+        .input(Input::Op(ipc::frontend::Op::Shutdown))
+        .user("more");
+    assert_snapshot!(script.lines(), @r#"
+    log user "go" by Supervisor
+    log requested 1.1 by Supervisor
+    start 1 with 1 messages
+    cancel 1
+    finish interrupted text="" steps=0 tokens=0 message=None
+    "#);
+}
