@@ -1,6 +1,23 @@
 //! Model providers: a request in, a stream of typed events out.
+//!
+//! * [`anthropic`]: the Messages API over HTTPS.
+//! * [`ReplayProvider`]: recorded replies, without any network.
+//! * [`RetryPolicy`]: whether and when a failed attempt is made again.
+//! * [`debug`]: one request and its reply as JSON.
 
+pub mod anthropic;
+pub mod debug;
+mod http;
+mod replay;
+mod reply;
+mod retry;
+mod retry_after;
+mod sse;
 mod types;
+
+pub use http::{HttpError, Timeouts};
+pub use replay::ReplayProvider;
+pub use retry::RetryPolicy;
 
 pub use types::{
     AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, StopReason, StreamEvent,
@@ -16,7 +33,7 @@ pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderErr
 
 /// A source of replies.
 ///
-/// One call is one attempt: whether and when to try again is the core's decision (see [`retry`](crate::provider)).
+/// One call is one attempt: whether and when to try again is the core's decision (see [`RetryPolicy`]).
 pub trait ModelProvider: Send + Sync {
     /// The provider's name: `anthropic` …
     fn name(&self) -> &'static str;

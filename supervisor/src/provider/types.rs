@@ -201,3 +201,26 @@ impl StopReason {
         }
     }
 }
+
+impl ProviderError {
+    /// An error that is not worth another attempt and that says nothing but its kind and message.
+    pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            kind: kind.into(),
+            message: message.into(),
+            status: None,
+            request_id: None,
+            retryable: false,
+            retry_after: None,
+        }
+    }
+
+    /// The same error, worth another attempt.
+    #[must_use]
+    pub fn retryable(self) -> Self {
+        Self {
+            retryable: true,
+            ..self
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! A block of a reply while it comes in.
+//!
+//! The block that goes back to the model is the object of `content_block_start`, its members in their order, with what the
+//! deltas brought filled in (R6). Tool input keeps the text that the model wrote. Line breaks between JSON tokens become
+//! spaces, so that a block is always one line of the session log; inside strings JSON has none.
+
+use std::collections::VecDeque;
+
+use ipc::id::ToolUseId;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::members::Members;
+use super::text::{Joined, Piece};
+use super::wire;
+use crate::provider::{AssistantBlock, ContentBlock, StreamEvent};
+
+/// How much of an input that is no JSON object the model gets to see again.
+const SHOWN_INVALID_INPUT: usize = 1024;
+
+/// A block that is not closed.
+pub(super) struct OpenBlock {
+    view: View,
+    start: Box<RawValue>,
+    text: Joined,
+    thinking: Joined,
+    /// The tool input; empty as long as no delta brought any.
+    input: Joined,
+    citations: Vec<Box<RawValue>>,
+    /// Members that a delta sets as a whole.
+    set: Vec<(&'static str, Box<RawValue>)>,
+    text_changed: bool,
+    thinking_changed: bool,
+    cited: bool,
+    /// Set once (S3); a second one replaces it.
+    signature: Option<String>,
+}
+
+/// What a block is.
+enum View {
+    Text,
+    Thinking,
+    RedactedThinking,
+    ToolUse { id: ToolUseId, name: String },
+    Other(String),
+}
+
+/// How a block came to its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// It was closed.
+    Closed,
+    /// The reply ended first.
+    CutOff,
+}
+
+impl OpenBlock {
+    /// Reads the object of `content_block_start`.
+    pub(super) fn start(raw: &RawValue) -> Result<Self, serde_json::Error> {
+        use serde::de::Error;
+        let block: wire::Block<'_> = serde_json::from_str(raw.get())?;
+        let view = match block.kind.as_str() {
+            "text" => View::Text,
+            "thinking" => View::Thinking,
+            "redacted_thinking" => View::RedactedThinking,
+            "tool_use" => match (block.id, block.name) {
+                (Some(id), Some(name)) if !id.is_empty() => View::ToolUse {
+                    id: ToolUseId(id),
+                    name,
+                },
+                _ => return Err(serde_json::Error::custom("a tool_use block without id or name")),
+            },
+            _ => View::Other(block.kind),
+        };
+        Ok(Self {
+            view,
+            start: raw.to_owned(),
+            text: Joined::new(string(block.text)),
+            thinking: Joined::new(string(block.thinking)),
+            input: Joined::default(),
+            citations: block.citations.map_or_else(Vec::new, list),
+            set: Vec::new(),
+            text_changed: false,
+            thinking_changed: false,
+            cited: false,
+            signature: None,
+        })
+    }
+
+    /// What is reported when the block starts: a tool call, or text that stands in the start already.
+    pub(super) fn opening(&self, index: usize) -> Option<StreamEvent> {
+        match &self.view {
+            View::ToolUse { id, name } => Some(StreamEvent::ToolUseStarted {
+                index,
+                id: id.clone(),
+                name: name.clone(),
+            }),
+            View::Text => text_delta(index, self.text.as_str()),
+            View::Thinking => thinking_delta(index, self.thinking.as_str()),
+            View::RedactedThinking | View::Other(_) => None,
+        }
+    }
+
+    /// The model that takes over, where the block says that one does.
+    pub(super) fn fallback_model(&self) -> Option<String> {
+        let View::Other(kind) = &self.view else {
+            return None;
+        };
+        if kind != "fallback" {
+            return None;
+        }
+        let fallback: wire::Fallback = serde_json::from_str(self.start.get()).ok()?;
+        Some(fallback.to.model)
+    }
+
+    /// Adds a delta. One of an unknown kind changes nothing (S3).
+    pub(super) fn push(&mut self, index: usize, delta: &wire::Delta<'_>, events: &mut VecDeque<StreamEvent>) {
+        match delta.kind.as_ref() {
+            "text_delta" => events.extend(self.push_text(index, delta.text.as_ref())),
+            "thinking_delta" => events.extend(self.push_thinking(index, delta.thinking.as_ref())),
+            "input_json_delta" => {
+                if let Some(piece) = &delta.partial_json {
+                    self.input.push(piece);
+                }
+            }
+            "signature_delta" => self.signature = delta.signature.clone().or_else(|| self.signature.take()),
+            "citations_delta" => {
+                self.cited = true;
+                self.citations.extend(delta.citation.map(ToOwned::to_owned));
+            }
+            "compaction_delta" => {
+                let members = [
+                    ("content", delta.content),
+                    ("encrypted_content", delta.encrypted_content),
+                ];
+                for (name, value) in members
+                    .into_iter()
+                    .filter_map(|(name, value)| Some((name, value?)))
+                {
+                    self.set(name, value.to_owned());
+                }
+            }
+            other => tracing::debug!(kind = other, "unknown delta"),
+        }
+    }
+
+    fn push_text(&mut self, index: usize, piece: Option<&Piece<'_>>) -> Option<StreamEvent> {
+        self.text_changed = true;
+        let added = self.text.push(piece?);
+        if matches!(self.view, View::Text) {
+            text_delta(index, added)
+        } else {
+            None
+        }
+    }
+
+    fn push_thinking(&mut self, index: usize, piece: Option<&Piece<'_>>) -> Option<StreamEvent> {
+        self.thinking_changed = true;
+        let added = self.thinking.push(piece?);
+        if matches!(self.view, View::Thinking) {
+            thinking_delta(index, added)
+        } else {
+            None
+        }
+    }
+
+    /// Ends the texts, and reports what that added to them.
+    pub(super) fn finish_text(&mut self, index: usize, events: &mut VecDeque<StreamEvent>) {
+        let text = self.text.finish();
+        let thinking = self.thinking.finish();
+        self.input.finish();
+        match self.view {
+            View::Text => events.extend(text_delta(index, text)),
+            View::Thinking => events.extend(thinking_delta(index, thinking)),
+            _ => {}
+        }
+    }
+
+    fn set(&mut self, name: &'static str, value: Box<RawValue>) {
+        self.set.retain(|(old, _)| *old != name);
+        self.set.push((name, value));
+    }
+
+    /// Ends the block. A thinking block that was cut off before its signature is nothing: the API would not take it back.
+    pub(super) fn close(mut self, end: End) -> Result<Option<AssistantBlock>, serde_json::Error> {
+        if end == End::CutOff && matches!(self.view, View::Thinking) && self.signature.is_none() {
+            return Ok(None);
+        }
+        let input = self.close_input(end)?;
+        let raw = self.raw()?;
+        let content = match self.view {
+            View::Text => ContentBlock::Text {
+                text: self.text.into_string(),
+            },
+            View::Thinking => ContentBlock::Thinking {
+                thinking: self.thinking.into_string(),
+            },
+            View::RedactedThinking => ContentBlock::RedactedThinking,
+            View::ToolUse { id, name } => ContentBlock::ToolUse { id, name, input },
+            View::Other(kind) => ContentBlock::Other { kind },
+        };
+        Ok(Some(AssistantBlock { content, raw }))
+    }
+
+    /// What the tool input is; also puts into the block what is echoed of it.
+    fn close_input(&mut self, end: End) -> Result<Result<String, String>, serde_json::Error> {
+        let text = self.input.as_str().trim();
+        if text.is_empty() && !matches!(self.view, View::ToolUse { .. }) {
+            return Ok(Ok(String::new()));
+        }
+        let block: wire::Block<'_> = serde_json::from_str(self.start.get())?;
+        let initial = block.input.map(RawValue::get);
+        let input = json_object(if text.is_empty() {
+            initial.unwrap_or("{}")
+        } else {
+            text
+        });
+        let echoed = match &input {
+            Ok(json) => json.clone(),
+            Err(_) => invalid_input(text)?,
+        };
+        if initial != Some(&echoed) {
+            self.set("input", RawValue::from_string(echoed)?);
+        }
+        Ok(match end {
+            End::Closed => input,
+            End::CutOff => Err("the reply ended before the arguments were complete".to_owned()),
+        })
+    }
+
+    fn raw(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        let changed = self.text_changed || self.thinking_changed || self.cited || self.signature.is_some();
+        if !changed && self.set.is_empty() {
+            return RawValue::from_string(one_line(self.start.get()));
+        }
+        let mut members: Members = serde_json::from_str(self.start.get())?;
+        if self.text_changed {
+            members.set("text", serde_json::value::to_raw_value(self.text.as_str())?);
+        }
+        if self.thinking_changed {
+            members.set(
+                "thinking",
+                serde_json::value::to_raw_value(self.thinking.as_str())?,
+            );
+        }
+        if let Some(signature) = &self.signature {
+            members.set("signature", serde_json::value::to_raw_value(signature)?);
+        }
+        if self.cited {
+            members.set("citations", serde_json::value::to_raw_value(&self.citations)?);
+        }
+        for (name, value) in &self.set {
+            members.set(name, value.clone());
+        }
+        RawValue::from_string(one_line(&members.to_json()?))
+    }
+}
+
+/// The text as one line of JSON, if it is an object that the API will take back: parsed in full, since half a surrogate
+/// pair in a string passes as raw JSON and is refused in a request (R2).
+fn json_object(text: &str) -> Result<String, String> {
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(_)) => Ok(one_line(text)),
+        Ok(_) => Err("the arguments are not a JSON object".to_owned()),
+        Err(error) => Err(format!("the arguments are not valid JSON: {error}")),
+    }
+}
+
+/// What is echoed for an input that is no JSON object: an object that shows the model what it wrote.
+fn invalid_input(text: &str) -> Result<String, serde_json::Error> {
+    let end = text.floor_char_boundary(SHOWN_INVALID_INPUT);
+    let shown = serde_json::to_string(&text[..end])?;
+    Ok(match text.len() - end {
+        0 => format!(r#"{{"invalid_json":{shown}}}"#),
+        more => format!(r#"{{"invalid_json":{shown},"omitted_bytes":{more}}}"#),
+    })
+}
+
+fn text_delta(index: usize, text: &str) -> Option<StreamEvent> {
+    (!text.is_empty()).then(|| StreamEvent::TextDelta {
+        index,
+        text: text.to_owned(),
+    })
+}
+
+fn thinking_delta(index: usize, text: &str) -> Option<StreamEvent> {
+    (!text.is_empty()).then(|| StreamEvent::ThinkingDelta {
+        index,
+        text: text.to_owned(),
+    })
+}
+
+fn one_line(json: &str) -> String {
+    json.trim().replace(['\n', '\r'], " ")
+}
+
+fn string(raw: Option<&RawValue>) -> String {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .unwrap_or_default()
+}
+
+fn list(raw: &RawValue) -> Vec<Box<RawValue>> {
+    serde_json::from_str(raw.get()).unwrap_or_default()
+}

@@ -1,0 +1,107 @@
+//! The API key, and what may be said about it.
+
+use reqwest::header::HeaderValue;
+use secrecy::{ExposeSecret, SecretString};
+
+/// The shortest key of which the last characters are shown.
+const RECOGNISABLE: usize = 12;
+
+/// A key, or none: some gateways need none.
+pub(super) struct ApiKey {
+    secret: Option<SecretString>,
+    /// Where it comes from: the name of a variable or of a file.
+    origin: String,
+}
+
+/// The key cannot go into a header.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the API key from {origin} has characters that a key cannot have: set it anew, on one line and without blanks"
+)]
+pub struct InvalidKey {
+    /// Where it comes from.
+    pub(super) origin: String,
+}
+
+impl ApiKey {
+    pub(super) fn new(secret: Option<SecretString>, origin: String) -> Result<Self, InvalidKey> {
+        let trimmed = secret.map(|secret| SecretString::from(secret.expose_secret().trim()));
+        let key = Self {
+            secret: trimmed.filter(|secret| !secret.expose_secret().is_empty()),
+            origin,
+        };
+        match &key.secret {
+            Some(secret) if !secret.expose_secret().bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Err(InvalidKey { origin: key.origin })
+            }
+            _ => Ok(key),
+        }
+    }
+
+    /// The header value; it prints as `Sensitive`.
+    pub(super) fn header(&self) -> Option<HeaderValue> {
+        let mut value = HeaderValue::from_str(self.secret.as_ref()?.expose_secret()).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+
+    /// What to do when the provider does not take it.
+    pub(super) fn advice(&self) -> String {
+        match &self.secret {
+            Some(secret) => format!("check {}, {}", self.origin, ending(secret.expose_secret())),
+            None => format!("no API key is set: set {}", self.origin),
+        }
+    }
+
+    /// A text without the key, should someone echo it.
+    pub(super) fn redact(&self, text: &str) -> String {
+        match &self.secret {
+            Some(secret) => text.replace(secret.expose_secret(), "[key]"),
+            None => text.to_owned(),
+        }
+    }
+}
+
+fn ending(key: &str) -> String {
+    match key.len() {
+        RECOGNISABLE.. => format!("whose key ends in …{}", &key[key.len() - 4..]),
+        _ => "whose key is very short".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> Result<ApiKey, InvalidKey> {
+        ApiKey::new(Some(SecretString::from(text)), "ANTHROPIC_API_KEY".to_owned())
+    }
+
+    #[test]
+    fn only_the_end_of_a_key_is_ever_said() {
+        let key = key(" sk-ant-0123456789abcd\n").expect("a key");
+        assert_eq!(key.advice(), "check ANTHROPIC_API_KEY, whose key ends in …abcd");
+        assert_eq!(key.redact("bad key sk-ant-0123456789abcd!"), "bad key [key]!");
+        assert_eq!(format!("{:?}", key.header().expect("a header")), "Sensitive");
+    }
+
+    #[test]
+    fn a_short_key_is_not_said_at_all_and_a_missing_one_is_named() {
+        assert!(!key("sk-9876").expect("a key").advice().contains("876"));
+        assert_eq!(
+            key(" ").expect("none").advice(),
+            "no API key is set: set ANTHROPIC_API_KEY"
+        );
+    }
+
+    #[test]
+    fn a_key_that_no_header_can_carry_is_refused_without_showing_it() {
+        for text in ["sk ant 1", "sk-\n-ant", "sk-änt"] {
+            let error = key(text).err().expect("refused").to_string();
+            assert!(
+                error.contains("ANTHROPIC_API_KEY") && !error.contains(text),
+                "{error}"
+            );
+        }
+    }
+}

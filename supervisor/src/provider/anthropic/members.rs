@@ -1,0 +1,81 @@
+//! The members of a JSON object, in their order, each value byte for byte.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// An object that can be changed member by member without touching the others.
+pub(in crate::provider) struct Members(Vec<(String, Box<RawValue>)>);
+
+impl Members {
+    /// Replaces the value of `name`, or adds the member at the end.
+    pub(in crate::provider) fn set(&mut self, name: &str, value: Box<RawValue>) {
+        match self.0.iter_mut().find(|(member, _)| member == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+    }
+
+    /// The value of `name`.
+    pub(in crate::provider) fn get(&self, name: &str) -> Option<&RawValue> {
+        self.0
+            .iter()
+            .find(|(member, _)| member == name)
+            .map(|(_, value)| &**value)
+    }
+
+    /// The object as JSON text.
+    pub(in crate::provider) fn to_json(&self) -> Result<String, serde_json::Error> {
+        let mut json = String::from("{");
+        for (name, value) in &self.0 {
+            if json.len() > 1 {
+                json.push(',');
+            }
+            json.push_str(&serde_json::to_string(name)?);
+            json.push(':');
+            json.push_str(value.get());
+        }
+        json.push('}');
+        Ok(json)
+    }
+}
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Members(Vec::new());
+                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+                    members.0.push((name, value));
+                }
+                Ok(members)
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_changed_stays_as_it_was() {
+        let mut members: Members =
+            serde_json::from_str(r#"{"b":1.0, "a":[ 1e2 ],"\u00e9":null}"#).expect("an object");
+        members.set("a", RawValue::from_string("2".to_owned()).expect("JSON"));
+        members.set("new", RawValue::from_string("{ }".to_owned()).expect("JSON"));
+        assert_eq!(
+            members.to_json().expect("JSON"),
+            r#"{"b":1.0,"a":2,"é":null,"new":{ }}"#
+        );
+    }
+}

@@ -1,0 +1,23 @@
+//! Anthropic's Messages API: requests, streams, errors (WIRE §1).
+//!
+//! * [`Config`] and [`Anthropic`]: the client.
+//! * [`Decoder`]: a stream's events, decoded without any I/O.
+
+mod block;
+mod client;
+mod config;
+mod error;
+mod history;
+mod key;
+mod members;
+mod request;
+mod stream;
+mod text;
+mod wire;
+
+pub use client::Anthropic;
+pub use config::{ApiVersion, BASE_URL, Config, ConfigError};
+pub use key::InvalidKey;
+pub use stream::{Decoder, Envelope};
+
+pub(in crate::provider) use members::Members;

@@ -1,0 +1,349 @@
+//! The decoder of a reply: a pure state machine, the data of one SSE event at a time (WIRE S2 to S10).
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use ipc::event::TokenUsage;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::block::{End, OpenBlock};
+use super::error;
+use super::wire;
+use crate::provider::{ProviderError, StopReason, StreamEvent};
+
+/// The most bytes of events that one reply may have: many times the longest reply of any model.
+const MAX_REPLY: usize = 64 * 1024 * 1024;
+
+/// What a message is besides its blocks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Envelope {
+    /// The provider's id of the message.
+    pub id: String,
+    /// The model that answered.
+    pub model: String,
+    /// `assistant`.
+    pub role: String,
+    /// Why the model stopped, in the API's word.
+    pub stop_reason: Option<String>,
+    /// The stop sequence that came, if one did.
+    pub stop_sequence: Option<String>,
+    /// What the API says about a refusal.
+    pub stop_details: Option<Value>,
+    /// The usage as the API says it; cumulative (S6).
+    pub usage: Map<String, Value>,
+}
+
+/// Decodes one reply.
+#[derive(Default)]
+pub struct Decoder {
+    phase: Phase,
+    open: BTreeMap<usize, OpenBlock>,
+    /// Blocks that are closed: their index cannot come again.
+    closed: BTreeSet<usize>,
+    envelope: Envelope,
+    received: usize,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Phase {
+    /// Nothing but pings came.
+    #[default]
+    Waiting,
+    Started,
+    Complete,
+}
+
+type Events = VecDeque<StreamEvent>;
+
+impl Decoder {
+    /// A decoder for one reply.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether the reply is complete; what follows is ignored.
+    pub fn is_complete(&self) -> bool {
+        self.phase == Phase::Complete
+    }
+
+    /// What is known of the message.
+    pub fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    /// Decodes the data of one SSE event and appends what it means to `events`.
+    pub fn push(&mut self, data: &str, events: &mut Events) -> Result<(), ProviderError> {
+        let is_done_marker = data.is_empty() || "[DONE]".starts_with(data);
+        if self.is_complete() || is_done_marker {
+            return Ok(());
+        }
+        self.received += data.len();
+        if self.received > MAX_REPLY {
+            return Err(ProviderError::new(
+                "invalid_response",
+                format!("the reply has more than {MAX_REPLY} bytes"),
+            ));
+        }
+        match serde_json::from_str::<wire::Event<'_>>(data) {
+            Ok(event) => self.event(&event, events),
+            Err(error) => misfit(data, &error),
+        }
+    }
+
+    /// Takes the end of the body: complete if a stop reason was seen, else a truncated stream (S7).
+    pub fn finish(&mut self, events: &mut Events) -> Result<(), ProviderError> {
+        match (self.phase, &self.envelope.stop_reason) {
+            (Phase::Complete, _) => Ok(()),
+            (Phase::Started, Some(_)) => self.complete(events),
+            (Phase::Started, None) => Err(truncated("the reply ended before the model was done")),
+            (Phase::Waiting, _) => Err(truncated("the reply ended before it began")),
+        }
+    }
+
+    /// Decodes a whole message: what some gateways send though a stream was asked for (S10).
+    pub fn push_whole(&mut self, json: &str, events: &mut Events) -> Result<(), ProviderError> {
+        let kind = serde_json::from_str::<wire::Kind<'_>>(json)
+            .map_err(|error| invalid(&error))?
+            .kind;
+        match kind.as_ref() {
+            "message" => {
+                let raw: &RawValue = serde_json::from_str(json).map_err(|error| invalid(&error))?;
+                self.start_message(raw, events)?;
+                self.complete(events)
+            }
+            "error" => self.push(json, events),
+            other => Err(violation(&format!(
+                "a JSON reply of type {other:?} instead of a stream"
+            ))),
+        }
+    }
+
+    fn event(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
+        match event.kind.as_ref() {
+            "content_block_delta" => self.delta(event, events),
+            "content_block_start" => self.start_block(index(event)?, event.content_block, events),
+            "content_block_stop" => self.close_block(index(event)?, End::Closed, events),
+            "message_start" => match event.message {
+                Some(message) => self.start_message(message, events),
+                None => Err(violation("a message_start without message")),
+            },
+            "message_delta" => self.message_delta(event),
+            "message_stop" if self.envelope.stop_reason.is_some() => self.complete(events),
+            "message_stop" => Err(truncated("the reply ended without a stop reason")),
+            "error" => Err(error::from_event(event.error, event.request_id.clone())),
+            "ping" => Ok(()),
+            other => {
+                tracing::debug!(kind = other, "unknown stream event");
+                Ok(())
+            }
+        }
+    }
+
+    fn start_message(&mut self, raw: &RawValue, events: &mut Events) -> Result<(), ProviderError> {
+        if self.phase != Phase::Waiting {
+            return Err(violation("two replies in one stream"));
+        }
+        let message: wire::Message<'_> = serde_json::from_str(raw.get()).map_err(|error| invalid(&error))?;
+        self.phase = Phase::Started;
+        events.push_back(StreamEvent::MessageStarted {
+            message_id: message.id.clone(),
+            model: message.model.clone(),
+        });
+        self.envelope = Envelope {
+            id: message.id,
+            model: message.model,
+            role: message.role.unwrap_or_else(|| "assistant".to_owned()),
+            stop_reason: message.stop_reason,
+            stop_sequence: message.stop_sequence,
+            stop_details: message.stop_details.and_then(value),
+            usage: Map::new(),
+        };
+        self.add_usage(message.usage);
+        for (index, block) in message.content.into_iter().enumerate() {
+            self.start_block(index, Some(block), events)?;
+            self.close_block(index, End::Closed, events)?;
+        }
+        Ok(())
+    }
+
+    fn start_block(
+        &mut self,
+        index: usize,
+        raw: Option<&RawValue>,
+        events: &mut Events,
+    ) -> Result<(), ProviderError> {
+        if self.phase != Phase::Started {
+            return Err(violation("a content block before the message began"));
+        }
+        if self.open.contains_key(&index) || self.closed.contains(&index) {
+            return Err(violation(&format!("content block {index} twice")));
+        }
+        let raw = raw.ok_or_else(|| violation("a content_block_start without block"))?;
+        let block = OpenBlock::start(raw).map_err(|error| invalid(&error))?;
+        if let Some(model) = block.fallback_model() {
+            self.envelope.model = model;
+        }
+        events.extend(block.opening(index));
+        self.open.insert(index, block);
+        Ok(())
+    }
+
+    fn delta(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
+        let index = index(event)?;
+        let (Some(delta), Some(block)) = (&event.delta, self.open.get_mut(&index)) else {
+            return Err(violation(&format!(
+                "a delta for content block {index}, which is not open"
+            )));
+        };
+        block.push(index, delta, events);
+        Ok(())
+    }
+
+    fn close_block(&mut self, index: usize, end: End, events: &mut Events) -> Result<(), ProviderError> {
+        let Some(mut block) = self.open.remove(&index) else {
+            return Err(violation(&format!(
+                "the end of content block {index}, which is not open"
+            )));
+        };
+        self.closed.insert(index);
+        block.finish_text(index, events);
+        if let Some(block) = block.close(end).map_err(|error| invalid(&error))? {
+            events.push_back(StreamEvent::BlockClosed { index, block });
+        }
+        Ok(())
+    }
+
+    fn message_delta(&mut self, event: &wire::Event<'_>) -> Result<(), ProviderError> {
+        if self.phase != Phase::Started {
+            return Err(violation("a message_delta before the message began"));
+        }
+        if let Some(delta) = &event.delta {
+            let envelope = &mut self.envelope;
+            envelope.stop_reason = delta.stop_reason.clone().or_else(|| envelope.stop_reason.take());
+            envelope.stop_sequence = delta
+                .stop_sequence
+                .clone()
+                .or_else(|| envelope.stop_sequence.take());
+            envelope.stop_details = delta
+                .stop_details
+                .and_then(value)
+                .or_else(|| envelope.stop_details.take());
+        }
+        self.add_usage(event.usage);
+        Ok(())
+    }
+
+    /// Overwrites what is there, and keeps what is not (S6).
+    fn add_usage(&mut self, usage: Option<&RawValue>) {
+        let Some(Value::Object(usage)) = usage.and_then(value) else {
+            return;
+        };
+        for (name, value) in usage {
+            if !value.is_null() || !self.envelope.usage.contains_key(&name) {
+                self.envelope.usage.insert(name, value);
+            }
+        }
+    }
+
+    fn complete(&mut self, events: &mut Events) -> Result<(), ProviderError> {
+        while let Some((&index, _)) = self.open.first_key_value() {
+            self.close_block(index, End::CutOff, events)?;
+        }
+        self.phase = Phase::Complete;
+        let stop_reason = self.stop_reason();
+        events.push_back(StreamEvent::MessageCompleted {
+            stop_reason,
+            usage: self.usage(),
+        });
+        Ok(())
+    }
+
+    fn stop_reason(&self) -> StopReason {
+        match self.envelope.stop_reason.as_deref().unwrap_or_default() {
+            "end_turn" => StopReason::EndTurn,
+            "tool_use" => StopReason::ToolUse,
+            "max_tokens" => StopReason::MaxTokens,
+            "stop_sequence" => StopReason::StopSequence,
+            "pause_turn" => StopReason::PauseTurn,
+            "refusal" => StopReason::Refusal(self.refusal()),
+            "model_context_window_exceeded" => StopReason::ContextWindowExceeded,
+            other => StopReason::Other(other.to_owned()),
+        }
+    }
+
+    fn refusal(&self) -> Option<String> {
+        let details = self.envelope.stop_details.clone()?;
+        let details: wire::StopDetails = serde_json::from_value(details).ok()?;
+        details.explanation.or(details.category)
+    }
+
+    fn usage(&self) -> TokenUsage {
+        let tokens = |name| self.envelope.usage.get(name).and_then(Value::as_u64).unwrap_or(0);
+        TokenUsage {
+            input: tokens("input_tokens"),
+            cache_creation: tokens("cache_creation_input_tokens"),
+            cache_read: tokens("cache_read_input_tokens"),
+            output: tokens("output_tokens"),
+        }
+    }
+}
+
+/// An event that is not as this version knows it: an error, unless its kind is unknown too (S3).
+fn misfit(data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
+    const EVENTS: [&str; 7] = [
+        "content_block_delta",
+        "content_block_start",
+        "content_block_stop",
+        "message_start",
+        "message_delta",
+        "message_stop",
+        "error",
+    ];
+    const DELTAS: [&str; 7] = [
+        "",
+        "text_delta",
+        "thinking_delta",
+        "signature_delta",
+        "input_json_delta",
+        "citations_delta",
+        "compaction_delta",
+    ];
+    let Ok(known) = serde_json::from_str::<wire::Kind<'_>>(data) else {
+        return Err(invalid(error));
+    };
+    let delta = known.delta.map_or(Cow::Borrowed(""), |delta| delta.kind);
+    if EVENTS.contains(&known.kind.as_ref()) && DELTAS.contains(&delta.as_ref()) {
+        return Err(invalid(error));
+    }
+    tracing::debug!(kind = %known.kind, %delta, "unknown stream event");
+    Ok(())
+}
+
+fn index(event: &wire::Event<'_>) -> Result<usize, ProviderError> {
+    event
+        .index
+        .ok_or_else(|| violation(&format!("a {} without index", event.kind)))
+}
+
+fn value(raw: &RawValue) -> Option<Value> {
+    serde_json::from_str(raw.get())
+        .ok()
+        .filter(|value: &Value| !value.is_null())
+}
+
+/// JSON that is cut short is a stream that is cut short (S7); other faults are an invalid reply.
+fn invalid(error: &serde_json::Error) -> ProviderError {
+    if error.is_eof() {
+        return truncated("the reply ended in the middle of an event");
+    }
+    violation(&format!("an event that is not as expected ({error})"))
+}
+
+fn violation(what: &str) -> ProviderError {
+    ProviderError::new("invalid_response", format!("the provider sent {what}")).retryable()
+}
+
+pub(super) fn truncated(what: &str) -> ProviderError {
+    ProviderError::new("truncated_stream", what).retryable()
+}

@@ -1,0 +1,145 @@
+//! The events of a stream as they are on the wire: flat and borrowed, one pass for each delta.
+//!
+//! Every field of every event and delta that this version knows is a field here, so that no event needs a second pass or
+//! a tree of values. What does not fit is looked at again by [`Kind`] alone: only an unknown kind may have another shape.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::text::Piece;
+
+/// Any event.
+#[derive(Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Cow<'a, str>,
+    pub(super) index: Option<usize>,
+    #[serde(borrow)]
+    pub(super) delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    pub(super) content_block: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+    pub(super) request_id: Option<String>,
+}
+
+/// The delta of a block, or of the message.
+#[derive(Deserialize)]
+pub(super) struct Delta<'a> {
+    /// Absent in the delta of the message.
+    #[serde(borrow, rename = "type", default)]
+    pub(super) kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) text: Option<Piece<'a>>,
+    #[serde(borrow)]
+    pub(super) thinking: Option<Piece<'a>>,
+    #[serde(borrow)]
+    pub(super) partial_json: Option<Piece<'a>>,
+    pub(super) signature: Option<String>,
+    #[serde(borrow)]
+    pub(super) citation: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) encrypted_content: Option<&'a RawValue>,
+    pub(super) stop_reason: Option<String>,
+    pub(super) stop_sequence: Option<String>,
+    #[serde(borrow)]
+    pub(super) stop_details: Option<&'a RawValue>,
+}
+
+/// The kinds of an event and of its delta, whatever else they hold.
+#[derive(Deserialize)]
+pub(super) struct Kind<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) delta: Option<DeltaKind<'a>>,
+}
+
+/// The kind of a delta.
+#[derive(Deserialize)]
+pub(super) struct DeltaKind<'a> {
+    #[serde(borrow, rename = "type", default)]
+    pub(super) kind: Cow<'a, str>,
+}
+
+/// The head of `message_start`, or a whole message (S10).
+#[derive(Deserialize)]
+pub(super) struct Message<'a> {
+    #[serde(default)]
+    pub(super) id: String,
+    #[serde(default)]
+    pub(super) model: String,
+    #[serde(default)]
+    pub(super) role: Option<String>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    pub(super) content: Vec<&'a RawValue>,
+    pub(super) stop_reason: Option<String>,
+    pub(super) stop_sequence: Option<String>,
+    #[serde(borrow)]
+    pub(super) stop_details: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) usage: Option<&'a RawValue>,
+}
+
+/// What is read of a block when it starts.
+#[derive(Deserialize)]
+pub(super) struct Block<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) id: Option<String>,
+    pub(super) name: Option<String>,
+    #[serde(borrow)]
+    pub(super) input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) thinking: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) citations: Option<&'a RawValue>,
+}
+
+/// A block that says that another model takes over.
+#[derive(Deserialize)]
+pub(super) struct Fallback {
+    pub(super) to: FallbackModel,
+}
+
+/// The model that takes over.
+#[derive(Deserialize)]
+pub(super) struct FallbackModel {
+    pub(super) model: String,
+}
+
+/// What a `stop_details` says for people.
+#[derive(Deserialize)]
+pub(super) struct StopDetails {
+    pub(super) explanation: Option<String>,
+    pub(super) category: Option<String>,
+}
+
+/// The error of an `error` event or of a reply with an error status.
+#[derive(Default, Deserialize)]
+pub(super) struct ApiError {
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) details: Option<ErrorDetails>,
+}
+
+/// The details of an error.
+#[derive(Deserialize)]
+pub(super) struct ErrorDetails {
+    pub(super) error_code: Option<String>,
+}
+
+fn nullable<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'a RawValue>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}

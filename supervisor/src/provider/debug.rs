@@ -1,0 +1,132 @@
+//! One request and its reply as JSON: what `bailiwick debug stream` prints.
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::anthropic::{Anthropic, Config, Envelope, Members};
+use super::reply::Reply;
+use super::{ProviderError, StreamEvent};
+
+/// Sends the body of a request as it is, but for `stream`, which is made true, and returns
+/// `{"ok":true,"message":{…}}` in the API's shape or `{"ok":false,"error":{"type":…,"message":…}}`. One attempt.
+pub async fn stream(config: Config, request: &[u8]) -> Value {
+    answer(attempt(config, request).await)
+}
+
+/// The same for the body of a reply that was recorded.
+pub async fn decode(body: Bytes) -> Value {
+    answer(message(Reply::new(futures_util::stream::iter([Ok(body)]), None)).await)
+}
+
+fn answer(result: Result<Value, ProviderError>) -> Value {
+    match result {
+        Ok(message) => json!({"ok": true, "message": message}),
+        Err(error) => json!({"ok": false, "error": describe(&error)}),
+    }
+}
+
+async fn attempt(config: Config, request: &[u8]) -> Result<Value, ProviderError> {
+    let body = streaming(request)?;
+    let provider = Anthropic::new(config)
+        .map_err(|error| ProviderError::new("invalid_request_error", error.to_string()))?;
+    message(provider.send(body).await?).await
+}
+
+/// The message that a reply amounts to.
+async fn message(mut reply: Reply) -> Result<Value, ProviderError> {
+    let mut content = Vec::new();
+    while let Some(event) = reply.next().await {
+        if let StreamEvent::BlockClosed { index, block } = event? {
+            content.push((index, block.raw));
+        }
+    }
+    // Blocks may close in another order than they opened (S2).
+    content.sort_by_key(|(index, _)| *index);
+    let content = content
+        .into_iter()
+        .map(|(_, raw)| value(&raw))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(assemble(reply.envelope(), content))
+}
+
+fn assemble(envelope: &Envelope, content: Vec<Value>) -> Value {
+    let mut message = Map::new();
+    let mut set = |name: &str, value| message.insert(name.to_owned(), value);
+    set("id", envelope.id.clone().into());
+    set("type", "message".into());
+    set("role", envelope.role.clone().into());
+    set("model", envelope.model.clone().into());
+    set("content", content.into());
+    set("stop_reason", envelope.stop_reason.clone().into());
+    set("stop_sequence", envelope.stop_sequence.clone().into());
+    if let Some(details) = &envelope.stop_details {
+        set("stop_details", details.clone());
+    }
+    set("usage", envelope.usage.clone().into());
+    message.into()
+}
+
+fn describe(error: &ProviderError) -> Value {
+    json!({
+        "type": error.kind,
+        "message": error.message,
+        "status": error.status,
+        "request_id": error.request_id,
+        "retryable": error.retryable,
+    })
+}
+
+/// The request with `"stream": true`, and otherwise byte for byte.
+fn streaming(request: &[u8]) -> Result<Bytes, ProviderError> {
+    let invalid = |error: &serde_json::Error| {
+        ProviderError::new(
+            "invalid_request_error",
+            format!("the request is not a JSON object: {error}"),
+        )
+    };
+    let mut members: Members = serde_json::from_slice(request).map_err(|error| invalid(&error))?;
+    if members.get("stream").is_some_and(|stream| stream.get() == "true") {
+        return Ok(Bytes::copy_from_slice(request));
+    }
+    members.set(
+        "stream",
+        RawValue::from_string("true".to_owned()).map_err(|error| invalid(&error))?,
+    );
+    members
+        .to_json()
+        .map(Bytes::from)
+        .map_err(|error| invalid(&error))
+}
+
+fn value(raw: &RawValue) -> Result<Value, ProviderError> {
+    serde_json::from_str(raw.get()).map_err(|error| {
+        ProviderError::new(
+            "invalid_response",
+            format!("a block that cannot be shown: {error}"),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_sent_as_it_is_but_for_stream() {
+        for (request, expected) in [
+            (
+                r#"{"model":"m", "stream" : true}"#,
+                r#"{"model":"m", "stream" : true}"#,
+            ),
+            (r#"{"n":1.0,"stream":false}"#, r#"{"n":1.0,"stream":true}"#),
+            (r#"{"n": 1e2}"#, r#"{"n":1e2,"stream":true}"#),
+        ] {
+            assert_eq!(streaming(request.as_bytes()).expect(request), expected);
+        }
+        assert_eq!(
+            streaming(b"[1]").expect_err("no object").kind,
+            "invalid_request_error"
+        );
+    }
+}

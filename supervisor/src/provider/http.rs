@@ -1,0 +1,249 @@
+//! The HTTP client, and what a failed connection means.
+
+use std::error::Error;
+use std::io;
+use std::sync::Once;
+use std::time::Duration;
+
+use reqwest::{Certificate, Client, ClientBuilder, Url, redirect};
+
+use super::ProviderError;
+
+/// How long things may take (WIRE E5). There is no limit on a whole reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For a connection to be there.
+    pub connect: Duration,
+    /// For the next byte to come; pings come every 15 seconds or so.
+    pub idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(5),
+            idle: Duration::from_mins(2),
+        }
+    }
+}
+
+/// A client for one base URL, and what a person should know about it.
+pub(crate) struct Http {
+    pub(crate) client: Client,
+    pub(crate) notices: Vec<String>,
+}
+
+/// The client could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("no HTTP client: {0}")]
+pub struct HttpError(#[source] reqwest::Error);
+
+impl Http {
+    /// A client that follows no redirect (E6) and trusts the system's certificate authorities, or those that come with
+    /// this program where the system has none (containers).
+    pub(crate) fn new(base: &Url, timeouts: Timeouts) -> Result<Self, HttpError> {
+        install_crypto();
+        let mut notices = Vec::new();
+        if base.scheme() == "http" {
+            if !is_loopback(base) {
+                notices.push(format!("the API key goes to {} without encryption", host(base)));
+            }
+            // Without TLS no authorities are needed: reading the system's would only cost time.
+            let client = builder(base, timeouts)
+                .tls_certs_only([])
+                .build()
+                .map_err(HttpError)?;
+            return Ok(Self { client, notices });
+        }
+        if let Ok(client) = builder(base, timeouts).build() {
+            return Ok(Self { client, notices });
+        }
+        let client = builder(base, timeouts)
+            .tls_certs_only(bundled_roots())
+            .build()
+            .map_err(HttpError)?;
+        notices.push(
+            "no certificate authorities on this system: the ones that come with bailiwick are used"
+                .to_owned(),
+        );
+        Ok(Self { client, notices })
+    }
+}
+
+fn builder(base: &Url, timeouts: Timeouts) -> ClientBuilder {
+    let builder = Client::builder()
+        .user_agent(concat!("bailiwick/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        .connect_timeout(timeouts.connect)
+        .read_timeout(timeouts.idle)
+        .tcp_nodelay(true);
+    // A proxy could not reach this machine's own addresses.
+    if is_loopback(base) {
+        builder.no_proxy()
+    } else {
+        builder
+    }
+}
+
+fn bundled_roots() -> Vec<Certificate> {
+    webpki_root_certs::TLS_SERVER_ROOT_CERTS
+        .iter()
+        .filter_map(|der| Certificate::from_der(der).ok())
+        .collect()
+}
+
+/// rustls is built without a default provider; the first one that is installed holds.
+fn install_crypto() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if rustls::crypto::ring::default_provider()
+            .install_default()
+            .is_err()
+        {
+            tracing::debug!("another crypto provider is installed already");
+        }
+    });
+}
+
+/// Whether the address is this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let name = url.host_str().unwrap_or_default();
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost"
+        || address
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+/// The host, with its port where that is not the usual one.
+pub(crate) fn host(url: &Url) -> String {
+    let name = url.host_str().unwrap_or("?");
+    url.port()
+        .map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
+}
+
+/// A failed connection as an error that says where it failed, and on which host.
+pub(crate) fn connection_error(error: &reqwest::Error, base: &Url, timeouts: Timeouts) -> ProviderError {
+    let host = host(base);
+    if error.is_timeout() {
+        let message = if error.is_connect() {
+            format!(
+                "no connection to {host} within {:?}: check the network and the base URL",
+                timeouts.connect
+            )
+        } else {
+            format!("{host} sent nothing for {:?}", timeouts.idle)
+        };
+        return ProviderError::new("timeout", message).retryable();
+    }
+    if !error.is_connect() && (error.is_body() || error.is_decode()) {
+        let message = format!("the connection to {host} broke in the middle of the reply");
+        return ProviderError::new("truncated_stream", message).retryable();
+    }
+    match connect_fault(error) {
+        Fault::Lookup => connection(format!(
+            "the name {host} cannot be looked up: check the network and the base URL"
+        ))
+        .retryable(),
+        Fault::Refused => {
+            connection(format!("{host} refused the connection: check the base URL")).retryable()
+        }
+        // Another attempt would meet the same certificate.
+        Fault::Tls(fault) => connection(format!("no TLS connection to {host}: {fault}")),
+        Fault::Other(fault) => connection(format!("no connection to {host}: {fault}")).retryable(),
+    }
+}
+
+fn connection(message: String) -> ProviderError {
+    ProviderError::new("connection", message)
+}
+
+enum Fault {
+    Lookup,
+    Refused,
+    Tls(String),
+    Other(String),
+}
+
+/// The innermost cause that has a name.
+fn connect_fault(error: &reqwest::Error) -> Fault {
+    let mut cause: Option<&(dyn Error + 'static)> = error.source();
+    let mut last = "the request could not be sent".to_owned();
+    while let Some(error) = cause {
+        if let Some(fault) = error.downcast_ref::<io::Error>().and_then(io_fault) {
+            return fault;
+        }
+        if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+            return Fault::Tls(tls.to_string());
+        }
+        last = error.to_string();
+        // hyper-util has no type for it.
+        if last.starts_with("dns error") {
+            return Fault::Lookup;
+        }
+        cause = error.source();
+    }
+    Fault::Other(last)
+}
+
+fn io_fault(error: &io::Error) -> Option<Fault> {
+    if let Some(tls) = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<rustls::Error>())
+    {
+        return Some(Fault::Tls(tls.to_string()));
+    }
+    (error.kind() == io::ErrorKind::ConnectionRefused).then_some(Fault::Refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        text.parse().expect("a URL")
+    }
+
+    #[test]
+    fn loopback_is_known_in_every_form() {
+        for (text, expected) in [
+            ("http://127.0.0.1:8080/x", true),
+            ("http://127.9.9.9", true),
+            ("http://[::1]:1", true),
+            ("http://localhost", true),
+            ("https://api.anthropic.com", false),
+            ("http://10.0.0.1", false),
+            ("http://localhost.example.com", false),
+        ] {
+            assert_eq!(is_loopback(&url(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_bundled_root_is_a_certificate_and_a_client_can_be_made_of_them() {
+        install_crypto();
+        let roots = bundled_roots();
+        assert_eq!(roots.len(), webpki_root_certs::TLS_SERVER_ROOT_CERTS.len());
+        let base = url("https://api.anthropic.com");
+        assert!(
+            builder(&base, Timeouts::default())
+                .tls_certs_only(roots)
+                .build()
+                .is_ok()
+        );
+    }
+
+    #[test]
+    fn a_key_in_the_clear_is_noticed() {
+        let notices = |text| {
+            Http::new(&url(text), Timeouts::default())
+                .expect("a client")
+                .notices
+        };
+        assert_eq!(
+            notices("http://gw.example:81/v"),
+            ["the API key goes to gw.example:81 without encryption"]
+        );
+        assert!(notices("http://127.0.0.1:81").is_empty());
+    }
+}

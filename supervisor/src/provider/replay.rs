@@ -1,0 +1,71 @@
+//! A provider that answers from recordings in memory: no HTTP, no key.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::stream;
+
+use super::reply::Reply;
+use super::{EventStream, ModelProvider, ModelRequest, ProviderError};
+
+/// Answers each request with the next recording.
+#[derive(Default)]
+pub struct ReplayProvider {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    replies: VecDeque<Result<Bytes, ProviderError>>,
+    requests: Vec<ModelRequest>,
+}
+
+impl ReplayProvider {
+    /// A provider that plays SSE bodies, one for each request, through the decoder that a real reply takes.
+    pub fn new(replies: impl IntoIterator<Item = impl Into<Bytes>>) -> Self {
+        Self::with_errors(replies.into_iter().map(|reply| Ok(reply.into())))
+    }
+
+    /// The same, where some requests fail.
+    pub fn with_errors(replies: impl IntoIterator<Item = Result<Bytes, ProviderError>>) -> Self {
+        let state = State {
+            replies: replies.into_iter().collect(),
+            requests: Vec::new(),
+        };
+        Self {
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The requests that came so far.
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        self.state().requests.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ModelProvider for ReplayProvider {
+    fn name(&self) -> &'static str {
+        "replay"
+    }
+
+    fn stream(&self, request: ModelRequest) -> EventStream {
+        let mut state = self.state();
+        state.requests.push(request);
+        let count = state.requests.len();
+        let reply = state.replies.pop_front().unwrap_or_else(|| {
+            Err(ProviderError::new(
+                "invalid_response",
+                format!("the recording has no reply to request {count}"),
+            ))
+        });
+        let reply = Reply::new(stream::iter([reply]), None);
+        Box::pin(stream::unfold(reply, async |mut reply| {
+            Some((reply.next().await?, reply))
+        }))
+    }
+}
