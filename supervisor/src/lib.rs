@@ -1,12 +1,22 @@
 //! The supervisor: the only unconfined process.
+//!
+//! `app` is the command line; `driver` carries out what the pure `core` decides, by `provider` (the model), `monitor`
+//! (the only module that spawns, reads and verifies confined processes) and `session` (the log). `gate`, `policy` and
+//! `tools` are pure: what may be done, by whom, and what the model can ask for.
 
+pub mod app;
+mod bench;
+pub mod changes;
 pub mod core;
-pub mod directories;
+mod directories;
+mod doctor;
+pub mod driver;
 pub mod gate;
 pub mod monitor;
 pub mod policy;
 pub mod prompt;
 pub mod provider;
+pub mod replay;
 pub mod secrets;
 pub mod session;
 pub mod tools;

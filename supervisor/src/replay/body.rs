@@ -1,0 +1,61 @@
+//! The body of a reply, chunk by chunk.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame};
+use tokio::time::{Sleep, sleep};
+
+use super::script::{End, Reply};
+
+/// Sends what a [`Reply`] says, when it says it.
+pub(super) struct ReplyBody {
+    chunks: VecDeque<Bytes>,
+    pace: Duration,
+    wait: Option<Pin<Box<Sleep>>>,
+    end: End,
+}
+
+impl ReplyBody {
+    pub(super) fn new(reply: Reply) -> Self {
+        let Reply {
+            chunks, pace, end, ..
+        } = reply;
+        Self {
+            chunks,
+            pace,
+            wait: None,
+            end,
+        }
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if self.chunks.is_empty() {
+            return match self.end {
+                End::Whole => Poll::Ready(None),
+                End::Cut => Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into()))),
+                // The connection's own task wakes when the client leaves.
+                End::Silence => Poll::Pending,
+            };
+        }
+        if !self.pace.is_zero() {
+            let pace = self.pace;
+            let wait = self.wait.get_or_insert_with(|| Box::pin(sleep(pace)));
+            ready!(wait.as_mut().poll(cx));
+            self.wait = None;
+        }
+        Poll::Ready(self.chunks.pop_front().map(|chunk| Ok(Frame::data(chunk))))
+    }
+}

@@ -1,0 +1,26 @@
+//! A recorded model on loopback: a real HTTP server that serves a script of replies.
+//!
+//! `bailiwick demo`, `bailiwick bench` and the tests talk to it through the real provider code.
+//!
+//! ```
+//! use supervisor::replay::{Block, ReplayServer, Script, Usage, sse};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let call = [Block::text("Let me look."), Block::tool_use("toolu_1", "read_file", r#"{"path":"a.rs"}"#)];
+//! let script = Script::new()
+//!     .reply_error(529, "overloaded_error", "Overloaded")
+//!     .reply(sse::message(&call, "tool_use", Usage::default()));
+//! let server = ReplayServer::start(script)?;
+//! assert!(server.base_url().starts_with("http://127.0.0.1:"));
+//! # Ok(())
+//! # }
+//! ```
+
+mod body;
+mod script;
+mod server;
+pub mod sse;
+
+pub use script::{Reply, Script};
+pub use server::{RecordedRequest, ReplayServer};
+pub use sse::{Block, Usage};

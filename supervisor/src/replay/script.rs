@@ -1,0 +1,127 @@
+//! What the server answers, request by request.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::json;
+
+/// A sequence of replies, one for each request.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    pub(super) replies: VecDeque<Reply>,
+}
+
+impl Script {
+    /// No replies yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A stream with this SSE text; see [`sse::message`](super::sse::message).
+    #[must_use]
+    pub fn reply(self, sse: impl Into<Bytes>) -> Self {
+        self.push(Reply::sse(sse))
+    }
+
+    /// An error in the API's shape.
+    #[must_use]
+    pub fn reply_error(self, status: u16, kind: &str, message: &str) -> Self {
+        self.push(Reply::error(status, kind, message))
+    }
+
+    /// Any reply.
+    #[must_use]
+    pub fn push(mut self, reply: Reply) -> Self {
+        self.replies.push_back(reply);
+        self
+    }
+}
+
+/// One reply.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) chunks: VecDeque<Bytes>,
+    /// The wait before each chunk.
+    pub(super) pace: Duration,
+    pub(super) end: End,
+}
+
+/// How the body of a reply ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// As it should.
+    Whole,
+    /// The connection breaks off.
+    Cut,
+    /// Nothing more comes until the client leaves.
+    Silence,
+}
+
+impl Reply {
+    /// A stream with status 200.
+    pub fn sse(text: impl Into<Bytes>) -> Self {
+        Self::new(200, text).header("content-type", "text/event-stream; charset=utf-8")
+    }
+
+    /// An error in the API's shape.
+    pub fn error(status: u16, kind: &str, message: &str) -> Self {
+        let body = json!({"type": "error", "error": {"type": kind, "message": message}});
+        Self::new(status, body.to_string()).header("content-type", "application/json")
+    }
+
+    /// A status and a body.
+    pub fn new(status: u16, body: impl Into<Bytes>) -> Self {
+        let chunks = VecDeque::from([body.into()]);
+        Self {
+            status,
+            headers: Vec::new(),
+            chunks,
+            pace: Duration::ZERO,
+            end: End::Whole,
+        }
+    }
+
+    /// With a header.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// In chunks of `size` bytes.
+    #[must_use]
+    pub fn chunked(mut self, size: usize) -> Self {
+        let mut whole: Bytes = self.chunks.iter().flatten().copied().collect();
+        self.chunks.clear();
+        while !whole.is_empty() {
+            self.chunks.push_back(whole.split_to(size.clamp(1, whole.len())));
+        }
+        self
+    }
+
+    /// With a wait before each chunk.
+    #[must_use]
+    pub const fn paced(mut self, pace: Duration) -> Self {
+        self.pace = pace;
+        self
+    }
+
+    /// Breaking off after `bytes` bytes of the body.
+    #[must_use]
+    pub fn cut_after(mut self, bytes: usize) -> Self {
+        let whole: Bytes = self.chunks.iter().flatten().copied().collect();
+        self.chunks = VecDeque::from([whole.slice(..bytes.min(whole.len()))]);
+        self.end = End::Cut;
+        self
+    }
+
+    /// Falling silent at the end instead of ending.
+    #[must_use]
+    pub const fn then_silence(mut self) -> Self {
+        self.end = End::Silence;
+        self
+    }
+}

@@ -1,0 +1,215 @@
+//! The server: one thread, one script.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::{fmt, io};
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::sync::oneshot;
+
+use super::body::ReplyBody;
+use super::script::{Reply, Script};
+
+/// A server on loopback that answers each request with the next reply of a script. It ends when it is dropped.
+pub struct ReplayServer {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    /// Dropped to end the thread.
+    stop: Option<oneshot::Sender<Infallible>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct State {
+    replies: VecDeque<Reply>,
+    requests: Vec<RecordedRequest>,
+}
+
+/// A request as it came.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RecordedRequest {
+    /// `POST` …
+    pub method: String,
+    /// The path, with the query.
+    pub path: String,
+    /// The headers in their order; the value of a key is replaced by its length.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl RecordedRequest {
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(header, _)| header == name)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+impl fmt::Debug for RecordedRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {} {:?} {} bytes",
+            self.method,
+            self.path,
+            self.headers,
+            self.body.len()
+        )
+    }
+}
+
+impl ReplayServer {
+    /// Starts to serve `script` on a port of 127.0.0.1 that the system chooses.
+    pub fn start(script: Script) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let state = Arc::new(Mutex::new(State {
+            replies: script.replies,
+            requests: Vec::new(),
+        }));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (stop, stopped) = oneshot::channel();
+        let shared = Arc::clone(&state);
+        // A thread of its own: its work is not mixed with what is measured, and callers need no runtime.
+        let thread = std::thread::Builder::new()
+            .name("replay-server".to_owned())
+            .spawn(move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        _ = stopped => {}
+                        result = serve(listener, shared) => {
+                            if let Err(error) = result {
+                                tracing::warn!(%error, "replay server");
+                            }
+                        }
+                    }
+                });
+            })?;
+        Ok(Self {
+            address,
+            state,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// The address: what `--base-url` takes.
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The requests that came so far, complete with their bodies.
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        lock(&self.state).requests.clone()
+    }
+
+    /// How many replies of the script were not asked for.
+    pub fn remaining(&self) -> usize {
+        lock(&self.state).replies.len()
+    }
+}
+
+impl Drop for ReplayServer {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::warn!("the replay server's thread panicked");
+        }
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        let state = Arc::clone(&state);
+        let service = service_fn(move |request| answer(request, Arc::clone(&state)));
+        let connection =
+            hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        // Ends with its connection, or with the runtime that the thread owns.
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "replay connection");
+            }
+        });
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    state: Arc<Mutex<State>>,
+) -> Result<Response<ReplyBody>, hyper::Error> {
+    let (head, body) = request.into_parts();
+    let request = RecordedRequest {
+        method: head.method.to_string(),
+        path: head
+            .uri
+            .path_and_query()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        headers: recorded(&head.headers),
+        body: body.collect().await?.to_bytes(),
+    };
+    let reply = {
+        let mut state = lock(&state);
+        state.requests.push(request);
+        let count = state.requests.len();
+        state.replies.pop_front().unwrap_or_else(|| exhausted(count))
+    };
+    Ok(response(reply))
+}
+
+/// The answer when the script is at its end: an error that is not worth another attempt.
+fn exhausted(count: usize) -> Reply {
+    let message = format!("the script has no reply to request {count}");
+    Reply::error(500, "api_error", &message).header("x-should-retry", "false")
+}
+
+fn response(reply: Reply) -> Response<ReplyBody> {
+    let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = reply.headers.clone();
+    let mut response = Response::new(ReplyBody::new(reply));
+    *response.status_mut() = status;
+    for (name, value) in headers {
+        if let (Ok(name), Ok(value)) = (name.parse::<hyper::header::HeaderName>(), value.parse()) {
+            response.headers_mut().append(name, value);
+        } else {
+            tracing::warn!(name, "a header that cannot be sent");
+        }
+    }
+    response
+}
+
+fn recorded(headers: &HeaderMap) -> Vec<(String, String)> {
+    let secret = |name: &str| matches!(name, "x-api-key" | "authorization");
+    headers
+        .iter()
+        .map(|(name, value)| {
+            let text = match name.as_str() {
+                name if secret(name) => format!("[{} bytes]", value.len()),
+                _ => String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            };
+            (name.to_string(), text)
+        })
+        .collect()
+}
