@@ -2,6 +2,8 @@
 //!
 //! One JSON object a line. The fields of [`SessionEvent`] come first, then `type` and `data` of its [`EventKind`].
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -231,6 +233,17 @@ pub enum ToolCallStatus {
     Denied,
     /// It was interrupted: by the user, a time-out, or the end of its worker.
     Interrupted,
+}
+
+impl fmt::Display for ToolCallStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Denied => "denied",
+            Self::Interrupted => "interrupted",
+        })
+    }
 }
 
 /// A worker that is ready.

@@ -59,6 +59,11 @@ impl Directories {
         })
     }
 
+    /// The directories of this process's own environment.
+    pub fn of_process() -> Result<Self, DirectoriesError> {
+        Self::from_environment(|name| std::env::var_os(name))
+    }
+
     /// Where session logs lie.
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use ipc::event::{EventKind, Observer as Witness, SessionStarted};
 use ipc::frontend::{UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
+use ipc::path::WirePath;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -16,13 +17,14 @@ use super::exit::Exit;
 use super::output::Printer;
 use super::setup::Setup;
 use crate::changes::{PatchFile, ProjectPath};
-use crate::core::{Agent, AgentConfig, RunLimits};
+use crate::core::{Agent, Backoff, AgentConfig, ContextItem, RunLimits};
+use crate::directories::Directories;
 use crate::driver::{ChangeTracker, Driver, DriverError, Observer, PatchRequest, Running, SessionWorker};
 use crate::gate::Standing;
 use crate::monitor::PrivateTemp;
 use crate::prompt;
 use crate::provider::anthropic::{self, Anthropic};
-use crate::provider::{ModelProvider, RetryPolicy};
+use crate::provider::{ModelProvider, ProviderError, RetryPolicy};
 use crate::secrets::{TakenKeys, find_key};
 use crate::session::SessionLog;
 use crate::tools::Registry;
@@ -30,8 +32,16 @@ use crate::tools::Registry;
 /// The most tokens of one reply (WIRE R9: always sent, and big, with streaming).
 const REPLY_TOKENS: u32 = 32_000;
 
-/// Where requests go unless told otherwise.
-const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
+/// The one activity there is so far.
+const ACTIVITY: &str = "execute";
+
+/// What a run has besides its arguments.
+pub struct Place {
+    /// Our own directories.
+    pub directories: Directories,
+    /// The keys that were in the environment.
+    pub keys: TakenKeys,
+}
 
 /// What ended a run before it began, and how to exit.
 struct Refusal(Exit, String);
@@ -47,9 +57,9 @@ impl Refusal {
 }
 
 /// Runs the task.
-pub async fn run(args: ExecArgs, keys: TakenKeys) -> Exit {
+pub async fn run(args: ExecArgs, place: Place) -> Exit {
     let began = Instant::now();
-    match prepare(&args, keys, began) {
+    match prepare(&args, place, began) {
         Ok(prepared) => prepared.run(began).await,
         Err(Refusal(exit, message)) => {
             super::complain(&message);
@@ -61,18 +71,18 @@ pub async fn run(args: ExecArgs, keys: TakenKeys) -> Exit {
 struct Prepared {
     driver: Driver,
     printer: Printer,
-    context: crate::core::ContextItem,
+    context: ContextItem,
     actions: mpsc::Sender<UserAction>,
     prompt: String,
     // Removed when the run is over, and not before.
     _temps: [PrivateTemp; 2],
 }
 
-fn prepare(args: &ExecArgs, keys: TakenKeys, began: Instant) -> Result<Prepared, Refusal> {
+fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Refusal> {
     let prompt = prompt_text(args.prompt.as_deref())?;
-    let setup = Setup::new(&args.directory, args.mode.into(), &args.confinement);
+    let setup = Setup::new(place.directories, &args.directory, args.mode.into(), &args.confinement);
     let setup = setup.map_err(|error| Refusal(error.exit(), error.to_string()))?;
-    let provider = provider(args, keys, &setup)?;
+    let provider = provider(args, place.keys, &setup)?;
     // Opened before the first worker exists, so that no agent can choose what it is.
     let patch = args.patch.as_deref().map(|path| patch_request(path, &setup)).transpose()?;
     let standing = Standing {
@@ -101,14 +111,14 @@ fn prepare(args: &ExecArgs, keys: TakenKeys, began: Instant) -> Result<Prepared,
         AgentId::root(),
         setup.confinement(standing.rights.clone()),
     );
-    let context = prompt::environment_context(&standing, jiff::Zoned::now().date());
+    let context = context(&standing);
     let agent = Agent::new(AgentConfig {
         model: args.model.clone(),
         system: prompt::SYSTEM.into(),
         tools: Arc::new(Registry::builtin()),
         max_tokens: REPLY_TOKENS,
         limits: RunLimits { max_steps: args.max_steps, max_tokens: args.max_tokens },
-        backoff: Box::new(RetryPolicy::default()),
+        backoff: Box::new(Jittered(RetryPolicy::default())),
         standing,
     });
     let driver = Driver {
@@ -148,6 +158,17 @@ impl Prepared {
     }
 }
 
+/// The provider's policy, with jitter: a fleet that failed together does not come back together.
+struct Jittered(RetryPolicy);
+
+impl Backoff for Jittered {
+    fn delay(&self, attempt: u32, error: &ProviderError) -> Option<Duration> {
+        // The low bits of a fresh random identifier are as good as any generator here.
+        let random = uuid::Uuid::new_v4().as_u128() as u32;
+        self.0.delay(attempt, error, f64::from(random) / f64::from(u32::MAX))
+    }
+}
+
 /// Turns signals into what the user would do: SIGINT interrupts, SIGTERM and SIGHUP end the session.
 async fn signals(actions: mpsc::Sender<UserAction>, conversation_id: ConversationId) {
     let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) =
@@ -166,6 +187,19 @@ async fn signals(actions: mpsc::Sender<UserAction>, conversation_id: Conversatio
             return;
         }
     }
+}
+
+fn context(standing: &Standing) -> ContextItem {
+    let name = nix::sys::utsname::uname();
+    let word = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
+    let platform = name.map_or_else(
+        |_| "Linux".to_owned(),
+        |name| format!("{} {} {}", word(name.sysname()), word(name.release()), word(name.machine())),
+    );
+    let date = jiff::Zoned::now().date().to_string();
+    let environment =
+        prompt::Environment { standing, platform: &platform, date: &date, activity: ACTIVITY };
+    ContextItem { source: "environment".to_owned(), text: prompt::environment_context(&environment) }
 }
 
 /// A prompt that was given never waits for standard input.
@@ -191,8 +225,15 @@ fn provider(args: &ExecArgs, keys: TakenKeys, setup: &Setup) -> Result<Arc<dyn M
     let key = find_key(keys.anthropic, "ANTHROPIC_API_KEY", &file).map_err(Refusal::usage)?;
     let from_environment = || std::env::var("ANTHROPIC_BASE_URL").ok().filter(|url| !url.is_empty());
     let base_url = args.base_url.clone().or_else(from_environment);
-    let config = anthropic::Config::new(base_url.as_deref().unwrap_or(DEFAULT_BASE_URL), key.secret, key.origin);
-    let provider = Anthropic::new(config.map_err(Refusal::usage)?).map_err(Refusal::internal)?;
+    let mut config = anthropic::Config::new(Some(key.secret));
+    config.key_origin = key.origin;
+    if let Some(base_url) = base_url {
+        config.base_url = base_url;
+    }
+    let provider = Anthropic::new(config).map_err(Refusal::usage)?;
+    for notice in provider.notices() {
+        super::say(notice);
+    }
     Ok(Arc::new(provider))
 }
 
@@ -200,7 +241,7 @@ fn patch_request(path: &Path, setup: &Setup) -> Result<PatchRequest, Refusal> {
     let file = PatchFile::open(path).map_err(Refusal::usage)?;
     let place = std::fs::canonicalize(path).ok();
     let inside = place.as_deref().and_then(|place| place.strip_prefix(setup.policy.project.as_path()).ok());
-    let inside = inside.and_then(|inside| ProjectPath::try_from(&ipc::path::WirePath::from(inside)).ok());
+    let inside = inside.and_then(|inside| ProjectPath::try_from(WirePath::from(inside)).ok());
     Ok(PatchRequest { file, path: path.to_owned(), inside })
 }
 
@@ -220,7 +261,7 @@ fn session_started(args: &ExecArgs, standing: &Standing, provider: &str) -> Sess
     SessionStarted {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         project: standing.project.clone(),
-        activity: "execute".to_owned(),
+        activity: ACTIVITY.to_owned(),
         mode: standing.mode.as_str().to_owned(),
         model: args.model.clone(),
         provider: provider.to_owned(),

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::core::EndReason;
+
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -51,6 +53,25 @@ impl From<Exit> for ExitCode {
     }
 }
 
+impl From<EndReason> for Exit {
+    fn from(reason: EndReason) -> Self {
+        match reason {
+            EndReason::Done => Self::Done,
+            EndReason::Internal => Self::Internal,
+            EndReason::DeniedAtEnd => Self::Denied,
+            EndReason::Provider => Self::Provider,
+            EndReason::Interrupted => Self::Interrupted,
+            EndReason::Terminated => Self::Terminated,
+            EndReason::GaveUp
+            | EndReason::StepLimit
+            | EndReason::TokenLimit
+            | EndReason::TimeLimit
+            | EndReason::Refusal
+            | EndReason::ContextFull => Self::GaveUp,
+        }
+    }
+}
+
 /// The section of `--help` that lists them.
 pub const EXIT_STATUS: &str = "\
 Exit status:
@@ -77,6 +98,9 @@ mod tests {
         for exit in all {
             let line = format!("\n  {:<5}", exit.code());
             assert!(EXIT_STATUS.contains(&line), "{exit:?}");
+        }
+        for reason in EndReason::ALL {
+            assert_eq!(Exit::from(reason).code(), reason.exit_code(), "{reason:?}");
         }
         assert_eq!(EXIT_STATUS.lines().count(), all.len() + 1);
     }

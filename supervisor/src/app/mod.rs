@@ -12,13 +12,13 @@ pub(crate) mod setup;
 
 use std::fmt::Display;
 use std::io::Write;
-use std::path::Path;
 
 use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 
 use self::args::{BenchArgs, Cli, Command, ConfinementArgs, DebugCommand, DoctorArgs};
-use self::setup::Setup;
+use self::setup::{Setup, SetupError};
+use crate::directories::Directories;
 use crate::doctor::Diagnosis;
 use crate::gate::ApprovalMode;
 use crate::secrets::{TakenKeys, harden_process, take_keys};
@@ -58,7 +58,13 @@ pub fn main(keys: TakenKeys) -> Exit {
 
 fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
     match command {
-        Command::Exec(args) => runtime.block_on(exec::run(args, keys)),
+        Command::Exec(args) => match Directories::of_process() {
+            Ok(directories) => runtime.block_on(exec::run(args, exec::Place { directories, keys })),
+            Err(error) => {
+                complain(&error);
+                Exit::Usage
+            }
+        },
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
         Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),
         Command::Demo(args) => runtime.block_on(demo::run(args)),
@@ -111,7 +117,10 @@ impl PrivateProject {
             complain(&format!("cannot make a temporary directory: {error}"));
             Exit::Internal
         })?;
-        let setup = Setup::new(Path::new(directory.path()), ApprovalMode::Auto, &ConfinementArgs::default());
+        let directories = Directories::of_process().map_err(SetupError::from);
+        let setup = directories.and_then(|directories| {
+            Setup::new(directories, directory.path(), ApprovalMode::Auto, &ConfinementArgs::default())
+        });
         let setup = setup.map_err(|error| {
             complain(&error);
             error.exit()

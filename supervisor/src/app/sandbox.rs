@@ -16,7 +16,8 @@ use tokio::time::timeout;
 
 use super::args::{AccessArg, SandboxArgs};
 use super::exit::Exit;
-use super::setup::Setup;
+use super::setup::{Setup, SetupError};
+use crate::directories::Directories;
 use crate::monitor::{BrokerProcess, Ended, Launch, Launched, Stdio};
 use crate::gate::{ApprovalMode, Standing};
 
@@ -29,7 +30,10 @@ pub async fn run(args: SandboxArgs) -> Exit {
         AccessArg::Write => ApprovalMode::Auto,
         AccessArg::Read => ApprovalMode::Deny,
     };
-    let setup = match Setup::new(&args.directory, mode, &args.confinement) {
+    let setup = Directories::of_process()
+        .map_err(SetupError::from)
+        .and_then(|directories| Setup::new(directories, &args.directory, mode, &args.confinement));
+    let setup = match setup {
         Ok(setup) => setup,
         Err(error) => {
             super::complain(&error);

@@ -76,8 +76,12 @@ impl SetupError {
 
 impl Setup {
     /// Resolves everything; makes our directories and the private temp.
-    pub fn new(directory: &Path, mode: ApprovalMode, args: &ConfinementArgs) -> Result<Self, SetupError> {
-        let directories = Directories::from_environment(|name| std::env::var_os(name))?;
+    pub fn new(
+        directories: Directories,
+        directory: &Path,
+        mode: ApprovalMode,
+        args: &ConfinementArgs,
+    ) -> Result<Self, SetupError> {
         directories.make()?;
         remove_stale(&directories.locks());
         let host = Host::probe(std::env::var_os("HOME"));

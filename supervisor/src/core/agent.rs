@@ -106,7 +106,7 @@ impl Agent {
             Op::UserTurn { text } => self.on_user_turn(text),
             Op::Interrupt => self.stop(EndReason::Interrupted, None),
             Op::Shutdown => {
-                self.stop(EndReason::Interrupted, None);
+                self.stop(EndReason::Terminated, None);
                 self.state = State::Closed;
             }
         }

@@ -40,13 +40,15 @@ pub enum EndReason {
     Provider,
     /// The user interrupted it.
     Interrupted,
+    /// The session was told to end.
+    Terminated,
     /// Bailiwick itself failed.
     Internal,
 }
 
 impl EndReason {
     /// Every reason.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Done,
         Self::GaveUp,
         Self::StepLimit,
@@ -57,6 +59,7 @@ impl EndReason {
         Self::DeniedAtEnd,
         Self::Provider,
         Self::Interrupted,
+        Self::Terminated,
         Self::Internal,
     ];
 
@@ -74,6 +77,7 @@ impl EndReason {
             Self::DeniedAtEnd => 4,
             Self::Provider => 6,
             Self::Interrupted => 130,
+            Self::Terminated => 143,
         }
     }
 
@@ -90,6 +94,7 @@ impl EndReason {
             Self::DeniedAtEnd => "denied",
             Self::Provider => "provider_error",
             Self::Interrupted => "interrupted",
+            Self::Terminated => "terminated",
             Self::Internal => "internal_error",
         }
     }

@@ -9,7 +9,6 @@ mod timers;
 mod workers;
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -73,7 +72,6 @@ pub struct Running {
     held: VecDeque<(CallId, ToolCall)>,
     next_own_call: u64,
     end: Option<RunEnd>,
-    patch: Option<PathBuf>,
 }
 
 /// Why a session could not go on.
@@ -100,13 +98,14 @@ impl Driver {
         let mut items = vec![context];
         items.extend(self.instructions().await?);
         self.feed(Input::Context(items))?;
-        while self.running.end.is_none() {
-            let input = self.next_input().await?;
-            if let Some(input) = input {
+        loop {
+            if let Some(end) = self.running.end.take() {
+                return self.finish(end, began).await;
+            }
+            if let Some(input) = self.next_input().await? {
                 self.feed(input)?;
             }
         }
-        self.finish(began).await
     }
 
     async fn start_worker(&mut self) -> Result<(), DriverError> {
@@ -314,7 +313,7 @@ impl Driver {
     }
 
     /// Ends the worker, takes the change set, and logs the result.
-    async fn finish(mut self, began: Instant) -> Result<RunEnd, DriverError> {
+    async fn finish(mut self, end: RunEnd, began: Instant) -> Result<RunEnd, DriverError> {
         self.running.stream = None;
         if let Some((generation, _, _)) = self.worker.end().await {
             let reason = "the run is over".to_owned();
@@ -323,20 +322,15 @@ impl Driver {
         if let Some(tracker) = self.changes.take() {
             self.take_changes(tracker).await?;
         }
-        let mut end = match self.running.end.take() {
-            Some(end) => end,
-            None => return Ok(RunEnd::internal("the run ended without a reason")),
-        };
         let result = RunResult {
             exit_code: end.reason.exit_code(),
             reason: end.reason.as_str().to_owned(),
             message: end.message.clone(),
-            text: std::mem::take(&mut end.text),
+            text: end.text.clone(),
             steps: end.steps,
             usage: end.usage,
             duration_ms: millis(began.elapsed()),
         };
-        end.text.clone_from(&result.text);
         self.record(EventKind::Result(result), Witness::Supervisor)?;
         Ok(end)
     }

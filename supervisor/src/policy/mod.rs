@@ -44,13 +44,9 @@ impl Policy {
         .normalised()
     }
 
-    /// The rights of a worker that only looks: what takes the change set.
-    pub fn observer(&self) -> Rights {
-        Rights {
-            write: vec![self.temp.clone()],
-            ..self.base()
-        }
-        .normalised()
+    /// The rights of a worker that only looks, with a temp directory of its own: what takes the change set.
+    pub fn observer(&self, temp: WirePath) -> Rights {
+        Rights { write: vec![temp], ..self.base() }.normalised()
     }
 
     fn base(&self) -> Rights {

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 use std::{fmt, io};
 
 use bytes::Bytes;
@@ -43,6 +44,8 @@ pub struct RecordedRequest {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
+    /// When its last byte was here.
+    pub received: Instant,
 }
 
 impl RecordedRequest {
@@ -169,6 +172,7 @@ async fn answer(
             .unwrap_or_default(),
         headers: recorded(&head.headers),
         body: body.collect().await?.to_bytes(),
+        received: Instant::now(),
     };
     let reply = {
         let mut state = lock(&state);

@@ -1,0 +1,119 @@
+//! Calls to a warm worker, beside the pipes and processes that they cannot do without.
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use ipc::id::CallId;
+use ipc::message::{Outcome, Work};
+use ipc::tool::{Access, ReadFile, ShellExec, ToolCall};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::Receiver;
+
+use super::stats::{Report, Subject, interleaved, timed};
+use super::{BenchError, Setup, processes};
+use crate::monitor::{Worker, WorkerEvent};
+
+const ROUNDS: usize = 2000;
+const COMMAND_ROUNDS: usize = 200;
+
+/// `read_file` of 4 KiB, beside a round trip of 200 bytes over two raw pipes to another process.
+pub(super) fn read_file(setup: &Setup) -> Result<Report, BenchError> {
+    let file = setup.policy.project.as_path().join("four-kib");
+    std::fs::write(&file, [b'x'; 63].iter().chain(b"\n").copied().cycle().take(4096).collect::<Vec<u8>>())?;
+    let call = ToolCall::ReadFile(ReadFile { path: file.as_os_str().into(), offset: None, limit: None });
+    let mut warm = Warm::start(setup)?;
+    let mut echo = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let (mut down, mut up) = (echo.stdin.take().ok_or("no pipe")?, echo.stdout.take().ok_or("no pipe")?);
+    let mut buffer = [7; 200];
+    let mut subjects: Vec<Subject<'_>> = vec![
+        (
+            "pipe round trip, 200 B, another process, blocking",
+            Box::new(|| {
+                timed(|| {
+                    down.write_all(&buffer)?;
+                    Ok(up.read_exact(&mut buffer)?)
+                })
+            }),
+        ),
+        ("read_file of 4 KiB, warm worker", Box::new(|| warm.call(&call))),
+    ];
+    let rows = interleaved(ROUNDS, &mut subjects)?;
+    drop(subjects);
+    drop((down, up));
+    echo.wait()?;
+    let mut report = Report { rows, ..Report::default() };
+    report.factor(1, 0, 3.0);
+    let p10 = report.rows[1].p10;
+    report.absolute("read_file of 4 KiB, µs", p10, 40.0);
+    Ok(report)
+}
+
+/// `shell_exec true` where the standing rights suffice, beside a bare `bash -c true`.
+pub(super) fn shell_exec(setup: &Setup) -> Result<Report, BenchError> {
+    let call = |access| {
+        ToolCall::ShellExec(ShellExec {
+            command: "true".to_owned(),
+            access,
+            network: None,
+            cwd: None,
+            timeout_ms: None,
+        })
+    };
+    let (standing, read) = (call(Access::Standing), call(Access::Read));
+    let mut warm = Warm::start(setup)?;
+    let mut warm_too = Warm::start(setup)?;
+    let mut subjects: Vec<Subject<'_>> = vec![
+        ("bare bash -c true", Box::new(|| timed(|| Ok(bare()?)))),
+        ("shell_exec true", Box::new(|| warm.call(&standing))),
+        ("shell_exec true, access read", Box::new(|| warm_too.call(&read))),
+    ];
+    let rows = interleaved(COMMAND_ROUNDS, &mut subjects)?;
+    drop(subjects);
+    let mut report = Report { rows, ..Report::default() };
+    let (bare, ours) = (report.rows[0].p10, report.rows[1].p10);
+    report.absolute("shell_exec true − 1.15 × bare, µs", ours - 1.15 * bare, 600.0);
+    Ok(report)
+}
+
+fn bare() -> std::io::Result<()> {
+    let status = Command::new("bash").args(["-c", "true"]).stdin(Stdio::null()).status()?;
+    if status.success() { Ok(()) } else { Err(std::io::Error::other("bash failed")) }
+}
+
+/// A confined worker that is ready, and the runtime that speaks to it.
+struct Warm {
+    runtime: Runtime,
+    worker: Worker,
+    events: Receiver<WorkerEvent>,
+    last: CallId,
+}
+
+impl Warm {
+    fn start(setup: &Setup) -> Result<Self, BenchError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (worker, events) = runtime.block_on(processes::start(setup))?;
+        Ok(Self { runtime, worker, events, last: CallId::default() })
+    }
+
+    /// From sending a call to its outcome.
+    fn call(&mut self, call: &ToolCall) -> Result<Duration, BenchError> {
+        self.last = self.last.next();
+        let work = Work::Run(call.clone());
+        timed(|| {
+            self.worker.calls().call(self.last, work);
+            self.runtime.block_on(outcome(&mut self.events))
+        })
+    }
+}
+
+async fn outcome(events: &mut Receiver<WorkerEvent>) -> Result<(), BenchError> {
+    loop {
+        match events.recv().await.ok_or("the worker is gone")? {
+            WorkerEvent::Outcome { outcome: Outcome::Done(_), .. } => return Ok(()),
+            WorkerEvent::Outcome { outcome, .. } => return Err(format!("the call failed: {outcome:?}").into()),
+            WorkerEvent::Ended { reason, .. } => return Err(reason.into()),
+            WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } => {}
+        }
+    }
+}

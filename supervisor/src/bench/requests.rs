@@ -1,0 +1,111 @@
+//! The whole program against a scripted model on loopback: how soon it asks, and what a token costs.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+use super::stats::{Report, Row};
+use super::{BenchError, Setup};
+use crate::replay::{ReplayServer, Script, sse};
+
+const RUNS: usize = 20;
+const STEPS: usize = 200;
+const TOKENS: usize = 20_000;
+
+/// Process start → first model request, whole.
+pub(super) fn first_request(setup: &Setup) -> Result<Report, BenchError> {
+    let mut samples = Vec::new();
+    for _ in 0..=RUNS {
+        let server = ReplayServer::start(Script::new().reply(last_words()))?;
+        let began = Instant::now();
+        exec(setup, &server)?;
+        let requests = server.requests();
+        samples.push(requests.first().ok_or("no request came")?.received.duration_since(began));
+    }
+    let mut report = Report { rows: vec![Row::of_times("process start → first request", &samples[1..])], ..Report::default() };
+    let p10 = report.rows[0].p10 / 1000.0;
+    report.absolute("process start → first request, ms", p10, 30.0);
+    Ok(report)
+}
+
+/// Last byte of an answer with the command `true` → the next request, whole. The server's own time is in it.
+pub(super) fn step_gap(setup: &Setup) -> Result<Report, BenchError> {
+    let server = ReplayServer::start((0..STEPS).fold(Script::new(), |script, step| script.reply(command(step))).reply(last_words()))?;
+    exec(setup, &server)?;
+    let received: Vec<_> = server.requests().iter().map(|request| request.received).collect();
+    let gaps: Vec<Duration> = received.windows(2).map(|pair| pair[1].duration_since(pair[0])).collect();
+    if gaps.len() < STEPS {
+        return Err(format!("{} steps of {STEPS} were made", gaps.len()).into());
+    }
+    let rows = vec![
+        Row::of_times("answer → next request, all 200 steps", &gaps),
+        Row::of_times("the first 20 steps", &gaps[1..21]),
+        Row::of_times("the last 20 steps", &gaps[STEPS - 20..]),
+    ];
+    let mut report = Report { rows, ..Report::default() };
+    let p10 = report.rows[0].p10 / 1000.0;
+    report.absolute("answer → next request, ms", p10, 5.0);
+    let growth = report.rows[2].median / report.rows[1].median;
+    report.absolute("last 20 steps / first 20 steps (medians)", growth, 1.2);
+    Ok(report)
+}
+
+/// CPU time of the whole process tree per streamed token, with the log: a run of many tokens less one of none.
+pub(super) fn streamed_token(setup: &Setup) -> Result<Report, BenchError> {
+    let long = "word ".repeat(TOKENS);
+    // The stream has one delta a word.
+    let reply = sse::message(&[sse::Block::text(long)], "end_turn", sse::Usage::default());
+    let mut samples = Vec::new();
+    for _ in 0..10 {
+        let idle = cpu(setup, last_words())?;
+        let busy = cpu(setup, reply.clone())?;
+        samples.push(busy.saturating_sub(idle).as_secs_f64() * 1e6 / TOKENS as f64);
+    }
+    let mut report = Report { rows: vec![Row::of("CPU per streamed token, exec --output text", "µs", &samples)], ..Report::default() };
+    let median = report.rows[0].median;
+    report.absolute("CPU per streamed token, µs", median, 15.0);
+    Ok(report)
+}
+
+fn cpu(setup: &Setup, reply: String) -> Result<Duration, BenchError> {
+    let server = ReplayServer::start(Script::new().reply(reply))?;
+    let before = children()?;
+    exec(setup, &server)?;
+    Ok(children()?.saturating_sub(before))
+}
+
+/// CPU time of all children that were waited for, getrusage(2).
+fn children() -> Result<Duration, BenchError> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok(Duration::from_micros(u64::try_from(micros)?))
+}
+
+fn last_words() -> String {
+    sse::message(&[sse::Block::text("Done.")], "end_turn", sse::Usage::default())
+}
+
+fn command(step: usize) -> String {
+    let call = sse::Block::tool_use(format!("toolu_{step}"), "shell_exec", r#"{"command":"true"}"#);
+    sse::message(&[call], "tool_use", sse::Usage::default())
+}
+
+/// Runs `bailiwick exec` to its end.
+fn exec(setup: &Setup, server: &ReplayServer) -> Result<(), BenchError> {
+    let output = Command::new(std::env::current_exe()?)
+        .args(["exec", "--mode", "auto", "--base-url", &server.base_url(), "-C"])
+        .arg(setup.policy.project.as_path())
+        .arg("measure")
+        .env("ANTHROPIC_API_KEY", "bench")
+        .env("BAILIWICK_HOME", setup.temp.path().join("home"))
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("exec ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr)).into())
+}
