@@ -125,9 +125,9 @@ impl Agent {
         (self.run.cuts, self.run.pauses) = (0, 0);
         let calls = self.keep_whole(reply, StopReason::ToolUse.as_str(), usage);
         if calls.is_empty() {
-            self.end_turn()
+            self.end_turn();
         } else {
-            self.begin_calls(calls)
+            self.begin_calls(calls);
         }
     }
 

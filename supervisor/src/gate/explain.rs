@@ -3,9 +3,10 @@
 use ipc::denial::{Denial, Grade, Operation};
 use ipc::rights::Network;
 use ipc::tool::{FailedAccess, ToolError};
-use nix::libc::{EACCES, EPERM, EROFS, EXDEV};
+use libc::{EACCES, EPERM, EROFS, EXDEV};
 
 use super::Standing;
+use super::standing::{unreachable, unreadable};
 
 impl Standing {
     /// The denial behind a tool's error, if it is one: the kernel refused, plain permissions would have allowed it, and
@@ -28,10 +29,10 @@ impl Standing {
         let (read, write) = (self.rights.allows_read(path), self.rights.allows_write(path));
         match access.operation {
             Operation::Write if !write => Some(self.unwritable(path, Grade::Proved)),
-            Operation::Read if !read => Some(self.unreadable(path, Grade::Proved)),
+            Operation::Read if !read => Some(unreadable(path, Grade::Proved)),
             // A tree that may be read may be executed from.
             Operation::Execute if !read => {
-                let denial = self.unreadable(path, Grade::Proved);
+                let denial = unreadable(path, Grade::Proved);
                 let missing_right = format!("execute {path}");
                 Some(Denial {
                     operation: Operation::Execute,
@@ -40,7 +41,7 @@ impl Standing {
                 })
             }
             Operation::Network if self.rights.net == Network::Off => {
-                Some(self.unreachable("the network", Grade::Proved))
+                Some(unreachable("the network", Grade::Proved))
             }
             _ => None,
         }

@@ -9,7 +9,7 @@ use ipc::rights::Network;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 
 use super::Standing;
-use super::standing::is_kernel_tree;
+use super::standing::{is_kernel_tree, unreachable, unreadable};
 
 /// What a program prints when the kernel refused it a path, in lower case.
 const REFUSALS: [&str; 3] = [
@@ -115,7 +115,7 @@ impl Standing {
     fn missing_for(&self, message: &Message<'_>, named: &str) -> Option<Denial> {
         let path = self.absolute(message.call, named)?;
         if !self.rights.allows_read(&path) {
-            return Some(self.unreadable(&path, Grade::Likely));
+            return Some(unreadable(&path, Grade::Likely));
         }
         let uncovered = !self.rights.allows_write(&path) && !is_kernel_tree(&path);
         (uncovered && message.is_about_writing(named)).then(|| self.unwritable(&path, Grade::Likely))
@@ -127,7 +127,7 @@ impl Standing {
             return None;
         }
         let host = host(line).unwrap_or("the network");
-        Some(self.unreachable(host, Grade::Likely))
+        Some(unreachable(host, Grade::Likely))
     }
 
     /// An interpreter's bare `Operation not permitted` under a trace that names a socket.
@@ -140,7 +140,7 @@ impl Standing {
                 .trim_end()
                 .ends_with("operation not permitted")
         });
-        (refused && self.rights.net == Network::Off).then(|| self.unreachable("the network", Grade::Likely))
+        (refused && self.rights.net == Network::Off).then(|| unreachable("the network", Grade::Likely))
     }
 
     /// The path that a command names, without `.` and `..`; nothing is looked up.

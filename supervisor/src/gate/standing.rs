@@ -50,19 +50,6 @@ impl Standing {
         self.rights.line(&self.project, self.temp.as_ref()).to_string()
     }
 
-    /// The denial of reading `path`. No flag opens what is hidden.
-    pub(super) fn unreadable(&self, path: &WirePath, grade: Grade) -> Denial {
-        Denial {
-            layer: Layer::Landlock,
-            operation: Operation::Read,
-            object: Object::Path(path.clone()),
-            missing_right: format!("read {path}"),
-            grant: None,
-            grade,
-            errno: None,
-        }
-    }
-
     /// The denial of changing `path`.
     pub(super) fn unwritable(&self, path: &WirePath, grade: Grade) -> Denial {
         Denial {
@@ -71,19 +58,6 @@ impl Standing {
             object: Object::Path(path.clone()),
             missing_right: format!("write {path}"),
             grant: self.write_grant(path),
-            grade,
-            errno: None,
-        }
-    }
-
-    /// The denial of the network.
-    pub(super) fn unreachable(&self, address: &str, grade: Grade) -> Denial {
-        Denial {
-            layer: Layer::Seccomp,
-            operation: Operation::Network,
-            object: Object::Address(address.to_owned()),
-            missing_right: "network".to_owned(),
-            grant: Some("--net on".to_owned()),
             grade,
             errno: None,
         }
@@ -99,6 +73,32 @@ impl Standing {
             return Some("--mode auto".to_owned());
         }
         Some(format!("--write {}", quoted(path)))
+    }
+}
+
+/// The denial of reading `path`. No flag opens what is hidden.
+pub(super) fn unreadable(path: &WirePath, grade: Grade) -> Denial {
+    Denial {
+        layer: Layer::Landlock,
+        operation: Operation::Read,
+        object: Object::Path(path.clone()),
+        missing_right: format!("read {path}"),
+        grant: None,
+        grade,
+        errno: None,
+    }
+}
+
+/// The denial of the network.
+pub(super) fn unreachable(address: &str, grade: Grade) -> Denial {
+    Denial {
+        layer: Layer::Seccomp,
+        operation: Operation::Network,
+        object: Object::Address(address.to_owned()),
+        missing_right: "network".to_owned(),
+        grant: Some("--net on".to_owned()),
+        grade,
+        errno: None,
     }
 }
 

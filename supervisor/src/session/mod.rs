@@ -1,1 +1,20 @@
-//! The session log.
+//! The session: an append-only tree of events, the single source of truth.
+//!
+//! [`SessionLog`] writes it, one JSON object a line, each carrying the SHA-256 of the line before it; [`load`] reads it
+//! back, checks the chain and names what is wrong; [`Tree`] answers questions about it. Only the log file's own modules
+//! touch the file system.
+
+mod chain;
+mod error;
+mod file;
+mod load;
+mod log;
+mod tree;
+
+pub use error::{Fault, LogError};
+pub use load::{Loaded, load, rebuild};
+pub use log::SessionLog;
+pub use tree::{Tree, Turn};
+
+#[cfg(test)]
+mod tests;

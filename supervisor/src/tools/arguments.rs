@@ -1,4 +1,5 @@
 //! The arguments of the six tools, as the model writes them. The documentation of a field is what the model reads.
+#![expect(clippy::doc_markdown, reason = "the model reads plain text, where back-ticks are noise")]
 
 use ipc::path::WirePath;
 use ipc::rights::Network;

@@ -273,7 +273,9 @@ proptest! {
         for any in inputs {
             let input = input(any, &script);
             let effects = script.agent.handle(input);
-            effects.iter().for_each(|effect| witness.see(effect));
+            for effect in &effects {
+                witness.see(effect);
+            }
             let resting = effects.iter().any(|effect| matches!(effect, Effect::Finish(_)));
             prop_assert!(!resting || !script.agent.is_busy());
         }

@@ -22,8 +22,14 @@ fn results_go_back_in_the_order_of_the_calls_whatever_finished_first() {
             StopReason::ToolUse,
         );
         for call in order {
-            let outcome = [file("one\n"), command(3, "oops\n"), not_found()][call as usize - 1].clone();
-            script.outcome(call, outcome);
+            script.outcome(
+                call,
+                match call {
+                    1 => file("one\n"),
+                    2 => command(3, "oops\n"),
+                    _ => not_found(),
+                },
+            );
         }
         seen.push(script.last_messages());
     }

@@ -1,0 +1,130 @@
+//! What can go wrong with a session log.
+
+use std::io;
+use std::path::PathBuf;
+
+use ipc::event::SessionEvent;
+use ipc::id::EventId;
+
+/// A log could not be made, written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The session's id cannot be a file's name.
+    #[error("`{0}` is no session id: letters, digits, `-` and `_`, at most 64")]
+    Id(String),
+    /// The directory of the logs cannot be made or is not safe to use.
+    #[error("cannot use the session directory {path}: {source}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The directory of the logs belongs to somebody else.
+    #[error("the session directory {path} belongs to user {owner}, not to user {user}")]
+    Owner {
+        /// The directory.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Who we are.
+        user: u32,
+    },
+    /// The log cannot be made.
+    #[error("cannot make the session log {path}: {source}")]
+    Create {
+        /// The log.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// An event has no JSON form.
+    #[error("event {id} cannot be written as JSON: {source}")]
+    Encode {
+        /// The event.
+        id: EventId,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// An event was not written. Nothing of it counts; what was written before is whole.
+    #[error("event {id} was not written to {path}: {source}; everything up to event {last} is safe")]
+    Append {
+        /// The event.
+        id: EventId,
+        /// The last event that is in the log.
+        last: EventId,
+        /// The log.
+        path: PathBuf,
+        /// Why: `ENOSPC` when the disk is full.
+        source: io::Error,
+    },
+    /// The log did not reach the disk.
+    #[error("the session log {path} cannot be synchronised: {source}")]
+    Sync {
+        /// The log.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The log cannot be read.
+    #[error("cannot read the session log {path}: {source}")]
+    Read {
+        /// The log.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Something in a log that should not be there. The rest of the log is usable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The last line is incomplete: the writer was stopped in the middle of it.
+    #[error("line {line} is torn: the writer was stopped in the middle of it")]
+    Torn {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// A line is no event.
+    #[error("line {line} is no event: {reason}")]
+    Unreadable {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A line does not carry the digest of the line before it: something was changed, removed, added or moved.
+    #[error("line {line} does not continue the chain: something before it was changed, removed or moved")]
+    Chain {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// A line belongs to another session than the first one.
+    #[error("event {id} belongs to session {session}")]
+    Session {
+        /// The event.
+        id: EventId,
+        /// Its session.
+        session: String,
+    },
+    /// Two events have the same id; the first one counts.
+    #[error("there are two events {id}; the later line is left out")]
+    Duplicate {
+        /// The id.
+        id: EventId,
+    },
+    /// An event's parent is missing, or comes after it.
+    #[error("event {id} follows from event {parent}, which is not there")]
+    Orphan {
+        /// The event.
+        id: EventId,
+        /// Its parent.
+        parent: EventId,
+    },
+}
+
+impl Fault {
+    pub(super) fn orphan(event: &SessionEvent, parent: EventId) -> Self {
+        Self::Orphan { id: event.id, parent }
+    }
+}

@@ -1,0 +1,118 @@
+//! Writing the log.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ipc::event::{EventKind, Observer, SessionEvent};
+use ipc::id::{AgentId, ConversationId, EventId};
+
+use super::LogError;
+use super::chain::{END, GENESIS, KEY, Link};
+use super::file::{LineFile, open_directory};
+
+/// The log of one session, open for appending.
+#[derive(Debug)]
+pub struct SessionLog {
+    file: LineFile,
+    session: ConversationId,
+    last: EventId,
+    /// The last event of each agent: the parent of its next one.
+    heads: BTreeMap<AgentId, EventId>,
+    prev: Link,
+    line: Vec<u8>,
+}
+
+impl SessionLog {
+    /// Makes the log of a new session: `STATE/sessions/ID.jsonl`, mode 0600 in a directory of mode 0700.
+    pub fn create(state: &Path, session: &ConversationId) -> Result<Self, LogError> {
+        let name = session.as_str();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
+            return Err(LogError::Id(name.to_owned()));
+        }
+        let directory_path = state.join("sessions");
+        let directory = open_directory(&directory_path)?;
+        Ok(Self {
+            file: LineFile::create(&directory, directory_path.join(format!("{name}.jsonl")))?,
+            session: session.clone(),
+            last: EventId(0),
+            heads: BTreeMap::new(),
+            prev: GENESIS,
+            line: Vec::with_capacity(4096),
+        })
+    }
+
+    /// Where the log is.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Appends an event, now. When this returns it is in the kernel's hands: the end of this process does not lose it.
+    pub fn append(
+        &mut self,
+        agent: &AgentId,
+        observed_by: Observer,
+        kind: EventKind,
+    ) -> Result<SessionEvent, LogError> {
+        let event = self.event(agent, observed_by, kind);
+        self.encode(&event)
+            .map_err(|source| LogError::Encode { id: event.id, source })?;
+        self.file.append(&self.line).map_err(|source| LogError::Append {
+            id: event.id,
+            last: self.last,
+            path: self.file.path().to_owned(),
+            source,
+        })?;
+        self.prev = Link::of(self.line.strip_suffix(b"\n").unwrap_or(&self.line));
+        self.last = event.id;
+        self.heads.insert(agent.clone(), event.id);
+        Ok(event)
+    }
+
+    /// Waits until everything that was appended is on the disk.
+    pub fn sync(&self) -> Result<(), LogError> {
+        self.file.sync().map_err(|source| LogError::Sync {
+            path: self.file.path().to_owned(),
+            source,
+        })
+    }
+
+    fn event(&self, agent: &AgentId, observed_by: Observer, kind: EventKind) -> SessionEvent {
+        let parent_agent = agent
+            .as_str()
+            .rsplit_once('.')
+            .map(|(parent, _)| AgentId::from(parent));
+        // A sub-agent's first event follows from what its parent did last.
+        let head = self
+            .heads
+            .get(agent)
+            .or_else(|| self.heads.get(parent_agent.as_ref()?));
+        SessionEvent {
+            id: self.last.next(),
+            parent: head.copied(),
+            time_ms: now_ms(),
+            session: self.session.clone(),
+            agent: agent.clone(),
+            parent_agent,
+            observed_by,
+            kind,
+        }
+    }
+
+    /// The event's own JSON object with one more field, the last: the digest of the line before.
+    fn encode(&mut self, event: &SessionEvent) -> Result<(), serde_json::Error> {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, event)?;
+        self.line.pop();
+        for part in [KEY, &self.prev.hex(), END, b"\n"] {
+            self.line.extend_from_slice(part);
+        }
+        Ok(())
+    }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

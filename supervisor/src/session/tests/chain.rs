@@ -1,0 +1,206 @@
+//! Reading damaged logs: everything that is whole comes back, and what is wrong has a name.
+
+use ipc::event::{EventKind, SessionEvent};
+use ipc::id::EventId;
+use proptest::prelude::*;
+
+use super::{Scratch, said};
+use crate::session::chain::Link;
+use crate::session::{Fault, Loaded, rebuild};
+
+/// A log of six events.
+fn log() -> Vec<u8> {
+    let mut scratch = Scratch::new();
+    for text in ["a", "b", "c", "d", "e", "f"] {
+        scratch.append("1", said(text));
+    }
+    scratch.bytes()
+}
+
+fn lines(log: &[u8]) -> Vec<Vec<u8>> {
+    log.split_inclusive(|byte| *byte == b'\n')
+        .map(<[u8]>::to_vec)
+        .collect()
+}
+
+fn ids(loaded: &Loaded) -> Vec<u64> {
+    loaded.tree.events().map(|event| event.id.0).collect()
+}
+
+#[test]
+fn whole_log_has_no_fault() {
+    let loaded = rebuild(&log());
+    assert_eq!(
+        (ids(&loaded), loaded.faults.as_slice()),
+        (vec![1, 2, 3, 4, 5, 6], &[][..])
+    );
+    assert!(loaded.is_intact());
+}
+
+#[test]
+fn first_line_carries_zeros_and_the_next_its_digest() {
+    let log = log();
+    let text = String::from_utf8(log).unwrap();
+    let mut lines = text.lines();
+    let (first, second) = (lines.next().unwrap(), lines.next().unwrap());
+    assert!(
+        first.ends_with(&format!(r#","prev":"{}"}}"#, "0".repeat(64))),
+        "{first}"
+    );
+    let hex = String::from_utf8(Link::of(first.as_bytes()).hex().to_vec()).unwrap();
+    assert!(second.ends_with(&format!(r#","prev":"{hex}"}}"#)), "{second}");
+}
+
+#[test]
+fn links_are_sha256() {
+    // FIPS 180-2, appendix B.1.
+    let hex = String::from_utf8(Link::of(b"abc").hex().to_vec()).unwrap();
+    assert_eq!(
+        hex,
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    );
+}
+
+#[test]
+fn torn_last_line_is_named_and_no_breach() {
+    let log = log();
+    for cut in 1..40 {
+        let loaded = rebuild(&log[..log.len() - cut]);
+        assert_eq!(loaded.faults, [Fault::Torn { line: 6 }]);
+        assert_eq!(ids(&loaded), [1, 2, 3, 4, 5]);
+        assert!(loaded.is_intact());
+    }
+}
+
+#[test]
+fn changed_line_breaks_the_chain_after_it() {
+    let log = String::from_utf8(log())
+        .unwrap()
+        .replace(r#""text":"c""#, r#""text":"C""#);
+    let loaded = rebuild(log.as_bytes());
+    assert_eq!(loaded.faults, [Fault::Chain { line: 4 }]);
+    assert!(!loaded.is_intact());
+}
+
+#[test]
+fn removed_line_breaks_the_chain_and_orphans_what_followed() {
+    let mut lines = lines(&log());
+    lines.remove(2);
+    let loaded = rebuild(&lines.concat());
+    let orphan = |id, parent| Fault::Orphan {
+        id: EventId(id),
+        parent: EventId(parent),
+    };
+    assert_eq!(
+        loaded.faults,
+        [Fault::Chain { line: 3 }, orphan(4, 3), orphan(5, 4), orphan(6, 5)]
+    );
+    assert_eq!(ids(&loaded), [1, 2]);
+}
+
+#[test]
+fn doubled_line_is_counted_once() {
+    let mut lines = lines(&log());
+    lines.insert(3, lines[2].clone());
+    let loaded = rebuild(&lines.concat());
+    assert_eq!(
+        loaded.faults,
+        [Fault::Chain { line: 4 }, Fault::Duplicate { id: EventId(3) }]
+    );
+    assert_eq!(ids(&loaded), [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn line_that_is_no_event_is_named() {
+    let mut lines = lines(&log());
+    for (text, reason) in [
+        ("{}\n", "missing field `v`"),
+        ("\u{fffd}\n", "expected value"),
+        ("\n", "EOF while parsing"),
+        (
+            r#"{"v":1,"id":9,"time_ms":0,"session":"s","agent":"1","observed_by":"worker","type":"x","data":{}}"#,
+            "unknown variant",
+        ),
+    ] {
+        lines[5] = format!("{}\n", text.trim_end()).into_bytes();
+        let loaded = rebuild(&lines.concat());
+        let [
+            Fault::Chain { line: 6 },
+            Fault::Unreadable {
+                line: 6,
+                reason: found,
+            },
+        ] = loaded.faults.as_slice()
+        else {
+            panic!("{:?}", loaded.faults)
+        };
+        assert!(found.contains(reason), "{found}");
+        assert_eq!(ids(&loaded), [1, 2, 3, 4, 5]);
+    }
+}
+
+#[test]
+fn event_of_another_session_is_left_out() {
+    let mut lines = lines(&log());
+    let stranger = String::from_utf8(lines[5].clone()).unwrap();
+    lines[5] = stranger
+        .replace(r#""session":"s-1""#, r#""session":"s-2""#)
+        .into_bytes();
+    let loaded = rebuild(&lines.concat());
+    assert_eq!(
+        loaded.faults,
+        [Fault::Session {
+            id: EventId(6),
+            session: "s-2".to_owned()
+        }]
+    );
+}
+
+#[test]
+fn digest_is_read_from_its_place_and_not_from_the_text_of_an_event() {
+    let mut scratch = Scratch::new();
+    scratch.append("1", said(&format!(r#"x","prev":"{}"}}"#, "1".repeat(64))));
+    scratch.append("1", EventKind::ModelRequested { step: 1, attempt: 1 });
+    assert_eq!(rebuild(&scratch.bytes()).faults, []);
+}
+
+fn json(event: &SessionEvent) -> String {
+    serde_json::to_string(event).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn shuffled_lines_give_the_same_tree(order in Just((0..6usize).collect::<Vec<_>>()).prop_shuffle()) {
+        let log = log();
+        let lines = lines(&log);
+        let shuffled: Vec<u8> = order.iter().flat_map(|place| lines[*place].clone()).collect();
+        let (whole, loaded) = (rebuild(&log), rebuild(&shuffled));
+        let pairs = whole.tree.events().zip(loaded.tree.events());
+        prop_assert_eq!(loaded.tree.len(), 6);
+        prop_assert!(pairs.into_iter().all(|(left, right)| json(left) == json(right)));
+        prop_assert_eq!(loaded.is_intact(), order.is_sorted());
+    }
+
+    #[test]
+    fn damage_is_always_seen_and_never_a_panic(
+        at in 0..6usize * 200,
+        bytes in proptest::collection::vec(any::<u8>(), 0..8),
+    ) {
+        let log = log();
+        let at = at % log.len();
+        let mut damaged = log[..at].to_vec();
+        damaged.extend(&bytes);
+        damaged.extend(&log[(at + bytes.len()).min(log.len())..]);
+        let loaded = rebuild(&damaged);
+        // All but the very last line is under the chain.
+        let last = log[..log.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
+        let changed = log.get(..last) != damaged.get(..last);
+        prop_assert!(!changed || !loaded.faults.is_empty());
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let loaded = rebuild(&bytes);
+        prop_assert!(bytes.is_empty() || !loaded.faults.is_empty());
+    }
+}

@@ -1,0 +1,270 @@
+//! Every kind of event survives its line.
+
+use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::event::{
+    AssistantMessage, ChangedFile, EventKind, FileChange, Observer, RunResult, SessionEvent, SessionStarted,
+    TokenUsage, ToolCallStatus, WorkerStarted,
+};
+use ipc::id::{AgentId, CallId, EventId, Generation};
+use ipc::path::WirePath;
+use proptest::prelude::*;
+use serde_json::value::RawValue;
+
+use super::Scratch;
+use crate::session::rebuild;
+
+fn raw(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.to_owned()).unwrap()
+}
+
+fn usage() -> TokenUsage {
+    TokenUsage {
+        input: 1,
+        cache_creation: 2,
+        cache_read: 3,
+        output: 4,
+    }
+}
+
+fn denial(object: Object) -> EventKind {
+    let denial = Denial {
+        layer: Layer::Landlock,
+        operation: Operation::Write,
+        object,
+        missing_right: "write /etc/x".to_owned(),
+        grant: Some("--write /etc/x".to_owned()),
+        grade: Grade::Proved,
+        errno: Some(13),
+    };
+    EventKind::Denied {
+        call: CallId(1),
+        denial,
+        rights: "rw .".to_owned(),
+    }
+}
+
+/// One event of each kind, and of each shape that matters.
+fn samples() -> Vec<EventKind> {
+    [conversation(), calls(), workers(), ends()].concat()
+}
+
+/// A path and a text that are hard on a line of JSON.
+const ODD: &[u8] = b"a\xff\n\"b";
+
+fn odd() -> WirePath {
+    ODD.to_vec().into()
+}
+
+fn conversation() -> Vec<EventKind> {
+    let started = SessionStarted {
+        version: "0.1.0".to_owned(),
+        project: odd(),
+        activity: "execute".to_owned(),
+        mode: "auto".to_owned(),
+        model: "m".to_owned(),
+        provider: "p".to_owned(),
+        rights: "rw . · ro / minus hidden · net off".to_owned(),
+    };
+    let message = AssistantMessage {
+        message_id: "msg".to_owned(),
+        model: "m".to_owned(),
+        content: vec![
+            raw(r#"{"type":"text", "text":"\u00e9 1.0"}"#),
+            raw(r#"{"b":1.10,"a":[]}"#),
+        ],
+        stop_reason: "tool_use".to_owned(),
+        usage: usage(),
+    };
+    let failed = |retry_in_ms| EventKind::ModelFailed {
+        kind: "k".to_owned(),
+        message: "m".to_owned(),
+        retry_in_ms,
+    };
+    vec![
+        EventKind::SessionStarted(started),
+        EventKind::UserMessage {
+            text: "hi \u{2028} \"x\"\n".to_owned(),
+        },
+        EventKind::ContextAdded {
+            source: "AGENTS.md".to_owned(),
+            text: "be good".to_owned(),
+        },
+        EventKind::ModelRequested { step: 1, attempt: 2 },
+        EventKind::AssistantMessage(message),
+        failed(Some(5)),
+        failed(None),
+    ]
+}
+
+fn calls() -> Vec<EventKind> {
+    let started = EventKind::ToolCallStarted {
+        call: CallId(1),
+        tool_use: "t".into(),
+        name: "read_file".to_owned(),
+        input: raw(r#"{"path" : "a", "n":1e3}"#),
+    };
+    let finished = EventKind::ToolCallFinished {
+        call: CallId(1),
+        tool_use: "t".into(),
+        status: ToolCallStatus::Interrupted,
+        content: "gone \0".to_owned(),
+        duration_ms: 3,
+    };
+    vec![
+        started,
+        finished,
+        denial(Object::Path(odd())),
+        denial(Object::Address("example.org".to_owned())),
+        denial(Object::Syscall("unshare".to_owned())),
+        denial(Object::Command("make".to_owned())),
+    ]
+}
+
+fn workers() -> Vec<EventKind> {
+    let worker = WorkerStarted {
+        generation: Generation(2),
+        pid: 7,
+        tier: "floor (unmediated)".to_owned(),
+        landlock_abi: 7,
+        rules: 40,
+        rights: "rw .".to_owned(),
+        rights_digest: "00".repeat(32),
+        missing: vec!["x".to_owned()],
+        startup_us: 900,
+    };
+    vec![
+        EventKind::WorkerStarted(worker),
+        EventKind::WorkerEnded {
+            generation: Generation(2),
+            reason: "killed".to_owned(),
+        },
+        EventKind::ProtocolViolation {
+            generation: Generation(2),
+            violation: "Bye in phase greeting".to_owned(),
+        },
+        EventKind::Notice {
+            code: "c".to_owned(),
+            message: "m".to_owned(),
+        },
+    ]
+}
+
+fn ends() -> Vec<EventKind> {
+    let changes = [
+        FileChange::RenamedFrom("b".into()),
+        FileChange::Added,
+        FileChange::Deleted,
+        FileChange::Modified,
+    ];
+    let files = changes.map(|change| ChangedFile { path: odd(), change }).to_vec();
+    let result = RunResult {
+        exit_code: 0,
+        reason: "done".to_owned(),
+        message: None,
+        text: "ok\n".to_owned(),
+        steps: 2,
+        usage: usage(),
+        duration_ms: 9,
+    };
+    vec![
+        EventKind::ChangeSet {
+            files,
+            patch: Some("out.diff".into()),
+        },
+        EventKind::Result(result),
+    ]
+}
+
+/// Breaks when a kind is added, so that it is added to the samples.
+fn name(kind: &EventKind) -> &'static str {
+    match kind {
+        EventKind::SessionStarted(_) => "session_started",
+        EventKind::UserMessage { .. } => "user_message",
+        EventKind::ContextAdded { .. } => "context_added",
+        EventKind::ModelRequested { .. } => "model_requested",
+        EventKind::AssistantMessage(_) => "assistant_message",
+        EventKind::ModelFailed { .. } => "model_failed",
+        EventKind::ToolCallStarted { .. } => "tool_call_started",
+        EventKind::ToolCallFinished { .. } => "tool_call_finished",
+        EventKind::Denied { .. } => "denied",
+        EventKind::WorkerStarted(_) => "worker_started",
+        EventKind::WorkerEnded { .. } => "worker_ended",
+        EventKind::ProtocolViolation { .. } => "protocol_violation",
+        EventKind::Notice { .. } => "notice",
+        EventKind::ChangeSet { .. } => "change_set",
+        EventKind::Result(_) => "result",
+    }
+}
+
+fn json(event: &SessionEvent) -> String {
+    serde_json::to_string(event).unwrap()
+}
+
+#[test]
+fn every_kind_survives_its_line_byte_for_byte() {
+    let mut scratch = Scratch::new();
+    let samples = samples();
+    let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
+    assert_eq!(names.len(), 15, "a kind is missing among the samples: {names:?}");
+    let written: Vec<_> = samples
+        .into_iter()
+        .map(|kind| scratch.append("1", kind))
+        .collect();
+    let loaded = rebuild(&scratch.bytes());
+    assert_eq!(loaded.faults, []);
+    assert_eq!(loaded.tree.len(), written.len());
+    for (read, written) in loaded.tree.events().zip(&written) {
+        assert_eq!(json(read), json(written));
+        assert!(json(read).contains(&format!(r#""type":"{}""#, name(&written.kind))));
+    }
+}
+
+fn observer() -> impl Strategy<Value = Observer> {
+    prop_oneof![
+        Just(Observer::Supervisor),
+        Just(Observer::Broker),
+        Just(Observer::Worker)
+    ]
+}
+
+fn any_kind() -> impl Strategy<Value = EventKind> {
+    let all = samples();
+    let path = proptest::collection::vec(1u8.., 0..30);
+    prop_oneof![
+        (0..all.len()).prop_map(move |place| all[place].clone()),
+        ".*".prop_map(|text| EventKind::UserMessage { text }),
+        (".*", any::<u64>()).prop_map(|(content, duration_ms)| EventKind::ToolCallFinished {
+            call: CallId(duration_ms),
+            tool_use: content.as_str().into(),
+            status: ToolCallStatus::Denied,
+            content,
+            duration_ms,
+        }),
+        path.prop_map(|path| denial(Object::Path(path.into()))),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_event_survives_json(
+        kind in any_kind(),
+        observed_by in observer(),
+        id in any::<u64>(),
+        parent in proptest::option::of(any::<u64>()),
+        time_ms in any::<u64>(),
+    ) {
+        let event = SessionEvent {
+            id: EventId(id),
+            parent: parent.map(EventId),
+            time_ms,
+            session: "s".into(),
+            agent: AgentId::from("1.2"),
+            parent_agent: Some(AgentId::root()),
+            observed_by,
+            kind,
+        };
+        let line = json(&event);
+        prop_assert!(!line.contains('\n'));
+        prop_assert_eq!(json(&serde_json::from_str(&line).unwrap()), line);
+    }
+}

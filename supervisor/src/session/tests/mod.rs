@@ -1,0 +1,42 @@
+//! The log on a real file system, and the tree of what is in it.
+
+mod chain;
+mod file;
+mod kinds;
+mod tree;
+
+use ipc::event::{EventKind, Observer, SessionEvent};
+use ipc::id::AgentId;
+use tempfile::TempDir;
+
+use super::SessionLog;
+
+/// A log in a directory of its own.
+struct Scratch {
+    state: TempDir,
+    log: SessionLog,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        let state = TempDir::new().unwrap();
+        let log = SessionLog::create(state.path(), &"s-1".into()).unwrap();
+        Self { state, log }
+    }
+
+    fn append(&mut self, agent: &str, kind: EventKind) -> SessionEvent {
+        self.log
+            .append(&AgentId::from(agent), Observer::Supervisor, kind)
+            .unwrap()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        std::fs::read(self.log.path()).unwrap()
+    }
+}
+
+fn said(text: &str) -> EventKind {
+    EventKind::UserMessage {
+        text: text.to_owned(),
+    }
+}

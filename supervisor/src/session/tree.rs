@@ -1,0 +1,145 @@
+//! The conversation as a tree of events.
+
+use std::collections::BTreeMap;
+
+use ipc::event::{EventKind, SessionEvent, TokenUsage};
+use ipc::id::{AgentId, EventId};
+
+use super::Fault;
+
+/// The events of one session, by id and by parent.
+#[derive(Debug, Default)]
+pub struct Tree {
+    events: BTreeMap<EventId, SessionEvent>,
+    children: BTreeMap<Option<EventId>, Vec<EventId>>,
+}
+
+/// What one agent did with one message of the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The agent.
+    pub agent: AgentId,
+    /// Its events, in order; the first is the user's message.
+    pub events: Vec<EventId>,
+    /// The tokens that it cost.
+    pub usage: TokenUsage,
+}
+
+impl Tree {
+    /// Adds an event. Its parent has to be there already.
+    pub fn insert(&mut self, event: SessionEvent) -> Result<(), Fault> {
+        if let Some(first) = self.events.values().next()
+            && first.session != event.session
+        {
+            return Err(Fault::Session {
+                id: event.id,
+                session: event.session.to_string(),
+            });
+        }
+        if self.events.contains_key(&event.id) {
+            return Err(Fault::Duplicate { id: event.id });
+        }
+        if let Some(parent) = event.parent
+            && (parent >= event.id || !self.events.contains_key(&parent))
+        {
+            return Err(Fault::orphan(&event, parent));
+        }
+        self.children.entry(event.parent).or_default().push(event.id);
+        self.events.insert(event.id, event);
+        Ok(())
+    }
+
+    /// The event with this id.
+    pub fn get(&self, id: EventId) -> Option<&SessionEvent> {
+        self.events.get(&id)
+    }
+
+    /// All events in the order of their ids.
+    pub fn events(&self) -> impl Iterator<Item = &SessionEvent> {
+        self.events.values()
+    }
+
+    /// How many events there are.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether there are no events.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// The events that follow from `parent`; those that follow from none where it is absent.
+    pub fn children(&self, parent: Option<EventId>) -> impl Iterator<Item = &SessionEvent> {
+        let ids = self.children.get(&parent).into_iter().flatten();
+        ids.filter_map(|id| self.events.get(id))
+    }
+
+    /// The event and all that it follows from, the first one first.
+    pub fn path_to(&self, id: EventId) -> Vec<&SessionEvent> {
+        let mut path = Vec::new();
+        let mut next = self.events.get(&id);
+        // Parents have smaller ids: this ends.
+        while let Some(event) = next {
+            path.push(event);
+            next = event.parent.and_then(|parent| self.events.get(&parent));
+        }
+        path.reverse();
+        path
+    }
+
+    /// The agents, in the order of their first events.
+    pub fn agents(&self) -> Vec<&AgentId> {
+        let mut agents: Vec<&AgentId> = Vec::new();
+        for event in self.events.values() {
+            if !agents.contains(&&event.agent) {
+                agents.push(&event.agent);
+            }
+        }
+        agents
+    }
+
+    /// The turns of an agent. What was logged before the user's first message belongs to none.
+    pub fn turns(&self, agent: &AgentId) -> Vec<Turn> {
+        let mut turns: Vec<Turn> = Vec::new();
+        for event in self.events.values().filter(|event| event.agent == *agent) {
+            if matches!(event.kind, EventKind::UserMessage { .. }) {
+                turns.push(Turn {
+                    agent: agent.clone(),
+                    events: Vec::new(),
+                    usage: TokenUsage::default(),
+                });
+            }
+            if let Some(turn) = turns.last_mut() {
+                turn.events.push(event.id);
+                turn.usage += usage(event);
+            }
+        }
+        turns
+    }
+
+    /// The tokens of one agent.
+    pub fn usage_of(&self, agent: &AgentId) -> TokenUsage {
+        sum(self.events.values().filter(|event| event.agent == *agent))
+    }
+
+    /// The tokens of the session.
+    pub fn usage(&self) -> TokenUsage {
+        sum(self.events.values())
+    }
+}
+
+fn sum<'a>(events: impl Iterator<Item = &'a SessionEvent>) -> TokenUsage {
+    let mut total = TokenUsage::default();
+    for event in events {
+        total += usage(event);
+    }
+    total
+}
+
+fn usage(event: &SessionEvent) -> TokenUsage {
+    match &event.kind {
+        EventKind::AssistantMessage(message) => message.usage,
+        _ => TokenUsage::default(),
+    }
+}
