@@ -1,0 +1,364 @@
+//! What a worker saw of the project, checked piece by piece as it arrives.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
+use ipc::path::WirePath;
+
+use super::blob::Blob;
+use super::path::{PathError, ProjectPath};
+
+/// What an [`Intake`] takes at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Files and links.
+    pub entries: usize,
+    /// Bytes of contents, all together.
+    pub content: u64,
+    /// Bytes of paths and link targets, all together: these are kept in memory.
+    pub names: usize,
+}
+
+impl Default for Limits {
+    /// A million entries (the Linux kernel has 90,000), 4 GiB of contents, 256 MiB of names.
+    fn default() -> Self {
+        Self { entries: 1_000_000, content: 4 << 30, names: 256 << 20 }
+    }
+}
+
+/// Why what arrived is no snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum IntakeError {
+    /// A path cannot belong to the project.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The same path came twice.
+    #[error("{0} came twice in one snapshot")]
+    Duplicate(ProjectPath),
+    /// A file or link is said to lie within another file or link.
+    #[error("{inner} cannot lie within {outer}, which is no directory")]
+    Within {
+        /// What lies within.
+        inner: ProjectPath,
+        /// What is no directory.
+        outer: ProjectPath,
+    },
+    /// A path came that nobody asked for.
+    #[error("{0} was not asked for")]
+    Unasked(ProjectPath),
+    /// A link's target cannot be one.
+    #[error("the target of link {path} has {len} bytes, not between 1 and 4095")]
+    Target {
+        /// The link.
+        path: ProjectPath,
+        /// How long its target is.
+        len: usize,
+    },
+    /// Bytes came that belong to no file, or are more than its size.
+    #[error("{0} bytes came that belong to no file of the snapshot")]
+    Surplus(usize),
+    /// The next entry, or the end, came before a file's content was complete.
+    #[error("content of {path} lacks {missing} bytes")]
+    Incomplete {
+        /// The file.
+        path: ProjectPath,
+        /// How much is missing.
+        missing: u64,
+    },
+    /// A piece of another kind of call came.
+    #[error("a command's output came within a snapshot")]
+    Foreign,
+    /// There are more entries, names or contents than are taken.
+    #[error("the snapshot exceeds its limit of {limit} {of}")]
+    TooLarge {
+        /// The limit.
+        limit: u64,
+        /// What is limited.
+        of: &'static str,
+    },
+    /// The contents could not be kept.
+    #[error("contents of the snapshot could not be kept: {0}")]
+    Store(#[source] io::Error),
+}
+
+/// The project's files and links at one time.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    pub(super) entries: BTreeMap<ProjectPath, Entry>,
+}
+
+impl Snapshot {
+    /// How many files and links there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The file or link that makes it impossible for `path` to exist: one of the directories that it would lie in.
+    pub(super) fn obstacle(&self, path: &ProjectPath) -> Option<ProjectPath> {
+        path.ancestors().find(|ancestor| self.entries.contains_key(ancestor))
+    }
+}
+
+/// One file or link of a snapshot.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) kind: SnapshotKind,
+    pub(super) stamp: Stamp,
+    /// The content of a file, where it was taken.
+    pub(super) blob: Option<Blob>,
+}
+
+/// Takes a snapshot in, chunk by chunk, and believes none of it.
+#[derive(Debug)]
+pub struct Intake {
+    limits: Limits,
+    store: Option<Arc<File>>,
+    only: Option<Arc<BTreeSet<ProjectPath>>>,
+    snapshot: Snapshot,
+    open: Option<Open>,
+    stored: u64,
+    named: usize,
+}
+
+/// The file whose content is coming in.
+#[derive(Debug)]
+struct Open {
+    path: ProjectPath,
+    entry: Entry,
+    offset: u64,
+    missing: u64,
+}
+
+impl Intake {
+    /// For a snapshot without contents.
+    pub fn of_manifest(limits: Limits) -> Self {
+        Self {
+            limits,
+            store: None,
+            only: None,
+            snapshot: Snapshot::default(),
+            open: None,
+            stored: 0,
+            named: 0,
+        }
+    }
+
+    /// For a snapshot with contents, which go into `store`: an empty file that no agent can open, unlinked at best.
+    pub fn of_contents(store: File, limits: Limits) -> Self {
+        Self { store: Some(Arc::new(store)), ..Self::of_manifest(limits) }
+    }
+
+    /// For the contents of these paths and no others.
+    pub(super) fn of_paths(store: File, limits: Limits, only: Arc<BTreeSet<ProjectPath>>) -> Self {
+        Self { only: Some(only), ..Self::of_contents(store, limits) }
+    }
+
+    /// Takes the next chunk. After an error nothing of the snapshot can be used.
+    pub fn accept(&mut self, chunk: Chunk) -> Result<(), IntakeError> {
+        match chunk {
+            Chunk::Entry(entry) => self.entry(entry),
+            Chunk::Content(bytes) => self.content(&bytes),
+            Chunk::Text(_) => Err(IntakeError::Foreign),
+        }
+    }
+
+    /// The snapshot, if it is complete.
+    pub fn finish(mut self) -> Result<Snapshot, IntakeError> {
+        self.closed()?;
+        let entries = &self.snapshot.entries;
+        for path in entries.keys() {
+            if let Some(outer) = self.snapshot.obstacle(path) {
+                return Err(IntakeError::Within { inner: path.clone(), outer });
+            }
+        }
+        Ok(self.snapshot)
+    }
+
+    fn entry(&mut self, entry: SnapshotEntry) -> Result<(), IntakeError> {
+        self.closed()?;
+        let path = ProjectPath::try_from(entry.path)?;
+        self.admit(&path, &entry.kind)?;
+        let due = self.due(&entry.kind);
+        let mut entry = Entry { kind: entry.kind, stamp: entry.stamp, blob: None };
+        let Some((store, size)) = self.store.as_ref().zip(due) else {
+            self.snapshot.entries.insert(path, entry);
+            return Ok(());
+        };
+        if size > self.limits.content.saturating_sub(self.stored) {
+            return Err(IntakeError::TooLarge { limit: self.limits.content, of: "bytes of contents" });
+        }
+        entry.blob = Some(Blob::new(Arc::clone(store), self.stored, size));
+        self.open = Some(Open { path, entry, offset: self.stored, missing: size });
+        self.stored += size;
+        self.close_if_complete();
+        Ok(())
+    }
+
+    /// How many bytes of content must follow an entry.
+    fn due(&self, kind: &SnapshotKind) -> Option<u64> {
+        match kind {
+            SnapshotKind::File { size, omitted: false, .. } if self.store.is_some() => Some(*size),
+            SnapshotKind::File { .. } | SnapshotKind::Symlink(_) => None,
+        }
+    }
+
+    fn admit(&mut self, path: &ProjectPath, kind: &SnapshotKind) -> Result<(), IntakeError> {
+        if self.snapshot.entries.contains_key(path) {
+            return Err(IntakeError::Duplicate(path.clone()));
+        }
+        if self.only.as_ref().is_some_and(|only| !only.contains(path)) {
+            return Err(IntakeError::Unasked(path.clone()));
+        }
+        if self.snapshot.entries.len() == self.limits.entries {
+            return Err(IntakeError::TooLarge { limit: self.limits.entries as u64, of: "entries" });
+        }
+        self.named += path.as_bytes().len();
+        if let SnapshotKind::Symlink(target) = kind {
+            self.named += checked_target(path, target)?;
+        }
+        if self.named > self.limits.names {
+            return Err(IntakeError::TooLarge { limit: self.limits.names as u64, of: "bytes of names" });
+        }
+        Ok(())
+    }
+
+    fn content(&mut self, bytes: &[u8]) -> Result<(), IntakeError> {
+        let fits = |open: &&mut Open| bytes.len() as u64 <= open.missing;
+        let Some((open, store)) = self.open.as_mut().filter(fits).zip(self.store.as_ref()) else {
+            return if bytes.is_empty() { Ok(()) } else { Err(IntakeError::Surplus(bytes.len())) };
+        };
+        store.write_all_at(bytes, open.offset).map_err(IntakeError::Store)?;
+        open.offset += bytes.len() as u64;
+        open.missing -= bytes.len() as u64;
+        self.close_if_complete();
+        Ok(())
+    }
+
+    fn close_if_complete(&mut self) {
+        if let Some(open) = self.open.take_if(|open| open.missing == 0) {
+            self.snapshot.entries.insert(open.path, open.entry);
+        }
+    }
+
+    fn closed(&mut self) -> Result<(), IntakeError> {
+        self.open
+            .take()
+            .map_or(Ok(()), |open| Err(IntakeError::Incomplete { path: open.path, missing: open.missing }))
+    }
+}
+
+fn checked_target(path: &ProjectPath, target: &WirePath) -> Result<usize, IntakeError> {
+    // symlink(2): an empty target is ENOENT, one of PATH_MAX or more ENAMETOOLONG.
+    let len = target.as_bytes().len();
+    if len == 0 || len >= 4096 {
+        return Err(IntakeError::Target { path: path.clone(), len });
+    }
+    Ok(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Limits = Limits { entries: 3, content: 10, names: 20 };
+
+    fn file(path: &str, size: u64) -> Chunk {
+        entry(path, SnapshotKind::File { executable: false, size, omitted: false })
+    }
+
+    fn entry(path: &str, kind: SnapshotKind) -> Chunk {
+        let stamp = Stamp { inode: 1, modified_ns: 0, changed_ns: 0 };
+        Chunk::Entry(SnapshotEntry { path: path.into(), kind, stamp })
+    }
+
+    fn content(bytes: &str) -> Chunk {
+        Chunk::Content(bytes.into())
+    }
+
+    fn take(mut intake: Intake, chunks: Vec<Chunk>) -> Result<Snapshot, IntakeError> {
+        chunks.into_iter().try_for_each(|chunk| intake.accept(chunk))?;
+        intake.finish()
+    }
+
+    fn with_contents(chunks: Vec<Chunk>) -> Result<Snapshot, IntakeError> {
+        take(Intake::of_contents(tempfile::tempfile().unwrap(), SMALL), chunks)
+    }
+
+    #[test]
+    fn contents_come_together_from_their_pieces() {
+        let chunks = vec![
+            file("b", 5),
+            content("he"),
+            content(""),
+            content("llo"),
+            file("empty", 0),
+            content(""),
+            entry("a", SnapshotKind::File { executable: true, size: 1 << 40, omitted: true }),
+        ];
+        let snapshot = with_contents(chunks).unwrap();
+        let bytes = |path: &str| {
+            let path = ProjectPath::try_from(WirePath::from(path)).unwrap();
+            snapshot.entries[&path].blob.as_ref().map(|blob| blob.bytes().unwrap())
+        };
+        assert_eq!(bytes("b"), Some(b"hello".to_vec()));
+        assert_eq!(bytes("empty"), Some(Vec::new()));
+        assert_eq!(bytes("a"), None);
+    }
+
+    #[test]
+    fn every_lie_is_refused_by_name() {
+        let link = |target: &str| entry("l", SnapshotKind::Symlink(target.into()));
+        for (chunks, expected) in [
+            (vec![file("../x", 0)], r#"path "../x" has the component "..""#),
+            (vec![file(".git/config", 0)], r#"path ".git/config" has the component ".git""#),
+            (vec![file("/x", 0)], r#"path "/x" is not relative to the project"#),
+            (vec![file("x", 0), file("x", 0)], "x came twice in one snapshot"),
+            (vec![file("x", 0), file("x/y", 0)], "x/y cannot lie within x, which is no directory"),
+            (vec![link("/"), file("l/etc", 0)], "l/etc cannot lie within l, which is no directory"),
+            (vec![link("")], "the target of link l has 0 bytes, not between 1 and 4095"),
+            (vec![file("x", 2), content("abc")], "3 bytes came that belong to no file of the snapshot"),
+            (vec![content("abc")], "3 bytes came that belong to no file of the snapshot"),
+            (vec![file("x", 2), content("a"), file("y", 0)], "content of x lacks 1 bytes"),
+            (vec![file("x", 2)], "content of x lacks 2 bytes"),
+            (
+                vec![file("x", 6), content("123456"), file("y", 5)],
+                "the snapshot exceeds its limit of 10 bytes of contents",
+            ),
+            (vec![file("x", u64::MAX)], "the snapshot exceeds its limit of 10 bytes of contents"),
+            (
+                vec![file("a", 0), file("b", 0), file("c", 0), file("d", 0)],
+                "the snapshot exceeds its limit of 3 entries",
+            ),
+            (vec![link("a-target-that-is-too-long")], "the snapshot exceeds its limit of 20 bytes of names"),
+            (vec![Chunk::Text(b"x".into())], "a command's output came within a snapshot"),
+        ] {
+            assert_eq!(with_contents(chunks).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_manifest_takes_no_contents() {
+        let manifest = take(Intake::of_manifest(SMALL), vec![file("x", 1 << 50), file("y", 1)]).unwrap();
+        assert_eq!(manifest.len(), 2);
+        let error = take(Intake::of_manifest(SMALL), vec![file("x", 1), content("a")]).unwrap_err();
+        assert!(matches!(error, IntakeError::Surplus(1)), "{error}");
+    }
+
+    #[test]
+    fn a_path_that_was_not_asked_for_is_refused() {
+        let asked = Arc::new(BTreeSet::from([ProjectPath::try_from(WirePath::from("x")).unwrap()]));
+        let intake = || Intake::of_paths(tempfile::tempfile().unwrap(), SMALL, Arc::clone(&asked));
+        assert!(take(intake(), vec![file("x", 1), content("a")]).is_ok());
+        let error = take(intake(), vec![file("y", 0)]).unwrap_err();
+        assert!(matches!(error, IntakeError::Unasked(_)), "{error}");
+    }
+}
