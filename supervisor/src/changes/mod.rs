@@ -14,11 +14,17 @@
 //! before anything is kept, since what arrives may come from a worker that was taken over.
 
 mod blob;
+mod compare;
 
+pub mod patch;
 mod path;
+mod renames;
+mod set;
 mod snapshot;
 
 pub use blob::{Blob, BlobId};
+pub use compare::{Base, Comparison};
 
 pub use path::{PathError, ProjectPath};
+pub use set::{Change, ChangeSet, Content, Delta, State};
 pub use snapshot::{Intake, IntakeError, Limits, Snapshot};

@@ -1,0 +1,176 @@
+//! From two snapshots to a change set, fetching no more contents than needed.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ipc::message::{SnapshotKind, Stamp};
+use ipc::path::WirePath;
+
+use super::path::ProjectPath;
+use super::renames;
+use super::set::{Change, ChangeSet, Delta, State};
+use super::snapshot::{Entry, Intake, Limits, Snapshot};
+
+/// How far a file system's clock may be off, or how coarse it may be: FAT counts in steps of two seconds.
+const CLOCK_MARGIN_NS: i64 = 2_000_000_000;
+
+/// The most bytes of paths that one `Fetch` names, well below a frame's cap.
+const FETCH_BYTES: usize = 1 << 20;
+
+/// The project as it was at the session's start.
+#[derive(Debug)]
+pub struct Base {
+    snapshot: Snapshot,
+    /// Stamps of this time or later prove nothing: a later change can have left the same ones.
+    settled_before_ns: i64,
+}
+
+/// What became of the project, as far as its manifest tells.
+#[derive(Debug)]
+pub struct Comparison<'a> {
+    base: &'a Base,
+    now: Snapshot,
+    fetch: Arc<BTreeSet<ProjectPath>>,
+    /// Paths that changed for certain, or not in their content.
+    known: BTreeSet<ProjectPath>,
+    left_out: Vec<String>,
+}
+
+impl Base {
+    /// The base from a snapshot with contents that was asked for at `asked`, before anything of it was read.
+    ///
+    /// `asked` is a time of the clock that stamps the project's files.
+    pub fn new(snapshot: Snapshot, asked: SystemTime) -> Self {
+        let since_epoch = asked.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let asked_ns = i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX);
+        Self { snapshot, settled_before_ns: asked_ns.saturating_sub(CLOCK_MARGIN_NS) }
+    }
+
+    /// How many files and links it holds.
+    pub fn len(&self) -> usize {
+        self.snapshot.len()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.snapshot.is_empty()
+    }
+
+    /// Compares with a later manifest; the `excluded` paths are none of the project.
+    pub fn compare(&self, now: Snapshot, excluded: &[ProjectPath]) -> Comparison<'_> {
+        let mut comparison = Comparison {
+            base: self,
+            now,
+            fetch: Arc::default(),
+            known: BTreeSet::new(),
+            left_out: Vec::new(),
+        };
+        let mut fetch = BTreeSet::new();
+        comparison.judge_present(excluded, &mut fetch);
+        comparison.judge_gone(excluded, &mut fetch);
+        comparison.fetch = Arc::new(fetch);
+        comparison
+    }
+
+    /// Whether nothing tells the two apart, and the stamp is old enough for that to mean something.
+    fn is_settled(&self, old: &Entry, now: &Entry) -> bool {
+        let kinds = match (&old.kind, &now.kind) {
+            (SnapshotKind::Symlink(old), SnapshotKind::Symlink(now)) => old.as_bytes() == now.as_bytes(),
+            (old, now) => old == now,
+        };
+        kinds && old.stamp == now.stamp && (self.is_old(&old.stamp) || is_unreadable(now))
+    }
+
+    fn is_old(&self, stamp: &Stamp) -> bool {
+        stamp.changed_ns < self.settled_before_ns
+    }
+}
+
+/// Whether there is no content to fetch: of links, and of files that are too large.
+const fn is_unreadable(entry: &Entry) -> bool {
+    matches!(entry.kind, SnapshotKind::Symlink(_) | SnapshotKind::File { omitted: true, .. })
+}
+
+impl Comparison<'_> {
+    /// Which contents must be fetched: the paths of one `Fetch` call each.
+    pub fn fetches(&self) -> Vec<Vec<WirePath>> {
+        let mut calls = Vec::new();
+        let mut bytes = FETCH_BYTES;
+        for path in self.fetch.iter() {
+            let len = path.as_bytes().len();
+            if bytes + len > FETCH_BYTES {
+                calls.push(Vec::new());
+                bytes = 0;
+            }
+            bytes += len;
+            if let Some(call) = calls.last_mut() {
+                call.push(path.to_wire());
+            }
+        }
+        calls
+    }
+
+    /// Takes in what the `Fetch` calls bring, of all of them one after the other.
+    pub fn intake(&self, store: File, limits: Limits) -> Intake {
+        Intake::of_paths(store, limits, Arc::clone(&self.fetch))
+    }
+
+    /// The change set. What was fetched is later than the manifest, and therefore right.
+    pub fn resolve(self, fetched: &Snapshot) -> io::Result<ChangeSet> {
+        let mut changes = Vec::new();
+        let fetched = self.fetch.iter().map(|path| (path, fetched.entries.get(path)));
+        let known = self.known.iter().map(|path| (path, self.now.entries.get(path)));
+        for (path, now) in fetched.chain(known) {
+            let old = self.base.snapshot.entries.get(path);
+            if let Some(delta) = Delta::between(old.map(State::from), now.map(State::from))? {
+                changes.push(Change { path: path.clone(), delta });
+            }
+        }
+        let mut changes = renames::detect(changes)?;
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(ChangeSet::new(changes, self.left_out))
+    }
+
+    fn judge_present(&mut self, excluded: &[ProjectPath], fetch: &mut BTreeSet<ProjectPath>) {
+        let known: HashSet<_> =
+            self.base.snapshot.entries.values().map(|entry| identity(entry.stamp)).collect();
+        for (path, now) in &self.now.entries {
+            if excluded.contains(path) {
+                continue;
+            }
+            match self.base.snapshot.entries.get(path) {
+                Some(old) if self.base.is_settled(old, now) => {}
+                None if self.base.is_old(&now.stamp) && !known.contains(&identity(now.stamp)) => {
+                    self.left_out.push(format!(
+                        "{path} is not in the patch: it was there before the session, and git ignored it then"
+                    ));
+                }
+                _ if is_unreadable(now) => drop(self.known.insert(path.clone())),
+                _ => drop(fetch.insert(path.clone())),
+            }
+        }
+    }
+
+    /// A path that the manifest lacks may only be ignored now: it is gone if it cannot be fetched.
+    fn judge_gone(&mut self, excluded: &[ProjectPath], fetch: &mut BTreeSet<ProjectPath>) {
+        for path in self.base.snapshot.entries.keys() {
+            if self.now.entries.contains_key(path) || excluded.contains(path) {
+                continue;
+            }
+            // Where a directory became a link, the path would lead elsewhere.
+            if self.now.obstacle(path).is_some() {
+                self.known.insert(path.clone());
+            } else {
+                fetch.insert(path.clone());
+            }
+        }
+    }
+}
+
+/// What a file keeps when one of its directories is renamed: all of it.
+const fn identity(stamp: Stamp) -> (u64, i64, i64) {
+    (stamp.inode, stamp.modified_ns, stamp.changed_ns)
+}

@@ -1,0 +1,177 @@
+//! The change set as a patch that `git apply` takes.
+//!
+//! The form is git's own (git-diff(1), "Generating patch text with -p"), with full blob ids and binary literals, so that
+//! the patch needs nothing but the files that it changes. A path whose kind changed is deleted and made again, as git
+//! does it.
+
+mod binary;
+mod quote;
+mod text;
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use super::blob::{Blob, BlobId};
+use super::path::ProjectPath;
+use super::set::{Change, ChangeSet, Content, Delta, State};
+use quote::Name;
+
+/// Files beyond this size are compared as a whole: 64 MiB. Git's own limit (`core.bigFileThreshold`) is 512 MiB.
+const MAX_TEXT: u64 = 64 << 20;
+
+/// How long lines are compared, all together. After it what lies between a file's equal beginning and end counts as
+/// replaced: still the right patch, only a longer one.
+const TIME: Duration = Duration::from_secs(10);
+
+/// How long the lines of one file are compared.
+const TIME_PER_FILE: Duration = Duration::from_secs(2);
+
+/// Writes the patch. What it cannot hold is left out, and named by [`ChangeSet::notes`].
+pub fn write(set: &ChangeSet, out: &mut dyn Write) -> io::Result<()> {
+    let deadline = Instant::now() + TIME;
+    let mut patch = Patch { out, deadline };
+    set.changes()
+        .iter()
+        .filter(|change| change.obstacle().is_none())
+        .try_for_each(|change| patch.change(change))
+}
+
+struct Patch<'a> {
+    out: &'a mut dyn Write,
+    deadline: Instant,
+}
+
+/// One side of a file's change, in memory unless it is large.
+struct Side<'a> {
+    state: &'a State,
+    id: BlobId,
+    /// The content, unless there is more of it than is compared by lines.
+    bytes: Option<Vec<u8>>,
+}
+
+impl Patch<'_> {
+    fn change(&mut self, change: &Change) -> io::Result<()> {
+        let path = &change.path;
+        match &change.delta {
+            Delta::Added(new) => self.pair(path, None, Some(new)),
+            Delta::Deleted(old) => self.pair(path, Some(old), None),
+            Delta::Modified { old, new } if is_link(old) != is_link(new) => {
+                self.pair(path, Some(old), None)?;
+                self.pair(path, None, Some(new))
+            }
+            Delta::Modified { old, new } => self.pair(path, Some(old), Some(new)),
+            Delta::Renamed { from, old, new } => self.rename(from, path, old, new),
+        }
+    }
+
+    fn rename(&mut self, from: &ProjectPath, to: &ProjectPath, old: &State, new: &State) -> io::Result<()> {
+        self.header(from, to)?;
+        self.modes(Some(old), Some(new))?;
+        self.out.write_all(b"similarity index 100%\n")?;
+        self.line(&[b"rename from ", &Name::plain(from).text()])?;
+        self.line(&[b"rename to ", &Name::plain(to).text()])
+    }
+
+    fn pair(&mut self, path: &ProjectPath, old: Option<&State>, new: Option<&State>) -> io::Result<()> {
+        self.header(path, path)?;
+        self.modes(old, new)?;
+        if let Some((old, new)) = old.zip(new)
+            && old.same_content(new)?
+        {
+            return Ok(());
+        }
+        self.content(path, old.map(Side::read).transpose()?, new.map(Side::read).transpose()?)
+    }
+
+    fn content(
+        &mut self,
+        path: &ProjectPath,
+        old: Option<Side<'_>>,
+        new: Option<Side<'_>>,
+    ) -> io::Result<()> {
+        let id = |side: &Option<Side<'_>>| side.as_ref().map_or(BlobId::NONE, |side| side.id);
+        write!(self.out, "index {}..{}", id(&old), id(&new))?;
+        match (&old, &new) {
+            (Some(old), Some(new)) if old.mode() == new.mode() => writeln!(self.out, " {}", new.mode())?,
+            _ => writeln!(self.out)?,
+        }
+        match (Side::lines(old.as_ref()), Side::lines(new.as_ref())) {
+            (Some(old_text), Some(new_text)) => {
+                self.text(path, (old.is_some(), old_text), (new.is_some(), new_text))
+            }
+            _ => binary::write(Side::blob(old.as_ref()), Side::blob(new.as_ref()), self.out),
+        }
+    }
+
+    fn text(&mut self, path: &ProjectPath, old: (bool, &[u8]), new: (bool, &[u8])) -> io::Result<()> {
+        // An empty file is made or removed by its header alone.
+        if old.1.is_empty() && new.1.is_empty() {
+            return Ok(());
+        }
+        let name = |prefix, exists| {
+            if exists { Name::after(prefix, path).end() } else { b"/dev/null".to_vec() }
+        };
+        self.line(&[b"--- ", &name("a/", old.0)])?;
+        self.line(&[b"+++ ", &name("b/", new.0)])?;
+        let deadline = self.deadline.min(Instant::now() + TIME_PER_FILE);
+        text::write_hunks(old.1, new.1, deadline, self.out)
+    }
+
+    fn header(&mut self, old: &ProjectPath, new: &ProjectPath) -> io::Result<()> {
+        self.line(&[b"diff --git ", &Name::after("a/", old).text(), b" ", &Name::after("b/", new).text()])
+    }
+
+    fn modes(&mut self, old: Option<&State>, new: Option<&State>) -> io::Result<()> {
+        match (old.map(State::git_mode), new.map(State::git_mode)) {
+            (None, Some(new)) => writeln!(self.out, "new file mode {new}"),
+            (Some(old), None) => writeln!(self.out, "deleted file mode {old}"),
+            (Some(old), Some(new)) if old != new => writeln!(self.out, "old mode {old}\nnew mode {new}"),
+            _ => Ok(()),
+        }
+    }
+
+    fn line(&mut self, parts: &[&[u8]]) -> io::Result<()> {
+        parts.iter().try_for_each(|part| self.out.write_all(part))?;
+        self.out.write_all(b"\n")
+    }
+}
+
+impl<'a> Side<'a> {
+    fn read(state: &'a State) -> io::Result<Self> {
+        let (id, bytes) = match state {
+            State::Symlink(target) => (BlobId::of(target.as_bytes()), Some(target.as_bytes().to_vec())),
+            State::File { content: Content::Blob(blob), .. } if blob.len() <= MAX_TEXT => {
+                let bytes = blob.bytes()?;
+                (BlobId::of(&bytes), Some(bytes))
+            }
+            State::File { content: Content::Blob(blob), .. } => (blob.id()?, None),
+            State::File { content: Content::Omitted { .. }, .. } => {
+                return Err(io::Error::other("a content that was not taken has no patch"));
+            }
+        };
+        Ok(Self { state, id, bytes })
+    }
+
+    const fn mode(&self) -> &'static str {
+        self.state.git_mode()
+    }
+
+    /// The content, if it is text; that of a side that does not exist is empty.
+    ///
+    /// Git looks for a NUL byte in the first 8,000 bytes only; one further on is no better to have in a patch.
+    fn lines<'b>(side: Option<&'b Side<'a>>) -> Option<&'b [u8]> {
+        let Some(side) = side else { return Some(b"") };
+        side.bytes.as_deref().filter(|bytes| !bytes.contains(&0))
+    }
+
+    fn blob(side: Option<&Side<'a>>) -> Option<&'a Blob> {
+        match side?.state {
+            State::File { content: Content::Blob(blob), .. } => Some(blob),
+            State::File { .. } | State::Symlink(_) => None,
+        }
+    }
+}
+
+const fn is_link(state: &State) -> bool {
+    matches!(state, State::Symlink(_))
+}

@@ -1,0 +1,202 @@
+//! The change set: what became of each path.
+
+use std::io;
+
+use ipc::event::{ChangedFile, FileChange};
+use ipc::message::SnapshotKind;
+use ipc::path::WirePath;
+
+use super::blob::Blob;
+use super::path::ProjectPath;
+use super::snapshot::Entry;
+
+/// How many notes are made at most; how many more there would be is said in a last one.
+const MAX_NOTES: usize = 20;
+
+/// The difference between two states of the project, in the order of its paths.
+#[derive(Clone, Debug, Default)]
+pub struct ChangeSet {
+    changes: Vec<Change>,
+    notes: Vec<String>,
+}
+
+/// What became of one path.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The path, now or, of a file that is gone, before.
+    pub path: ProjectPath,
+    /// What became of it.
+    pub delta: Delta,
+}
+
+/// What became of a path.
+#[derive(Clone, Debug)]
+pub enum Delta {
+    /// It is new.
+    Added(State),
+    /// It is gone.
+    Deleted(State),
+    /// Its content, mode or kind is another.
+    Modified {
+        /// What was there.
+        old: State,
+        /// What is there now.
+        new: State,
+    },
+    /// It is new and has the very content of a path that is gone.
+    Renamed {
+        /// The path that is gone.
+        from: ProjectPath,
+        /// What was there.
+        old: State,
+        /// What is here now.
+        new: State,
+    },
+}
+
+/// What is, or was, at a path: what git can hold.
+#[derive(Clone, Debug)]
+pub enum State {
+    /// A regular file.
+    File {
+        /// Whether its owner may execute it.
+        executable: bool,
+        /// What it holds.
+        content: Content,
+    },
+    /// A symbolic link and its target.
+    Symlink(WirePath),
+}
+
+/// What a file holds.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// This.
+    Blob(Blob),
+    /// More than was taken.
+    Omitted {
+        /// Its size in bytes.
+        size: u64,
+    },
+}
+
+impl ChangeSet {
+    pub(super) fn new(changes: Vec<Change>, left_out: Vec<String>) -> Self {
+        let unsayable = changes.iter().filter_map(Change::obstacle);
+        let mut notes: Vec<_> = left_out.into_iter().chain(unsayable).collect();
+        if let Some(more) = notes.len().checked_sub(MAX_NOTES).filter(|more| *more > 0) {
+            notes.truncate(MAX_NOTES);
+            notes.push(format!("{more} more files are not in the patch"));
+        }
+        Self { changes, notes }
+    }
+
+    /// The changes, in the order of their paths.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// What the patch does not show and why, a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The files, as events name them.
+    pub fn files(&self) -> Vec<ChangedFile> {
+        self.changes.iter().map(Change::to_file).collect()
+    }
+}
+
+impl Change {
+    /// Why a patch cannot hold this change, if it cannot.
+    pub fn obstacle(&self) -> Option<String> {
+        let states = self.delta.states();
+        if states.iter().any(|state| self.path.is_refused_by_git(matches!(state, State::Symlink(_)))) {
+            return Some(format!(
+                "{} changed; it is not in the patch, since git refuses such a path",
+                self.path
+            ));
+        }
+        let omitted = states.iter().any(|state| state.blob_is_omitted());
+        omitted.then(|| format!("{} changed; it is not in the patch, since it is too large", self.path))
+    }
+
+    fn to_file(&self) -> ChangedFile {
+        let change = match &self.delta {
+            Delta::Added(_) => FileChange::Added,
+            Delta::Deleted(_) => FileChange::Deleted,
+            Delta::Modified { .. } => FileChange::Modified,
+            Delta::Renamed { from, .. } => FileChange::RenamedFrom(from.to_wire()),
+        };
+        ChangedFile { path: self.path.to_wire(), change }
+    }
+}
+
+impl Delta {
+    /// What leads from one state to the other, if they differ at all.
+    pub(super) fn between(old: Option<State>, new: Option<State>) -> io::Result<Option<Self>> {
+        Ok(match (old, new) {
+            (None, None) => None,
+            (None, Some(new)) => Some(Self::Added(new)),
+            (Some(old), None) => Some(Self::Deleted(old)),
+            (Some(old), Some(new)) => (!old.is_same(&new)?).then_some(Self::Modified { old, new }),
+        })
+    }
+
+    fn states(&self) -> Vec<&State> {
+        match self {
+            Self::Added(state) | Self::Deleted(state) => vec![state],
+            Self::Modified { old, new } | Self::Renamed { old, new, .. } => vec![old, new],
+        }
+    }
+}
+
+impl State {
+    /// The mode that git has for it.
+    pub const fn git_mode(&self) -> &'static str {
+        match self {
+            Self::File { executable: false, .. } => "100644",
+            Self::File { executable: true, .. } => "100755",
+            Self::Symlink(_) => "120000",
+        }
+    }
+
+    const fn blob_is_omitted(&self) -> bool {
+        matches!(self, Self::File { content: Content::Omitted { .. }, .. })
+    }
+
+    /// Whether both have the same kind, mode and bytes.
+    fn is_same(&self, other: &Self) -> io::Result<bool> {
+        Ok(self.git_mode() == other.git_mode() && self.same_content(other)?)
+    }
+
+    /// Whether both have the same kind and bytes. Contents that were not taken are never the same.
+    pub(super) fn same_content(&self, other: &Self) -> io::Result<bool> {
+        match (self, other) {
+            // Bytes, not paths: to a path `a/./b` equals `a/b`, but a link's target is text.
+            (Self::Symlink(old), Self::Symlink(new)) => Ok(old.as_bytes() == new.as_bytes()),
+            (
+                Self::File { content: Content::Blob(old), .. },
+                Self::File { content: Content::Blob(new), .. },
+            ) => old.same_bytes(new),
+            _ => Ok(false),
+        }
+    }
+}
+
+impl From<&Entry> for State {
+    fn from(entry: &Entry) -> Self {
+        match &entry.kind {
+            SnapshotKind::Symlink(target) => Self::Symlink(target.clone()),
+            SnapshotKind::File { executable, size, .. } => Self::File {
+                executable: *executable,
+                content: entry.blob.clone().map_or(Content::Omitted { size: *size }, Content::Blob),
+            },
+        }
+    }
+}
