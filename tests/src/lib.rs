@@ -1,1 +1,21 @@
-//! tests.
+//! What the tests across processes share: a world of its own for each test, and the real programs in it.
+//!
+//! Nothing of the machine's own configuration reaches a test: its home, its state and its project are fresh directories,
+//! and its model is a script on loopback.
+
+pub mod process;
+pub mod programs;
+pub mod world;
+
+pub use process::{Finished, alive, wait_until};
+pub use programs::{PLAIN_USER, Programs, User};
+pub use world::World;
+
+/// Says that a test cannot run, aloud: CI compares these lines with a list.
+#[macro_export]
+macro_rules! skip {
+    ($($why:tt)*) => {{
+        eprintln!("skipped: {}", format_args!($($why)*));
+        return;
+    }};
+}

@@ -1,0 +1,65 @@
+//! Processes that a test started, and how they ended.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The longest that anything in a test may take before the test fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A program that ended.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// Its exit code, or 128 + the signal that ended it.
+    pub code: i32,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Runs a command to its end, with nothing on its standard input.
+    pub fn of(command: &mut Command) -> Self {
+        let output = command.stdin(Stdio::null()).output();
+        output.unwrap_or_else(|error| panic!("{command:?}: {error}")).into()
+    }
+
+    /// The events of `--output stream-json`.
+    pub fn events(&self) -> Vec<serde_json::Value> {
+        let event = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        self.stdout.lines().map(event).collect()
+    }
+
+    /// The events of one type: their `data`.
+    pub fn events_of(&self, kind: &str) -> Vec<serde_json::Value> {
+        let events = self.events().into_iter().filter(|event| event["type"] == kind);
+        events.map(|mut event| event["data"].take()).collect()
+    }
+}
+
+impl From<Output> for Finished {
+    fn from(output: Output) -> Self {
+        let status = output.status;
+        Self {
+            code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// Waits until something is so; fails the test if it takes longer than a minute.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "timed out waiting until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether a process lives (a zombie does not).
+pub fn alive(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}

@@ -1,0 +1,91 @@
+//! The programs under test, and the users that run them.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use nix::unistd::geteuid;
+
+/// The uid (and gid) of the plain user that root's tests are repeated as: no such account needs to exist.
+pub const PLAIN_USER: u32 = 12345;
+
+const NAMES: [&str; 3] = ["bailiwick", "bailiwick-worker", "sandbox-exec"];
+
+/// Who runs a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum User {
+    /// Whoever runs the tests.
+    Myself,
+    /// [`PLAIN_USER`]; only root can become one.
+    Plain,
+}
+
+impl User {
+    /// The users that this machine lets us be: root is tried as a plain user too.
+    pub fn all() -> Vec<Self> {
+        if geteuid().is_root() { vec![Self::Myself, Self::Plain] } else { vec![Self::Myself] }
+    }
+
+    /// The uid.
+    pub fn uid(self) -> u32 {
+        match self {
+            Self::Myself => geteuid().as_raw(),
+            Self::Plain => PLAIN_USER,
+        }
+    }
+}
+
+/// Where the programs under test lie: readable for every user.
+#[derive(Debug)]
+pub struct Programs(PathBuf);
+
+impl Programs {
+    /// The programs that cargo built for this test run, copied to where every user can execute them.
+    pub fn get() -> &'static Self {
+        static COPY: OnceLock<Programs> = OnceLock::new();
+        COPY.get_or_init(|| Self(copy()))
+    }
+
+    /// The path of one.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Their directory.
+    pub fn directory(&self) -> &Path {
+        &self.0
+    }
+}
+
+/// `target/PROFILE`, seen from a test binary in its `deps`.
+fn built() -> PathBuf {
+    let me = std::env::current_exe().expect("a test has a path");
+    me.ancestors().nth(2).expect("a test lies in target/PROFILE/deps").to_owned()
+}
+
+fn copy() -> PathBuf {
+    let built = built();
+    if !geteuid().is_root() {
+        return built;
+    }
+    // One copy per build, shared by all test processes: named after the programs' own times and sizes.
+    let stamp: Vec<String> = NAMES.iter().map(|name| stamp(&built.join(name))).collect();
+    let place = std::env::temp_dir().join(format!("bailiwick-tests-{}", stamp.join("-")));
+    if !place.is_dir() {
+        let fresh = tempfile::Builder::new().prefix("bailiwick-tests-").tempdir().expect("a temp directory");
+        for name in NAMES {
+            fs::copy(built.join(name), fresh.path().join(name)).expect("programs can be copied");
+        }
+        fs::set_permissions(fresh.path(), fs::Permissions::from_mode(0o755)).expect("our own directory");
+        // Another test process may have been faster: its copy is as good.
+        let _ = fs::rename(fresh.keep(), &place);
+    }
+    place
+}
+
+fn stamp(program: &Path) -> String {
+    let missing = "is not built: run the whole test command of the README";
+    let meta = fs::metadata(program).unwrap_or_else(|_| panic!("{} {missing}", program.display()));
+    format!("{:x}{:x}{:x}", meta.len(), meta.mtime(), meta.mtime_nsec())
+}

@@ -1,0 +1,151 @@
+//! A world of its own for each test: home, state, project, and a scripted model.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use supervisor::replay::{ReplayServer, Script, sse};
+use tempfile::TempDir;
+
+use crate::process::Finished;
+use crate::programs::{Programs, User};
+
+/// What the key of every test's model is; it must be seen nowhere.
+pub const KEY: &str = "sk-ant-canary-0123456789abcdef";
+
+/// Fresh directories and a user to run as.
+#[derive(Debug)]
+pub struct World {
+    user: User,
+    place: TempDir,
+}
+
+impl World {
+    /// An empty world.
+    pub fn new(user: User) -> Self {
+        let place = tempfile::Builder::new().prefix("bailiwick-world-").tempdir().expect("a temp directory");
+        let world = Self { user, place };
+        fs::set_permissions(world.root(), fs::Permissions::from_mode(0o755)).expect("our own directory");
+        for name in ["home", "own", "project"] {
+            fs::create_dir(world.root().join(name)).expect("our own directory");
+            world.give(&world.root().join(name));
+        }
+        world
+    }
+
+    /// The directory that holds everything.
+    pub fn root(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// The user's home.
+    pub fn home(&self) -> PathBuf {
+        self.root().join("home")
+    }
+
+    /// The project.
+    pub fn project(&self) -> PathBuf {
+        self.root().join("project")
+    }
+
+    /// What `BAILIWICK_HOME` is.
+    pub fn own(&self) -> PathBuf {
+        self.root().join("own")
+    }
+
+    /// The user that programs run as.
+    pub fn user(&self) -> User {
+        self.user
+    }
+
+    /// Puts a file into the project, with its directories.
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.project().join(name);
+        let parent = path.parent().expect("a file has a directory");
+        fs::create_dir_all(parent).expect("our own directory");
+        fs::write(&path, content).expect("our own file");
+        for place in path.ancestors().take_while(|place| *place != self.project()) {
+            self.give(place);
+        }
+        path
+    }
+
+    /// The content of a project's file.
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.project().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Makes the project a git repository with everything in it committed.
+    pub fn commit(&self) {
+        for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "base"]] {
+            let mut git = self.command("git");
+            git.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
+            let done = Finished::of(git.current_dir(self.project()));
+            assert_eq!(done.code, 0, "git {arguments:?}: {}", done.stderr);
+        }
+    }
+
+    /// A program, by name or path, as the world's user, with nothing but the world in its environment.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().current_dir(self.root());
+        for name in ["PATH", "RUSTUP_HOME", "CARGO_HOME", "RUSTUP_TOOLCHAIN", "LLVM_PROFILE_FILE"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command.env("HOME", self.home()).env("BAILIWICK_HOME", self.own()).env("LC_ALL", "C.UTF-8");
+        if self.user == User::Plain {
+            command.uid(self.user.uid()).gid(self.user.uid());
+        }
+        command
+    }
+
+    /// `bailiwick` with arguments.
+    pub fn bailiwick<S: AsRef<std::ffi::OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+        let mut command = self.command(Programs::get().path("bailiwick"));
+        command.args(arguments);
+        command
+    }
+
+    /// `bailiwick exec --output stream-json` in the project, with a task and more arguments, against a server.
+    pub fn exec(&self, server: &ReplayServer, arguments: &[&str]) -> Command {
+        let mut command = self.bailiwick(["exec", "--output", "stream-json", "--base-url", &server.base_url()]);
+        command.arg("-C").arg(self.project()).args(arguments).arg("do it").env("ANTHROPIC_API_KEY", KEY);
+        command
+    }
+
+    /// Hands a path to the world's user.
+    pub fn give(&self, path: &Path) {
+        if self.user == User::Plain {
+            chown(path, Some(self.user.uid()), Some(self.user.uid())).expect("root may give files away");
+        }
+    }
+}
+
+/// A model that makes these tool calls, one a reply, and then says that it is done.
+pub fn model(calls: &[(&str, serde_json::Value)]) -> ReplayServer {
+    let reply = |(index, (name, input)): (usize, &(&str, serde_json::Value))| {
+        let call = sse::Block::tool_use(format!("toolu_{index}"), *name, input.to_string());
+        sse::message(&[call], "tool_use", sse::Usage::default())
+    };
+    let script = calls.iter().enumerate().map(reply).fold(Script::new(), Script::reply);
+    ReplayServer::start(script.reply(done())).expect("loopback")
+}
+
+/// The reply of a model that is done.
+pub fn done() -> String {
+    sse::message(&[sse::Block::text("Done.")], "end_turn", sse::Usage::default())
+}
+
+/// What the model was told of its tool calls: the tool results of a request, in order.
+pub fn tool_results(server: &ReplayServer, request: usize) -> Vec<serde_json::Value> {
+    let requests = server.requests();
+    let request = requests.get(request).unwrap_or_else(|| panic!("only {} requests came", requests.len()));
+    let body: serde_json::Value = serde_json::from_slice(&request.body).expect("a request is JSON");
+    let last = body["messages"].as_array().and_then(|messages| messages.last().cloned()).expect("a message");
+    let content = last["content"].as_array().cloned().unwrap_or_default();
+    content.into_iter().filter(|block| block["type"] == "tool_result").collect()
+}
