@@ -3,16 +3,25 @@
 //! The only code of Bailiwick that calls Landlock and seccomp. The program `sandbox-exec` uses it to confine a whole
 //! program; a worker uses [`command`] to put each of its commands into a domain deeper than its own.
 //!
+//! * [`launch`]: a start, from rights to exec; its broker stays behind.
 //! * [`compile`]: rights → rules as plain data. [`platform`]: what this kernel offers, and what stays open.
 //! * [`domain`]: rules → a Landlock domain. [`seccomp`]: the denied system calls, as data with reasons.
 //! * [`stage`]: the order of a start, and the exit code of each step.
 
+pub mod attempt;
+mod broker;
 pub mod command;
 pub mod compile;
 pub mod descendants;
+pub mod descriptors;
 pub mod domain;
+pub mod environment;
+pub mod launch;
+pub mod options;
 pub mod platform;
+pub mod privilege;
 pub mod seccomp;
+pub mod self_test;
 pub mod stage;
 pub mod system;
 pub mod tree;

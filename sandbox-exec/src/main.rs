@@ -1,2 +1,182 @@
-//! Executes a program under a ruleset.
-fn main() {}
+//! # NAME
+//!
+//! sandbox-exec - execute a program under a ruleset that the kernel holds it to
+//!
+//! # SYNOPSIS
+//!
+//! ```text
+//! sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on] [--env NAME[=VALUE]]…
+//!              [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
+//! sandbox-exec --rights-fd N [--status-fd N] [--] CMD [ARGUMENT]…
+//! sandbox-exec --self-test [--self-test-hidden PATH]
+//! ```
+//!
+//! # DESCRIPTION
+//!
+//! Executes CMD so that it, and everything that it starts, can read, write and reach only what the flags say, and ends
+//! everything that it started when it ends. No privilege is needed, none is kept, and none can be gained.
+//!
+//! * `-C DIR`: the working directory. Default: here.
+//! * `--read PATH`: a tree that may be read and executed. Default: `/`.
+//! * `--write PATH`: a tree that may also be changed. Default: none.
+//! * `--hide PATH`: what stays unreadable inside a read root, whether it exists yet or not. Names can still be listed, and what
+//!   is made later beside it is unreadable too. Default: nothing.
+//! * `--net on`: TCP and UDP to any address. Default: off.
+//! * `--env NAME`, `--env NAME=VALUE`: passes, or sets, a variable. The environment is otherwise cleared to what development
+//!   needs, and whatever looks like a credential is dropped.
+//! * `--allow-degraded`: starts although Landlock or seccomp is missing.
+//! * `--die-with-parent`: ends everything when the process that started sandbox-exec ends.
+//! * `--rights-fd N`: reads all of the above from a descriptor (an encoded `Confinement`), and implies `--die-with-parent`.
+//! * `--status-fd N`: writes what happened to a descriptor (frames of `BrokerReport`).
+//! * `--self-test`: tries forbidden acts and prints a JSON object for each; meant to be CMD of another sandbox-exec.
+//!
+//! sandbox-exec stays beside CMD as its broker. SIGINT is passed on to CMD; SIGTERM and SIGHUP end CMD with all its
+//! descendants at once.
+//!
+//! # EXIT STATUS
+//!
+//! That of CMD, or 128 + the signal that ended CMD or sandbox-exec. When CMD was never executed, the stage that failed, which is
+//! also named on standard error:
+//!
+//! 100 usage · 101 rights · 102 descriptors · 103 environment · 104 rules · 105 platform (a layer is missing) · 106 start ·
+//! 107 session · 108 limits · 109 parent · 110 directory · 111 privileges · 112 capabilities · 113 landlock · 114 seccomp ·
+//! 115 attempt (a forbidden act succeeded) · 116 report · 117 execute (CMD cannot be executed) · 118 broker.
+//!
+//! # SECURITY
+//!
+//! In this order: inherited descriptors but 0, 1 and 2 are closed; the environment is cleared; every path of a rule is opened; a
+//! session without a terminal; no core dumps; death with the parent; `no_new_privs`; every capability set empty and the
+//! securebits locked; Landlock at the best ABI; seccomp; then one forbidden act for each layer, which must fail.
+//!
+//! Descriptors 0, 1 and 2 are the caller's to choose: a terminal there can be read and written by CMD, though not typed into. Not
+//! protected are modes, owners, times and attributes of files outside the write roots; names, sizes and link targets of hidden
+//! files; with `--net on` the host's loopback. Unix sockets and, with the network off, loopback are denied altogether.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Write, stderr, stdout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use ipc::codec;
+use ipc::confinement::Confinement;
+use ipc::frame::MAX_FRAME;
+use ipc::id::Generation;
+use ipc::path::WirePath;
+use ipc::pipe::Outgoing;
+use ipc::rights::{Execution, Limits, Rights};
+use sandbox_exec::launch::Launch;
+use sandbox_exec::options::{self, Flags, Invocation, Options, USAGE};
+use sandbox_exec::stage::{Failure, Stage};
+use sandbox_exec::{descriptors, self_test, tree};
+
+fn main() -> ExitCode {
+    match run(std::env::args_os().skip(1)) {
+        Ok(status) => status.into(),
+        Err(failure) => {
+            // Without standard error the exit code still says which stage failed.
+            drop(writeln!(stderr(), "sandbox-exec: {failure}"));
+            if failure.stage == Stage::Usage {
+                drop(writeln!(stderr(), "{USAGE}"));
+            }
+            failure.stage.code().into()
+        }
+    }
+}
+
+fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
+    let print = |text: &str| writeln!(stdout(), "{text}").map_err(|error| Stage::Report.failed(error));
+    match options::parse(arguments).map_err(|error| Stage::Usage.failed(error))? {
+        Invocation::Run(options) => execute(options),
+        Invocation::SelfTest { hidden } => {
+            self_test::run(hidden.as_deref(), &mut stdout()).map_err(|error| Stage::Report.failed(error))?;
+            Ok(0)
+        }
+        Invocation::Help => print(USAGE).map(|()| 0),
+        Invocation::Version => print(concat!("sandbox-exec ", env!("CARGO_PKG_VERSION"))).map(|()| 0),
+    }
+}
+
+/// Executes the program. Every failure from here on is also reported on the status descriptor.
+fn execute(options: Options) -> Result<u8, Failure> {
+    let ours: Vec<_> = options.rights_fd.into_iter().chain(options.status_fd).collect();
+    descriptors::close_all_but(&ours).map_err(|error| Stage::Descriptors.failed(error))?;
+    // SAFETY: the command line names two different descriptors, and `close_all_but` found them open.
+    let take = |descriptor| File::from(unsafe { descriptors::take(descriptor) });
+    let rights = options.rights_fd.map(take);
+    let mut reports = options
+        .status_fd
+        .map(|descriptor| Outgoing::new(take(descriptor), Generation(0)));
+    let outcome = launch(options, rights).and_then(|launch| launch.run(&mut reports));
+    if let (Err(failure), Some(reports)) = (&outcome, &mut reports) {
+        // Whoever should have read it is gone, or reads the exit code.
+        drop(reports.send(&failure.report()));
+    }
+    outcome
+}
+
+fn launch(options: Options, rights: Option<File>) -> Result<Launch, Failure> {
+    let die_with_parent = options.die_with_parent || rights.is_some();
+    let mut confinement = rights.map_or_else(|| confinement(options.flags), received)?;
+    confinement.allow_degraded |= options.allow_degraded;
+    confinement.rights = confinement.rights.normalised();
+    Ok(Launch {
+        confinement,
+        die_with_parent,
+        command: options.command,
+    })
+}
+
+/// The order of a program: one value, then the end of the file.
+fn received(rights: File) -> Result<Confinement, Failure> {
+    let mut bytes = vec![];
+    rights
+        .take(MAX_FRAME as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Stage::Rights.failed(format!("cannot read the rights: {error}")))?;
+    codec::decode(&bytes).map_err(|error| Stage::Rights.failed(error))
+}
+
+/// The order of a person.
+fn confinement(flags: Flags) -> Result<Confinement, Failure> {
+    let directory = flags.directory.unwrap_or_else(|| PathBuf::from("."));
+    let read = if flags.read.is_empty() {
+        vec![PathBuf::from("/")]
+    } else {
+        flags.read
+    };
+    Ok(Confinement {
+        rights: Rights {
+            read: read.iter().map(canonical).collect::<Result<_, _>>()?,
+            hidden: flags.hide.iter().map(hidden).collect::<Result<_, _>>()?,
+            write: flags.write.iter().map(canonical).collect::<Result<_, _>>()?,
+            protected: vec![],
+            net: flags.net,
+            exec: Execution::Allowed,
+            limits: Limits::default(),
+        },
+        project: canonical(&directory)?,
+        temp: None,
+        environment: flags.environment,
+        allow_degraded: false,
+    })
+}
+
+fn canonical(path: impl AsRef<Path>) -> Result<WirePath, Failure> {
+    let path = path.as_ref();
+    let found = std::fs::canonicalize(path);
+    found
+        .map(Into::into)
+        .map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))
+}
+
+/// Hidden under its own name, which may be a link; what it leads to is hidden when the rights are compiled.
+fn hidden(path: impl AsRef<Path>) -> Result<WirePath, Failure> {
+    let path = path.as_ref();
+    let absolute = std::path::absolute(path)
+        .map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))?;
+    match (absolute.parent(), absolute.file_name()) {
+        (Some(parent), Some(name)) => Ok(tree::resolve(parent).join(name).into()),
+        _ => Ok(tree::resolve(&absolute).into()),
+    }
+}

@@ -24,6 +24,8 @@
 
 use std::fmt;
 
+use ipc::confinement::BrokerReport;
+
 /// A stage of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -132,6 +134,18 @@ pub struct Failure {
     pub stage: Stage,
     /// What was tried, and why it failed.
     pub detail: String,
+}
+
+impl Failure {
+    /// The failure, as the broker reports it.
+    pub fn report(&self) -> BrokerReport {
+        let (code, stage) = (self.stage.code(), self.stage.to_string());
+        BrokerReport::Failed {
+            code,
+            stage,
+            detail: self.detail.clone(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,162 @@
+//! What stays beside a confined program: reaps, forwards signals, ends what is left, reports.
+//!
+//! It runs no byte of the program, reads nothing from it, and is outside its domain. It keeps none of its pipes open, so that
+//! their other ends see the end of file when the program closes them.
+
+use std::fs::File;
+use std::io;
+
+use ipc::confinement::BrokerReport;
+use ipc::pipe::{Incoming, Outgoing};
+use nix::libc::{self, c_int};
+use nix::sys::signal::{SigSet, Signal, killpg};
+use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout};
+
+use crate::descendants::{self, Bound, Waited};
+use crate::stage::{Failure, Stage};
+use crate::system;
+
+/// What the broker waits for; blocked from before the fork, so that none is lost.
+pub(crate) const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+
+/// Where the broker's reports go, if anywhere.
+pub type Reports = Option<Outgoing<File, BrokerReport>>;
+
+/// The broker of one program.
+#[derive(Debug)]
+pub(crate) struct Broker {
+    program: Pid,
+    bound: Bound,
+    progress: Incoming<File, BrokerReport>,
+}
+
+impl Broker {
+    pub(crate) fn new(program: Pid, bound: Bound, progress: Incoming<File, BrokerReport>) -> Self {
+        Self {
+            program,
+            bound,
+            progress,
+        }
+    }
+
+    /// Watches over the program to its end; the exit status.
+    pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
+        let started = self.begin(reports);
+        let ended = match started {
+            Ok(()) => self.wait(),
+            Err(failure) => {
+                descendants::end_all(self.bound, |_, _| {});
+                return Err(failure);
+            }
+        };
+        let mut status = ended;
+        descendants::end_all(self.bound, |pid, wait_status| {
+            if pid == self.program.as_raw() && status.is_none() {
+                status = Some(exit_code(wait_status));
+            }
+        });
+        let status = status.unwrap_or(u8::MAX);
+        if let Some(reports) = reports {
+            // The supervisor may be gone: that is why we are here, then.
+            drop(reports.send(&BrokerReport::Ended {
+                status: status.into(),
+            }));
+        }
+        Ok(status)
+    }
+
+    /// From the fork to exec: lets go of the program's pipes, and passes on what the child reports.
+    fn begin(&mut self, reports: &mut Reports) -> Result<(), Failure> {
+        let null = File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/null")
+            .map_err(broken)?;
+        dup2_stdin(&null).map_err(broken)?;
+        dup2_stdout(&null).map_err(broken)?;
+        system::make_undumpable().map_err(broken)?;
+        let started = self.started()?;
+        if let Some(reports) = reports {
+            dup2_stderr(&null).map_err(broken)?;
+            reports
+                .send(&started)
+                .map_err(|error| Stage::Report.failed(error))?;
+        }
+        Ok(())
+    }
+
+    /// The child's report, once its end of the pipe has closed on exec.
+    fn started(&mut self) -> Result<BrokerReport, Failure> {
+        let mut last = None;
+        while let Some(report) = self
+            .progress
+            .receive()
+            .map_err(|error| Stage::Broker.failed(error))?
+        {
+            last = Some(report);
+        }
+        match last {
+            Some(started @ BrokerReport::Started { .. }) => Ok(started),
+            Some(BrokerReport::Failed { code, detail, .. }) => {
+                Err(Stage::from_code(code).unwrap_or(Stage::Start).failed(detail))
+            }
+            _ => Err(Stage::Start.failed("the child ended before it was confined")),
+        }
+    }
+
+    /// Waits until the program ends or a signal says to end it; the status, if there is one yet.
+    fn wait(&self) -> Option<u8> {
+        let awaited: SigSet = SIGNALS.into_iter().collect();
+        loop {
+            if let Some(status) = self.reap() {
+                return Some(status);
+            }
+            match awaited.wait() {
+                // The program leads its own process group.
+                Ok(Signal::SIGINT) => drop(killpg(self.program, Signal::SIGINT)),
+                Ok(Signal::SIGCHLD) | Err(_) => {}
+                Ok(signal) => return Some(128 + signal as u8),
+            }
+        }
+    }
+
+    /// Reaps all that ended; the program's status, if it is among them.
+    fn reap(&self) -> Option<u8> {
+        let mut status = None;
+        while let Waited::Ended(pid, wait_status) = descendants::reap_one(false) {
+            if pid == self.program.as_raw() {
+                status = Some(exit_code(wait_status));
+            }
+        }
+        status
+    }
+}
+
+fn broken(error: impl Into<io::Error>) -> Failure {
+    Stage::Broker.failed(error.into())
+}
+
+/// The exit code of a wait status: 128 + the signal that ended it.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "codes have 8 bits and signals 7"
+)]
+fn exit_code(status: c_int) -> u8 {
+    if libc::WIFSIGNALED(status) {
+        128 + libc::WTERMSIG(status) as u8
+    } else {
+        libc::WEXITSTATUS(status) as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_becomes_128_and_its_number() {
+        assert_eq!(exit_code(3 << 8), 3);
+        assert_eq!(exit_code(libc::SIGKILL), 137);
+    }
+}

@@ -1,0 +1,318 @@
+//! The environment of a confined program: an allowlist of what development needs, without credentials.
+//!
+//! A name passes if the list has it *and* neither its name nor its value looks like a credential. What the user names
+//! passes whatever it looks like.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use ipc::confinement::Environment;
+
+/// Variables that pass.
+const NAMES: &[&str] = &[
+    // the session
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TZDIR",
+    "TMPDIR",
+    "BASH_ENV",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_DATA_DIRS",
+    "XDG_CONFIG_DIRS",
+    // the look of output
+    "TERM",
+    "COLORTERM",
+    "TERMINFO",
+    "TERMINFO_DIRS",
+    "COLUMNS",
+    "LINES",
+    "NO_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "FORCE_COLOR",
+    // builds
+    "CI",
+    "DEBIAN_FRONTEND",
+    "SOURCE_DATE_EPOCH",
+    "CC",
+    "CXX",
+    "CPP",
+    "AR",
+    "AS",
+    "LD",
+    "NM",
+    "RANLIB",
+    "STRIP",
+    "CFLAGS",
+    "CXXFLAGS",
+    "CPPFLAGS",
+    "LDFLAGS",
+    "MAKEFLAGS",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "LIBRARY_PATH",
+    "LD_LIBRARY_PATH",
+    "PKG_CONFIG_PATH",
+    "PKG_CONFIG_LIBDIR",
+    "CMAKE_PREFIX_PATH",
+    "CMAKE_GENERATOR",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    // Python
+    "VIRTUAL_ENV",
+    "VIRTUAL_ENV_PROMPT",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONUNBUFFERED",
+    "PYTHONIOENCODING",
+    "PYTHONUTF8",
+    "PYTHONHASHSEED",
+    "PYTEST_ADDOPTS",
+    // Rust, Go, Java, JavaScript, Ruby, Perl
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "CARGO_BUILD_JOBS",
+    "RUSTFLAGS",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "GOPATH",
+    "GOROOT",
+    "GOFLAGS",
+    "GOTOOLCHAIN",
+    "GOMODCACHE",
+    "GOCACHE",
+    "JAVA_HOME",
+    "JDK_HOME",
+    "MAVEN_HOME",
+    "GRADLE_HOME",
+    "GRADLE_USER_HOME",
+    "NVM_DIR",
+    "NVM_BIN",
+    "NODE_PATH",
+    "NODE_OPTIONS",
+    "PNPM_HOME",
+    "BUN_INSTALL",
+    "DENO_DIR",
+    "GEM_HOME",
+    "GEM_PATH",
+    "RBENV_ROOT",
+    "PERL5LIB",
+];
+
+/// Variables that pass by how they begin.
+const PREFIXES: &[&str] = &["LC_", "CONDA_", "PYENV_"];
+
+/// In a name, the mark of a credential.
+const CREDENTIAL_NAMES: &[&str] = &[
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "APIKEY",
+    "_AUTH",
+    "COOKIE",
+];
+
+/// How a name of a credential ends, or begins.
+const CREDENTIAL_ENDS: &[&str] = &["_KEY", "_PAT", "_SOCK"];
+const CREDENTIAL_BEGINNINGS: &[&str] = &["AWS_", "DBUS_", "SSH_", "GPG_", "KUBE"];
+
+/// How the usual kinds of keys begin.
+const KEY_BEGINNINGS: &[&[u8]] = &[
+    b"sk-",
+    b"sk_live_",
+    b"rk_live_",
+    b"ghp_",
+    b"gho_",
+    b"ghu_",
+    b"ghs_",
+    b"ghr_",
+    b"github_pat_",
+    b"glpat-",
+    b"xoxb-",
+    b"xoxp-",
+    b"xapp-",
+    b"AKIA",
+    b"ASIA",
+    b"AIza",
+    b"npm_",
+    b"pypi-",
+    b"hf_",
+    b"eyJ",
+    b"dop_v1_",
+    b"shpat_",
+];
+
+/// A key of these has at least this many characters, a digit among them: names of directories have not.
+const KEY_LENGTH: usize = 20;
+
+/// The environment of the program: what passes of `ours`, then what is set. `temp` becomes `TMPDIR`.
+pub fn build(
+    ours: impl IntoIterator<Item = (OsString, OsString)>,
+    environment: &Environment,
+    temp: Option<&Path>,
+) -> Vec<(OsString, OsString)> {
+    let mut set: Vec<(OsString, OsString)> = temp
+        .map(|temp| ("TMPDIR".into(), temp.into()))
+        .into_iter()
+        .collect();
+    for (name, value) in &environment.set {
+        set.retain(|(earlier, _)| earlier != OsStr::new(name));
+        set.push((name.into(), OsString::from_vec(value.clone())));
+    }
+    let passes = |name: &OsStr, value: &OsStr| {
+        environment.pass.iter().any(|pass| OsStr::new(pass) == name) || is_harmless(name, value)
+    };
+    let mut all: Vec<_> = ours
+        .into_iter()
+        .filter(|(name, value)| passes(name, value) && !set.iter().any(|(other, _)| other == name))
+        .collect();
+    all.extend(set);
+    all
+}
+
+fn is_harmless(name: &OsStr, value: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let listed = NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    listed && !names_credential(name) && !holds_credential(value.as_bytes())
+}
+
+fn names_credential(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    CREDENTIAL_NAMES.iter().any(|mark| name.contains(mark))
+        || CREDENTIAL_ENDS.iter().any(|end| name.ends_with(end))
+        || CREDENTIAL_BEGINNINGS
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
+}
+
+fn holds_credential(value: &[u8]) -> bool {
+    let is_key = |word: &[u8]| {
+        word.len() >= KEY_LENGTH
+            && word.iter().any(u8::is_ascii_digit)
+            && KEY_BEGINNINGS.iter().any(|beginning| word.starts_with(beginning))
+    };
+    let within = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    value.windows(11).any(|window| window == b"-----BEGIN ")
+        || has_password_in_url(value)
+        || value.split(|byte| !within(byte)).any(is_key)
+}
+
+/// `scheme://user:password@host`.
+fn has_password_in_url(value: &[u8]) -> bool {
+    value
+        .windows(3)
+        .enumerate()
+        .filter(|(_, window)| *window == b"://")
+        .any(|(at, _)| {
+            let authority = value[at + 3..]
+                .split(|byte| matches!(byte, b'/' | b'?' | b'#' | b' '))
+                .next();
+            authority.is_some_and(|authority| authority.contains(&b'@') && authority.contains(&b':'))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(ours: &[(&str, &str)], environment: &Environment) -> Vec<String> {
+        let ours = ours
+            .iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        build(ours, environment, None)
+            .into_iter()
+            .map(|(name, _)| name.into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn what_development_needs_passes() {
+        let ours = [
+            ("PATH", "/opt/sk-learn-environments/bin:/usr/bin"),
+            ("HOME", "/home/me"),
+            ("LC_CTYPE", "C.UTF-8"),
+            ("CONDA_PREFIX", "/opt/conda"),
+            ("VIRTUAL_ENV", "/p/.venv"),
+            ("CFLAGS", "-O2 -g"),
+        ];
+        let all: Vec<_> = ours.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names(&ours, &Environment::default()), all);
+    }
+
+    #[test]
+    fn everything_else_is_dropped() {
+        let ours = [
+            ("ANTHROPIC_API_KEY", "x"),
+            ("AWS_PROFILE", "x"),
+            ("SSH_AUTH_SOCK", "/run/agent"),
+            ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/bus"),
+            ("EDITOR", "vi"),
+            ("LD_PRELOAD", "/x.so"),
+            ("XDG_RUNTIME_DIR", "/run/user/1000"),
+            ("DISPLAY", ":0"),
+        ];
+        assert!(names(&ours, &Environment::default()).is_empty());
+    }
+
+    #[test]
+    fn credentials_do_not_pass_under_a_name_that_does() {
+        let ours = [
+            ("CONDA_TOKEN", "x"),
+            ("LC_API_KEY", "x"),
+            ("CFLAGS", "-DKEY=sk-ant-api03-abcdefghijkl"),
+            ("LANG", "ghp_0123456789abcdefghij"),
+            ("RUST_LOG", "-----BEGIN OPENSSH PRIVATE KEY-----"),
+            ("NODE_OPTIONS", "--proxy=https://me:hunter2@proxy.example"),
+        ];
+        assert!(names(&ours, &Environment::default()).is_empty());
+    }
+
+    #[test]
+    fn what_the_user_names_wins() {
+        let environment = Environment {
+            pass: vec!["OPENAI_API_KEY".into()],
+            set: vec![("LANG".into(), b"C".to_vec()), ("EXTRA".into(), b"\xff".to_vec())],
+        };
+        let ours = [
+            ("OPENAI_API_KEY", "sk-0123456789abcdefghij"),
+            ("LANG", "de_DE.UTF-8"),
+        ]
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let built = build(ours, &environment, Some(Path::new("/t")));
+        let show: Vec<_> = built
+            .iter()
+            .map(|(name, value)| format!("{}={:?}", name.display(), value))
+            .collect();
+        assert_eq!(
+            show,
+            [
+                r#"OPENAI_API_KEY="sk-0123456789abcdefghij""#,
+                r#"TMPDIR="/t""#,
+                r#"LANG="C""#,
+                r#"EXTRA="\xFF""#
+            ]
+        );
+    }
+}

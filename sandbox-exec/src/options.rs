@@ -1,0 +1,296 @@
+//! The command line.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::RawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use ipc::confinement::Environment;
+use ipc::rights::Network;
+
+/// What the synopsis says.
+pub const USAGE: &str = "\
+usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on] [--env NAME[=VALUE]]…
+                    [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
+       sandbox-exec --rights-fd N [--status-fd N] [--] CMD [ARGUMENT]…
+       sandbox-exec --self-test [--self-test-hidden PATH]
+       sandbox-exec --help | --version";
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Invocation {
+    /// To execute a program.
+    Run(Options),
+    /// To try forbidden acts in this very process.
+    SelfTest {
+        /// A file that must not be readable.
+        hidden: Option<PathBuf>,
+    },
+    /// To print the manual.
+    Help,
+    /// To print the version.
+    Version,
+}
+
+/// How to execute a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Where the rights come from, if not from the flags.
+    pub rights_fd: Option<RawFd>,
+    /// Where the reports go.
+    pub status_fd: Option<RawFd>,
+    /// The rights, as flags.
+    pub flags: Flags,
+    /// Whether to start although a layer is missing.
+    pub allow_degraded: bool,
+    /// Whether to end with the process that started this one.
+    pub die_with_parent: bool,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+}
+
+/// The rights, as a person writes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// The working directory; here, if absent.
+    pub directory: Option<PathBuf>,
+    /// Read roots; `/`, if there is none.
+    pub read: Vec<PathBuf>,
+    /// Write roots.
+    pub write: Vec<PathBuf>,
+    /// Hidden paths.
+    pub hide: Vec<PathBuf>,
+    /// The network.
+    pub net: Network,
+    /// Additions to the environment.
+    pub environment: Environment,
+}
+
+/// What is wrong with a command line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum UsageError {
+    #[error("unknown option {0}")]
+    Unknown(String),
+    #[error("{0} needs a value")]
+    NoValue(&'static str),
+    #[error("{option} {value}: expected {expected}")]
+    Value {
+        option: &'static str,
+        value: String,
+        expected: &'static str,
+    },
+    #[error("--rights-fd brings the rights: {0} does not go with it")]
+    Conflict(&'static str),
+    #[error("--rights-fd and --status-fd are the same descriptor")]
+    SameDescriptor,
+    #[error("no command to execute")]
+    NoCommand,
+    #[error("{0} goes with --self-test alone")]
+    OnlySelfTest(&'static str),
+}
+
+/// Reads the command line, without the program's own name.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, UsageError> {
+    let mut arguments = arguments.into_iter();
+    let mut options = Options::default();
+    let mut self_test = false;
+    let mut hidden = None;
+    while let Some(argument) = arguments.next() {
+        let (name, attached) = split(&argument);
+        let mut value = |option: &'static str| {
+            attached
+                .clone()
+                .or_else(|| arguments.next())
+                .ok_or(UsageError::NoValue(option))
+        };
+        let flags = &mut options.flags;
+        match name.as_bytes() {
+            b"--help" | b"-h" => return Ok(Invocation::Help),
+            b"--version" => return Ok(Invocation::Version),
+            b"--self-test" => self_test = true,
+            b"--self-test-hidden" => hidden = Some(value("--self-test-hidden")?.into()),
+            b"--rights-fd" => options.rights_fd = Some(descriptor("--rights-fd", &value("--rights-fd")?)?),
+            b"--status-fd" => options.status_fd = Some(descriptor("--status-fd", &value("--status-fd")?)?),
+            b"-C" => flags.directory = Some(value("-C")?.into()),
+            b"--read" => flags.read.push(value("--read")?.into()),
+            b"--write" => flags.write.push(value("--write")?.into()),
+            b"--hide" => flags.hide.push(value("--hide")?.into()),
+            b"--net" => flags.net = network(&value("--net")?)?,
+            b"--env" => variable(&value("--env")?, &mut flags.environment)?,
+            b"--allow-degraded" => options.allow_degraded = true,
+            b"--die-with-parent" => options.die_with_parent = true,
+            b"--" => {
+                options.command = arguments.collect();
+                break;
+            }
+            bytes if bytes.starts_with(b"-") && bytes.len() > 1 => {
+                return Err(UsageError::Unknown(argument.to_string_lossy().into_owned()));
+            }
+            _ => {
+                options.command = std::iter::once(argument).chain(arguments).collect();
+                break;
+            }
+        }
+    }
+    if self_test {
+        return Ok(Invocation::SelfTest { hidden });
+    }
+    if hidden.is_some() {
+        return Err(UsageError::OnlySelfTest("--self-test-hidden"));
+    }
+    check(options).map(Invocation::Run)
+}
+
+fn check(options: Options) -> Result<Options, UsageError> {
+    let flags = &options.flags;
+    let given = [
+        ("-C", flags.directory.is_some()),
+        ("--read", !flags.read.is_empty()),
+        ("--write", !flags.write.is_empty()),
+        ("--hide", !flags.hide.is_empty()),
+        ("--net", flags.net != Network::Off),
+        ("--env", flags.environment != Environment::default()),
+    ];
+    if let (Some(_), Some((flag, _))) = (options.rights_fd, given.iter().find(|(_, given)| *given)) {
+        return Err(UsageError::Conflict(flag));
+    }
+    if options.rights_fd.is_some() && options.rights_fd == options.status_fd {
+        return Err(UsageError::SameDescriptor);
+    }
+    if options.command.is_empty() {
+        Err(UsageError::NoCommand)
+    } else {
+        Ok(options)
+    }
+}
+
+/// `--option=value` as two; everything else as it is.
+fn split(argument: &OsStr) -> (OsString, Option<OsString>) {
+    let bytes = argument.as_bytes();
+    match bytes.iter().position(|byte| *byte == b'=') {
+        Some(at) if bytes.starts_with(b"--") => (
+            OsString::from_vec(bytes[..at].to_vec()),
+            Some(OsString::from_vec(bytes[at + 1..].to_vec())),
+        ),
+        _ => (argument.to_owned(), None),
+    }
+}
+
+fn descriptor(option: &'static str, value: &OsStr) -> Result<RawFd, UsageError> {
+    let number = value
+        .to_str()
+        .and_then(|text| text.parse().ok())
+        .filter(|number| *number > 2);
+    number.ok_or_else(|| wrong(option, value, "the number of an open descriptor above 2"))
+}
+
+fn network(value: &OsStr) -> Result<Network, UsageError> {
+    match value.as_bytes() {
+        b"off" => Ok(Network::Off),
+        b"on" => Ok(Network::On),
+        _ => Err(wrong("--net", value, "off or on")),
+    }
+}
+
+fn variable(value: &OsStr, environment: &mut Environment) -> Result<(), UsageError> {
+    let bytes = value.as_bytes();
+    let (name, set) = match bytes.iter().position(|byte| *byte == b'=') {
+        Some(at) => (&bytes[..at], Some(&bytes[at + 1..])),
+        None => (bytes, None),
+    };
+    let name = std::str::from_utf8(name).ok().filter(|name| !name.is_empty());
+    let name = name
+        .ok_or_else(|| wrong("--env", value, "NAME or NAME=VALUE"))?
+        .to_owned();
+    match set {
+        Some(set) => environment.set.push((name, set.to_vec())),
+        None => environment.pass.push(name),
+    }
+    Ok(())
+}
+
+fn wrong(option: &'static str, value: &OsStr, expected: &'static str) -> UsageError {
+    UsageError::Value {
+        option,
+        value: value.to_string_lossy().into_owned(),
+        expected,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Invocation, String> {
+        parse(line.split_whitespace().map(OsString::from)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_line_of_every_flag() {
+        let line = "-C /p --read / --write=/p --hide /s --net on --env A --env B=c=d --allow-degraded \
+                    --die-with-parent -- ls --net";
+        let Invocation::Run(options) = parsed(line).unwrap() else {
+            panic!("not a run")
+        };
+        assert_eq!(options.command, ["ls", "--net"]);
+        assert!(options.allow_degraded && options.die_with_parent);
+        let expected = Flags {
+            directory: Some("/p".into()),
+            read: vec!["/".into()],
+            write: vec!["/p".into()],
+            hide: vec!["/s".into()],
+            net: Network::On,
+            environment: Environment {
+                pass: vec!["A".into()],
+                set: vec![("B".into(), b"c=d".to_vec())],
+            },
+        };
+        assert_eq!(options.flags, expected);
+    }
+
+    #[test]
+    fn the_command_begins_at_the_first_word() {
+        let Invocation::Run(options) = parsed("--net off ls -l --bogus").unwrap() else {
+            panic!("not a run")
+        };
+        assert_eq!(options.command, ["ls", "-l", "--bogus"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (line, message) in [
+            ("", "no command to execute"),
+            ("--net off --", "no command to execute"),
+            ("--bogus -- ls", "unknown option --bogus"),
+            ("--net maybe -- ls", "--net maybe: expected off or on"),
+            ("--write", "--write needs a value"),
+            ("--env = -- ls", "--env =: expected NAME or NAME=VALUE"),
+            (
+                "--rights-fd 1 -- ls",
+                "--rights-fd 1: expected the number of an open descriptor above 2",
+            ),
+            (
+                "--rights-fd 3 --write /p -- ls",
+                "--rights-fd brings the rights: --write does not go with it",
+            ),
+            (
+                "--self-test-hidden /s ls",
+                "--self-test-hidden goes with --self-test alone",
+            ),
+        ] {
+            assert_eq!(parsed(line).unwrap_err(), message, "{line}");
+        }
+    }
+
+    #[test]
+    fn other_invocations() {
+        assert_eq!(parsed("--help"), Ok(Invocation::Help));
+        assert_eq!(parsed("--version"), Ok(Invocation::Version));
+        let hidden = Some("/s".into());
+        assert_eq!(
+            parsed("--self-test --self-test-hidden /s"),
+            Ok(Invocation::SelfTest { hidden })
+        );
+    }
+}

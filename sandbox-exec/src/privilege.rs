@@ -1,0 +1,93 @@
+//! Giving up what a process may do by virtue of who it is.
+
+use std::io;
+
+use caps::errors::CapsError;
+use caps::{CapSet, Capability};
+use nix::libc::{self, c_ulong};
+use nix::sys::resource::{Resource, setrlimit};
+
+use crate::system::check;
+
+/// No program gains capabilities by being executed as uid 0, by changing its uid, or by ambient capabilities; all locked
+/// (linux/securebits.h, `capabilities(7)`).
+const SECUREBITS: c_ulong = (libc::SECBIT_NOROOT
+    | libc::SECBIT_NOROOT_LOCKED
+    | libc::SECBIT_NO_SETUID_FIXUP
+    | libc::SECBIT_NO_SETUID_FIXUP_LOCKED
+    | libc::SECBIT_KEEP_CAPS_LOCKED
+    | libc::SECBIT_NO_CAP_AMBIENT_RAISE
+    | libc::SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) as c_ulong;
+
+/// Beyond the last capability of any kernel: the sets have 64 bits.
+const CAPABILITY_BITS: c_ulong = 64;
+
+/// Why capabilities could not be dropped.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum PrivilegeError {
+    #[error("cannot {act}: {source}")]
+    System { act: &'static str, source: io::Error },
+    #[error("cannot {act}: {source}")]
+    Capabilities { act: &'static str, source: CapsError },
+    #[error("the {0} capability set is not empty after it was cleared")]
+    Left(&'static str),
+}
+
+/// Forbids core dumps: they would hold what the program read.
+pub fn no_core_dumps() -> io::Result<()> {
+    Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
+}
+
+/// Empties every capability set and locks the securebits.
+///
+/// The bounding set and the securebits can be changed only with `CAP_SETPCAP`. A process without it, as a plain user's, has
+/// no capability, and with `no_new_privs` gains none.
+pub fn drop_capabilities() -> Result<(), PrivilegeError> {
+    let capabilities = |act| move |source| PrivilegeError::Capabilities { act, source };
+    let may_lock = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)
+        .map_err(capabilities("read the capabilities"))?;
+    if may_lock {
+        drop_bounding_set()?;
+        // SAFETY: a prctl with integer arguments.
+        check(unsafe { libc::prctl(libc::PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) }.into()).map_err(
+            |source| PrivilegeError::System {
+                act: "lock the securebits",
+                source,
+            },
+        )?;
+    }
+    for (set, name) in [
+        (CapSet::Ambient, "ambient"),
+        (CapSet::Inheritable, "inheritable"),
+        (CapSet::Effective, "effective"),
+        (CapSet::Permitted, "permitted"),
+    ] {
+        caps::clear(None, set).map_err(capabilities("clear a capability set"))?;
+        let left = caps::read(None, set).map_err(capabilities("read a capability set"))?;
+        if !left.is_empty() {
+            return Err(PrivilegeError::Left(name));
+        }
+    }
+    Ok(())
+}
+
+/// Drops by number, since the kernel may have capabilities that no library names yet.
+fn drop_bounding_set() -> Result<(), PrivilegeError> {
+    for capability in 0..CAPABILITY_BITS {
+        // SAFETY: a prctl with integer arguments.
+        let dropped = check(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) }.into());
+        match dropped {
+            // Beyond the last one that this kernel has.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(()),
+            Err(source) => {
+                return Err(PrivilegeError::System {
+                    act: "empty the bounding set",
+                    source,
+                });
+            }
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
