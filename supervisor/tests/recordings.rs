@@ -15,12 +15,24 @@ const VARIABLE: &str = "BAILIWICK_WIRE";
 /// Streams of which we make something else than the SDK does, and what.
 const OTHERWISE: &[(&str, Expected)] = &[
     // S9: two generations in one stream are never merged.
-    ("vercel-anthropic-duplicate-message-start", Expected::Error("invalid_response")),
-    ("vercel-anthropic-spliced-message-start", Expected::Error("invalid_response")),
+    (
+        "vercel-anthropic-duplicate-message-start",
+        Expected::Error("invalid_response"),
+    ),
+    (
+        "vercel-anthropic-spliced-message-start",
+        Expected::Error("invalid_response"),
+    ),
     // A gateway's `[DONE]`, on which the SDK fails.
-    ("rig-streaming-gateway-message-delta-metadata", Expected::Text("max_tokens")),
+    (
+        "rig-streaming-gateway-message-delta-metadata",
+        Expected::Text("max_tokens"),
+    ),
     // S5: a tool input that was cut off; the SDK repairs it, we show it as the text that it is.
-    ("sdk-incomplete-partial-json-response", Expected::InvalidInput("max_tokens")),
+    (
+        "sdk-incomplete-partial-json-response",
+        Expected::InvalidInput("max_tokens"),
+    ),
 ];
 
 enum Expected {
@@ -46,7 +58,11 @@ fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {
             let members = members.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(members.map(|(name, value)| (name, without_nulls(value))).collect::<Map<_, _>>())
+            Value::Object(
+                members
+                    .map(|(name, value)| (name, without_nulls(value)))
+                    .collect::<Map<_, _>>(),
+            )
         }
         Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
         other => other,
@@ -55,12 +71,21 @@ fn without_nulls(value: Value) -> Value {
 
 /// The counters of which the SDK keeps the last value too.
 fn counters(message: &Value) -> [Option<u64>; 4] {
-    ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]
-        .map(|name| message["usage"][name].as_u64())
+    [
+        "input_tokens",
+        "output_tokens",
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+    ]
+    .map(|name| message["usage"][name].as_u64())
 }
 
 fn check(name: &str, ours: &Value, theirs: &Value) {
-    match OTHERWISE.iter().find(|(odd, _)| *odd == name).map(|(_, expected)| expected) {
+    match OTHERWISE
+        .iter()
+        .find(|(odd, _)| *odd == name)
+        .map(|(_, expected)| expected)
+    {
         Some(Expected::Error(kind)) => assert_eq!(ours["error"]["type"], *kind, "{name}"),
         Some(Expected::Text(stop)) => {
             assert_eq!(ours["message"]["stop_reason"], *stop, "{name}: {ours}");
@@ -68,7 +93,10 @@ fn check(name: &str, ours: &Value, theirs: &Value) {
         }
         Some(Expected::InvalidInput(stop)) => {
             assert_eq!(ours["message"]["stop_reason"], *stop, "{name}: {ours}");
-            assert!(ours["message"]["content"][1]["input"]["invalid_json"].is_string(), "{name}: {ours}");
+            assert!(
+                ours["message"]["content"][1]["input"]["invalid_json"].is_string(),
+                "{name}: {ours}"
+            );
         }
         None if theirs["ok"] == true => check_message(name, &ours["message"], &theirs["message"]),
         None => assert_eq!(ours["error"]["type"], theirs["error"]["type"], "{name}: {ours}"),
@@ -79,7 +107,11 @@ fn check_message(name: &str, ours: &Value, theirs: &Value) {
     for field in ["id", "type", "role", "model", "stop_reason", "stop_sequence"] {
         assert_eq!(ours[field], theirs[field], "{name}: {field}: {ours}");
     }
-    assert_eq!(without_nulls(ours["content"].clone()), without_nulls(theirs["content"].clone()), "{name}");
+    assert_eq!(
+        without_nulls(ours["content"].clone()),
+        without_nulls(theirs["content"].clone()),
+        "{name}"
+    );
     assert_eq!(counters(ours), counters(theirs), "{name}: usage");
 }
 
@@ -90,7 +122,9 @@ async fn every_recorded_stream_is_understood_as_the_sdk_understands_it() {
     for entry in fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        let Ok(body) = fs::read(path.join("response.sse")) else { continue };
+        let Ok(body) = fs::read(path.join("response.sse")) else {
+            continue;
+        };
         let ours = debug::decode(Bytes::from(body)).await;
         check(&name, &ours, &json(&path.join("expected.json")));
         checked += 1;

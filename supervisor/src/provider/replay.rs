@@ -1,6 +1,7 @@
 //! A provider that answers from recordings in memory: no HTTP, no key.
 
 use std::collections::VecDeque;
+use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -12,6 +13,8 @@ use super::{EventStream, ModelProvider, ModelRequest, ProviderError};
 /// Answers each request with the next recording.
 #[derive(Default)]
 pub struct ReplayProvider {
+    /// How many bytes come at a time, where not all do.
+    chunk: Option<NonZeroUsize>,
     state: Mutex<State>,
 }
 
@@ -34,7 +37,17 @@ impl ReplayProvider {
             requests: Vec::new(),
         };
         Self {
+            chunk: None,
             state: Mutex::new(state),
+        }
+    }
+
+    /// The same, in chunks of `size` bytes as a network might deliver them.
+    #[must_use]
+    pub fn in_chunks(self, size: NonZeroUsize) -> Self {
+        Self {
+            chunk: Some(size),
+            ..self
         }
     }
 
@@ -63,9 +76,25 @@ impl ModelProvider for ReplayProvider {
                 format!("the recording has no reply to request {count}"),
             ))
         });
-        let reply = Reply::new(stream::iter([reply]), None);
+        let reply = Reply::new(stream::iter(split(reply, self.chunk)), None);
         Box::pin(stream::unfold(reply, async |mut reply| {
             Some((reply.next().await?, reply))
         }))
     }
+}
+
+/// A body as the pieces in which it comes.
+fn split(
+    body: Result<Bytes, ProviderError>,
+    chunk: Option<NonZeroUsize>,
+) -> impl Iterator<Item = Result<Bytes, ProviderError>> {
+    let mut rest = Some(body);
+    std::iter::from_fn(move || match (rest.take()?, chunk) {
+        (Ok(mut body), Some(size)) if body.len() > size.get() => {
+            let piece = body.split_to(size.get());
+            rest = Some(Ok(body));
+            Some(Ok(piece))
+        }
+        (body, _) => Some(body),
+    })
 }

@@ -87,6 +87,8 @@ impl Decoder {
         }
         match serde_json::from_str::<wire::Event<'_>>(data) {
             Ok(event) => self.event(&event, events),
+            // S7: nothing is missed after the stop reason.
+            Err(error) if error.is_eof() && self.envelope.stop_reason.is_some() => Ok(()),
             Err(error) => misfit(data, &error),
         }
     }
@@ -312,7 +314,10 @@ fn misfit(data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
     let Ok(known) = serde_json::from_str::<wire::Kind<'_>>(data) else {
         return Err(invalid(error));
     };
-    let delta = known.delta.map_or(Cow::Borrowed(""), |delta| delta.kind);
+    let delta = known
+        .delta
+        .and_then(|raw| serde_json::from_str::<wire::DeltaKind<'_>>(raw.get()).ok());
+    let delta = delta.map_or(Cow::Borrowed(""), |delta| delta.kind);
     if EVENTS.contains(&known.kind.as_ref()) && DELTAS.contains(&delta.as_ref()) {
         return Err(invalid(error));
     }

@@ -54,13 +54,13 @@ pub(super) struct Delta<'a> {
     pub(super) stop_details: Option<&'a RawValue>,
 }
 
-/// The kinds of an event and of its delta, whatever else they hold.
+/// The kind of an event, whatever else it holds.
 #[derive(Deserialize)]
 pub(super) struct Kind<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) delta: Option<DeltaKind<'a>>,
+    pub(super) delta: Option<&'a RawValue>,
 }
 
 /// The kind of a delta.
