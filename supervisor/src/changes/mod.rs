@@ -15,7 +15,7 @@
 
 mod blob;
 mod compare;
-
+mod output;
 pub mod patch;
 mod path;
 mod renames;
@@ -24,7 +24,7 @@ mod snapshot;
 
 pub use blob::{Blob, BlobId};
 pub use compare::{Base, Comparison};
-
+pub use output::{PatchFile, PatchFileError};
 pub use path::{PathError, ProjectPath};
 pub use set::{Change, ChangeSet, Content, Delta, State};
 pub use snapshot::{Intake, IntakeError, Limits, Snapshot};

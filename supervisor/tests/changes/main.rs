@@ -4,5 +4,6 @@
 
 mod compare;
 mod git;
+mod output;
 mod round_trip;
 mod tree;

@@ -1,0 +1,241 @@
+//! The file that `--patch` names.
+//!
+//! It is opened before the first worker starts and written when the last one is gone, so that no agent can make the
+//! user's own command write elsewhere. An agent that may write the project can still move or remove a file in it: the
+//! patch then goes to the name that the user gave, in the directory that was opened, never through a link.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use ipc::path::WirePath;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl, openat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, major, minor};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use super::patch;
+use super::path::ProjectPath;
+use super::set::ChangeSet;
+
+/// Where the patch goes.
+#[derive(Debug)]
+pub struct PatchFile {
+    /// As the user named it.
+    path: PathBuf,
+    target: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    /// A pipe, a terminal, or /dev/null: written from where it stands.
+    Stream(File),
+    /// A regular file.
+    File { file: File, place: Place },
+}
+
+/// A name in a directory that is held open.
+#[derive(Debug)]
+struct Place {
+    directory: OwnedFd,
+    name: OsString,
+    /// Without links.
+    canonical: PathBuf,
+}
+
+/// Why the patch cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum PatchFileError {
+    /// It cannot be opened.
+    #[error("cannot open {path} for the patch: {source}", path = path.display())]
+    Open {
+        /// The path, as the user gave it.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is nothing that a patch is written to.
+    #[error("cannot write the patch to {path}: it is {kind}; name a regular file", path = path.display())]
+    Kind {
+        /// The path, as the user gave it.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// It could not be written; a regular file is left empty, not half written.
+    #[error("cannot write the patch to {path}: {source}", path = path.display())]
+    Write {
+        /// The path, as the user gave it.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl PatchFile {
+    /// Opens it, and makes it if it is missing; what it holds stays until the patch is written.
+    ///
+    /// The last component is never followed as a link, but for the names of our own descriptors (`/dev/stdout`,
+    /// `/dev/fd/N` …): those are the user's shell's to choose. Directories on the way may be links.
+    pub fn open(path: &Path) -> Result<Self, PatchFileError> {
+        let target = match own_descriptor(path) {
+            Some(number) => open_descriptor(number).map(Target::Stream),
+            None => Place::find(path).and_then(Place::open),
+        };
+        let path = path.to_owned();
+        match target {
+            Ok(target) => Ok(Self { path, target }),
+            Err(Refusal::Kind(kind)) => Err(PatchFileError::Kind { path, kind }),
+            Err(Refusal::Errno(errno)) => Err(PatchFileError::Open { path, source: errno.into() }),
+        }
+    }
+
+    /// As the user named it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its path in the project, where it lies in it: it is no part of the patch then.
+    pub fn within(&self, canonical_project: &Path) -> Option<ProjectPath> {
+        let Target::File { place, .. } = &self.target else { return None };
+        WirePath::from(place.canonical.strip_prefix(canonical_project).ok()?).try_into().ok()
+    }
+
+    /// Writes the patch.
+    pub fn write(self, set: &ChangeSet) -> Result<(), PatchFileError> {
+        let Self { path, target } = self;
+        let written = match target {
+            Target::Stream(file) => write_all(file, set).map_err(|(_, error)| error),
+            Target::File { file, place } => place.current(file).map_err(io::Error::from).and_then(|file| {
+                file.set_len(0)?;
+                write_all(file, set).map_err(|(file, error)| file.set_len(0).err().unwrap_or(error))
+            }),
+        };
+        written.map_err(|source| PatchFileError::Write { path, source })
+    }
+}
+
+/// Writes the patch; on failure gives the file back.
+fn write_all(file: File, set: &ChangeSet) -> Result<(), (File, io::Error)> {
+    let mut out = BufWriter::new(file);
+    match patch::write(set, &mut out).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        // The file without the buffer, which would be written when it is dropped.
+        Err(error) => Err((out.into_parts().0, error)),
+    }
+}
+
+enum Refusal {
+    Kind(&'static str),
+    Errno(Errno),
+}
+
+impl From<Errno> for Refusal {
+    fn from(errno: Errno) -> Self {
+        Self::Errno(errno)
+    }
+}
+
+impl Place {
+    fn find(path: &Path) -> Result<Self, Refusal> {
+        let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
+        let name = name.ok_or(Refusal::Kind("a directory"))?.to_owned();
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let directory = openat(AT_FDCWD, parent, flags, Mode::empty())?;
+        let errno = |error: io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
+        let canonical = parent.canonicalize().map_err(errno)?.join(&name);
+        Ok(Self { directory, name, canonical })
+    }
+
+    fn open(self) -> Result<Target, Refusal> {
+        // Looked at before it is opened: to open some devices is to act on them.
+        if let Some(stat) = self.stat()? {
+            accepted(&stat)?;
+        }
+        let file = self.create(OFlag::O_NONBLOCK)?;
+        let stat = fstat(&file)?;
+        accepted(&stat)?;
+        if kind(&stat) == SFlag::S_IFREG {
+            return Ok(Target::File { file, place: self });
+        }
+        blocking(&file)?;
+        Ok(Target::Stream(file))
+    }
+
+    /// The file under its name: the one that was opened, or a new one where that is no longer there.
+    fn current(&self, opened: File) -> Result<File, Errno> {
+        let ours = fstat(&opened)?;
+        match self.stat()? {
+            Some(there) if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino) => return Ok(opened),
+            Some(_) => unlinkat(&self.directory, self.name.as_os_str(), UnlinkatFlags::NoRemoveDir)?,
+            None => {}
+        }
+        self.create(OFlag::O_EXCL)
+    }
+
+    fn stat(&self) -> Result<Option<FileStat>, Errno> {
+        match fstatat(&self.directory, self.name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Err(Errno::ENOENT) => Ok(None),
+            stat => stat.map(Some),
+        }
+    }
+
+    fn create(&self, extra: OFlag) -> Result<File, Errno> {
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let mode = Mode::from_bits_truncate(0o666);
+        openat(&self.directory, self.name.as_os_str(), flags | extra, mode).map(File::from)
+    }
+}
+
+fn kind(stat: &FileStat) -> SFlag {
+    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
+}
+
+fn accepted(stat: &FileStat) -> Result<(), Refusal> {
+    match kind(stat) {
+        SFlag::S_IFREG | SFlag::S_IFIFO => Ok(()),
+        // The one device that a patch may go to: 1:3 is /dev/null (Documentation/admin-guide/devices.txt).
+        SFlag::S_IFCHR if (major(stat.st_rdev), minor(stat.st_rdev)) == (1, 3) => Ok(()),
+        SFlag::S_IFDIR => Err(Refusal::Kind("a directory")),
+        SFlag::S_IFLNK => Err(Refusal::Kind("a symbolic link")),
+        SFlag::S_IFSOCK => Err(Refusal::Kind("a socket")),
+        _ => Err(Refusal::Kind("a device")),
+    }
+}
+
+/// The number in a path that names a descriptor of this process.
+fn own_descriptor(path: &Path) -> Option<u32> {
+    match path.to_str()? {
+        "/dev/stdout" => Some(1),
+        "/dev/stderr" => Some(2),
+        path => path.strip_prefix("/dev/fd/").or_else(|| path.strip_prefix("/proc/self/fd/"))?.parse().ok(),
+    }
+}
+
+fn open_descriptor(number: u32) -> Result<File, Refusal> {
+    // Duplicated, not opened again: a regular file behind it keeps its place.
+    let errno = |error: io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EBADF));
+    let duplicate = match number {
+        1 => Some(io::stdout().as_fd().try_clone_to_owned().map_err(errno)?),
+        2 => Some(io::stderr().as_fd().try_clone_to_owned().map_err(errno)?),
+        _ => None,
+    };
+    if let Some(descriptor) = duplicate {
+        return Ok(descriptor.into());
+    }
+    let name = format!("/proc/self/fd/{number}");
+    let flags = OFlag::O_WRONLY | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let file = File::from(openat(AT_FDCWD, OsStr::new(&name), flags, Mode::empty())?);
+    accepted(&fstat(&file)?)?;
+    blocking(&file)?;
+    Ok(file)
+}
+
+fn blocking(file: &File) -> Result<(), Errno> {
+    let flags = OFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFL)?);
+    fcntl(file, FcntlArg::F_SETFL(flags - OFlag::O_NONBLOCK)).map(drop)
+}
