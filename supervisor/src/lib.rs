@@ -8,6 +8,7 @@ pub mod app;
 mod bench;
 pub mod changes;
 pub mod core;
+mod demo;
 mod directories;
 mod doctor;
 pub mod driver;

@@ -1,1 +1,119 @@
-fn main() {}
+//! NAME
+//!     bailiwick-worker — serves the tool calls of one agent
+//!
+//! SYNOPSIS
+//!     bailiwick-worker --generation N
+//!
+//! DESCRIPTION
+//!     Reads frames from standard input and answers on standard output (any pipe or socket), until it is told to drain.
+//!     It is started by sandbox-exec, which has confined it; it asks for nothing, and can do nothing beyond its ruleset.
+//!     Diagnostics go to standard error, at the level that `BAILIWICK_LOG` names (error, warn, info, debug, trace; default
+//!     warn).
+//!
+//! EXIT STATUS
+//!     0   it was told to drain, and said goodbye
+//!     1   the pipe ended, or something came that is no message; one line on standard error says what
+//!     2   the command line is wrong
+//!
+//! SECURITY
+//!     Its first instruction makes it non-dumpable, so that nothing of the same user reads its memory or takes its pipe;
+//!     execve(2) had reset that. It holds no secret. What it says is a claim; the kernel holds it to its rights.
+
+use std::io::{self, Write, stderr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use ipc::id::Generation;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::prctl::set_dumpable;
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::runtime::{Builder, Runtime};
+use tracing::Level;
+use worker::serve::serve;
+
+/// The most threads for calls that wait for a disk, and how long an idle one stays.
+const THREADS: usize = 8;
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
+
+fn main() -> ExitCode {
+    let hidden = set_dumpable(false);
+    let generation = match generation(std::env::args().skip(1)) {
+        Ok(generation) => generation,
+        Err(error) => return say(&error, 2),
+    };
+    match hidden
+        .context("cannot become non-dumpable")
+        .and_then(|()| run(generation))
+    {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => say(&error, 1),
+    }
+}
+
+fn say(error: &anyhow::Error, code: u8) -> ExitCode {
+    // Nobody may be there to read it.
+    let _ = writeln!(stderr(), "bailiwick-worker: {error:#}");
+    ExitCode::from(code)
+}
+
+fn generation(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Generation> {
+    match (arguments.next().as_deref(), arguments.next(), arguments.next()) {
+        (Some("--generation"), Some(number), None) => {
+            let number = number
+                .parse()
+                .with_context(|| format!("`{number}` is no generation"))?;
+            Ok(Generation(number))
+        }
+        _ => bail!("usage: bailiwick-worker --generation N"),
+    }
+}
+
+fn run(generation: Generation) -> anyhow::Result<()> {
+    trace();
+    let runtime = runtime().context("cannot start the runtime")?;
+    let served = runtime.block_on(async {
+        let reader = Receiver::from_owned_fd_unchecked(stream(io::stdin())?);
+        let writer = Sender::from_owned_fd_unchecked(stream(io::stdout())?);
+        let reader = reader.context("standard input is no pipe")?;
+        let writer = writer.context("standard output is no pipe")?;
+        anyhow::Ok(serve(reader, writer, generation).await?)
+    });
+    // A thread that waits for a disk must not keep a worker alive whose supervisor is gone.
+    runtime.shutdown_background();
+    served
+}
+
+fn runtime() -> io::Result<Runtime> {
+    // One thread: commands are forked on it, and their parent-death signal follows the thread (prctl(2)).
+    Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(THREADS)
+        .thread_keep_alive(KEEP_ALIVE)
+        .build()
+}
+
+/// A standard stream as tokio wants it: owned, and never blocking.
+fn stream(standard: impl AsFd) -> anyhow::Result<OwnedFd> {
+    let owned = standard
+        .as_fd()
+        .try_clone_to_owned()
+        .context("cannot duplicate a standard stream")?;
+    let flags = OFlag::from_bits_retain(fcntl(&owned, FcntlArg::F_GETFL)?);
+    fcntl(&owned, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    Ok(owned)
+}
+
+fn trace() {
+    let level = std::env::var("BAILIWICK_LOG")
+        .ok()
+        .and_then(|level| Level::from_str(&level).ok());
+    tracing_subscriber::fmt()
+        .with_max_level(level.unwrap_or(Level::WARN))
+        .with_writer(stderr)
+        .with_ansi(false)
+        .without_time()
+        .init();
+}

@@ -1,14 +1,12 @@
 //! `bailiwick exec`: one task to its end, without a terminal.
 
 use std::io::Read;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ipc::event::{EventKind, Observer as Witness, SessionStarted};
 use ipc::frontend::{UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
-use ipc::path::WirePath;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -16,10 +14,10 @@ use super::args::ExecArgs;
 use super::exit::Exit;
 use super::output::Printer;
 use super::setup::Setup;
-use crate::changes::{PatchFile, ProjectPath};
+use crate::changes::PatchFile;
 use crate::core::{Agent, Backoff, AgentConfig, ContextItem, RunLimits};
 use crate::directories::Directories;
-use crate::driver::{ChangeTracker, Driver, DriverError, Observer, PatchRequest, Running, SessionWorker};
+use crate::driver::{ChangeTracker, Driver, DriverError, Observer, Running, SessionWorker};
 use crate::gate::Standing;
 use crate::monitor::PrivateTemp;
 use crate::prompt;
@@ -84,7 +82,7 @@ fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Re
     let setup = setup.map_err(|error| Refusal(error.exit(), error.to_string()))?;
     let provider = provider(args, place.keys, &setup)?;
     // Opened before the first worker exists, so that no agent can choose what it is.
-    let patch = args.patch.as_deref().map(|path| patch_request(path, &setup)).transpose()?;
+    let patch = args.patch.as_deref().map(PatchFile::open).transpose().map_err(Refusal::usage)?;
     let standing = Standing {
         rights: setup.policy.standing(),
         project: setup.policy.project.clone(),
@@ -104,7 +102,7 @@ fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Re
     });
     let (actions, inbox) = mpsc::channel(16);
     let observer_temp = PrivateTemp::create(&setup.directories.locks()).map_err(Refusal::internal)?;
-    let changes = patch.map(|request| ChangeTracker::start(observer(&setup, &observer_temp), request));
+    let changes = patch.map(|patch| ChangeTracker::start(observer(&setup, &observer_temp), patch));
     let worker = SessionWorker::new(
         setup.spawner.clone(),
         setup.programs.clone(),
@@ -235,14 +233,6 @@ fn provider(args: &ExecArgs, keys: TakenKeys, setup: &Setup) -> Result<Arc<dyn M
         super::say(notice);
     }
     Ok(Arc::new(provider))
-}
-
-fn patch_request(path: &Path, setup: &Setup) -> Result<PatchRequest, Refusal> {
-    let file = PatchFile::open(path).map_err(Refusal::usage)?;
-    let place = std::fs::canonicalize(path).ok();
-    let inside = place.as_deref().and_then(|place| place.strip_prefix(setup.policy.project.as_path()).ok());
-    let inside = inside.and_then(|inside| ProjectPath::try_from(WirePath::from(inside)).ok());
-    Ok(PatchRequest { file, path: path.to_owned(), inside })
 }
 
 fn observer(setup: &Setup, temp: &PrivateTemp) -> Observer {

@@ -26,7 +26,7 @@ use crate::monitor::{StartError, WorkerEvent};
 use crate::provider::{EventStream, ModelProvider};
 use crate::session::{LogError, SessionLog};
 
-pub use changes::{ChangeTracker, PatchRequest};
+pub use changes::ChangeTracker;
 pub use observer::{Observer, ObserverError};
 use timers::Timers;
 pub use workers::SessionWorker;
@@ -342,7 +342,7 @@ impl Driver {
                 for note in taken.notes {
                     self.notice("change_set", &note)?;
                 }
-                let kind = EventKind::ChangeSet { files: taken.files, patch: taken.patch };
+                let kind = EventKind::ChangeSet { files: taken.files, patch: Some(taken.patch) };
                 self.record(kind, Witness::Supervisor)
             }
             Err(error) => self.notice("change_set", &format!("no patch was written: {error}")),

@@ -13,7 +13,7 @@ use ipc::message::{Outcome, Work};
 use ipc::tool::{SnapshotSummary, ToolOutput};
 use tokio::sync::mpsc;
 
-use crate::changes::{Base, ChangeSet, Intake, IntakeError, Limits, ProjectPath, Snapshot};
+use crate::changes::{Base, ChangeSet, Intake, IntakeError, Limits, PatchFileError, ProjectPath, Snapshot};
 use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
 
 /// Starts workers that only look.
@@ -52,6 +52,9 @@ pub enum ObserverError {
     /// It failed.
     #[error("cannot look at the project: {0}")]
     Failed(String),
+    /// The patch cannot be written.
+    #[error(transparent)]
+    Patch(#[from] PatchFileError),
     /// The store failed.
     #[error("cannot keep the project's state: {0}")]
     Store(#[from] io::Error),

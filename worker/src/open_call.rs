@@ -1,0 +1,103 @@
+//! A tool's side of one open call: where its output goes, and whether it is still wanted.
+
+use ipc::effect::Part;
+use ipc::id::CallId;
+use ipc::message::{Chunk, Outcome, ToSupervisor};
+use tokio::sync::{mpsc, watch};
+
+use crate::fault::{Result, Stop};
+
+/// One call while it is served.
+#[derive(Clone, Debug)]
+pub struct OpenCall {
+    call: CallId,
+    outbox: mpsc::Sender<ToSupervisor>,
+    cancelled: watch::Receiver<bool>,
+}
+
+impl OpenCall {
+    /// A call whose messages go to `outbox` until `cancelled` turns true.
+    pub fn new(call: CallId, outbox: mpsc::Sender<ToSupervisor>, cancelled: watch::Receiver<bool>) -> Self {
+        Self {
+            call,
+            outbox,
+            cancelled,
+        }
+    }
+
+    /// Stops a tool whose call is not wanted any more.
+    pub fn check(&self) -> Result<()> {
+        if self.is_cancelled() {
+            Err(Stop::Cancelled)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether the call was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        *self.cancelled.borrow()
+    }
+
+    /// Waits until the call is cancelled.
+    pub async fn cancelled(&mut self) {
+        // An error says that the loop that could cancel is gone: then nobody waits for the call either.
+        let _ = self.cancelled.wait_for(|cancelled| *cancelled).await;
+    }
+
+    /// Sends a piece of output, from a thread that may block.
+    pub fn output(&self, chunk: Chunk) -> Result<()> {
+        self.check()?;
+        let message = ToSupervisor::Output {
+            call: self.call,
+            chunk,
+        };
+        self.outbox.blocking_send(message).map_err(|_| Stop::Cancelled)
+    }
+
+    /// Waits, in a task, until a piece of output can be sent; `None` if nobody listens any more. Cancel safe.
+    pub async fn slot(&self) -> Option<Slot<'_>> {
+        let permit = self.outbox.reserve().await.ok()?;
+        Some(Slot {
+            call: self.call,
+            permit,
+        })
+    }
+
+    /// Sends a part of a prepared effect, from a thread that may block.
+    pub fn prepared(&self, part: Part) -> Result<()> {
+        self.check()?;
+        let message = ToSupervisor::Prepared {
+            call: self.call,
+            part,
+        };
+        self.outbox.blocking_send(message).map_err(|_| Stop::Cancelled)
+    }
+
+    /// Sends the end of the call.
+    pub async fn close(self, outcome: Outcome) {
+        let message = ToSupervisor::Outcome {
+            call: self.call,
+            outcome,
+        };
+        // The writer has gone: the message loop ends with the reason.
+        let _ = self.outbox.send(message).await;
+    }
+}
+
+/// Room for one piece of output.
+#[derive(Debug)]
+pub struct Slot<'a> {
+    call: CallId,
+    permit: mpsc::Permit<'a, ToSupervisor>,
+}
+
+impl Slot<'_> {
+    /// Sends it.
+    pub fn send(self, chunk: Chunk) {
+        self.permit.send(ToSupervisor::Output {
+            call: self.call,
+            chunk,
+        });
+    }
+}

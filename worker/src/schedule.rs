@@ -1,0 +1,168 @@
+//! Which call may start when: reads beside each other, calls that may write one after the other in order of arrival.
+//!
+//! A writing call waits for all earlier calls; a read waits for earlier writing calls only, so that every call sees the
+//! files as the model's order of calls implies. Pure: the message loop starts what this says.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ipc::id::CallId;
+
+/// Whether a call may change files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// It only reads.
+    Read,
+    /// It may write.
+    Write,
+}
+
+/// Where a call stood that was taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It had not started, and never will.
+    Queued,
+    /// It runs.
+    Running,
+    /// There is no such call, or it has ended.
+    Unknown,
+}
+
+/// The calls that wait and those that run.
+#[derive(Debug)]
+pub struct Schedule {
+    queue: VecDeque<(CallId, Order)>,
+    running: BTreeMap<CallId, Order>,
+    /// The most calls that run at once.
+    limit: usize,
+}
+
+impl Schedule {
+    /// Runs at most `limit` calls at once.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            running: BTreeMap::new(),
+            limit,
+        }
+    }
+
+    /// Puts a call at the end of the queue.
+    pub fn arrive(&mut self, call: CallId, order: Order) {
+        self.queue.push_back((call, order));
+    }
+
+    /// Takes out the next call that may start now, and counts it as running.
+    pub fn start(&mut self) -> Option<CallId> {
+        let &(call, order) = self.queue.front()?;
+        let writing = self.running.values().any(|&order| order == Order::Write);
+        let may_start = match order {
+            Order::Write => self.running.is_empty(),
+            Order::Read => !writing && self.running.len() < self.limit,
+        };
+        if !may_start {
+            return None;
+        }
+        self.queue.pop_front();
+        self.running.insert(call, order);
+        Some(call)
+    }
+
+    /// Notes that a running call has ended.
+    pub fn end(&mut self, call: CallId) {
+        self.running.remove(&call);
+    }
+
+    /// Takes a call out of the queue; a running one stays until it has ended.
+    pub fn cancel(&mut self, call: CallId) -> Place {
+        if self.running.contains_key(&call) {
+            return Place::Running;
+        }
+        match self.queue.iter().position(|&(queued, _)| queued == call) {
+            Some(index) => {
+                self.queue.remove(index);
+                Place::Queued
+            }
+            None => Place::Unknown,
+        }
+    }
+
+    /// Whether nothing waits and nothing runs.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.running.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls 1, 2, 3 … in the order of the letters: `r` reads, `w` writes.
+    fn arrived(orders: &str) -> Schedule {
+        let mut schedule = Schedule::new(3);
+        for (id, order) in (1..).zip(orders.chars()) {
+            schedule.arrive(CallId(id), if order == 'w' { Order::Write } else { Order::Read });
+        }
+        schedule
+    }
+
+    fn started(schedule: &mut Schedule) -> Vec<u64> {
+        std::iter::from_fn(|| schedule.start())
+            .map(|call| call.0)
+            .collect()
+    }
+
+    #[test]
+    fn what_starts_at_once_is_exactly_this() {
+        let table = [
+            ("", vec![]),
+            ("r", vec![1]),
+            ("rr", vec![1, 2]),
+            ("rrrr", vec![1, 2, 3]),
+            ("w", vec![1]),
+            ("ww", vec![1]),
+            ("wr", vec![1]),
+            ("rw", vec![1]),
+            ("rrw", vec![1, 2]),
+            ("rwr", vec![1]),
+        ];
+        for (orders, expected) in table {
+            assert_eq!(started(&mut arrived(orders)), expected, "{orders}");
+        }
+    }
+
+    #[test]
+    fn a_write_waits_for_every_earlier_read_and_holds_every_later_one() {
+        let mut schedule = arrived("rrwrr");
+        assert_eq!(started(&mut schedule), [1, 2]);
+        schedule.end(CallId(2));
+        assert_eq!(started(&mut schedule), []);
+        schedule.end(CallId(1));
+        assert_eq!(started(&mut schedule), [3]);
+        schedule.end(CallId(3));
+        assert_eq!(started(&mut schedule), [4, 5]);
+        schedule.end(CallId(4));
+        assert!(!schedule.is_empty());
+        schedule.end(CallId(5));
+        assert!(schedule.is_empty());
+    }
+
+    #[test]
+    fn a_cancelled_call_in_the_queue_never_starts_and_holds_nobody() {
+        let mut schedule = arrived("rwr");
+        assert_eq!(started(&mut schedule), [1]);
+        assert_eq!(schedule.cancel(CallId(2)), Place::Queued);
+        assert_eq!(started(&mut schedule), [3]);
+        assert_eq!(schedule.cancel(CallId(2)), Place::Unknown);
+        assert_eq!(schedule.cancel(CallId(1)), Place::Running);
+    }
+
+    #[test]
+    fn a_running_write_stays_in_the_way_until_it_has_ended() {
+        let mut schedule = arrived("wr");
+        assert_eq!(started(&mut schedule), [1]);
+        assert_eq!(schedule.cancel(CallId(1)), Place::Running);
+        assert_eq!(started(&mut schedule), []);
+        schedule.end(CallId(1));
+        assert_eq!(started(&mut schedule), [2]);
+    }
+}

@@ -1,0 +1,175 @@
+//! One running command: followed from its start until it and all its descendants are gone.
+
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use ipc::message::Chunk;
+use sandbox_exec::command::{Ending, Running};
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::{Instant, sleep_until};
+
+use super::head_tail::HeadTail;
+use crate::open_call::{OpenCall, Slot};
+
+/// The most bytes of one piece of output: what a pipe holds (pipe(7)).
+const PIECE: usize = 64 << 10;
+/// How long output is gathered before a piece is sent.
+const GATHER: Duration = Duration::from_millis(10);
+/// The most bytes that are streamed of one command: 1 MiB. The end comes with the result in any case.
+const STREAMED: usize = 1 << 20;
+const NO_MORE: &[u8] = b"\n[more output follows; it is not streamed, and its end comes with the result]\n";
+
+/// How a command came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself.
+    Itself(Ending),
+    /// It ran too long and was ended.
+    TimedOut,
+    /// Its call was cancelled and it was ended.
+    Cancelled,
+    /// Its reaper was killed: what became of it is unknown.
+    Lost,
+}
+
+/// Follows a command: keeps its output, streams it where `stream` says so, and ends it at the deadline or when the call is
+/// cancelled. Returns when nothing of it is alive.
+pub async fn follow(
+    running: Running,
+    deadline: Instant,
+    kept: &mut HeadTail,
+    stream: bool,
+    open: &mut OpenCall,
+) -> io::Result<End> {
+    let end = pump(&running, deadline, Output::new(kept, stream), open).await?;
+    running.reap()?;
+    Ok(end)
+}
+
+async fn pump(
+    running: &Running,
+    deadline: Instant,
+    mut output: Output<'_>,
+    open: &mut OpenCall,
+) -> io::Result<End> {
+    let printed = Receiver::from_owned_fd_unchecked(running.output.try_clone()?)?;
+    let status = Receiver::from_owned_fd_unchecked(running.status.try_clone()?)?;
+    let listener = open.clone();
+    let mut early = None;
+    let ending = loop {
+        tokio::select! {
+            ready = status.readable() => {
+                ready?;
+                let mut bytes = [0; 4];
+                match status.try_read(&mut bytes) {
+                    Ok(4) => break Some(Ending::from_bytes(bytes)),
+                    Ok(_) => break None,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            ready = printed.readable(), if output.wants_more() => {
+                ready?;
+                output.take(|block| printed.try_read(block));
+            }
+            () = sleep_until(output.due), if output.is_waiting() => output.is_due = true,
+            slot = listener.slot(), if output.is_due => output.send(slot),
+            () = sleep_until(deadline), if early.is_none() => {
+                early = Some(End::TimedOut);
+                running.end()?;
+            }
+            () = open.cancelled(), if early.is_none() => {
+                early = Some(End::Cancelled);
+                running.end()?;
+            }
+        }
+    };
+    // Nothing that could write is alive: what the pipe still holds is the rest.
+    while output.take(|block| Ok(nix::unistd::read(&running.output, block)?)) {}
+    while early != Some(End::Cancelled) && !output.pending.is_empty() {
+        output.send(listener.slot().await);
+    }
+    Ok(early.unwrap_or(ending.map_or(End::Lost, End::Itself)))
+}
+
+/// What a command printed and is not sent yet, and what of it is kept.
+struct Output<'a> {
+    kept: &'a mut HeadTail,
+    pending: Vec<u8>,
+    block: Vec<u8>,
+    /// How many bytes may still be streamed.
+    room: usize,
+    /// When the pending bytes are to be sent.
+    due: Instant,
+    is_due: bool,
+    ended: bool,
+}
+
+impl<'a> Output<'a> {
+    fn new(kept: &'a mut HeadTail, stream: bool) -> Self {
+        let room = if stream { STREAMED } else { 0 };
+        Self {
+            kept,
+            pending: Vec::new(),
+            block: Vec::new(),
+            room,
+            due: Instant::now(),
+            is_due: false,
+            ended: false,
+        }
+    }
+
+    /// Whether to read on: a command waits while nobody takes its output.
+    fn wants_more(&self) -> bool {
+        !self.ended && self.pending.len() < PIECE
+    }
+
+    fn is_waiting(&self) -> bool {
+        !self.pending.is_empty() && !self.is_due
+    }
+
+    /// Takes the next bytes, if there are any now. An error ends the output; the status still comes.
+    fn take(&mut self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> bool {
+        self.block.resize(PIECE, 0);
+        match read(&mut self.block) {
+            Ok(read) if read > 0 => {
+                self.kept.push(&self.block[..read]);
+                self.queue(read);
+                true
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+            Ok(_) | Err(_) => {
+                self.ended = true;
+                false
+            }
+        }
+    }
+
+    fn queue(&mut self, read: usize) {
+        if self.room == 0 || read == 0 {
+            return;
+        }
+        if self.pending.is_empty() {
+            self.due = Instant::now() + GATHER;
+        }
+        let streamed = read.min(self.room);
+        self.pending.extend_from_slice(&self.block[..streamed]);
+        self.room -= streamed;
+        if self.room == 0 {
+            self.pending.extend_from_slice(NO_MORE);
+        }
+        self.is_due |= self.pending.len() >= PIECE;
+    }
+
+    /// Sends the first pending bytes; nobody listening is no reason to stop the command here.
+    fn send(&mut self, slot: Option<Slot<'_>>) {
+        let piece: Vec<_> = self.pending.drain(..self.pending.len().min(PIECE)).collect();
+        self.is_due = !self.pending.is_empty();
+        if let Some(slot) = slot {
+            slot.send(Chunk::Text(piece));
+        } else {
+            self.room = 0;
+            self.pending.clear();
+        }
+    }
+}

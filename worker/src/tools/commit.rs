@@ -1,0 +1,243 @@
+//! The commit of a patch: compares what is there with what was shown, and puts the new bytes in its place.
+//!
+//! The new bytes are written to a temporary file in the same directory and renamed over the old file, so that a reader
+//! sees the old or the new content and nothing between. Permission bits are kept; owner, extended attributes and other
+//! hard links are those of a new file: a second name of the old file keeps the old content. Where the rights have the
+//! file but not its directory, it is overwritten in place. Nothing is synced: a power cut may take the change back.
+
+use std::collections::hash_map::RandomState;
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher};
+use std::io::{Read, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use ipc::denial::Operation;
+use ipc::effect::{FileEffect, FileState, Patch};
+use ipc::tool::{ToolErrorKind, Written, WrittenFile};
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, openat, renameat, renameat2};
+use nix::sys::stat::{Mode, fchmod};
+use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, unlinkat};
+
+use super::place::{Missing, open_directory};
+use crate::fault::{Result, errno_of, failed, refused, refused_io};
+
+/// Carries a patch out: all files are compared and staged before the first one changes.
+pub fn commit(patch: &Patch) -> Result<Written> {
+    let staged = patch.files.iter().map(Staged::new).collect::<Result<Vec<_>>>()?;
+    let files = staged
+        .into_iter()
+        .map(Staged::finish)
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Written { files })
+}
+
+/// A file whose new content is ready beside it.
+struct Staged<'a> {
+    effect: &'a FileEffect,
+    directory: OwnedFd,
+    new: New,
+}
+
+/// How the new content will take its place.
+enum New {
+    /// By renaming a temporary file, which is removed if that does not happen.
+    Rename(Temporary),
+    /// By overwriting the file that is open.
+    InPlace(File),
+    /// By removing the file.
+    Remove,
+}
+
+impl<'a> Staged<'a> {
+    fn new(effect: &'a FileEffect) -> Result<Self> {
+        let path = effect.path.as_path();
+        let missing = if effect.old.is_none() && effect.new.is_some() {
+            Missing::Make
+        } else {
+            Missing::Fail
+        };
+        let parent = path
+            .parent()
+            .ok_or_else(|| refused(Operation::Write, path, Errno::EINVAL))?;
+        let directory =
+            open_directory(parent, missing).map_err(|errno| refused(Operation::Write, path, errno))?;
+        compare(effect, &directory)?;
+        let new = match &effect.new {
+            None => New::Remove,
+            Some(state) => stage(effect, state, &directory)?,
+        };
+        Ok(Self {
+            effect,
+            directory,
+            new,
+        })
+    }
+
+    fn finish(self) -> Result<WrittenFile> {
+        let Self {
+            effect,
+            directory,
+            new,
+        } = self;
+        let (path, name) = (effect.path.as_path(), name(effect)?);
+        let old = effect.old.as_ref().map_or(&[][..], |old| &old.bytes);
+        let written = match new {
+            New::Rename(temporary) => temporary.rename(effect.old.is_some(), name),
+            New::InPlace(file) => overwrite(file, old, new_bytes(effect)).map_err(|error| errno_of(&error)),
+            New::Remove => unlinkat(&directory, name, UnlinkatFlags::NoRemoveDir),
+        };
+        written.map_err(|errno| match errno {
+            Errno::EEXIST => changed(path),
+            errno => refused(Operation::Write, path, errno),
+        })?;
+        Ok(WrittenFile {
+            path: effect.path.clone(),
+            created: effect.old.is_none(),
+            bytes: new_bytes(effect).len() as u64,
+            replacements: effect.replacements,
+        })
+    }
+}
+
+fn new_bytes(effect: &FileEffect) -> &[u8] {
+    effect.new.as_ref().map_or(&[], |new| &new.bytes)
+}
+
+fn name(effect: &FileEffect) -> Result<&std::ffi::OsStr> {
+    let path = effect.path.as_path();
+    path.file_name()
+        .ok_or_else(|| refused(Operation::Write, path, Errno::EINVAL))
+}
+
+/// Refuses to go on unless the file is exactly what the effect was computed from.
+fn compare(effect: &FileEffect, directory: &OwnedFd) -> Result<()> {
+    let path = effect.path.as_path();
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let file = match (
+        openat(directory, name(effect)?, flags, Mode::empty()),
+        &effect.old,
+    ) {
+        (Ok(file), Some(_)) => File::from(file),
+        (Err(Errno::ENOENT), None) => return Ok(()),
+        (Ok(_), None) | (Err(Errno::ENOENT | Errno::ELOOP), _) => return Err(changed(path)),
+        (Err(errno), _) => return Err(refused(Operation::Read, path, errno)),
+    };
+    match &effect.old {
+        Some(old) if is_same(file, old).map_err(|error| refused_io(Operation::Read, path, &error))? => Ok(()),
+        _ => Err(changed(path)),
+    }
+}
+
+fn is_same(file: File, old: &FileState) -> std::io::Result<bool> {
+    let metadata = file.metadata()?;
+    let size = old.bytes.len() as u64;
+    if !metadata.is_file() || metadata.mode() & 0o777 != old.mode || metadata.size() != size {
+        return Ok(false);
+    }
+    let mut bytes = Vec::with_capacity(old.bytes.len());
+    file.take(size + 1).read_to_end(&mut bytes)?;
+    Ok(bytes == old.bytes)
+}
+
+fn changed(path: &Path) -> crate::fault::Stop {
+    let message = format!(
+        "`{}` changed after it was read, and was left as it is; read it again.",
+        path.display()
+    );
+    failed(ToolErrorKind::Changed, message)
+}
+
+fn stage(effect: &FileEffect, state: &FileState, directory: &OwnedFd) -> Result<New> {
+    let path = effect.path.as_path();
+    if effect.old.is_some() {
+        // A rename would replace a file that its owner made read-only.
+        faccessat(AT_FDCWD, path, AccessFlags::W_OK, AtFlags::AT_EACCESS)
+            .map_err(|errno| refused(Operation::Write, path, errno))?;
+    }
+    match Temporary::new(directory, state) {
+        Ok(temporary) => Ok(New::Rename(temporary)),
+        Err(Errno::EACCES | Errno::EPERM | Errno::EROFS) if effect.old.is_some() => {
+            let flags = OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+            let opened = openat(directory, name(effect)?, flags, Mode::empty());
+            opened
+                .map(|file| New::InPlace(file.into()))
+                .map_err(|errno| refused(Operation::Write, path, errno))
+        }
+        Err(errno) => Err(refused(Operation::Write, path, errno)),
+    }
+}
+
+/// Writes over the old content; gives it back if the new one does not fit.
+fn overwrite(mut file: File, old: &[u8], new: &[u8]) -> std::io::Result<()> {
+    let mut put = |bytes: &[u8]| {
+        file.rewind()?;
+        file.write_all(bytes)?;
+        file.set_len(bytes.len() as u64)
+    };
+    put(new).inspect_err(|_| {
+        // The first error is the one to report; space that was there a moment ago is likely there again.
+        let _ = put(old);
+    })
+}
+
+/// A file with an unpredictable name that goes away unless it is renamed.
+struct Temporary {
+    directory: OwnedFd,
+    name: String,
+    renamed: bool,
+}
+
+impl Temporary {
+    fn new(directory: &OwnedFd, state: &FileState) -> std::result::Result<Self, Errno> {
+        let directory = directory.try_clone().map_err(|error| errno_of(&error))?;
+        let name = format!(".bw-{:016x}.tmp", random());
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let mut file = File::from(openat(
+            &directory,
+            name.as_str(),
+            flags,
+            Mode::S_IRUSR | Mode::S_IWUSR,
+        )?);
+        let temporary = Self {
+            directory,
+            name,
+            renamed: false,
+        };
+        file.write_all(&state.bytes).map_err(|error| errno_of(&error))?;
+        fchmod(&file, Mode::from_bits_truncate(state.mode & 0o777))?;
+        Ok(temporary)
+    }
+
+    /// Takes the place of `name`; a file that is not to be replaced must not have appeared.
+    fn rename(mut self, replace: bool, name: &std::ffi::OsStr) -> std::result::Result<(), Errno> {
+        let (directory, from) = (&self.directory, self.name.as_str());
+        if replace {
+            renameat(directory, from, directory, name)?;
+        } else {
+            match renameat2(directory, from, directory, name, RenameFlags::RENAME_NOREPLACE) {
+                // A file system without the flag (rename(2)): the comparison just before has to do.
+                Err(Errno::EINVAL | Errno::ENOSYS) => renameat(directory, from, directory, name)?,
+                renamed => renamed?,
+            }
+        }
+        self.renamed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // Nothing better can be done: the error that led here is the one to report.
+            let _ = unlinkat(&self.directory, self.name.as_str(), UnlinkatFlags::NoRemoveDir);
+        }
+    }
+}
+
+/// Unpredictable, for its seed comes from the system's random numbers; `O_EXCL` does the rest.
+pub fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,168 @@
+//! Entries and contents of a snapshot, opened beneath the project without following a link.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use ipc::effect::PART;
+use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
+use ipc::path::WirePath;
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
+
+use super::place::{Missing, descend, open_directory};
+use crate::fault::{Result, errno_of};
+use crate::open_call::OpenCall;
+
+/// The largest file whose content is taken: 32 MiB.
+const MAX_CONTENT: u64 = 32 << 20;
+
+/// The project's tree, and the directory that was visited last: sorted paths share it.
+#[derive(Debug)]
+pub struct Tree {
+    root: OwnedFd,
+    parent: PathBuf,
+    directory: OwnedFd,
+}
+
+impl Tree {
+    /// Opens the project.
+    pub fn open(project: &Path) -> std::result::Result<Self, Errno> {
+        let project = project.canonicalize().map_err(|error| errno_of(&error))?;
+        let root = open_directory(&project, Missing::Fail)?;
+        let directory = root.try_clone().map_err(|error| errno_of(&error))?;
+        Ok(Self {
+            root,
+            parent: PathBuf::new(),
+            directory,
+        })
+    }
+
+    /// Sends the entry of a path and its content; says whether there is such a file or link.
+    ///
+    /// The inner error says that something is there whose content could not be read.
+    pub fn send(
+        &mut self,
+        path: &WirePath,
+        contents: bool,
+        open: &OpenCall,
+    ) -> Result<std::result::Result<bool, Errno>> {
+        let (entry, content) = match self.look(path.as_path(), contents) {
+            Ok(Some(Look { kind, stamp, content })) => (
+                SnapshotEntry {
+                    path: path.clone(),
+                    kind,
+                    stamp,
+                },
+                content,
+            ),
+            Ok(None) => return Ok(Ok(false)),
+            Err(errno) => return Ok(Err(errno)),
+        };
+        open.output(Chunk::Entry(entry))?;
+        match content {
+            Ok(content) => content
+                .chunks(PART)
+                .try_for_each(|piece| open.output(Chunk::Content(piece.to_vec())))?,
+            Err(errno) => return Ok(Err(errno)),
+        }
+        Ok(Ok(true))
+    }
+
+    fn look(&mut self, path: &Path, contents: bool) -> std::result::Result<Option<Look>, Errno> {
+        let Some(name) = path.file_name() else {
+            return Ok(None);
+        };
+        let stat = match self.stat(path, name) {
+            // ENOTDIR and ELOOP: a directory of the path is now a link or a file, so that nothing is there.
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::EINVAL) => return Ok(None),
+            stat => stat?,
+        };
+        let stamp = stamp(&stat);
+        match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
+            SFlag::S_IFLNK => {
+                let target = readlinkat(&self.directory, name)?;
+                Ok(Some(Look {
+                    kind: SnapshotKind::Symlink((&target).into()),
+                    stamp,
+                    content: Ok(Vec::new()),
+                }))
+            }
+            SFlag::S_IFREG => Ok(Some(self.file(name, &stat, contents))),
+            _ => Ok(None),
+        }
+    }
+
+    fn stat(&mut self, path: &Path, name: &OsStr) -> std::result::Result<FileStat, Errno> {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        if parent != self.parent {
+            let root = self.root.try_clone().map_err(|error| errno_of(&error))?;
+            self.directory = descend(root, parent, Missing::Fail)?;
+            parent.clone_into(&mut self.parent);
+        }
+        fstatat(&self.directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)
+    }
+
+    fn file(&self, name: &OsStr, stat: &FileStat, contents: bool) -> Look {
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        let read = if contents {
+            self.read(name, size).transpose()
+        } else {
+            None
+        };
+        let omitted = contents && !matches!(read, Some(Ok(_)));
+        let content = read.unwrap_or_else(|| Ok(Vec::new()));
+        // The size as read, so that entry and content agree even while the file grows.
+        let size = if contents && !omitted {
+            content.as_ref().map_or(size, |bytes| bytes.len() as u64)
+        } else {
+            size
+        };
+        let executable = stat.st_mode & 0o100 != 0;
+        Look {
+            kind: SnapshotKind::File {
+                executable,
+                size,
+                omitted,
+            },
+            stamp: stamp(stat),
+            content,
+        }
+    }
+
+    /// A file's content; `None` if it is too large.
+    fn read(&self, name: &OsStr, size: u64) -> std::result::Result<Option<Vec<u8>>, Errno> {
+        if size > MAX_CONTENT {
+            return Ok(None);
+        }
+        let flags =
+            OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let file = File::from(openat(&self.directory, name, flags, Mode::empty())?);
+        if !file.metadata().map_err(|error| errno_of(&error))?.is_file() {
+            return Err(Errno::EINVAL);
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+        file.take(MAX_CONTENT + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| errno_of(&error))?;
+        Ok((bytes.len() as u64 <= MAX_CONTENT).then_some(bytes))
+    }
+}
+
+struct Look {
+    kind: SnapshotKind,
+    stamp: Stamp,
+    content: std::result::Result<Vec<u8>, Errno>,
+}
+
+fn stamp(stat: &FileStat) -> Stamp {
+    let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+    Stamp {
+        inode: stat.st_ino,
+        modified_ns: nanoseconds(stat.st_mtime, stat.st_mtime_nsec),
+        changed_ns: nanoseconds(stat.st_ctime, stat.st_ctime_nsec),
+    }
+}

@@ -1,0 +1,217 @@
+//! The tools' bodies. Each takes its typed arguments and an [`OpenCall`], and brings a [`ToolOutput`] or a [`Stop`].
+
+pub mod closest;
+pub mod command;
+pub mod commit;
+pub mod content;
+pub mod found;
+pub mod head_tail;
+pub mod lines;
+pub mod list_directory;
+pub mod patch;
+pub mod place;
+pub mod read_file;
+pub mod replace;
+pub mod search_files;
+pub mod shell_exec;
+pub mod snapshot;
+pub mod text;
+
+use std::sync::Arc;
+
+use ipc::effect::{Effect, EffectError, Exec, Patch};
+use ipc::message::{Outcome, Work};
+use ipc::rights::Execution;
+use ipc::tool::{ToolCall, ToolErrorKind, ToolOutput};
+use sandbox_exec::command::deny_execution;
+use sandbox_exec::seccomp::SeccompError;
+use tokio::task::spawn_blocking;
+
+use self::read_file::Opened;
+use self::shell_exec::Commands;
+use crate::assignment::Assignment;
+use crate::fault::{Result, Stop, failed};
+use crate::open_call::OpenCall;
+
+/// What an open call is to do.
+#[derive(Debug)]
+pub enum Job {
+    /// Serve it.
+    Work(Work),
+    /// Carry out an effect that was approved.
+    Commit(Effect),
+}
+
+/// Why the tools could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolsError {
+    /// The rights deny execution, and the kernel would not.
+    #[error("cannot deny the execution of programs: {0}")]
+    DenyExecution(#[from] SeccompError),
+}
+
+/// The six tools of one agent.
+#[derive(Debug)]
+pub struct Tools {
+    assignment: Assignment,
+    commands: Commands,
+}
+
+impl Tools {
+    /// Sets the tools up for an assignment. Called before there is a second thread: filters are per thread (seccomp(2)).
+    pub fn new(assignment: Assignment) -> std::result::Result<Self, ToolsError> {
+        if assignment.rights.exec == Execution::Denied {
+            deny_execution()?;
+        }
+        Ok(Self {
+            assignment,
+            commands: Commands::default(),
+        })
+    }
+
+    /// Serves a call that is quicker than a thread: a read of a small file.
+    pub fn at_once(&self, job: &Job) -> Option<Outcome> {
+        let Job::Work(Work::Run(ToolCall::ReadFile(call))) = job else {
+            return None;
+        };
+        let read = match Opened::open(&self.assignment, call) {
+            Ok(opened) if opened.is_small() => opened.read(call, || Ok(())),
+            Ok(_) => return None,
+            Err(stop) => Err(stop),
+        };
+        Some(outcome(read.map(ToolOutput::File)))
+    }
+
+    /// Serves any call.
+    pub async fn perform(self: Arc<Self>, job: Job, open: OpenCall) -> Outcome {
+        let done = match job {
+            Job::Work(Work::Run(call)) => self.run(call, open).await,
+            Job::Work(Work::Prepare(call)) => return self.prepare(call, open).await,
+            Job::Work(Work::Snapshot { contents }) => self.snapshot(contents, open).await,
+            Job::Work(Work::Fetch { paths }) => {
+                blocking(move || snapshot::fetch(&self.assignment, &paths, &open))
+                    .await
+                    .map(ToolOutput::Snapshot)
+            }
+            Job::Commit(Effect::Patch(patch)) => commit(move || Ok(patch)).await,
+            Job::Commit(Effect::Exec(exec)) => self.command(&exec, open).await,
+        };
+        outcome(done)
+    }
+
+    async fn run(self: Arc<Self>, call: ToolCall, open: OpenCall) -> Result<ToolOutput> {
+        match call {
+            ToolCall::WriteFile(call) => commit(move || patch::of_write(&self.assignment, &call)).await,
+            ToolCall::EditFile(call) => commit(move || patch::of_edit(&self.assignment, &call)).await,
+            ToolCall::ShellExec(call) => match shell_exec::effect(&self.assignment, &call) {
+                Ok(exec) => self.command(&exec, open).await,
+                Err(stop) => Err(stop),
+            },
+            ToolCall::ReadFile(_) | ToolCall::ListDirectory(_) | ToolCall::SearchFiles(_) => {
+                blocking(move || self.read(&call, &open)).await
+            }
+        }
+    }
+
+    fn read(&self, call: &ToolCall, open: &OpenCall) -> Result<ToolOutput> {
+        let assignment = &self.assignment;
+        match call {
+            ToolCall::ReadFile(call) => Opened::open(assignment, call)?
+                .read(call, || open.check())
+                .map(ToolOutput::File),
+            ToolCall::ListDirectory(call) => {
+                list_directory::list_directory(assignment, call, open).map(ToolOutput::Listing)
+            }
+            ToolCall::SearchFiles(call) => {
+                search_files::search_files(assignment, call, open).map(ToolOutput::Matches)
+            }
+            ToolCall::WriteFile(_) | ToolCall::EditFile(_) | ToolCall::ShellExec(_) => {
+                Err(nothing_to_prepare(call))
+            }
+        }
+    }
+
+    async fn command(&self, exec: &Exec, open: OpenCall) -> Result<ToolOutput> {
+        self.commands
+            .run(&self.assignment, exec, open)
+            .await
+            .map(ToolOutput::Command)
+    }
+
+    async fn prepare(self: Arc<Self>, call: ToolCall, open: OpenCall) -> Outcome {
+        match blocking(move || self.send_effect(&call, &open)).await {
+            Ok(()) => Outcome::Prepared,
+            Err(stop) => stopped(stop),
+        }
+    }
+
+    fn send_effect(&self, call: &ToolCall, open: &OpenCall) -> Result<()> {
+        let effect = match call {
+            ToolCall::WriteFile(call) => Effect::Patch(patch::of_write(&self.assignment, call)?),
+            ToolCall::EditFile(call) => Effect::Patch(patch::of_edit(&self.assignment, call)?),
+            ToolCall::ShellExec(call) => Effect::Exec(shell_exec::effect(&self.assignment, call)?),
+            _ => return Err(nothing_to_prepare(call)),
+        };
+        effect
+            .to_parts()
+            .map_err(too_large)?
+            .into_iter()
+            .try_for_each(|part| open.prepared(part))
+    }
+
+    async fn snapshot(self: Arc<Self>, contents: bool, open: OpenCall) -> Result<ToolOutput> {
+        let tracked = self.commands.tracked(&self.assignment, open.clone()).await?;
+        let summary = blocking(move || snapshot::snapshot(&self.assignment, tracked, contents, &open)).await;
+        summary.map(ToolOutput::Snapshot)
+    }
+}
+
+/// The outcome of a call whose task ended without one.
+pub fn broken() -> Outcome {
+    stopped(failed(
+        ToolErrorKind::System,
+        "The tool failed inside; try it another way.",
+    ))
+}
+
+fn outcome(done: Result<ToolOutput>) -> Outcome {
+    done.map_or_else(stopped, Outcome::Done)
+}
+
+fn stopped(stop: Stop) -> Outcome {
+    match stop {
+        Stop::Failed(error) => Outcome::Failed(error),
+        Stop::Cancelled => Outcome::Cancelled,
+    }
+}
+
+fn nothing_to_prepare(call: &ToolCall) -> Stop {
+    failed(
+        ToolErrorKind::InvalidArgument,
+        format!("{} changes nothing that could be prepared.", call.name()),
+    )
+}
+
+fn too_large(error: EffectError) -> Stop {
+    failed(
+        ToolErrorKind::Unreadable,
+        format!("The change is too large to be shown ({error}); use shell_exec."),
+    )
+}
+
+/// Works a patch out and carries it out. A change that has begun is not cancelled.
+async fn commit(patch: impl FnOnce() -> Result<Patch> + Send + 'static) -> Result<ToolOutput> {
+    blocking(move || commit::commit(&patch()?))
+        .await
+        .map(ToolOutput::Written)
+}
+
+/// Runs what may wait for a disk on a thread of its own.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    spawn_blocking(work).await.unwrap_or_else(|_| {
+        Err(failed(
+            ToolErrorKind::System,
+            "The tool failed inside; try it another way.",
+        ))
+    })
+}

@@ -1,0 +1,187 @@
+//! `read_file`: a range of a file's lines, as valid UTF-8.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use encoding_rs::{CoderResult, Decoder};
+use ipc::denial::Operation;
+use ipc::tool::{FileText, ReadFile, ToolErrorKind};
+use nix::libc;
+
+use super::lines::{DEFAULT_LINES, Lines};
+use super::text::{Form, is_binary};
+use crate::assignment::Assignment;
+use crate::fault::{Result, failed, refused_io};
+
+/// A file of at most this many bytes is read without leaving the message loop: 256 KiB.
+const SMALL: u64 = 256 << 10;
+/// How many bytes are read at a time.
+const BLOCK: usize = 64 << 10;
+/// A file is read to its end to count its lines only if it has at most this many bytes: 8 MiB.
+const COUNTED: u64 = 8 << 20;
+
+/// A regular file that was opened for reading.
+#[derive(Debug)]
+pub struct Opened {
+    file: File,
+    path: PathBuf,
+    size: u64,
+}
+
+impl Opened {
+    /// Opens the file of a call. Never waits for a writer of a fifo, and refuses what is not a regular file.
+    pub fn open(assignment: &Assignment, call: &ReadFile) -> Result<Self> {
+        let path = assignment.absolute(&call.path);
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(&path);
+        let file = opened.map_err(|error| refused_io(Operation::Read, &path, &error))?;
+        let metadata = file
+            .metadata()
+            .map_err(|error| refused_io(Operation::Read, &path, &error))?;
+        if !metadata.is_file() {
+            return Err(wrong_kind(&path, metadata.file_type()));
+        }
+        Ok(Self {
+            file,
+            path,
+            size: metadata.size(),
+        })
+    }
+
+    /// Whether reading it is quick. Files of /proc and /sys have no size, and may be large.
+    pub fn is_small(&self) -> bool {
+        (1..=SMALL).contains(&self.size)
+    }
+
+    /// Reads the range that the call asks for; `check` is asked between blocks whether to go on.
+    pub fn read(mut self, call: &ReadFile, check: impl Fn() -> Result<()>) -> Result<FileText> {
+        let (first, limit) = range(call)?;
+        let mut block = vec![0; self.block()];
+        let (mut filled, mut ended) = self.fill(&mut block)?;
+        if is_binary(&block[..filled]) {
+            return Err(self.binary());
+        }
+        let form = Form::of(&block[..filled], ended);
+        let mut text = Text {
+            lines: Lines::new(first, limit),
+            decoder: form.decoder(),
+            broken: false,
+        };
+        text.push(&block[form.mark.min(filled)..filled], ended);
+        while !(ended || text.lines.is_done() && self.size > COUNTED) {
+            check()?;
+            (filled, ended) = self.fill(&mut block)?;
+            text.push(&block[..filled], ended);
+        }
+        if ended && first > text.lines.seen().max(1) {
+            return Err(beyond(&self.path, first, text.lines.seen()));
+        }
+        Ok(text.finish(form, ended))
+    }
+
+    /// One byte more than a small file has, so that its end is seen with its last byte.
+    fn block(&self) -> usize {
+        usize::try_from(self.size).map_or(
+            BLOCK,
+            |size| if size == 0 { BLOCK } else { (size + 1).min(BLOCK) },
+        )
+    }
+
+    /// Fills the block as far as the file goes; says whether it ended.
+    fn fill(&mut self, block: &mut [u8]) -> Result<(usize, bool)> {
+        let mut filled = 0;
+        while filled < block.len() {
+            match self.file.read(&mut block[filled..]) {
+                Ok(0) => return Ok((filled, true)),
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(refused_io(Operation::Read, &self.path, &error)),
+            }
+        }
+        Ok((filled, false))
+    }
+
+    fn binary(&self) -> crate::fault::Stop {
+        let (path, size) = (self.path.display(), self.size);
+        let message = format!(
+            "`{path}` is a binary file of {size} bytes; look at it with shell_exec (file, xxd, strings)."
+        );
+        failed(ToolErrorKind::Unreadable, message)
+    }
+}
+
+/// Text that is decoded as it comes.
+struct Text {
+    lines: Lines,
+    decoder: Decoder,
+    broken: bool,
+}
+
+impl Text {
+    fn push(&mut self, mut bytes: &[u8], last: bool) {
+        let mut piece = String::with_capacity(bytes.len() + 16);
+        loop {
+            let (result, read, broken) = self.decoder.decode_to_string(bytes, &mut piece, last);
+            self.broken |= broken;
+            self.lines.push(&piece);
+            if result == CoderResult::InputEmpty {
+                break;
+            }
+            bytes = &bytes[read..];
+            piece.clear();
+        }
+    }
+
+    fn finish(self, form: Form, ended: bool) -> FileText {
+        let mut text = self.lines.finish(ended, form.name());
+        let broken = self
+            .broken
+            .then_some("Bytes that are not valid in this encoding are shown as U+FFFD.");
+        text.notes.extend(form.note().or(broken).map(str::to_owned));
+        text
+    }
+}
+
+fn range(call: &ReadFile) -> Result<(u64, u64)> {
+    let (offset, limit) = (call.offset.unwrap_or(1), call.limit.unwrap_or(DEFAULT_LINES));
+    if offset == 0 || limit == 0 {
+        let message = "offset counts lines from 1, and limit is at least 1.";
+        return Err(failed(ToolErrorKind::InvalidArgument, message));
+    }
+    Ok((offset, limit))
+}
+
+fn beyond(path: &Path, offset: u64, lines: u64) -> crate::fault::Stop {
+    let message = format!(
+        "`{}` has {lines} lines, so nothing is at offset {offset}; ask for a smaller one.",
+        path.display()
+    );
+    failed(ToolErrorKind::InvalidArgument, message)
+}
+
+/// What is said of something that is no regular file.
+pub fn wrong_kind(path: &Path, kind: std::fs::FileType) -> crate::fault::Stop {
+    let path = path.display();
+    let message = if kind.is_dir() {
+        format!("`{path}` is a directory; list_directory shows what is in it.")
+    } else {
+        format!(
+            "`{path}` is {}; only regular files can be read or changed.",
+            kind_name(kind)
+        )
+    };
+    failed(ToolErrorKind::WrongKind, message)
+}
+
+fn kind_name(kind: std::fs::FileType) -> &'static str {
+    match kind {
+        _ if kind.is_fifo() => "a fifo",
+        _ if kind.is_socket() => "a socket",
+        _ if kind.is_char_device() || kind.is_block_device() => "a device",
+        _ => "no regular file",
+    }
+}

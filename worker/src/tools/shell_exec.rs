@@ -1,0 +1,341 @@
+//! `shell_exec`, and every other command that a worker runs: in a domain deeper than its own, dead when its call ends.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::{DirBuilder, remove_dir_all};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use ipc::denial::Operation;
+use ipc::effect::Exec;
+use ipc::path::WirePath;
+use ipc::rights::{Execution, Network};
+use ipc::tool::{Access, CommandExit, CommandResult, ShellExec, ToolErrorKind};
+use nix::errno::Errno;
+use sandbox_exec::command::{
+    CommandDomain, CommandError, CommandSpec, DomainAccess, Ending, Running, end_orphans,
+};
+use sandbox_exec::stage::Stage;
+use tokio::time::Instant;
+
+use super::command::{End, follow};
+use super::commit::random;
+use super::head_tail::HeadTail;
+use super::snapshot::{Tracked, in_repository};
+use crate::assignment::Assignment;
+use crate::fault::{Result, Stop, failed, refused, refused_io};
+use crate::open_call::OpenCall;
+
+/// The most bytes of output that a result can carry, whatever the rights say: it has to fit into a frame.
+const MAX_OUTPUT: u64 = 1 << 20;
+/// The most bytes that git's index may list: 64 MiB.
+const MAX_INDEX: usize = 64 << 20;
+/// How long git may take to list its index.
+const INDEX_TIME: Duration = Duration::from_secs(30);
+/// Reads the index and nothing else: no hook, no monitor. Errors come with the exit code alone.
+const LIST_INDEX: &str =
+    "exec git -c core.fsmonitor=false -c core.hooksPath=/dev/null ls-files -z --cached 2>/dev/null";
+
+/// What runs the commands of one worker.
+#[derive(Debug, Default)]
+pub struct Commands {
+    /// Prepared with the first command: a worker that runs none does not pay for it.
+    domain: OnceLock<std::result::Result<CommandDomain, CommandError>>,
+    /// The reapers of the commands that run.
+    reapers: Mutex<BTreeSet<u32>>,
+}
+
+/// The effect of a `shell_exec`.
+pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
+    let limit = assignment.rights.limits.timeout_ms;
+    if call.timeout_ms == Some(0) {
+        return Err(failed(
+            ToolErrorKind::InvalidArgument,
+            "The time-out has to be longer than nothing.",
+        ));
+    }
+    let text = match &assignment.shell_init {
+        Some(init) => format!("{init}\n{}", call.command),
+        None => call.command.clone(),
+    };
+    let cwd = call
+        .cwd
+        .as_ref()
+        .map_or_else(|| assignment.project.clone(), |cwd| assignment.absolute(cwd));
+    Ok(Exec {
+        argv: ["bash", "-c", &text].map(WirePath::from).into(),
+        cwd: cwd.into(),
+        environment: Vec::new(),
+        access: call.access,
+        network: call.network,
+        timeout_ms: call.timeout_ms.unwrap_or(limit).min(limit),
+    })
+}
+
+/// A command to run, and until when.
+struct Run<'a> {
+    assignment: &'a Assignment,
+    exec: &'a Exec,
+    deadline: Instant,
+    /// Whether its output is streamed as it comes.
+    stream: bool,
+}
+
+impl Commands {
+    /// Runs a command to its end.
+    pub async fn run(
+        &self,
+        assignment: &Assignment,
+        exec: &Exec,
+        mut open: OpenCall,
+    ) -> Result<CommandResult> {
+        granted(assignment, exec)?;
+        let started = Instant::now();
+        let limits = assignment.rights.limits;
+        let deadline = started + Duration::from_millis(exec.timeout_ms.min(limits.timeout_ms));
+        let mut kept = HeadTail::new(usize::try_from(limits.output_bytes.min(MAX_OUTPUT)).unwrap_or(0));
+        let end = self
+            .follow(
+                &Run {
+                    assignment,
+                    exec,
+                    deadline,
+                    stream: true,
+                },
+                &mut kept,
+                &mut open,
+            )
+            .await?;
+        let exit = exit(exec, end)?;
+        let ends = kept.finish();
+        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(CommandResult {
+            exit,
+            head: ends.head,
+            omitted_bytes: ends.omitted,
+            tail: ends.tail,
+            duration_ms,
+        })
+    }
+
+    /// Asks git what it tracks, in the domain of a command that only reads.
+    pub async fn tracked(&self, assignment: &Assignment, mut open: OpenCall) -> Result<Tracked> {
+        if !in_repository(&assignment.project) {
+            return Ok(Tracked::None);
+        }
+        let exec = Exec {
+            argv: ["sh", "-c", LIST_INDEX].map(WirePath::from).into(),
+            cwd: (&assignment.project).into(),
+            environment: Vec::new(),
+            access: Access::Read,
+            network: None,
+            timeout_ms: 0,
+        };
+        let mut kept = HeadTail::new(2 * MAX_INDEX);
+        let run = Run {
+            assignment,
+            exec: &exec,
+            deadline: Instant::now() + INDEX_TIME,
+            stream: false,
+        };
+        let unknown = |reason: String| Ok(Tracked::Unknown(reason));
+        match self.follow(&run, &mut kept, &mut open).await {
+            Ok(End::Itself(Ending::Exited(0))) => match kept.whole() {
+                Some(paths) => Ok(Tracked::Paths(paths)),
+                None => unknown("its index is too large.".to_owned()),
+            },
+            Ok(End::Itself(Ending::Exited(code))) => unknown(format!("git ended with code {code}.")),
+            Ok(End::Cancelled) | Err(Stop::Cancelled) => Err(Stop::Cancelled),
+            Ok(end) => unknown(format!("git did not end well ({end:?}).")),
+            Err(Stop::Failed(error)) => unknown(error.message),
+        }
+    }
+
+    /// Starts a command and follows it until nothing of it is alive.
+    async fn follow(&self, run: &Run<'_>, kept: &mut HeadTail, open: &mut OpenCall) -> Result<End> {
+        let temp = match run.exec.access {
+            Access::Read => Some(FreshTemp::new(run.assignment)?),
+            Access::Standing | Access::Write => None,
+        };
+        let running = self.spawn(run, temp.as_ref())?;
+        let reaper = running.pid();
+        self.reapers().insert(reaper);
+        let followed = follow(running, run.deadline, kept, run.stream, open).await;
+        let mut reapers = self.reapers();
+        reapers.remove(&reaper);
+        if matches!(followed, Ok(End::Lost)) {
+            end_orphans(&reapers.iter().copied().collect::<Vec<_>>());
+        }
+        drop(reapers);
+        followed.map_err(|error| {
+            failed(
+                ToolErrorKind::System,
+                format!("The command could not be followed: {error}."),
+            )
+        })
+    }
+
+    fn spawn(&self, run: &Run<'_>, temp: Option<&FreshTemp>) -> Result<Running> {
+        let Run { assignment, exec, .. } = run;
+        let prepare = || CommandDomain::prepare(&assignment.rights, assignment.temp.as_deref());
+        let domain = self.domain.get_or_init(prepare).as_ref().map_err(not_spawned)?;
+        let spec = CommandSpec {
+            argv: argv(exec)?,
+            environment: environment(exec, temp),
+            cwd: exec.cwd.as_path().to_owned(),
+            access: temp.map_or(DomainAccess::Standing, |temp| DomainAccess::Read {
+                temp: temp.0.clone(),
+            }),
+        };
+        domain.spawn(&spec).map_err(|error| not_spawned(&error))
+    }
+
+    fn reapers(&self) -> std::sync::MutexGuard<'_, BTreeSet<u32>> {
+        self.reapers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn exit(exec: &Exec, end: End) -> Result<CommandExit> {
+    match end {
+        End::Itself(Ending::Exited(code)) => Ok(CommandExit::Code(code)),
+        End::Itself(Ending::Signalled(signal)) => Ok(CommandExit::Signal(signal)),
+        End::Itself(Ending::NotStarted { stage, errno }) => Err(not_started(exec, stage, errno)),
+        End::TimedOut => Ok(CommandExit::TimedOut),
+        End::Cancelled => Err(Stop::Cancelled),
+        End::Lost => {
+            let message = "The command was ended from outside and its exit was not seen; run it again.";
+            Err(failed(ToolErrorKind::Interrupted, message))
+        }
+    }
+}
+
+/// Refuses what these rights do not have. The kernel would refuse it too; this says so before anything has run.
+fn granted(assignment: &Assignment, exec: &Exec) -> Result<()> {
+    let rights = &assignment.rights;
+    let message = match exec {
+        _ if rights.exec == Execution::Denied => "Commands are not allowed here; use the other tools.",
+        Exec {
+            access: Access::Read,
+            network: Some(Network::On),
+            ..
+        } => "A command with access `read` has no network; ask for access `write` or `standing` with it.",
+        Exec {
+            network: Some(Network::On),
+            ..
+        } if rights.net == Network::Off => "The network is off here; do without it.",
+        Exec {
+            access: Access::Write,
+            ..
+        } if !rights.allows_write(&(&assignment.project).into()) => {
+            "Writing to the project was not granted; use access `read`."
+        }
+        _ => return Ok(()),
+    };
+    Err(failed(ToolErrorKind::NotGranted, message))
+}
+
+/// The argument vector with the program's absolute path, found as execvp(3) would.
+fn argv(exec: &Exec) -> Result<Vec<OsString>> {
+    let mut words: Vec<_> = exec
+        .argv
+        .iter()
+        .map(|word| word.as_path().as_os_str().to_owned())
+        .collect();
+    if let Some(program) = words.first_mut() {
+        let found = locate(program, &std::env::var_os("PATH").unwrap_or_default());
+        *program = found.ok_or_else(|| {
+            failed(
+                ToolErrorKind::NotFound,
+                format!("There is no program `{}` on the PATH.", program.display()),
+            )
+        })?;
+    }
+    Ok(words)
+}
+
+fn locate(program: &OsStr, path: &OsStr) -> Option<OsString> {
+    if Path::new(program).is_absolute() {
+        return Some(program.to_owned());
+    }
+    let is_program = |file: &PathBuf| {
+        file.is_absolute()
+            && file
+                .metadata()
+                .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(path)
+        .map(|directory| directory.join(program))
+        .find(is_program)
+        .map(Into::into)
+}
+
+/// The worker's own environment, which `sandbox-exec` has filtered, with what follows from the call.
+fn environment(exec: &Exec, temp: Option<&FreshTemp>) -> Vec<(OsString, OsString)> {
+    let mut variables: std::collections::BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    variables.insert("PWD".into(), exec.cwd.as_path().into());
+    if let Some(FreshTemp(temp)) = temp {
+        variables.insert("TMPDIR".into(), temp.into());
+    }
+    let set = exec.environment.iter();
+    variables.extend(set.map(|(name, value)| (name.into(), value.as_path().into())));
+    variables.into_iter().collect()
+}
+
+fn not_spawned(error: &CommandError) -> Stop {
+    match error {
+        CommandError::Denied => failed(
+            ToolErrorKind::NotGranted,
+            "Commands are not allowed here; use the other tools.",
+        ),
+        CommandError::Nul { .. } => failed(
+            ToolErrorKind::InvalidArgument,
+            format!("The command cannot be run: {error}."),
+        ),
+        _ => failed(
+            ToolErrorKind::System,
+            format!("The command could not be started: {error}."),
+        ),
+    }
+}
+
+fn not_started(exec: &Exec, stage: Stage, errno: i32) -> Stop {
+    let errno = Errno::from_raw(errno);
+    match stage {
+        Stage::Directory => refused(Operation::Read, exec.cwd.as_path(), errno),
+        Stage::Execute => {
+            let program = exec.argv.first().map_or(Path::new(""), WirePath::as_path);
+            refused(Operation::Execute, program, errno)
+        }
+        stage => {
+            let message = format!(
+                "The command could not be confined and was not run (stage {stage}: {}).",
+                errno.desc()
+            );
+            failed(ToolErrorKind::System, message)
+        }
+    }
+}
+
+/// A directory for the temporary files of one command, removed after it.
+#[derive(Debug)]
+struct FreshTemp(PathBuf);
+
+impl FreshTemp {
+    fn new(assignment: &Assignment) -> Result<Self> {
+        let parent = assignment.temp.clone().unwrap_or_else(std::env::temp_dir);
+        let path = parent.join(format!("r-{:016x}", random()));
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| refused_io(Operation::Write, &path, &error))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for FreshTemp {
+    fn drop(&mut self) {
+        if let Err(error) = remove_dir_all(&self.0) {
+            tracing::warn!("cannot remove {}: {error}", self.0.display());
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Snapshots: everything of the project that git would consider, and what it tracks although it is ignored.
+
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ignore::{DirEntry, WalkBuilder};
+use ipc::denial::Operation;
+use ipc::path::WirePath;
+use ipc::tool::SnapshotSummary;
+use nix::errno::Errno;
+
+use super::content::Tree;
+use super::list_directory::readable_directory;
+use crate::assignment::Assignment;
+use crate::fault::{Result, refused};
+use crate::open_call::OpenCall;
+
+/// The most notes of a summary.
+const NOTES: usize = 100;
+
+/// What git says of the project.
+#[derive(Debug)]
+pub enum Tracked {
+    /// There is no repository.
+    None,
+    /// The paths of its index, relative to the project, each ended by NUL.
+    Paths(Vec<u8>),
+    /// Why it could not be asked.
+    Unknown(String),
+}
+
+/// Whether the project lies in a repository.
+pub fn in_repository(project: &Path) -> bool {
+    project
+        .ancestors()
+        .any(|ancestor| ancestor.join(".git").symlink_metadata().is_ok())
+}
+
+/// Sends an entry, and its content where asked for, for every file and link of the project, sorted by path.
+pub fn snapshot(
+    assignment: &Assignment,
+    tracked: Tracked,
+    contents: bool,
+    open: &OpenCall,
+) -> Result<SnapshotSummary> {
+    readable_directory(&assignment.project)?;
+    let mut notes = Vec::new();
+    let mut paths = walk(&assignment.project, &mut notes, open)?;
+    match tracked {
+        Tracked::None => {}
+        Tracked::Unknown(reason) => notes.push(format!(
+            "What git tracks although it is ignored is not included: {reason}"
+        )),
+        Tracked::Paths(bytes) => {
+            let listed = bytes.split(|&byte| byte == 0).filter(|path| !path.is_empty());
+            paths.extend(listed.map(|path| WirePath::from(path.to_vec())));
+        }
+    }
+    send(assignment, paths.iter(), contents, open, notes)
+}
+
+/// Sends entries and contents of these paths; missing ones are left out.
+pub fn fetch(assignment: &Assignment, paths: &[WirePath], open: &OpenCall) -> Result<SnapshotSummary> {
+    send(assignment, paths.iter(), true, open, Vec::new())
+}
+
+fn send<'a>(
+    assignment: &Assignment,
+    paths: impl Iterator<Item = &'a WirePath>,
+    contents: bool,
+    open: &OpenCall,
+    mut notes: Vec<String>,
+) -> Result<SnapshotSummary> {
+    let project = &assignment.project;
+    let mut tree = Tree::open(project).map_err(|errno| refused(Operation::Read, project, errno))?;
+    let mut entries = 0;
+    for path in paths {
+        open.check()?;
+        match tree.send(path, contents, open)? {
+            Ok(sent) => entries += u64::from(sent),
+            Err(errno) => notes.push(format!("`{path}` could not be read ({errno:?}).")),
+        }
+    }
+    Ok(SnapshotSummary {
+        entries,
+        notes: bounded(notes),
+    })
+}
+
+fn bounded(mut notes: Vec<String>) -> Vec<String> {
+    let more = notes.len().saturating_sub(NOTES);
+    notes.truncate(NOTES);
+    if more > 0 {
+        notes.push(format!("{more} more notes are left out."));
+    }
+    notes
+}
+
+/// The paths of files and links, by git's ignore rules; nested repositories are left out and noted.
+fn walk(project: &Path, notes: &mut Vec<String>, open: &OpenCall) -> Result<BTreeSet<WirePath>> {
+    let nested = Arc::new(Mutex::new(Vec::<PathBuf>::new()));
+    let mut paths = BTreeSet::new();
+    for found in walker(project, Arc::clone(&nested)) {
+        open.check()?;
+        match found {
+            Ok(entry)
+                if entry
+                    .file_type()
+                    .is_some_and(|kind| kind.is_file() || kind.is_symlink()) =>
+            {
+                paths.extend(entry.path().strip_prefix(project).map(WirePath::from));
+            }
+            Ok(_) => {}
+            Err(error) => notes.push(unreadable(project, &error)),
+        }
+    }
+    let nested = nested.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = |path: &Path| path.strip_prefix(project).unwrap_or(path).display().to_string();
+    notes.extend(
+        nested
+            .iter()
+            .map(|path| format!("`{}` is a repository of its own and is left out.", name(path))),
+    );
+    Ok(paths)
+}
+
+fn walker(project: &Path, nested: Arc<Mutex<Vec<PathBuf>>>) -> ignore::Walk {
+    // Without a repository the project's own .gitignore still says what is not the user's work, but no parent's does.
+    let in_repository = in_repository(project);
+    WalkBuilder::new(project)
+        .hidden(false)
+        .ignore(false)
+        .parents(in_repository)
+        .require_git(in_repository)
+        .filter_entry(move |entry| {
+            if entry.depth() == 0 {
+                return true;
+            }
+            let repository = is_repository(entry);
+            if repository {
+                nested
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(entry.path().to_owned());
+            }
+            !repository && entry.file_name().as_bytes() != b".git"
+        })
+        .build()
+}
+
+fn is_repository(entry: &DirEntry) -> bool {
+    entry.file_type().is_some_and(|kind| kind.is_dir())
+        && entry.path().join(".git").symlink_metadata().is_ok()
+}
+
+fn unreadable(project: &Path, error: &ignore::Error) -> String {
+    let errno = error.io_error().map_or(Errno::EIO, crate::fault::errno_of);
+    let path = match error {
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+            return unreadable(project, err);
+        }
+        ignore::Error::WithPath { path, .. } => {
+            path.strip_prefix(project).unwrap_or(path).display().to_string()
+        }
+        _ => return format!("Part of the project could not be read: {error}."),
+    };
+    format!("`{path}` could not be read ({errno:?}).")
+}

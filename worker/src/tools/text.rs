@@ -1,0 +1,173 @@
+//! What bytes mean as text: encodings told apart, read, and written back.
+
+use std::borrow::Cow;
+
+use encoding_rs::{Decoder, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+
+/// How many bytes are enough to tell binary from text.
+pub const SNIFF: usize = 8 << 10;
+
+/// How a file's bytes stand for text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// UTF-8, with or without a byte order mark.
+    Utf8,
+    /// Mostly UTF-8: some bytes are not.
+    BrokenUtf8,
+    /// UTF-16, little-endian, by its byte order mark.
+    Utf16Le,
+    /// UTF-16, big-endian, by its byte order mark.
+    Utf16Be,
+    /// None of these: every byte a character.
+    Windows1252,
+}
+
+/// A file's encoding, and the length of its byte order mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// The encoding.
+    pub encoding: Encoding,
+    /// How many bytes precede the text.
+    pub mark: usize,
+}
+
+impl Form {
+    /// Tells a file's form from its first bytes; `whole` says that they are all of it.
+    pub fn of(sample: &[u8], whole: bool) -> Self {
+        let marked = |encoding, mark| Self { encoding, mark };
+        match sample {
+            [0xef, 0xbb, 0xbf, rest @ ..] => marked(unmarked(rest, whole, true), 3),
+            [0xff, 0xfe, ..] => marked(Encoding::Utf16Le, 2),
+            [0xfe, 0xff, ..] => marked(Encoding::Utf16Be, 2),
+            _ => marked(unmarked(sample, whole, false), 0),
+        }
+    }
+
+    /// The name of the encoding.
+    pub fn name(self) -> &'static str {
+        self.codec().name()
+    }
+
+    /// A decoder for the bytes behind the mark; what does not decode becomes U+FFFD.
+    pub fn decoder(self) -> Decoder {
+        self.codec().new_decoder_without_bom_handling()
+    }
+
+    /// What a reader of the decoded text has to know.
+    pub fn note(self) -> Option<&'static str> {
+        match self.encoding {
+            Encoding::BrokenUtf8 => Some("Bytes that are not UTF-8 are shown as U+FFFD."),
+            Encoding::Windows1252 => Some("The bytes are not UTF-8; they are shown as windows-1252."),
+            Encoding::Utf8 | Encoding::Utf16Le | Encoding::Utf16Be => None,
+        }
+    }
+
+    /// All of a file's bytes as text.
+    pub fn decode(self, bytes: &[u8]) -> Cow<'_, str> {
+        let text = bytes.get(self.mark..).unwrap_or_default();
+        self.codec().decode_without_bom_handling(text).0
+    }
+
+    /// Text as bytes of this form; `None` if the encoding has no bytes for it.
+    pub fn encode(self, text: &str) -> Option<Cow<'_, [u8]>> {
+        match self.encoding {
+            Encoding::Utf8 | Encoding::BrokenUtf8 => Some(Cow::Borrowed(text.as_bytes())),
+            Encoding::Utf16Le => Some(text.encode_utf16().flat_map(u16::to_le_bytes).collect()),
+            Encoding::Utf16Be => Some(text.encode_utf16().flat_map(u16::to_be_bytes).collect()),
+            Encoding::Windows1252 => {
+                let (bytes, _, unmappable) = WINDOWS_1252.encode(text);
+                (!unmappable).then_some(bytes)
+            }
+        }
+    }
+
+    /// How many bytes one unit has: matches begin only between units.
+    pub fn unit(self) -> usize {
+        if matches!(self.encoding, Encoding::Utf16Le | Encoding::Utf16Be) {
+            2
+        } else {
+            1
+        }
+    }
+
+    fn codec(self) -> &'static encoding_rs::Encoding {
+        match self.encoding {
+            Encoding::Utf8 | Encoding::BrokenUtf8 => UTF_8,
+            Encoding::Utf16Le => UTF_16LE,
+            Encoding::Utf16Be => UTF_16BE,
+            Encoding::Windows1252 => WINDOWS_1252,
+        }
+    }
+}
+
+/// Whether a file is binary: a NUL among its first bytes, which no text has but UTF-16.
+pub fn is_binary(sample: &[u8]) -> bool {
+    let utf16 = sample.starts_with(&[0xff, 0xfe]) || sample.starts_with(&[0xfe, 0xff]);
+    !utf16 && sample.iter().take(SNIFF).any(|&byte| byte == 0)
+}
+
+/// Tells text without a mark apart: where more characters beyond ASCII are whole than broken, it is UTF-8 with errors.
+fn unmarked(sample: &[u8], whole: bool, marked: bool) -> Encoding {
+    if str::from_utf8(sample).is_ok() {
+        return Encoding::Utf8;
+    }
+    let (mut wide, mut broken, mut rest) = (0, 0, sample.len());
+    for chunk in sample.utf8_chunks() {
+        wide += chunk.valid().chars().filter(|char| !char.is_ascii()).count();
+        rest -= chunk.valid().len() + chunk.invalid().len();
+        // A sample may end inside a character.
+        if !chunk.invalid().is_empty() && (whole || rest > 0) {
+            broken += 1;
+        }
+    }
+    match (broken, wide) {
+        (0, _) => Encoding::Utf8,
+        _ if marked || wide > broken => Encoding::BrokenUtf8,
+        _ => Encoding::Windows1252,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encodings_are_told_apart() {
+        let table: [(&[u8], bool, Encoding, usize); 9] = [
+            (b"", true, Encoding::Utf8, 0),
+            ("grün".as_bytes(), true, Encoding::Utf8, 0),
+            (b"\xef\xbb\xbfa", true, Encoding::Utf8, 3),
+            (b"\xff\xfea\0", true, Encoding::Utf16Le, 2),
+            (b"\xfe\xff\0a", true, Encoding::Utf16Be, 2),
+            (b"gr\xfcn", true, Encoding::Windows1252, 0),
+            (b"gr\xc3\xbcn gr\xc3\xbcn \xff", true, Encoding::BrokenUtf8, 0),
+            (b"abc\xc3", false, Encoding::Utf8, 0),
+            (b"abc\xc3", true, Encoding::Windows1252, 0),
+        ];
+        for (bytes, whole, encoding, mark) in table {
+            assert_eq!(Form::of(bytes, whole), Form { encoding, mark }, "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn what_was_decoded_encodes_to_the_same_bytes() {
+        for bytes in [
+            &b"gr\xfcn\x81"[..],
+            b"\xff\xfea\0=\xd8\0\xde",
+            b"\xfe\xff\0a",
+            "é".as_bytes(),
+        ] {
+            let form = Form::of(bytes, true);
+            let text = form.decode(bytes);
+            assert_eq!(form.encode(&text).unwrap(), &bytes[form.mark..], "{bytes:x?}");
+        }
+        assert!(Form::of(b"\xfc", true).encode("→").is_none());
+    }
+
+    #[test]
+    fn nul_is_binary_but_in_utf16() {
+        assert!(is_binary(b"a\0b"));
+        assert!(!is_binary(b"\xff\xfea\0"));
+        assert!(!is_binary("ä".as_bytes()));
+    }
+}
