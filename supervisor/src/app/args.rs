@@ -12,7 +12,7 @@ use crate::gate::ApprovalMode;
 /// A terminal coding agent whose actions the kernel confines.
 #[derive(Debug, Parser)]
 #[command(name = "bailiwick", version, after_help = EXIT_STATUS, arg_required_else_help = true)]
-pub struct Cli {
+pub(super) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -20,7 +20,7 @@ pub struct Cli {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// Runs one task to its end, without a terminal
     #[command(after_help = EXIT_STATUS)]
     Exec(ExecArgs),
@@ -39,7 +39,7 @@ pub enum Command {
 
 /// Arguments of `exec`.
 #[derive(Debug, Args)]
-pub struct ExecArgs {
+pub(super) struct ExecArgs {
     /// The task; `-` reads it from standard input
     pub prompt: Option<String>,
     /// The project
@@ -76,7 +76,7 @@ pub struct ExecArgs {
 
 /// What is confined, and how.
 #[derive(Clone, Debug, Default, Args)]
-pub struct ConfinementArgs {
+pub(crate) struct ConfinementArgs {
     /// The network: off, or outbound
     #[arg(long, value_enum, default_value_t = NetArg::Off)]
     pub net: NetArg,
@@ -97,7 +97,7 @@ pub struct ConfinementArgs {
 /// Arguments of `sandbox`.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: that of CMD (128+n by signal), or 5 if CMD never started.")]
-pub struct SandboxArgs {
+pub(super) struct SandboxArgs {
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".")]
     pub directory: PathBuf,
@@ -114,7 +114,7 @@ pub struct SandboxArgs {
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
-pub struct DoctorArgs {
+pub(super) struct DoctorArgs {
     /// Prints JSON
     #[arg(long)]
     pub json: bool,
@@ -122,7 +122,7 @@ pub struct DoctorArgs {
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
-pub struct DemoArgs {
+pub(super) struct DemoArgs {
     /// Leaves the sample project in this directory, which must not exist yet
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
@@ -130,14 +130,14 @@ pub struct DemoArgs {
 
 /// Tools for those who work on Bailiwick itself.
 #[derive(Debug, Subcommand)]
-pub enum DebugCommand {
+pub(super) enum DebugCommand {
     /// Sends one request body and prints what came back, as JSON
     Stream(DebugStreamArgs),
 }
 
 /// Arguments of `debug stream`.
 #[derive(Debug, Args)]
-pub struct DebugStreamArgs {
+pub(super) struct DebugStreamArgs {
     /// The address of the server
     #[arg(long, value_name = "URL")]
     pub base_url: String,
@@ -151,7 +151,7 @@ pub struct DebugStreamArgs {
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
-pub struct BenchArgs {
+pub(super) struct BenchArgs {
     /// Only the measurements whose name contains this
     pub name: Option<String>,
     /// Prints JSON
@@ -180,7 +180,7 @@ pub enum NetArg {
 
 /// `--access`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum AccessArg {
+pub(super) enum AccessArg {
     /// The project is writable.
     Write,
     /// It is not, and the network is off.
@@ -189,7 +189,7 @@ pub enum AccessArg {
 
 /// `--output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
+pub(super) enum Output {
     /// The model's words.
     Text,
     /// The result, as one JSON object.
@@ -200,7 +200,7 @@ pub enum Output {
 
 /// `--provider`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ProviderArg {
+pub(super) enum ProviderArg {
     /// The Messages API.
     Anthropic,
 }

@@ -13,7 +13,7 @@ const LEVEL: &str = "BAILIWICK_LOG";
 const FILE: &str = "BAILIWICK_LOG_FILE";
 
 /// Switches diagnostics on where [`LEVEL`] asks for them.
-pub fn start() -> anyhow::Result<()> {
+pub(super) fn start() -> anyhow::Result<()> {
     let Some(level) = std::env::var(LEVEL).ok().filter(|level| !level.is_empty()) else { return Ok(()) };
     let filter = EnvFilter::try_new(&level).map_err(|error| anyhow::anyhow!("{LEVEL}={level}: {error}"))?;
     let subscriber = tracing_subscriber::fmt()

@@ -34,7 +34,7 @@ const REPLY_TOKENS: u32 = 32_000;
 const ACTIVITY: &str = "execute";
 
 /// What a run has besides its arguments.
-pub struct Place {
+pub(super) struct Place {
     /// Our own directories.
     pub directories: Directories,
     /// The keys that were in the environment.
@@ -55,7 +55,7 @@ impl Refusal {
 }
 
 /// Runs the task.
-pub async fn run(args: ExecArgs, place: Place) -> Exit {
+pub(super) async fn run(args: ExecArgs, place: Place) -> Exit {
     let began = Instant::now();
     match prepare(&args, place, began) {
         Ok(prepared) => prepared.run(began).await,

@@ -73,7 +73,7 @@ impl From<EndReason> for Exit {
 }
 
 /// The section of `--help` that lists them.
-pub const EXIT_STATUS: &str = "\
+pub(super) const EXIT_STATUS: &str = "\
 Exit status:
   0    the task is done
   1    internal error

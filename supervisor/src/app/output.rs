@@ -13,13 +13,13 @@ use super::args::Output;
 
 /// Prints a session's events until there are no more.
 #[derive(Debug)]
-pub struct Printer {
+pub(super) struct Printer {
     task: JoinHandle<()>,
 }
 
 impl Printer {
     /// Starts printing.
-    pub fn start(output: Output, mut events: mpsc::UnboundedReceiver<UiEvent>) -> Self {
+    pub(super) fn start(output: Output, mut events: mpsc::UnboundedReceiver<UiEvent>) -> Self {
         let mut page = Page { output, within_text: false };
         let task = tokio::spawn(async move {
             while let Some(event) = events.recv().await {
@@ -33,7 +33,7 @@ impl Printer {
     }
 
     /// Waits until everything is printed; the core's end of the channel must be gone.
-    pub async fn finish(self) {
+    pub(super) async fn finish(self) {
         let _ = self.task.await;
     }
 }

@@ -25,7 +25,7 @@ use crate::gate::{ApprovalMode, Standing};
 const REMEMBERED: usize = 16 << 10;
 
 /// Runs the command; gives its status.
-pub async fn run(args: SandboxArgs) -> Exit {
+pub(super) async fn run(args: SandboxArgs) -> Exit {
     let mode = match args.access {
         AccessArg::Write => ApprovalMode::Auto,
         AccessArg::Read => ApprovalMode::Deny,

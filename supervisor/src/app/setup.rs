@@ -17,7 +17,7 @@ use crate::policy::{HiddenPaths, Host, Policy, ProjectError, check_owner, open_p
 
 /// A session's place: everything about its confinement that flags and machine decide.
 #[derive(Debug)]
-pub struct Setup {
+pub(crate) struct Setup {
     /// Our own directories.
     pub directories: Directories,
     /// The policy.
@@ -36,7 +36,7 @@ pub struct Setup {
 
 /// Why nothing could be started.
 #[derive(Debug, thiserror::Error)]
-pub enum SetupError {
+pub(crate) enum SetupError {
     /// No place for our own files.
     #[error(transparent)]
     Directories(#[from] DirectoriesError),
@@ -66,7 +66,7 @@ pub enum SetupError {
 
 impl SetupError {
     /// The exit code that it means.
-    pub const fn exit(&self) -> Exit {
+    pub(crate) const fn exit(&self) -> Exit {
         match self {
             Self::Directories(_) | Self::Project(_) | Self::Path { .. } | Self::Env(_) => Exit::Usage,
             Self::Temp(_) | Self::System(_) => Exit::NoSandbox,
@@ -76,7 +76,7 @@ impl SetupError {
 
 impl Setup {
     /// Resolves everything; makes our directories and the private temp.
-    pub fn new(
+    pub(crate) fn new(
         directories: Directories,
         directory: &Path,
         mode: ApprovalMode,
@@ -112,7 +112,7 @@ impl Setup {
     }
 
     /// A confinement under these rights, in this place.
-    pub fn confinement(&self, rights: Rights) -> Confinement {
+    pub(crate) fn confinement(&self, rights: Rights) -> Confinement {
         Confinement {
             rights,
             project: self.policy.project.clone(),

@@ -14,10 +14,10 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::app::setup::Setup;
-pub use stats::{Ratio, Report, Row};
+pub(crate) use stats::Report;
 
 /// Why a measurement could not be made.
-pub type BenchError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BenchError = Box<dyn std::error::Error + Send + Sync>;
 
 type Measure = fn(&Setup) -> Result<Report, BenchError>;
 
@@ -34,7 +34,7 @@ const ALL: &[(&str, Measure)] = &[
 ];
 
 /// Runs the measurements whose name contains `filter`, and prints each as it is done.
-pub fn run(setup: &Setup, filter: Option<&str>, json: bool) -> Result<(), BenchError> {
+pub(crate) fn run(setup: &Setup, filter: Option<&str>, json: bool) -> Result<(), BenchError> {
     let chosen: Vec<_> = ALL.iter().filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))).collect();
     if chosen.is_empty() {
         let names: Vec<_> = ALL.iter().map(|(name, _)| *name).collect();

@@ -8,7 +8,7 @@ use super::BenchError;
 
 /// One measurement with its floors.
 #[derive(Debug, Default, Serialize)]
-pub struct Report {
+pub(crate) struct Report {
     /// What was measured.
     pub rows: Vec<Row>,
     /// How it compares.
@@ -20,7 +20,7 @@ pub struct Report {
 
 /// The samples of one subject.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub(crate) struct Row {
     /// What was measured.
     pub subject: &'static str,
     /// Of how many samples.
@@ -35,7 +35,7 @@ pub struct Row {
 
 /// A figure with its target.
 #[derive(Clone, Debug, Serialize)]
-pub struct Ratio {
+pub(crate) struct Ratio {
     /// What it compares.
     pub what: String,
     /// The figure.
@@ -46,13 +46,13 @@ pub struct Ratio {
 
 impl Row {
     /// Summarises durations, in microseconds.
-    pub fn of_times(subject: &'static str, samples: &[Duration]) -> Self {
+    pub(crate) fn of_times(subject: &'static str, samples: &[Duration]) -> Self {
         let samples: Vec<_> = samples.iter().map(|sample| sample.as_secs_f64() * 1e6).collect();
         Self::of(subject, "µs", &samples)
     }
 
     /// Summarises numbers.
-    pub fn of(subject: &'static str, unit: &'static str, samples: &[f64]) -> Self {
+    pub(crate) fn of(subject: &'static str, unit: &'static str, samples: &[f64]) -> Self {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
         let at = |share: usize| sorted.get(sorted.len() * share / 100).copied().unwrap_or(f64::NAN);
@@ -62,7 +62,7 @@ impl Row {
 
 impl Report {
     /// Adds a target that is a factor between the tenth percentiles of two rows.
-    pub fn factor(&mut self, ours: usize, floor: usize, target: f64) {
+    pub(crate) fn factor(&mut self, ours: usize, floor: usize, target: f64) {
         if let (Some(ours), Some(floor)) = (self.rows.get(ours), self.rows.get(floor)) {
             let what = format!("{} / {}", ours.subject, floor.subject);
             let value = ours.p10 / floor.p10;
@@ -71,16 +71,16 @@ impl Report {
     }
 
     /// Adds a target that is an absolute figure.
-    pub fn absolute(&mut self, what: &str, value: f64, target: f64) {
+    pub(crate) fn absolute(&mut self, what: &str, value: f64, target: f64) {
         self.ratios.push(Ratio { what: what.to_owned(), value, target });
     }
 }
 
 /// A subject: something that can be done once, and is timed from outside or by itself.
-pub type Subject<'a> = (&'static str, Box<dyn FnMut() -> Result<Duration, BenchError> + 'a>);
+pub(super) type Subject<'a> = (&'static str, Box<dyn FnMut() -> Result<Duration, BenchError> + 'a>);
 
 /// Runs all subjects in turn, `rounds` times, after one round that does not count: what disturbs one disturbs all.
-pub fn interleaved(rounds: usize, subjects: &mut [Subject<'_>]) -> Result<Vec<Row>, BenchError> {
+pub(super) fn interleaved(rounds: usize, subjects: &mut [Subject<'_>]) -> Result<Vec<Row>, BenchError> {
     let mut samples = vec![Vec::with_capacity(rounds); subjects.len()];
     for round in 0..=rounds {
         for ((name, once), samples) in subjects.iter_mut().zip(&mut samples) {
@@ -94,7 +94,7 @@ pub fn interleaved(rounds: usize, subjects: &mut [Subject<'_>]) -> Result<Vec<Ro
 }
 
 /// Times one act.
-pub fn timed(act: impl FnOnce() -> Result<(), BenchError>) -> Result<Duration, BenchError> {
+pub(super) fn timed(act: impl FnOnce() -> Result<(), BenchError>) -> Result<Duration, BenchError> {
     let began = Instant::now();
     act()?;
     Ok(began.elapsed())

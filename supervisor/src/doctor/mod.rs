@@ -11,14 +11,14 @@ use crate::app::setup::Setup;
 
 /// The report.
 #[derive(Debug, Serialize)]
-pub struct Diagnosis {
+pub(crate) struct Diagnosis {
     /// Each thing that was looked at.
     pub checks: Vec<Check>,
 }
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
-pub struct Check {
+pub(crate) struct Check {
     /// Its name.
     pub name: &'static str,
     /// How it stands.
@@ -33,7 +33,7 @@ pub struct Check {
 /// How a check stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub(crate) enum State {
     /// As it should be.
     Ok,
     /// Usable, with something missing.
@@ -55,7 +55,7 @@ impl Check {
 
 impl Diagnosis {
     /// Looks at everything.
-    pub async fn make(setup: &Setup, has_key: bool) -> Self {
+    pub(crate) async fn make(setup: &Setup, has_key: bool) -> Self {
         let mut checks = self_test::checks(setup).await;
         checks.extend([checks::shell(), checks::git(), checks::terminal(), checks::key(setup, has_key)]);
         checks.push(checks::state_directory(setup));
@@ -63,12 +63,12 @@ impl Diagnosis {
     }
 
     /// Whether agents can be confined here.
-    pub fn is_usable(&self) -> bool {
+    pub(crate) fn is_usable(&self) -> bool {
         !self.checks.iter().any(|check| check.state == State::Fail)
     }
 
     /// Prints it: a line a check, its remedy below.
-    pub fn print(&self) -> std::io::Result<()> {
+    pub(crate) fn print(&self) -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
         for Check { name, state, found, remedy } in &self.checks {
             let state = match state {

@@ -1,0 +1,41 @@
+//! The main job through every process: a task in, a patch out.
+
+use serde_json::json;
+use tests::world::{model, tool_results};
+use tests::{Finished, User, World};
+
+#[test]
+fn a_bug_is_fixed_and_the_patch_makes_the_test_pass() {
+    for user in User::all() {
+        let world = World::new(user);
+        world.file("add.sh", "echo $(($1 - $2))\n");
+        world.file("test.sh", "[ \"$(bash add.sh 2 3)\" = 5 ]\n");
+        world.file("notes.txt", "committed\n");
+        world.commit();
+        world.file("notes.txt", "the user's own change\n");
+        let server = model(&[
+            ("shell_exec", json!({"command": "bash test.sh"})),
+            ("read_file", json!({"path": "add.sh"})),
+            ("edit_file", json!({"path": "add.sh", "old_string": "$1 - $2", "new_string": "$1 + $2"})),
+            ("shell_exec", json!({"command": "bash test.sh && echo passed"})),
+        ]);
+        let patch = world.own().join("out.diff");
+        let done = Finished::of(&mut world.exec(&server, &["--mode", "auto", "--patch", patch.to_str().unwrap()]));
+        assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
+        let said = tool_results(&server, 4);
+        assert!(said[0]["content"].to_string().contains("passed"), "{said:?}");
+        let text = std::fs::read_to_string(&patch).unwrap();
+        assert!(text.contains("+echo $(($1 + $2))") && !text.contains("notes.txt"), "{text}");
+        // On a clean checkout the test fails before, and passes after.
+        let clean = World::new(user);
+        clean.file("add.sh", "echo $(($1 - $2))\n");
+        clean.file("test.sh", "[ \"$(bash add.sh 2 3)\" = 5 ]\n");
+        clean.commit();
+        let run = |program: &str, arguments: &[&str]| {
+            Finished::of(clean.command(program).args(arguments).current_dir(clean.project())).code
+        };
+        assert_ne!(run("bash", &["test.sh"]), 0);
+        assert_eq!(run("git", &["apply", patch.to_str().unwrap()]), 0);
+        assert_eq!(run("bash", &["test.sh"]), 0);
+    }
+}
