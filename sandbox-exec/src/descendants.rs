@@ -91,7 +91,7 @@ pub fn end_all(bound: Bound, mut ended: impl FnMut(pid_t, c_int)) {
         }
         match bound {
             Bound::Domain => drop(send(-1, libc::SIGKILL)),
-            Bound::Children => kill_children(&[]),
+            Bound::Children => kill_children(),
         }
         if let Waited::Ended(pid, status) = reap_one(true) {
             ended(pid, status);
@@ -99,19 +99,9 @@ pub fn end_all(bound: Bound, mut ended: impl FnMut(pid_t, c_int)) {
     }
 }
 
-/// Kills the direct children of this thread's process but those in `spare`, as `/proc` lists them (needs
-/// `CONFIG_PROC_CHILDREN`, which every distribution sets).
-pub fn kill_children(spare: &[pid_t]) {
-    let mut killed = |pid| {
-        if !spare.contains(&pid) {
-            drop(send(pid, libc::SIGKILL));
-        }
-    };
-    for_each_child(&mut killed);
-}
-
-/// Calls `found` with the children of the calling thread: those that it made, and, for a main thread, the adopted ones.
-pub fn for_each_child(found: &mut dyn FnMut(pid_t)) {
+/// Kills the direct children of this process, which has one thread, as `/proc` lists them (needs `CONFIG_PROC_CHILDREN`,
+/// which distributions set).
+fn kill_children() {
     let path = c"/proc/thread-self/children";
     // SAFETY: the path is a C string; the descriptor is closed below.
     let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
@@ -129,7 +119,7 @@ pub fn for_each_child(found: &mut dyn FnMut(pid_t)) {
         for byte in &buffer[..read] {
             match byte {
                 b'0'..=b'9' => pid = pid.wrapping_mul(10).wrapping_add((byte - b'0').into()),
-                _ if pid > 0 => found(std::mem::take(&mut pid)),
+                _ if pid > 0 => drop(send(std::mem::take(&mut pid), libc::SIGKILL)),
                 _ => {}
             }
         }

@@ -1,21 +1,362 @@
-//! Commands in a domain deeper than their worker's: this test process is the worker.
+//! Commands in a domain deeper than their worker's.
+//!
+//! Most tests are the worker themselves. Where the worker has to die, or to be confined, it is a process of its own: this
+//! file's last "test", which only runs when another one executes it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "tests"
+)]
 
 mod common;
 
-use common::{finish, spec, worker_rights};
-use sandbox_exec::command::{CommandDomain, Ending};
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::{finish, read_all, spec, worker_rights};
+use ipc::rights::{Execution, Network};
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use sandbox_exec::command::{
+    CommandDomain, CommandError, CommandSpec, DomainAccess, Ending, deny_execution, end_orphans,
+    make_undumpable,
+};
+use sandbox_exec::stage::Stage;
+use tempfile::TempDir;
+
+/// A project with a file, and a domain of commands over it.
+struct Worker {
+    project: TempDir,
+    domain: CommandDomain,
+}
+
+impl Worker {
+    fn new() -> Self {
+        let project = tempfile::tempdir().unwrap();
+        fs::write(project.path().join("keep"), "mine").unwrap();
+        let mut rights = worker_rights(project.path());
+        rights.net = Network::On;
+        let domain = CommandDomain::prepare(&rights, None).unwrap();
+        Self { project, domain }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        fs::canonicalize(self.project.path()).unwrap().join(name)
+    }
+
+    fn run(&self, script: &str) -> (String, Ending) {
+        finish(self.domain.spawn(&spec(self.project.path(), script)).unwrap())
+    }
+
+    /// Runs a script that only reads.
+    fn read(&self, script: &str) -> (String, Ending) {
+        let temp = self.path("tmp");
+        fs::create_dir_all(&temp).unwrap();
+        let mut command = spec(self.project.path(), script);
+        command.environment.push(("TMPDIR".into(), temp.clone().into()));
+        command.access = DomainAccess::Read { temp };
+        finish(self.domain.spawn(&command).unwrap())
+    }
+}
+
+fn gone(output: &str) {
+    for pid in output.split_whitespace() {
+        assert_eq!(
+            kill(Pid::from_raw(pid.parse().unwrap()), None),
+            Err(Errno::ESRCH),
+            "{pid} lives"
+        );
+    }
+}
 
 #[test]
 fn a_command_runs_and_reports() {
-    let project = tempfile::tempdir().unwrap();
-    let domain = CommandDomain::prepare(&worker_rights(project.path()), None).unwrap();
-    let (output, ending) = finish(
-        domain
-            .spawn(&spec(project.path(), "echo out; echo err >&2; pwd; exit 3"))
-            .unwrap(),
+    let worker = Worker::new();
+    let (output, ending) = worker.run("echo out; echo err >&2; pwd; cat; exit 3");
+    assert_eq!(
+        output,
+        format!(
+            "out\nerr\n{}\n",
+            worker.path("").display().to_string().trim_end_matches('/')
+        )
     );
-    let here = fs::canonicalize(project.path()).unwrap();
-    assert_eq!(output, format!("out\nerr\n{}\n", here.display()));
     assert_eq!(ending, Ending::Exited(3));
+    assert_eq!(worker.run("kill -9 $$").1, Ending::Signalled(9));
+}
+
+#[test]
+fn what_cannot_be_executed_says_why() {
+    let worker = Worker::new();
+    let failed = |command: &CommandSpec| finish(worker.domain.spawn(command).unwrap()).1;
+    let mut command = spec(worker.project.path(), "true");
+    command.argv[0] = "/no/such/program".into();
+    assert_eq!(
+        failed(&command),
+        Ending::NotStarted {
+            stage: Stage::Execute,
+            errno: libc::ENOENT
+        }
+    );
+    command.argv[0] = worker.path("keep").into();
+    assert_eq!(
+        failed(&command),
+        Ending::NotStarted {
+            stage: Stage::Execute,
+            errno: libc::EACCES
+        }
+    );
+    command = spec(Path::new("/no/such/directory"), "true");
+    assert_eq!(
+        failed(&command),
+        Ending::NotStarted {
+            stage: Stage::Directory,
+            errno: libc::ENOENT
+        }
+    );
+}
+
+#[test]
+fn a_command_writes_the_project_and_nothing_else() {
+    let worker = Worker::new();
+    let outside = tempfile::tempdir().unwrap();
+    let target = outside.path().join("new").display().to_string();
+    let (output, ending) = worker.run(&format!("echo x > keep; echo x > {target}"));
+    assert!(output.contains("Permission denied"), "{output}");
+    assert_eq!(ending, Ending::Exited(1));
+    assert_eq!(fs::read_to_string(worker.path("keep")).unwrap(), "x\n");
+    assert!(!Path::new(&target).exists());
+}
+
+#[test]
+fn a_command_that_reads_changes_nothing_but_its_temp() {
+    let worker = Worker::new();
+    let changes = [
+        ("echo x > keep", "Permission denied"),
+        ("rm keep", "Permission denied"),
+        ("mkdir new", "Permission denied"),
+        ("chmod 600 keep", "Operation not permitted"),
+        ("touch -d 2001-01-01 keep", "Permission denied"),
+        ("touch -a -c -d 2001-01-01 keep", "Permission denied"),
+    ];
+    let before = fs::metadata(worker.path("keep")).unwrap();
+    for (script, error) in changes {
+        let (output, ending) = worker.read(script);
+        assert!(
+            output.contains(error) || output.contains("not permitted"),
+            "{script}: {output}"
+        );
+        assert_ne!(ending, Ending::Exited(0), "{script}");
+    }
+    let after = fs::metadata(worker.path("keep")).unwrap();
+    assert_eq!(fs::read_to_string(worker.path("keep")).unwrap(), "mine");
+    assert_eq!(before.permissions().mode(), after.permissions().mode());
+    assert_eq!(before.modified().unwrap(), after.modified().unwrap());
+    assert_eq!(
+        worker
+            .read("cat keep; echo x > $TMPDIR/f; cat $TMPDIR/f; echo > /dev/null")
+            .0,
+        "minex\n"
+    );
+    for (script, _) in [&changes[0], &changes[3], &changes[4], &changes[2], &changes[1]] {
+        assert_eq!(
+            worker.run(script),
+            (String::new(), Ending::Exited(0)),
+            "{script} works with all rights"
+        );
+    }
+}
+
+#[test]
+fn a_command_that_reads_has_no_network_whatever_its_worker_has() {
+    let worker = Worker::new();
+    let script = "exec 3<>/dev/udp/127.0.0.1/9 && echo open";
+    assert_eq!(worker.run(script).0, "open\n");
+    let (output, _) = worker.read(script);
+    assert!(output.contains("Operation not permitted"), "{output}");
+}
+
+#[test]
+fn a_reading_command_may_run_git() {
+    let worker = Worker::new();
+    let setup = "git init -q . && git add keep && git -c user.name=n -c user.email=e commit -qm first && echo x > new";
+    let git = Command::new("git").arg("--version").output();
+    if !git.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: needs git");
+        return;
+    }
+    assert_eq!(worker.run(setup), (String::new(), Ending::Exited(0)));
+    let (output, ending) = worker.read("git status --short && git log --oneline | wc -l && git diff --stat");
+    assert_eq!((output.as_str(), ending), ("?? new\n1\n", Ending::Exited(0)));
+}
+
+#[test]
+fn every_descendant_ends_with_the_command() {
+    let worker = Worker::new();
+    let script = "setsid sleep 1000 & echo $!; (setsid bash -c 'trap \"\" TERM HUP; echo $$; exec sleep 1000' &) | head -1";
+    let (output, ending) = worker.run(script);
+    assert_eq!(ending, Ending::Exited(0));
+    assert_eq!(output.lines().count(), 2, "{output}");
+    gone(&output);
+}
+
+#[test]
+fn a_command_can_be_ended() {
+    let worker = Worker::new();
+    let running = worker
+        .domain
+        .spawn(&spec(
+            worker.project.path(),
+            "trap '' TERM; mkfifo f; cat f; sleep 1000",
+        ))
+        .unwrap();
+    assert!(running.pid() > 0);
+    running.end().unwrap();
+    let (_, ending) = finish(running);
+    assert_eq!(ending, Ending::Signalled(Signal::SIGKILL as i32));
+}
+
+#[test]
+fn a_command_that_nobody_waits_for_is_ended() {
+    let worker = Worker::new();
+    let fifo = worker.path("f");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let running = worker
+        .domain
+        .spawn(&spec(worker.project.path(), "exec 3> f; echo $$ >&3; sleep 1000"))
+        .unwrap();
+    let mut lines = BufReader::new(fs::File::open(&fifo).unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    drop(running);
+    gone(&line);
+}
+
+#[test]
+fn a_command_can_touch_neither_its_reaper_nor_its_worker() {
+    let worker = Worker::new();
+    // As a worker: perfmon_capable() opens /proc/PID/environ past every LSM (fs/proc/base.c, mm_access).
+    sandbox_exec::privilege::drop_capabilities().unwrap();
+    let me = std::process::id();
+    let script = format!(
+        "kill -0 $PPID; kill -0 {me}; kill -0 $$ && echo self; cat /proc/{me}/environ; cat /proc/$PPID/environ"
+    );
+    let (output, _) = worker.run(&script);
+    assert_eq!(output.matches("Operation not permitted").count(), 2, "{output}");
+    assert!(output.contains("self\n"));
+    assert_eq!(output.matches("Permission denied").count(), 2, "{output}");
+    kill(Pid::from_raw(me.cast_signed()), None).unwrap();
+}
+
+#[test]
+fn killing_everything_kills_the_command_alone() {
+    let worker = Worker::new();
+    let other = worker
+        .domain
+        .spawn(&spec(worker.project.path(), "mkfifo f; cat f"))
+        .unwrap();
+    // With signal scopes -1 reaches the command's own domain; a bystander of another call lives on.
+    let (_, ending) = worker.run("until [ -p f ]; do :; done; kill -9 -1; exit 4");
+    assert_eq!(ending, Ending::Exited(4));
+    fs::write(worker.path("f"), "alive").unwrap();
+    assert_eq!(finish(other), ("alive".to_owned(), Ending::Exited(0)));
+}
+
+#[test]
+fn what_a_killed_reaper_leaves_is_ended_by_the_worker() {
+    let worker = Worker::new();
+    let running = worker
+        .domain
+        .spawn(&spec(
+            worker.project.path(),
+            "exec 2>/dev/null; echo $$; sleep 1000; echo",
+        ))
+        .unwrap();
+    let mut line = [0; 32];
+    let mut output = fs::File::from(running.output.try_clone().unwrap());
+    let read = loop {
+        match output.read(&mut line) {
+            Ok(read) => break read,
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock),
+        }
+    };
+    kill(Pid::from_raw(running.pid().cast_signed()), Signal::SIGKILL).unwrap();
+    assert_eq!(
+        read_all(&running.status),
+        b"",
+        "no status comes from a killed reaper"
+    );
+    running.reap().unwrap();
+    end_orphans(&[]).unwrap();
+    gone(&String::from_utf8_lossy(&line[..read]));
+}
+
+#[test]
+fn rights_without_commands_start_none() {
+    let project = tempfile::tempdir().unwrap();
+    let mut rights = worker_rights(project.path());
+    rights.exec = Execution::Denied;
+    let domain = CommandDomain::prepare(&rights, None).unwrap();
+    let error = domain.spawn(&spec(project.path(), "true")).unwrap_err();
+    assert!(matches!(error, CommandError::Denied));
+}
+
+#[test]
+fn a_worker_without_commands_can_execute_nothing() {
+    // The denial is for this thread and what it makes; the test's thread ends with the test.
+    assert!(Command::new("/bin/true").status().unwrap().success());
+    deny_execution().unwrap();
+    let error = Command::new("/bin/true").status().unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+}
+
+/// Executes this file's worker, in a sandbox or without one.
+fn worker_process(sandbox: bool, project: &Path) -> Command {
+    let me = std::env::current_exe().unwrap();
+    let mut command = if sandbox {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sandbox-exec"));
+        command.arg("--write").arg(project).arg("--").arg(me);
+        command
+    } else {
+        Command::new(me)
+    };
+    command.args(["--exact", "a_worker_for_other_tests", "--ignored", "--nocapture"]);
+    command
+        .current_dir(project)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit());
+    command
+}
+
+#[test]
+fn nothing_outlives_a_killed_worker() {
+    for sandbox in [false, true] {
+        let project = tempfile::tempdir().unwrap();
+        nix::unistd::mkfifo(&project.path().join("f"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let mut worker = worker_process(sandbox, project.path()).spawn().unwrap();
+        let mut lines = BufReader::new(fs::File::open(project.path().join("f")).unwrap());
+        let mut pids = String::new();
+        lines.read_line(&mut pids).unwrap();
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+        // The command and its daemon hold the fifo: its end is theirs.
+        lines.read_to_end(&mut vec![]).unwrap();
+        assert_eq!(pids.split_whitespace().count(), 2);
+    }
+}
+
+#[test]
+#[ignore = "the worker process of other tests"]
+fn a_worker_for_other_tests() {
+    make_undumpable().unwrap();
+    let project = std::env::current_dir().unwrap();
+    let domain = CommandDomain::prepare(&worker_rights(&project), None).unwrap();
+    let script = "exec 3> f; setsid sleep 1000 & echo $! $$ >&3; wait";
+    finish(domain.spawn(&spec(&project, script)).unwrap());
 }

@@ -16,7 +16,7 @@
 mod reaper;
 
 use std::ffi::{CString, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -261,19 +261,36 @@ impl Ending {
 const NOT_STARTED: i32 = 1 << 30;
 
 /// Kills and reaps the children of this process that are not in `reapers`: what a reaper that was itself killed left.
-pub fn end_orphans(reapers: &[u32]) {
-    let spare: Vec<pid_t> = reapers.iter().map(|pid| pid.cast_signed()).collect();
-    let mut orphans = vec![];
-    descendants::for_each_child(&mut |pid| orphans.push(pid));
-    orphans.retain(|pid| !spare.contains(pid));
-    for &orphan in &orphans {
-        // Its own children come to this process as it ends; the caller comes back for them.
-        drop(descendants::send(orphan, libc::SIGKILL));
-        let _gone = waitpid(Pid::from_raw(orphan), None);
+pub fn end_orphans(reapers: &[u32]) -> io::Result<()> {
+    loop {
+        let mut orphans = children()?;
+        orphans.retain(|pid| !reapers.contains(&pid.cast_unsigned()));
+        if orphans.is_empty() {
+            return Ok(());
+        }
+        for orphan in orphans {
+            // Its own children come to this process as it ends: the next round finds them.
+            drop(descendants::send(orphan, libc::SIGKILL));
+            let _gone = waitpid(Pid::from_raw(orphan), None);
+        }
     }
-    if !orphans.is_empty() {
-        end_orphans(reapers);
+}
+
+/// The children of all threads: adopted ones are the main thread's (needs `CONFIG_PROC_CHILDREN`).
+fn children() -> io::Result<Vec<pid_t>> {
+    let mut children = vec![];
+    for thread in fs::read_dir("/proc/self/task")? {
+        match fs::read_to_string(thread?.path().join("children")) {
+            Ok(list) => children.extend(
+                list.split_whitespace()
+                    .filter_map(|pid| pid.parse::<pid_t>().ok()),
+            ),
+            // A thread that has ended has no children.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => {}
+            Err(error) => return Err(error),
+        }
     }
+    Ok(children)
 }
 
 /// Forbids this thread, and all that it makes, to execute anything: for a worker whose rights have no commands.

@@ -1,6 +1,7 @@
 //! What the kernel tests share.
 #![allow(dead_code, reason = "each test file is a program of its own and uses a part")]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+pub(crate) mod place;
 
 use std::fs::File;
 use std::io::Read;

@@ -1,0 +1,134 @@
+//! Places and users: each kernel test runs as this user and, where this user is root, as a plain one too.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// A user that owns nothing.
+const PLAIN: u32 = 12345;
+
+/// A directory of the user's with what a test attacks and what it may use, and the program where the user can execute it.
+pub(crate) struct Place {
+    directory: TempDir,
+    user: Option<u32>,
+}
+
+/// Runs a test as every user that this process can be.
+pub(crate) fn as_each_user(test: impl Fn(&Place)) {
+    test(&Place::new(None));
+    if nix::unistd::geteuid().is_root() {
+        test(&Place::new(Some(PLAIN)));
+    } else {
+        eprintln!("skipped: as root, and as another user (needs root)");
+    }
+}
+
+impl Place {
+    fn new(user: Option<u32>) -> Self {
+        let directory = tempfile::Builder::new()
+            .prefix("sx-")
+            .permissions(fs::Permissions::from_mode(0o755))
+            .tempdir_in("/tmp")
+            .unwrap();
+        let place = Self { directory, user };
+        fs::copy(env!("CARGO_BIN_EXE_sandbox-exec"), place.path("sandbox-exec")).unwrap();
+        place.make("project/keep", "mine");
+        place.make("home/notes", "notes");
+        place.make("home/secret/key", "CANARY");
+        place
+    }
+
+    /// A path in the place.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        fs::canonicalize(self.directory.path()).unwrap().join(name)
+    }
+
+    /// Makes a file, and the directories on the way, for the user.
+    pub(crate) fn make(&self, name: &str, content: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        for part in path
+            .ancestors()
+            .take_while(|part| *part != self.path("").as_path())
+        {
+            chown(part, self.user, self.user).unwrap();
+        }
+        chown(self.path(""), self.user, self.user).unwrap();
+    }
+
+    /// A command of the user's, in the project.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.path("project"))
+            .env("HOME", self.path("home"))
+            .env("LC_ALL", "C");
+        command.env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
+        command
+    }
+
+    /// sandbox-exec as the user's, with the project writable, up to the program.
+    pub(crate) fn sandbox(&self, flags: &[&str]) -> Command {
+        let mut command = self.command(self.path("sandbox-exec"));
+        command
+            .arg("--write")
+            .arg(self.path("project"))
+            .args(flags)
+            .arg("--");
+        command
+    }
+
+    /// Runs a script in the sandbox.
+    pub(crate) fn confined(&self, flags: &[&str], script: &str) -> Output {
+        self.sandbox(flags)
+            .args(["/bin/bash", "-c", script])
+            .output()
+            .unwrap()
+    }
+
+    /// Runs a script without one.
+    pub(crate) fn unconfined(&self, script: &str) -> Output {
+        self.command("/bin/bash").args(["-c", script]).output().unwrap()
+    }
+
+    /// Every file beneath `name` and what it holds.
+    pub(crate) fn contents(&self, name: &str) -> Vec<(PathBuf, String)> {
+        let mut found = vec![];
+        collect(&self.path(name), &mut found);
+        found.sort();
+        found
+    }
+}
+
+fn collect(path: &Path, found: &mut Vec<(PathBuf, String)>) {
+    let kind = fs::symlink_metadata(path).unwrap().file_type();
+    let content = if kind.is_file() {
+        fs::read_to_string(path).unwrap()
+    } else {
+        format!("{kind:?}")
+    };
+    found.push((path.to_owned(), content));
+    if kind.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            collect(&entry.unwrap().path(), found);
+        }
+    }
+}
+
+/// Standard output as text.
+pub(crate) fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Standard error as text.
+pub(crate) fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

@@ -1,0 +1,357 @@
+//! Processes, signals, descriptors and the environment of a confined program.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Stdio};
+
+use common::place::{Place, as_each_user, errors, text};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+/// The acts of the self-test that failed with `errno`, or succeeded with 0.
+fn outcomes(output: &str) -> Vec<(String, bool, i64)> {
+    let outcome = |line: &str| {
+        let value: Value = serde_json::from_str(line).unwrap();
+        let act = value["act"].as_str().unwrap().to_owned();
+        (
+            act,
+            value["denied"].as_bool().unwrap(),
+            value["errno"].as_i64().unwrap(),
+        )
+    };
+    output.lines().map(outcome).collect()
+}
+
+fn self_test(place: &Place, flags: &[&str]) -> Vec<(String, bool, i64)> {
+    let output = place
+        .sandbox(flags)
+        .arg(place.path("sandbox-exec"))
+        .arg("--self-test")
+        .output()
+        .unwrap();
+    outcomes(&text(&output))
+}
+
+#[test]
+fn every_act_of_the_self_test_is_denied() {
+    as_each_user(|place| {
+        let all = self_test(place, &[]);
+        assert_eq!(all.len(), 19);
+        for (act, denied, errno) in all {
+            let expected = match act.as_str() {
+                "use io_uring" => Errno::ENOSYS,
+                _ if act.starts_with("write ") || act.starts_with("open /dev") => Errno::EACCES,
+                "open a terminal" | "read the parent's environment" => Errno::EACCES,
+                _ => Errno::EPERM,
+            };
+            assert_eq!((denied, errno), (true, expected as i64), "{act}");
+        }
+    });
+}
+
+#[test]
+fn the_self_test_succeeds_unconfined() {
+    as_each_user(|place| {
+        let output = place
+            .command(place.path("sandbox-exec"))
+            .arg("--self-test")
+            .output()
+            .unwrap();
+        let all = outcomes(&text(&output));
+        for act in [
+            "write the home",
+            "write /proc/self/comm",
+            "open a TCP socket",
+            "open a unix socket",
+        ] {
+            assert!(
+                all.iter().any(|(found, _, errno)| found == act && *errno == 0),
+                "{act}: {all:?}"
+            );
+        }
+        assert!(
+            all.iter()
+                .any(|(act, denied, _)| act == "make a datagram socketpair" && !denied)
+        );
+    });
+}
+
+#[test]
+fn the_network_opens_tcp_and_udp_and_nothing_else() {
+    as_each_user(|place| {
+        let allowed: Vec<_> = self_test(place, &["--net", "on"])
+            .into_iter()
+            .filter_map(|(act, denied, _)| (!denied).then_some(act))
+            .collect();
+        assert_eq!(
+            allowed,
+            [
+                "open a TCP socket",
+                "open a UDP socket",
+                "open a TCP socket over IPv6"
+            ]
+        );
+    });
+}
+
+#[test]
+fn inherited_descriptors_do_not_get_through() {
+    as_each_user(|place| {
+        let sandbox = place.path("sandbox-exec").display().to_string();
+        let script = format!("exec 9< keep; exec {sandbox} -- /bin/bash -c 'cat <&9'");
+        let output = place.unconfined(&script);
+        assert!(
+            errors(&output).contains("9: Bad file descriptor"),
+            "{}",
+            errors(&output)
+        );
+        assert_eq!(
+            text(&place.unconfined("exec 9< keep; exec /bin/bash -c 'cat <&9'")),
+            "mine"
+        );
+    });
+}
+
+#[test]
+fn the_environment_holds_no_credential() {
+    as_each_user(|place| {
+        let script = "env; tr '\\0' '\\n' < /proc/self/environ; cat /proc/$PPID/environ";
+        let run = |flags: &[&str]| {
+            let mut command = place.sandbox(flags);
+            command
+                .args(["/bin/bash", "-c", script])
+                .env("ANTHROPIC_API_KEY", "CANARY")
+                .env("SSH_AUTH_SOCK", "/s");
+            text(&command.output().unwrap())
+        };
+        let plain = run(&[]);
+        assert!(
+            !plain.contains("CANARY") && !plain.contains("SSH_AUTH_SOCK"),
+            "{plain}"
+        );
+        assert!(plain.contains("PATH=") && plain.contains("HOME="));
+        assert!(run(&["--env", "ANTHROPIC_API_KEY"]).contains("ANTHROPIC_API_KEY=CANARY"));
+        assert!(run(&["--env", "MINE=yes"]).contains("MINE=yes"));
+    });
+}
+
+#[test]
+fn no_capability_is_left_and_none_can_come() {
+    as_each_user(|place| {
+        let output = place.confined(
+            &[],
+            "grep -E '^(Cap(Prm|Eff|Amb|Inh)|NoNewPrivs|Seccomp):' /proc/self/status",
+        );
+        let none = "0000000000000000";
+        let expected = format!(
+            "CapInh:\t{none}\nCapPrm:\t{none}\nCapEff:\t{none}\nCapAmb:\t{none}\nNoNewPrivs:\t1\nSeccomp:\t2\n"
+        );
+        assert_eq!(text(&output), expected);
+    });
+}
+
+fn pids(output: &str) -> Vec<Pid> {
+    output
+        .split_whitespace()
+        .map(|pid| Pid::from_raw(pid.parse().unwrap()))
+        .collect()
+}
+
+fn assert_gone(pids: &[Pid]) {
+    for pid in pids {
+        assert_eq!(kill(*pid, None), Err(Errno::ESRCH), "{pid} lives");
+    }
+}
+
+/// Starts a daemon that leaves its session and its parent, and prints its pid; what ignores signals is a daemon too.
+const DAEMONS: &str = "(setsid bash -c 'trap \"\" TERM HUP INT; echo $$; exec sleep 1000 > /dev/null' &) ; \
+                       setsid bash -c 'echo $$; exec sleep 1000 > /dev/null' & ";
+
+#[test]
+fn a_daemon_does_not_outlive_the_program() {
+    as_each_user(|place| {
+        let script = format!("{DAEMONS} until [ $(wc -l < pids) -eq 2 ]; do :; done; cat pids");
+        let script = format!("exec 8>&1; exec > pids; {script} >&8");
+        let output = place.confined(&[], &script);
+        let pids = pids(&text(&output));
+        assert_eq!(pids.len(), 2, "{}", errors(&output));
+        assert_gone(&pids);
+    });
+}
+
+#[test]
+fn a_process_that_keeps_forking_away_is_caught() {
+    if !std::path::Path::new("/usr/bin/python3").exists() {
+        eprintln!("skipped: needs /usr/bin/python3");
+        return;
+    }
+    let script = "import os\nif os.fork() == 0:\n  while True:\n    if os.fork(): os._exit(0)\n";
+    as_each_user(|place| {
+        let mut command = place.sandbox(&[]);
+        let mut child = command
+            .args(["/usr/bin/python3", "-c", script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Every process of the chain holds the pipe: its end is the chain's end.
+        let mut rest = vec![];
+        child.stdout.take().unwrap().read_to_end(&mut rest).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    });
+}
+
+/// Starts the sandbox with a program that prints a line, and reads the line.
+fn start(
+    place: &Place,
+    flags: &[&str],
+    script: &str,
+) -> (Child, BufReader<std::process::ChildStdout>, String) {
+    let mut command = place.sandbox(flags);
+    let mut child = command
+        .args(["/bin/bash", "-c", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    (child, output, line)
+}
+
+#[test]
+fn termination_ends_everything_and_says_by_which_signal() {
+    as_each_user(|place| {
+        for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+            let (mut child, mut output, line) = start(
+                place,
+                &[],
+                "setsid sleep 1000 & echo $! $$; trap '' TERM HUP; wait",
+            );
+            kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+            output.read_to_end(&mut vec![]).unwrap();
+            assert_eq!(child.wait().unwrap().code(), Some(128 + signal as i32));
+            assert_gone(&pids(&line));
+        }
+    });
+}
+
+#[test]
+fn an_interrupt_goes_to_the_program() {
+    as_each_user(|place| {
+        let (mut child, ..) = start(
+            place,
+            &[],
+            "trap 'exit 9' INT; echo ready; while :; do sleep 1; done",
+        );
+        kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(9));
+    });
+}
+
+#[test]
+fn the_parents_death_leaves_nothing() {
+    as_each_user(|place| {
+        let sandbox = place.path("sandbox-exec").display().to_string();
+        let inner = "setsid sleep 1000 & echo $! $$; wait";
+        let script = format!("{sandbox} --die-with-parent -- /bin/bash -c '{inner}' & wait");
+        let mut parent = place
+            .command("/bin/bash")
+            .args(["-c", &script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(parent.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        parent.kill().unwrap();
+        assert_eq!(parent.wait().unwrap().signal(), Some(Signal::SIGKILL as i32));
+        output.read_to_end(&mut vec![]).unwrap();
+        // Both held the pipe to their end; the broker reaps them before it ends itself.
+        for pid in pids(&line) {
+            while kill(pid, None).is_ok() {
+                std::thread::yield_now();
+            }
+        }
+    });
+}
+
+#[test]
+fn the_brokers_death_ends_the_program() {
+    as_each_user(|place| {
+        let (mut child, mut output, _) = start(place, &[], "echo ready; exec sleep 1000");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        output.read_to_end(&mut vec![]).unwrap();
+    });
+}
+
+#[test]
+fn the_broker_keeps_no_pipe_of_the_program_open() {
+    as_each_user(|place| {
+        let mut command = place.sandbox(&[]);
+        command.args(["/bin/bash", "-c", "exec 1>&-; read line; exit 5"]);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Ends although the program still runs: it waits for a line.
+        child.stdout.take().unwrap().read_to_end(&mut vec![]).unwrap();
+        assert_eq!(child.try_wait().unwrap(), None);
+        drop(child.stdin.take());
+        assert_eq!(child.wait().unwrap().code(), Some(5));
+    });
+}
+
+#[test]
+fn set_id_bits_cannot_be_set() {
+    as_each_user(|place| {
+        for script in ["chmod u+s keep", "chmod g+s .", "mkdir -m 2755 new"] {
+            let output = place.confined(&[], script);
+            assert!(
+                errors(&output).contains("Operation not permitted"),
+                "{script}: {}",
+                errors(&output)
+            );
+            assert!(place.unconfined(script).status.success(), "{script}");
+            place.unconfined("chmod ug-s keep .; rmdir new");
+        }
+        assert!(place.confined(&[], "chmod 755 keep").status.success());
+    });
+}
+
+#[test]
+fn a_program_may_trace_its_own_children() {
+    if !std::path::Path::new("/usr/bin/strace").exists() {
+        eprintln!("skipped: needs strace");
+        return;
+    }
+    as_each_user(|place| {
+        let output = place.confined(&[], "strace -f -o /dev/null /bin/true && echo traced");
+        assert_eq!(text(&output), "traced\n", "{}", errors(&output));
+    });
+}
+
+#[test]
+fn help_goes_to_standard_output() {
+    as_each_user(|place| {
+        let output = place
+            .command(place.path("sandbox-exec"))
+            .arg("--help")
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        assert!(text(&output).starts_with("usage: sandbox-exec"));
+    });
+}

@@ -1,0 +1,290 @@
+//! Exit codes by stage, the reports, and refusals to start half confined.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output};
+
+use common::place::{Place, as_each_user, errors, text};
+use common::worker_rights;
+use ipc::codec;
+use ipc::confinement::{BrokerReport, Confinement, Environment, Tier};
+use ipc::id::Generation;
+use ipc::pipe::Incoming;
+use nix::libc;
+use nix::unistd::pipe;
+use sandbox_exec::stage::Stage;
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+
+fn confinement(place: &Place) -> Confinement {
+    Confinement {
+        rights: worker_rights(&place.path("project")),
+        project: place.path("project").into(),
+        temp: None,
+        environment: Environment::default(),
+        allow_degraded: false,
+    }
+}
+
+/// Lets a descriptor through to the program under a number of its own.
+fn pass(command: &mut Command, descriptor: OwnedFd, number: i32) {
+    // SAFETY: dup2 is async-signal-safe; the descriptor lives in the closure until the command is dropped.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::dup2(descriptor.as_raw_fd(), number) < 0 {
+                Err(std::io::Error::last_os_error())
+            } else {
+                Ok(())
+            }
+        });
+    }
+}
+
+/// Runs a program as the supervisor does: the rights and the reports each on a descriptor.
+fn ordered(place: &Place, rights: &[u8], program: &[&str]) -> (Output, Vec<BrokerReport>) {
+    let (rights_read, rights_write) = pipe().unwrap();
+    let (status_read, status_write) = pipe().unwrap();
+    File::from(rights_write).write_all(rights).unwrap();
+    let mut command = place.command(place.path("sandbox-exec"));
+    pass(&mut command, rights_read, 20);
+    pass(&mut command, status_write, 21);
+    command
+        .args(["--rights-fd", "20", "--status-fd", "21", "--"])
+        .args(program);
+    let output = command.output().unwrap();
+    drop(command);
+    let mut incoming = Incoming::<_, BrokerReport>::new(File::from(status_read), Generation(0));
+    let reports = std::iter::from_fn(|| incoming.receive().unwrap()).collect();
+    (output, reports)
+}
+
+#[test]
+fn the_broker_reports_the_start_and_the_end() {
+    as_each_user(|place| {
+        let rights = codec::encode(&confinement(place)).unwrap();
+        let (output, reports) = ordered(place, &rights, &["/bin/bash", "-c", "echo $$; exit 3"]);
+        assert_eq!(output.status.code(), Some(3), "{}", errors(&output));
+        let [
+            BrokerReport::Started { pid, ruleset },
+            BrokerReport::Ended { status: 3 },
+        ] = &reports[..]
+        else {
+            panic!("{reports:?}");
+        };
+        assert_eq!(text(&output).trim(), pid.to_string());
+        assert_eq!(ruleset.tier, Tier::FloorUnmediated);
+        assert!(ruleset.landlock_abi > 0 && ruleset.rules > 5 && ruleset.seccomp_rules > 50);
+        assert!(
+            ruleset
+                .missing
+                .iter()
+                .any(|sentence| sentence.contains("loopback"))
+        );
+        assert!(ruleset.attempts.len() >= 4 && ruleset.attempts.iter().all(|attempt| attempt.denied));
+    });
+}
+
+#[test]
+fn the_temp_directory_and_the_environment_come_with_the_rights() {
+    as_each_user(|place| {
+        let mut confinement = confinement(place);
+        confinement.temp = Some(place.path("project/tmp").into());
+        confinement
+            .environment
+            .set
+            .push(("MODE".into(), b"test".to_vec()));
+        let script = "echo $TMPDIR $MODE $PWD";
+        let (output, _) = ordered(
+            place,
+            &codec::encode(&confinement).unwrap(),
+            &["/bin/bash", "-c", script],
+        );
+        let (temp, project) = (place.path("project/tmp"), place.path("project"));
+        assert_eq!(
+            text(&output),
+            format!("{} test {}\n", temp.display(), project.display())
+        );
+    });
+}
+
+#[test]
+fn a_failed_stage_is_the_exit_code_a_line_and_a_report() {
+    as_each_user(|place| {
+        let good = confinement(place);
+        let with = |change: &dyn Fn(&mut Confinement)| {
+            let mut changed = good.clone();
+            change(&mut changed);
+            codec::encode(&changed).unwrap()
+        };
+        let plain = with(&|_| {});
+        place.make("project/data", "not a program");
+        for (stage, rights, program, message) in [
+            (Stage::Rights, b"garbage".to_vec(), "true", "cannot decode"),
+            (
+                Stage::Rights,
+                [&plain[..], b"x"].concat(),
+                "true",
+                "cannot decode",
+            ),
+            (
+                Stage::Rules,
+                with(&|order| order.rights.write.push("/proc/sys".into())),
+                "true",
+                "/proc/sys",
+            ),
+            (
+                Stage::Rules,
+                with(&|order| order.rights.write.push("/nowhere".into())),
+                "true",
+                "/nowhere",
+            ),
+            (
+                Stage::Directory,
+                with(&|order| order.project = "/nowhere".into()),
+                "true",
+                "cannot enter /nowhere",
+            ),
+            (
+                Stage::Execute,
+                plain.clone(),
+                "no-such-program",
+                "cannot execute no-such-program: No such file",
+            ),
+            (
+                Stage::Execute,
+                plain.clone(),
+                "./data",
+                "cannot execute ./data: Permission denied",
+            ),
+        ] {
+            let (output, reports) = ordered(place, &rights, &[program]);
+            assert_eq!(
+                output.status.code(),
+                Some(stage.code().into()),
+                "{stage}: {}",
+                errors(&output)
+            );
+            let line = errors(&output);
+            assert!(
+                line.starts_with(&format!("sandbox-exec: {stage}: ")) && line.contains(message),
+                "{line}"
+            );
+            let [
+                BrokerReport::Failed {
+                    code,
+                    stage: name,
+                    detail,
+                },
+            ] = &reports[..]
+            else {
+                panic!("{reports:?}")
+            };
+            assert_eq!((*code, name.as_str()), (stage.code(), stage.name()));
+            assert!(line.contains(detail));
+        }
+    });
+}
+
+#[test]
+fn wrong_usage_is_the_first_stage() {
+    as_each_user(|place| {
+        for flags in [&["--bogus"][..], &["--net", "maybe"], &["--rights-fd", "x"]] {
+            let output = place.sandbox(flags).arg("true").output().unwrap();
+            assert_eq!(output.status.code(), Some(100));
+            assert!(errors(&output).contains("usage: sandbox-exec"));
+        }
+        let output = place
+            .command(place.path("sandbox-exec"))
+            .args(["--status-fd", "77", "true"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(Stage::Descriptors.code().into()));
+        let output = place.sandbox(&["-C", "/nowhere"]).arg("true").output().unwrap();
+        assert_eq!(output.status.code(), Some(Stage::Rights.code().into()));
+    });
+}
+
+/// A kernel that answers one call in its own way.
+fn kernel(command: &mut Command, call: libc::c_long, errno: u32) {
+    let rules = BTreeMap::from([(call, vec![])]);
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno), arch).unwrap();
+    let program: BpfProgram = filter.try_into().unwrap();
+    // SAFETY: attaching a program makes two system calls and allocates nothing.
+    unsafe {
+        command.pre_exec(move || {
+            seccompiler::apply_filter(&program).map_err(|_| std::io::Error::last_os_error())
+        });
+    }
+}
+
+#[test]
+fn a_kernel_without_a_layer_is_refused_unless_told_otherwise() {
+    as_each_user(|place| {
+        for call in [libc::SYS_landlock_create_ruleset, libc::SYS_seccomp] {
+            let run = |flags: &[&str]| {
+                let mut command = place.sandbox(flags);
+                kernel(&mut command, call, libc::ENOSYS.cast_unsigned());
+                command.args(["/bin/bash", "-c", "echo ran"]).output().unwrap()
+            };
+            let refused = run(&[]);
+            assert_eq!(
+                refused.status.code(),
+                Some(Stage::Platform.code().into()),
+                "{}",
+                errors(&refused)
+            );
+            assert!(
+                errors(&refused).contains("is not available")
+                    || errors(&refused).contains("are not available")
+            );
+            assert_eq!(text(&refused), "");
+            assert_eq!(text(&run(&["--allow-degraded"])), "ran\n");
+        }
+    });
+}
+
+#[test]
+fn a_layer_that_only_says_it_is_in_force_is_found_out() {
+    as_each_user(|place| {
+        let mut command = place.sandbox(&[]);
+        kernel(&mut command, libc::SYS_landlock_restrict_self, 0);
+        let output = command.args(["/bin/bash", "-c", "echo ran"]).output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(Stage::Attempt.code().into()),
+            "{}",
+            errors(&output)
+        );
+        assert!(errors(&output).contains("\"write outside the write roots\" was not denied"));
+        assert_eq!(text(&output), "");
+    });
+}
+
+#[test]
+fn a_link_as_a_root_of_ordered_rights_is_refused() {
+    as_each_user(|place| {
+        std::os::unix::fs::symlink("project", place.path("link")).unwrap();
+        let mut order = confinement(place);
+        order.rights.write = vec![place.path("link").into()];
+        let (output, _) = ordered(place, &codec::encode(&order).unwrap(), &["true"]);
+        assert_eq!(output.status.code(), Some(Stage::Rules.code().into()));
+        assert!(
+            errors(&output).contains("is a symbolic link"),
+            "{}",
+            errors(&output)
+        );
+        fs::remove_file(place.path("link")).unwrap();
+    });
+}
