@@ -2,6 +2,13 @@
 //!
 //! The recordings are not part of the repository: `BAILIWICK_WIRE` names their directory.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,12 @@
 //! What every stream of `fixtures/streams` means, and that no cut and no chunking of it does any harm.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking"
+)]
+
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::anthropic::{Anthropic, Config, Envelope, Members};
-use super::reply::Reply;
+use super::reply::{Context, Reply};
 use super::{ProviderError, StreamEvent};
 
 /// Sends the body of a request as it is, but for `stream`, which is made true, and returns
@@ -16,7 +16,13 @@ pub async fn stream(config: Config, request: &[u8]) -> Value {
 
 /// The same for the body of a reply that was recorded.
 pub async fn decode(body: Bytes) -> Value {
-    answer(message(Reply::new(futures_util::stream::iter([Ok(body)]), None)).await)
+    answer(
+        message(Reply::new(
+            futures_util::stream::iter([Ok(body)]),
+            Context::default(),
+        ))
+        .await,
+    )
 }
 
 fn answer(result: Result<Value, ProviderError>) -> Value {

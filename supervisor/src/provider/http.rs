@@ -150,6 +150,10 @@ pub(crate) fn connection_error(error: &reqwest::Error, base: &Url, timeouts: Tim
         }
         // Another attempt would meet the same certificate.
         Fault::Tls(fault) => connection(format!("no TLS connection to {host}: {fault}")),
+        Fault::Other(fault) if !error.is_connect() => connection(format!(
+            "the connection to {host} broke before the reply began: {fault}"
+        ))
+        .retryable(),
         Fault::Other(fault) => connection(format!("no connection to {host}: {fault}")).retryable(),
     }
 }
@@ -186,14 +190,16 @@ fn connect_fault(error: &reqwest::Error) -> Fault {
     Fault::Other(last)
 }
 
+/// `source` of an I/O error skips the error that it wraps, so that one is looked at here.
 fn io_fault(error: &io::Error) -> Option<Fault> {
-    if let Some(tls) = error
-        .get_ref()
-        .and_then(|inner| inner.downcast_ref::<rustls::Error>())
-    {
-        return Some(Fault::Tls(tls.to_string()));
+    if error.kind() == io::ErrorKind::ConnectionRefused {
+        return Some(Fault::Refused);
     }
-    (error.kind() == io::ErrorKind::ConnectionRefused).then_some(Fault::Refused)
+    let inner = error.get_ref()?;
+    match inner.downcast_ref::<rustls::Error>() {
+        Some(tls) => Some(Fault::Tls(tls.to_string())),
+        None => inner.downcast_ref::<io::Error>().and_then(io_fault),
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 pub mod anthropic;
 pub mod debug;
 mod http;
+mod key;
 mod replay;
 mod reply;
 mod retry;
@@ -16,6 +17,7 @@ mod sse;
 mod types;
 
 pub use http::{HttpError, Timeouts};
+pub use key::InvalidKey;
 pub use replay::ReplayProvider;
 pub use retry::RetryPolicy;
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use futures_util::stream;
 
-use super::reply::Reply;
+use super::reply::{Context, Reply};
 use super::{EventStream, ModelProvider, ModelRequest, ProviderError};
 
 /// Answers each request with the next recording.
@@ -76,7 +76,7 @@ impl ModelProvider for ReplayProvider {
                 format!("the recording has no reply to request {count}"),
             ))
         });
-        let reply = Reply::new(stream::iter(split(reply, self.chunk)), None);
+        let reply = Reply::new(stream::iter(split(reply, self.chunk)), Context::default());
         Box::pin(stream::unfold(reply, async |mut reply| {
             Some((reply.next().await?, reply))
         }))

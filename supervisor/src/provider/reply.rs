@@ -2,18 +2,21 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures_util::{FutureExt, Stream, StreamExt, stream};
+use futures_util::{Stream, StreamExt, stream};
 
 use super::anthropic::{Decoder, Envelope};
+use super::key::ApiKey;
 use super::sse::{self, SseError};
 use super::{ProviderError, StreamEvent};
 
 /// The most bytes of a reply that comes as one JSON text.
 const MAX_WHOLE: usize = 64 * 1024 * 1024;
-/// How often the rest of a complete reply is asked for before the connection is given up.
-const DRAIN: usize = 64;
+/// How long the end of a complete reply's body may take before its connection is given up.
+const DRAIN: Duration = Duration::from_millis(100);
 
 type BoxStream<T> = Pin<Box<dyn Stream<Item = Result<T, ProviderError>> + Send>>;
 type Data = Pin<Box<dyn Stream<Item = Result<String, SseError<ProviderError>>> + Send>>;
@@ -24,13 +27,24 @@ pub(crate) struct Reply {
     decoder: Decoder,
     ready: VecDeque<StreamEvent>,
     failure: Option<ProviderError>,
-    request_id: Option<String>,
+    context: Context,
+}
+
+/// What an error of a reply is completed with, and kept free of.
+#[derive(Default)]
+pub(crate) struct Context {
+    /// The provider's id of the request.
+    pub(crate) request_id: Option<String>,
+    /// The key that was sent.
+    pub(crate) key: Arc<ApiKey>,
 }
 
 enum Body {
     /// Nothing was read.
     Unread(BoxStream<Bytes>),
     Events(Data),
+    /// The reply is complete; only the end of the body is missing.
+    Draining(Data),
     Ended,
 }
 
@@ -38,14 +52,14 @@ impl Reply {
     /// A reply whose body is `bytes`.
     pub(crate) fn new(
         bytes: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
-        request_id: Option<String>,
+        context: Context,
     ) -> Self {
         Self {
             body: Body::Unread(Box::pin(bytes)),
             decoder: Decoder::new(),
             ready: VecDeque::new(),
             failure: None,
-            request_id,
+            context,
         }
     }
 
@@ -66,6 +80,7 @@ impl Reply {
             match std::mem::replace(&mut self.body, Body::Ended) {
                 Body::Unread(bytes) => self.open(bytes).await,
                 Body::Events(data) => self.read(data).await,
+                Body::Draining(data) => drain(data).await,
                 Body::Ended => return None,
             }
         }
@@ -126,7 +141,7 @@ impl Reply {
         if let Err(failure) = result {
             self.failure = Some(failure);
         } else if self.decoder.is_complete() {
-            drain(data);
+            self.body = Body::Draining(data);
         } else {
             self.body = Body::Events(data);
         }
@@ -134,21 +149,20 @@ impl Reply {
 
     fn completed(&self, mut failure: ProviderError) -> ProviderError {
         if failure.request_id.is_none()
-            && let Some(id) = &self.request_id
+            && let Some(id) = &self.context.request_id
         {
             failure.message = format!("{} [request-id {id}]", failure.message);
             failure.request_id = Some(id.clone());
         }
-        failure
+        self.context.key.redact(failure)
     }
 }
 
-/// Takes what has arrived of the end of the body, so that the connection can be used again; waits for nothing.
-fn drain(mut data: Data) {
-    for _ in 0..DRAIN {
-        if !matches!(data.next().now_or_never(), Some(Some(Ok(_)))) {
-            break;
-        }
+/// Takes the end of the body, so that the connection can be used again. Nobody waits for it who stops at the last event.
+async fn drain(mut data: Data) {
+    let rest = async { while let Some(Ok(_)) = data.next().await {} };
+    if tokio::time::timeout(DRAIN, rest).await.is_err() {
+        tracing::debug!("the body of a complete reply has no end");
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct ReplyBody {
     pace: Duration,
     wait: Option<Pin<Box<Sleep>>>,
     end: End,
+    /// What was sent before a cut had its chance to leave.
+    flushed: bool,
 }
 
 impl ReplyBody {
@@ -30,6 +32,7 @@ impl ReplyBody {
             pace,
             wait: None,
             end,
+            flushed: false,
         }
     }
 }
@@ -45,6 +48,12 @@ impl Body for ReplyBody {
         if self.chunks.is_empty() {
             return match self.end {
                 End::Whole => Poll::Ready(None),
+                End::Cut if !self.flushed => {
+                    // hyper flushes when the body has nothing for it at the moment.
+                    self.flushed = true;
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
                 End::Cut => Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into()))),
                 // The connection's own task wakes when the client leaves.
                 End::Silence => Poll::Pending,

@@ -31,6 +31,7 @@ pub struct ReplayServer {
 struct State {
     replies: VecDeque<Reply>,
     requests: Vec<RecordedRequest>,
+    connections: usize,
 }
 
 /// A request as it came.
@@ -80,6 +81,7 @@ impl ReplayServer {
         let state = Arc::new(Mutex::new(State {
             replies: script.replies,
             requests: Vec::new(),
+            connections: 0,
         }));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -119,6 +121,11 @@ impl ReplayServer {
         lock(&self.state).requests.clone()
     }
 
+    /// How many connections were made.
+    pub fn connections(&self) -> usize {
+        lock(&self.state).connections
+    }
+
     /// How many replies of the script were not asked for.
     pub fn remaining(&self) -> usize {
         lock(&self.state).replies.len()
@@ -145,6 +152,7 @@ async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) -> io::Result<()
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
+        lock(&state).connections += 1;
         let state = Arc::clone(&state);
         let service = service_fn(move |request| answer(request, Arc::clone(&state)));
         let connection =

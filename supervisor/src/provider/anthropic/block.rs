@@ -113,8 +113,13 @@ impl OpenBlock {
         Some(fallback.to.model)
     }
 
-    /// Adds a delta. One of an unknown kind changes nothing (S3).
-    pub(super) fn push(&mut self, index: usize, delta: &wire::Delta<'_>, events: &mut VecDeque<StreamEvent>) {
+    /// Adds a delta, and returns whether its kind is known: one of an unknown kind changes nothing (S3).
+    pub(super) fn push(
+        &mut self,
+        index: usize,
+        delta: &wire::Delta<'_>,
+        events: &mut VecDeque<StreamEvent>,
+    ) -> bool {
         match delta.kind.as_ref() {
             "text_delta" => events.extend(self.push_text(index, delta.text.as_ref())),
             "thinking_delta" => events.extend(self.push_thinking(index, delta.thinking.as_ref())),
@@ -140,8 +145,9 @@ impl OpenBlock {
                     self.set(name, value.to_owned());
                 }
             }
-            other => tracing::debug!(kind = other, "unknown delta"),
+            _ => return false,
         }
+        true
     }
 
     fn push_text(&mut self, index: usize, piece: Option<&Piece<'_>>) -> Option<StreamEvent> {

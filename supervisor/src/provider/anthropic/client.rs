@@ -10,10 +10,10 @@ use reqwest::{Client, Response, StatusCode, Url};
 use super::config::{self, Config, ConfigError};
 use super::error::{self, Failure};
 use super::history::History;
-use super::key::ApiKey;
 use super::request;
 use crate::provider::http::{self, Http, Timeouts};
-use crate::provider::reply::Reply;
+use crate::provider::key::ApiKey;
+use crate::provider::reply::{Context, Reply};
 use crate::provider::{EventStream, ModelProvider, ModelRequest, ProviderError};
 
 /// How much of the body of an error is read.
@@ -33,7 +33,7 @@ pub struct Anthropic {
 struct Endpoint {
     client: Client,
     url: Url,
-    key: ApiKey,
+    key: Arc<ApiKey>,
     version: &'static str,
     timeouts: Timeouts,
 }
@@ -47,7 +47,7 @@ impl Anthropic {
         let endpoint = Endpoint {
             client,
             url: config::endpoint(&base),
-            key,
+            key: Arc::new(key),
             version: config.version.as_str(),
             timeouts: config.timeouts,
         };
@@ -75,7 +75,7 @@ impl Anthropic {
 
     /// Sends a body as it is.
     pub(crate) async fn send(&self, body: Bytes) -> Result<Reply, ProviderError> {
-        self.endpoint.send(body).await
+        self.endpoint.attempt(Ok(body)).await
     }
 }
 
@@ -121,7 +121,7 @@ impl Attempt {
 
 impl Endpoint {
     async fn attempt(&self, body: Result<Bytes, ProviderError>) -> Result<Reply, ProviderError> {
-        self.send(body?).await
+        self.send(body?).await.map_err(|error| self.key.redact(error))
     }
 
     async fn send(&self, body: Bytes) -> Result<Reply, ProviderError> {
@@ -135,7 +135,7 @@ impl Endpoint {
             .send()
             .await
             .map_err(|error| self.connection_error(&error))?;
-        let request_id = error::request_id(response.headers());
+        let request_id = error::request_id(response.headers()).map(|id| self.key.hide(&id));
         tracing::debug!(status = response.status().as_u16(), request_id, "model reply");
         if response.status() != StatusCode::OK {
             return Err(self.failure(response).await);
@@ -144,7 +144,13 @@ impl Endpoint {
         let bytes = response
             .bytes_stream()
             .map(move |chunk| chunk.map_err(|error| http::connection_error(&error, &url, timeouts)));
-        Ok(Reply::new(bytes, request_id))
+        Ok(Reply::new(
+            bytes,
+            Context {
+                request_id,
+                key: Arc::clone(&self.key),
+            },
+        ))
     }
 
     fn headers(&self) -> HeaderMap {

@@ -3,7 +3,7 @@
 use reqwest::Url;
 use secrecy::SecretString;
 
-use super::key::InvalidKey;
+use crate::provider::InvalidKey;
 use crate::provider::http::{HttpError, Timeouts};
 
 /// The address of the vendor's own API.

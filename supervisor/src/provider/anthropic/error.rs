@@ -7,9 +7,9 @@ use reqwest::header::{HeaderMap, LOCATION};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::key::ApiKey;
 use super::wire::ApiError;
 use crate::provider::ProviderError;
+use crate::provider::key::ApiKey;
 use crate::provider::retry_after::retry_after;
 
 /// How much of a provider's message is shown.
@@ -21,7 +21,7 @@ pub(super) struct Failure<'a> {
     pub(super) headers: &'a HeaderMap,
     /// Its body, as far as it was read.
     pub(super) body: &'a [u8],
-    /// The key that was sent: named in the advice, and kept out of the message.
+    /// The key that was sent: named in the advice.
     pub(super) key: &'a ApiKey,
 }
 
@@ -50,12 +50,12 @@ impl Failure<'_> {
             message = format!("{message} [request-id {}]", one_line(id));
         }
         ProviderError {
-            message: self.key.redact(&message),
+            message,
             status: Some(self.status.as_u16()),
             request_id,
             retryable,
             retry_after: retry_after(self.headers, SystemTime::now()),
-            ..ProviderError::new(self.key.redact(&one_line(&kind)), "")
+            ..ProviderError::new(one_line(&kind), "")
         }
     }
 

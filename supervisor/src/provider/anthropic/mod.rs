@@ -8,7 +8,6 @@ mod client;
 mod config;
 mod error;
 mod history;
-mod key;
 mod members;
 mod request;
 mod stream;
@@ -17,7 +16,6 @@ mod wire;
 
 pub use client::Anthropic;
 pub use config::{ApiVersion, BASE_URL, Config, ConfigError};
-pub use key::InvalidKey;
 pub use stream::{Decoder, Envelope};
 
 pub(in crate::provider) use members::Members;

@@ -10,6 +10,28 @@ use serde_json::value::RawValue;
 
 use super::text::Piece;
 
+/// The kinds of events that this version decodes, pings aside.
+pub(super) const EVENTS: [&str; 7] = [
+    "content_block_delta",
+    "content_block_start",
+    "content_block_stop",
+    "message_start",
+    "message_delta",
+    "message_stop",
+    "error",
+];
+
+/// The kinds of deltas that this version decodes; that of the message has none.
+pub(super) const DELTAS: [&str; 7] = [
+    "",
+    "text_delta",
+    "thinking_delta",
+    "signature_delta",
+    "input_json_delta",
+    "citations_delta",
+    "compaction_delta",
+];
+
 /// Any event.
 #[derive(Deserialize)]
 pub(super) struct Event<'a> {

@@ -3,11 +3,14 @@
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
+use super::ProviderError;
+
 /// The shortest key of which the last characters are shown.
 const RECOGNISABLE: usize = 12;
 
 /// A key, or none: some gateways need none.
-pub(super) struct ApiKey {
+#[derive(Default)]
+pub(crate) struct ApiKey {
     secret: Option<SecretString>,
     /// Where it comes from: the name of a variable or of a file.
     origin: String,
@@ -20,11 +23,11 @@ pub(super) struct ApiKey {
 )]
 pub struct InvalidKey {
     /// Where it comes from.
-    pub(super) origin: String,
+    pub(crate) origin: String,
 }
 
 impl ApiKey {
-    pub(super) fn new(secret: Option<SecretString>, origin: String) -> Result<Self, InvalidKey> {
+    pub(crate) fn new(secret: Option<SecretString>, origin: String) -> Result<Self, InvalidKey> {
         let trimmed = secret.map(|secret| SecretString::from(secret.expose_secret().trim()));
         let key = Self {
             secret: trimmed.filter(|secret| !secret.expose_secret().is_empty()),
@@ -39,22 +42,32 @@ impl ApiKey {
     }
 
     /// The header value; it prints as `Sensitive`.
-    pub(super) fn header(&self) -> Option<HeaderValue> {
+    pub(crate) fn header(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(self.secret.as_ref()?.expose_secret()).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
     /// What to do when the provider does not take it.
-    pub(super) fn advice(&self) -> String {
+    pub(crate) fn advice(&self) -> String {
         match &self.secret {
             Some(secret) => format!("check {}, {}", self.origin, ending(secret.expose_secret())),
             None => format!("no API key is set: set {}", self.origin),
         }
     }
 
-    /// A text without the key, should someone echo it.
-    pub(super) fn redact(&self, text: &str) -> String {
+    /// An error without the key, should the provider echo it.
+    pub(crate) fn redact(&self, error: ProviderError) -> ProviderError {
+        ProviderError {
+            kind: self.hide(&error.kind),
+            message: self.hide(&error.message),
+            request_id: error.request_id.map(|id| self.hide(&id)),
+            ..error
+        }
+    }
+
+    /// A text without the key.
+    pub(crate) fn hide(&self, text: &str) -> String {
         match &self.secret {
             Some(secret) => text.replace(secret.expose_secret(), "[key]"),
             None => text.to_owned(),
@@ -81,7 +94,7 @@ mod tests {
     fn only_the_end_of_a_key_is_ever_said() {
         let key = key(" sk-ant-0123456789abcd\n").expect("a key");
         assert_eq!(key.advice(), "check ANTHROPIC_API_KEY, whose key ends in …abcd");
-        assert_eq!(key.redact("bad key sk-ant-0123456789abcd!"), "bad key [key]!");
+        assert_eq!(key.hide("bad key sk-ant-0123456789abcd!"), "bad key [key]!");
         assert_eq!(format!("{:?}", key.header().expect("a header")), "Sensitive");
     }
 
