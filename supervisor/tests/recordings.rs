@@ -13,8 +13,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use secrecy::SecretString;
 use serde_json::{Map, Value};
+use supervisor::provider::anthropic::Config;
 use supervisor::provider::debug;
+use supervisor::replay::{ReplayServer, Reply, Script};
 
 /// Names the directory with the recordings.
 const VARIABLE: &str = "BAILIWICK_WIRE";
@@ -137,4 +140,46 @@ async fn every_recorded_stream_is_understood_as_the_sdk_understands_it() {
         checked += 1;
     }
     assert!(checked >= 80, "only {checked} recordings");
+}
+
+#[tokio::test]
+async fn every_recorded_error_is_understood_as_the_sdk_understands_it() {
+    let Some(directory) = recordings() else { return };
+    let mut checked = 0;
+    for entry in fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let Ok(body) = fs::read(path.join("response.json")) else {
+            continue;
+        };
+        let meta = json(&path.join("meta.json"));
+        let theirs = json(&path.join("expected.json"));
+        let status = meta["status"]
+            .as_u64()
+            .and_then(|status| status.try_into().ok())
+            .expect("a status");
+        let server = ReplayServer::start(Script::new().push(Reply::new(status, body))).expect("a server");
+        let key = Some(SecretString::from("sk-ant-0123456789"));
+        let config = Config {
+            base_url: server.base_url(),
+            ..Config::new(key)
+        };
+        let ours = debug::stream(config, b"{}").await;
+        let (ours, theirs) = (&ours["error"], &theirs["error"]);
+        assert_eq!(
+            (&ours["type"], &ours["status"]),
+            (&theirs["type"], &theirs["status"]),
+            "{}",
+            path.display()
+        );
+        let said = theirs["message"]
+            .as_str()
+            .expect("a message")
+            .trim_end_matches('.');
+        assert!(
+            ours["message"].as_str().expect("a message").contains(said),
+            "{ours}"
+        );
+        checked += 1;
+    }
+    assert!(checked >= 8, "only {checked} recordings");
 }
