@@ -81,10 +81,10 @@ impl Agent {
             Ok(input) => self.config.tools.parse(&tool_use.name, input),
             // The registry knows best what was expected; it cannot accept the empty text.
             Err(reason) => match self.config.tools.parse(&tool_use.name, "") {
-                Err(ToolUseError::NotAnObject { tool, expected, .. }) => Err(ToolUseError::NotAnObject {
+                Err(ToolUseError::NotAnObject { tool, arguments, .. }) => Err(ToolUseError::NotAnObject {
                     tool,
                     reason: reason.clone(),
-                    expected,
+                    arguments,
                 }),
                 other => other,
             },

@@ -1,5 +1,8 @@
 //! The arguments of the six tools, as the model writes them. The documentation of a field is what the model reads.
-#![expect(clippy::doc_markdown, reason = "the model reads plain text, where back-ticks are noise")]
+#![expect(
+    clippy::doc_markdown,
+    reason = "the model reads plain text, where back-ticks are noise"
+)]
 
 use ipc::path::WirePath;
 use ipc::rights::Network;
@@ -185,8 +188,11 @@ fn edits(
             "edits",
             "got an empty list, expected at least one {old_string, new_string}".to_owned(),
         )),
-        (Some(_), None, _, None) => Err(("new_string", "missing beside old_string".to_owned())),
-        (None, _, _, None) => Err(("old_string", "missing, and so is edits".to_owned())),
+        (Some(_), None, _, None) => Err(("new_string", "missing, expected beside old_string".to_owned())),
+        (None, _, _, None) => Err((
+            "old_string",
+            "missing, expected with new_string, or edits instead".to_owned(),
+        )),
         (_, _, _, Some(_)) => Err((
             "edits",
             "got edits beside old_string, new_string or replace_all, expected one form".to_owned(),
@@ -248,7 +254,10 @@ fn path(field: &'static str, text: &str) -> Result<WirePath, Misfit> {
 
 fn filled(field: &'static str, text: String) -> Result<String, Misfit> {
     if text.is_empty() {
-        Err((field, "got an empty text".to_owned()))
+        Err((
+            field,
+            "got an empty text, expected at least one character".to_owned(),
+        ))
     } else {
         Ok(text)
     }
@@ -256,7 +265,7 @@ fn filled(field: &'static str, text: String) -> Result<String, Misfit> {
 
 fn without_nul(field: &'static str, text: String) -> Result<String, Misfit> {
     if text.contains('\0') {
-        Err((field, "got a NUL character, which cannot be passed on".to_owned()))
+        Err((field, "got a NUL character, expected text without".to_owned()))
     } else {
         Ok(text)
     }

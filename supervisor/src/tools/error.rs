@@ -12,25 +12,31 @@ pub enum ToolUseError {
         known: String,
     },
     /// The arguments are no JSON object.
-    #[error("the arguments of `{tool}` are not a JSON object: {reason}; expected {expected}")]
+    #[error(
+        "`{tool}` was not run: got no JSON object ({reason}), expected one with the arguments {arguments}"
+    )]
     NotAnObject {
         /// The tool.
         tool: String,
         /// What is wrong.
         reason: String,
         /// The arguments that it takes.
-        expected: String,
+        arguments: String,
     },
     /// An argument does not fit.
-    #[error("`{tool}` was not run: argument `{field}`: {reason}; expected {expected}")]
+    #[error("`{tool}` was not run: {}{reason}. Its arguments are {arguments}", place(.field.as_deref()))]
     Argument {
         /// The tool.
         tool: String,
-        /// Where, as a path: `edits[1].old_string`.
-        field: String,
-        /// What was got, and what would have fitted.
+        /// Where, as a path: `edits[1].old_string`; absent where the arguments as a whole do not fit.
+        field: Option<String>,
+        /// What was got, and what was expected.
         reason: String,
         /// The arguments that it takes.
-        expected: String,
+        arguments: String,
     },
+}
+
+fn place(field: Option<&str>) -> String {
+    field.map_or_else(String::new, |field| format!("argument `{field}`: "))
 }

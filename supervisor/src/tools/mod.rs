@@ -37,3 +37,6 @@ pub trait Tool: Send + Sync {
         Risk::of(call)
     }
 }
+
+#[cfg(test)]
+mod tests;

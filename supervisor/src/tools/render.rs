@@ -67,6 +67,9 @@ fn render_file(file: &FileText) -> String {
         notes.push("the file is empty".to_owned());
     }
     notes.extend(rest(file));
+    if !file.text.is_empty() && !file.text.ends_with('\n') {
+        notes.push("the last line has no line end".to_owned());
+    }
     if file.text.contains("\r\n") {
         notes.push("lines end with CRLF".to_owned());
     }
@@ -79,6 +82,9 @@ fn render_file(file: &FileText) -> String {
 
 /// What of the file was not shown.
 fn rest(file: &FileText) -> Option<String> {
+    if file.lines == 0 {
+        return None;
+    }
     let next = file.first_line.saturating_add(file.lines);
     let last = next.saturating_sub(1);
     match file.total_lines {

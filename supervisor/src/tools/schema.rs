@@ -27,6 +27,9 @@ fn lean(schema: &mut Schema) {
     if let Some(kind) = schema.get_mut("type") {
         without_null(kind);
     }
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace('\n', " ");
+    }
     if let Some(Value::Array(words)) = schema.get_mut("enum") {
         words.retain(|word| !word.is_null());
     }

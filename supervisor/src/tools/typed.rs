@@ -42,12 +42,12 @@ impl<A: Arguments> Typed<A> {
         }
     }
 
-    fn argument_error(&self, field: String, reason: &str) -> ToolUseError {
+    fn argument_error(&self, field: &str, reason: &str) -> ToolUseError {
         ToolUseError::Argument {
             tool: A::NAME.to_owned(),
-            field,
-            reason: without_position(reason).to_owned(),
-            expected: signature(&self.definition.input_schema),
+            field: (field != ".").then(|| field.to_owned()),
+            reason: plain(reason),
+            arguments: signature(&self.definition.input_schema),
         }
     }
 }
@@ -62,24 +62,32 @@ impl<A: Arguments> Tool for Typed<A> {
         serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(input).map_err(|error| {
             ToolUseError::NotAnObject {
                 tool: A::NAME.to_owned(),
-                reason: error.to_string(),
-                expected: signature(&self.definition.input_schema),
+                reason: plain(&error.to_string()),
+                arguments: signature(&self.definition.input_schema),
             }
         })?;
         let mut json = serde_json::Deserializer::from_str(input);
         let arguments: A = serde_path_to_error::deserialize(&mut json)
-            .map_err(|error| self.argument_error(error.path().to_string(), &error.inner().to_string()))?;
+            .map_err(|error| self.argument_error(&error.path().to_string(), &error.inner().to_string()))?;
         arguments
             .into_call()
-            .map_err(|(field, reason)| self.argument_error(field.to_owned(), &reason))
+            .map_err(|(field, reason)| self.argument_error(field, &reason))
     }
 }
 
-/// A serde message without ` at line 1 column 10`: the model sees its arguments as a value, not as lines.
-fn without_position(reason: &str) -> &str {
-    reason
+/// A message of serde's in the model's words: it sees its arguments as a value, not as lines, and knows no `u64`.
+fn plain(reason: &str) -> String {
+    const LENGTH: usize = 300;
+    let reason = reason
         .rsplit_once(" at line ")
-        .map_or(reason, |(reason, _)| reason)
+        .map_or(reason, |(reason, _)| reason);
+    let reason = reason
+        .replace("expected u64", "expected a whole number")
+        .replace("expected u32", "expected a whole number");
+    match reason.char_indices().nth(LENGTH) {
+        Some((end, _)) => format!("{}…", &reason[..end]),
+        None => reason,
+    }
 }
 
 /// `{path, offset?, limit?}`: what the tool takes, read from its schema.

@@ -64,13 +64,13 @@ fn mistakes_of_the_model_come_back_to_it_and_nothing_runs() {
     log started 1 a read {"path":"a"} by Supervisor
     log finished 1 a Failed "there is no tool named `read`; the tools are: read_file, list_directory, search_files, write_file, edit_file, shell_exec" by Supervisor
     log started 2 b read_file {"file":"a"} by Supervisor
-    log finished 2 b Failed "`read_file` was not run: argument `file`: unknown field `file`, expected one of `path`, `offset`, `limit`; expected {path, offset?, limit?}" by Supervisor
+    log finished 2 b Failed "`read_file` was not run: argument `file`: unknown field `file`, expected one of `path`, `offset`, `limit`. Its arguments are {path, offset?, limit?}" by Supervisor
     log started 3 c read_file {"path":3} by Supervisor
-    log finished 3 c Failed "`read_file` was not run: argument `path`: invalid type: integer `3`, expected a string; expected {path, offset?, limit?}" by Supervisor
+    log finished 3 c Failed "`read_file` was not run: argument `path`: invalid type: integer `3`, expected a string. Its arguments are {path, offset?, limit?}" by Supervisor
     log started 4 d edit_file {"path":"a","edits":[{"old_string":"x","new_string":"y"},{"old_string":1}]} by Supervisor
-    log finished 4 d Failed "`edit_file` was not run: argument `edits[1].old_string`: invalid type: integer `1`, expected a string; expected {path, old_string?, new_string?, replace_all?, edits?}" by Supervisor
+    log finished 4 d Failed "`edit_file` was not run: argument `edits[1].old_string`: invalid type: integer `1`, expected a string. Its arguments are {path, old_string?, new_string?, replace_all?, edits?}" by Supervisor
     log started 5 e write_file {} by Supervisor
-    log finished 5 e Failed "the arguments of `write_file` are not a JSON object: EOF while parsing a string; expected {path, content}" by Supervisor
+    log finished 5 e Failed "`write_file` was not run: got no JSON object (EOF while parsing a string), expected one with the arguments {path, content}" by Supervisor
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);
