@@ -289,13 +289,16 @@ fn quoted(line: &str) -> Vec<&str> {
     found
 }
 
-/// The host in `Could not resolve host: NAME`.
+/// The host in `Could not resolve host: NAME`, `… hostname NAME: …` or `… host address ‘NAME’`.
 fn host(line: &str) -> Option<&str> {
-    let at = line.to_ascii_lowercase().find("resolve host")?;
-    let (_, rest) = line.get(at..)?.split_once(": ")?;
-    let name = rest
-        .split([' ', ',', '(', ')'])
-        .next()?
-        .trim_matches(['"', '\'', ':']);
+    const PHRASE: &str = "resolve host";
+    let at = line.to_ascii_lowercase().rfind(PHRASE)? + PHRASE.len();
+    let rest = line.get(at..)?;
+    let rest = rest
+        .strip_prefix("name")
+        .or_else(|| rest.strip_prefix(" address"))
+        .unwrap_or(rest);
+    let part = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    let name = rest.trim_start_matches(|c| !part(c)).split(|c| !part(c)).next()?;
     (!name.is_empty() && name.len() <= 253).then_some(name)
 }

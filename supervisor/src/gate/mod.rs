@@ -11,3 +11,6 @@ mod standing;
 pub use judge::Verdict;
 pub use likely::declared_too_little;
 pub use standing::{ApprovalMode, Standing};
+
+#[cfg(test)]
+mod tests;

@@ -6,3 +6,10 @@ mod limits;
 mod replies;
 mod script;
 mod stops;
+
+/// The driver owns the agent in a task of its own.
+#[test]
+fn agent_can_move_between_threads() {
+    fn is_send<T: Send>() {}
+    is_send::<super::Agent>();
+}

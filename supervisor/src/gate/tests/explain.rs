@@ -1,0 +1,112 @@
+use insta::assert_snapshot;
+use ipc::denial::{Denial, Grade, Layer, Operation};
+use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
+use libc::{EACCES, ENOENT, ENOSPC, EPERM, EROFS, EXDEV};
+
+use super::{auto, deny, online};
+use crate::gate::Standing;
+
+fn explain(standing: &Standing, operation: Operation, path: &str, errno: i32) -> Option<Denial> {
+    let access = FailedAccess {
+        operation,
+        path: path.into(),
+        errno,
+        permitted_by_mode: true,
+    };
+    explain_access(standing, access)
+}
+
+fn explain_access(standing: &Standing, access: FailedAccess) -> Option<Denial> {
+    let message = "refused".to_owned();
+    standing.explain(&ToolError {
+        kind: ToolErrorKind::Refused,
+        message,
+        access: Some(access),
+    })
+}
+
+#[test]
+fn write_outside_is_proved_and_names_its_grant() {
+    for errno in [EACCES, EPERM, EROFS, EXDEV] {
+        let denial = explain(&auto(), Operation::Write, "/etc/x", errno).unwrap();
+        assert_eq!(
+            (denial.layer, denial.grade, denial.errno),
+            (Layer::Landlock, Grade::Proved, Some(errno))
+        );
+        assert_eq!(denial.missing_right, "write /etc/x");
+        assert_eq!(denial.grant.as_deref(), Some("--write /etc/x"));
+    }
+}
+
+#[test]
+fn grants_by_place() {
+    let grant = |standing: &Standing, path: &str| {
+        explain(standing, Operation::Write, path, EACCES).map(|denial| denial.grant)
+    };
+    let said = |text: &str| Some(Some(text.to_owned()));
+    assert_eq!(grant(&auto(), "/home/me/a b"), said("--write '/home/me/a b'"));
+    assert_eq!(
+        grant(&auto(), "/home/me/it's"),
+        said(r"--write '/home/me/it'\''s'")
+    );
+    assert_eq!(grant(&deny(), "/home/me/p/src/x"), said("--mode auto"));
+    assert_eq!(grant(&deny(), "/home/me/q"), said("--write /home/me/q"));
+    // Nothing opens what is hidden, what the host runs later, and the kernel's own trees.
+    assert_eq!(grant(&auto(), "/home/me/.ssh/x"), Some(None));
+    assert_eq!(grant(&auto(), "/home/me/p/.git/hooks/pre-commit"), Some(None));
+    assert_eq!(grant(&auto(), "/proc/sys/kernel/x"), Some(None));
+    // The sibling with the same prefix is not the project.
+    assert_eq!(grant(&auto(), "/home/me/p2/x"), said("--write /home/me/p2/x"));
+}
+
+#[test]
+fn hidden_read_is_proved_and_nothing_can_allow_it() {
+    let denial = explain(&auto(), Operation::Read, "/home/me/.ssh/id_rsa", EACCES).unwrap();
+    assert_snapshot!(denial, @"denied by the kernel (Landlock): read /home/me/.ssh/id_rsa; the missing right is: read /home/me/.ssh/id_rsa; nothing can allow it here");
+    let denial = explain(&auto(), Operation::Execute, "/home/me/.ssh/run", EACCES).unwrap();
+    assert_snapshot!(denial, @"denied by the kernel (Landlock): execute /home/me/.ssh/run; the missing right is: execute /home/me/.ssh/run; nothing can allow it here");
+}
+
+#[test]
+fn network_is_a_matter_of_seccomp() {
+    let denial = explain(&auto(), Operation::Network, "", EPERM).unwrap();
+    assert_eq!(
+        (denial.layer, denial.grant.as_deref()),
+        (Layer::Seccomp, Some("--net on"))
+    );
+    assert_eq!(explain(&online(auto()), Operation::Network, "", EPERM), None);
+}
+
+#[test]
+fn nothing_is_claimed_of_what_the_rights_cover() {
+    for path in ["/home/me/p", "/home/me/p/a", "/tmp/bw-1/x"] {
+        assert_eq!(explain(&auto(), Operation::Write, path, EACCES), None, "{path}");
+    }
+    for path in ["/etc/passwd", "/home/me/p/a", "/home/me/.sshx"] {
+        assert_eq!(explain(&auto(), Operation::Read, path, EACCES), None, "{path}");
+        assert_eq!(explain(&auto(), Operation::Execute, path, EACCES), None, "{path}");
+    }
+}
+
+#[test]
+fn plain_permissions_and_other_failures_are_no_denials() {
+    let access = |errno, permitted_by_mode| FailedAccess {
+        operation: Operation::Write,
+        path: "/etc/x".into(),
+        errno,
+        permitted_by_mode,
+    };
+    assert_eq!(explain_access(&auto(), access(EACCES, false)), None);
+    assert_eq!(explain_access(&auto(), access(ENOENT, true)), None);
+    assert_eq!(explain_access(&auto(), access(ENOSPC, true)), None);
+    assert!(
+        explain_access(&auto(), access(EACCES, true)).is_some(),
+        "the positive twin"
+    );
+    let error = ToolError {
+        kind: ToolErrorKind::Refused,
+        message: "no".to_owned(),
+        access: None,
+    };
+    assert_eq!(auto().explain(&error), None);
+}

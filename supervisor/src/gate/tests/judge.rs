@@ -1,0 +1,122 @@
+use std::fmt::Write;
+
+use insta::assert_snapshot;
+use ipc::rights::Execution;
+
+use super::{auto, deny, online};
+use crate::gate::{Standing, Verdict};
+use crate::tools::{Registry, Risk};
+
+fn verdict(standing: &Standing, name: &str, input: &str) -> String {
+    let invocation = Registry::builtin().parse(name, input).unwrap();
+    match standing.judge(&invocation) {
+        Verdict::Run => "run".to_owned(),
+        Verdict::Deny(denial) => denial.to_string(),
+    }
+}
+
+#[test]
+fn file_tools_go_to_the_kernel_whatever_they_name() {
+    for standing in [auto(), deny()] {
+        for (name, input) in [
+            ("read_file", r#"{"path":"/home/me/.ssh/id_rsa"}"#),
+            ("list_directory", r#"{"path":"/home/me/.ssh"}"#),
+            ("search_files", r#"{"pattern":"x","path":"/etc"}"#),
+            ("write_file", r#"{"path":"/etc/x","content":""}"#),
+            (
+                "edit_file",
+                r#"{"path":"../../x","old_string":"a","new_string":"b"}"#,
+            ),
+        ] {
+            assert_eq!(verdict(&standing, name, input), "run", "{name}");
+        }
+    }
+}
+
+#[test]
+fn commands_by_what_they_declare() {
+    let mut no_commands = auto();
+    no_commands.rights.exec = Execution::Denied;
+    let standings = [
+        ("auto", auto()),
+        ("deny", deny()),
+        ("auto, net on", online(auto())),
+        ("no commands", no_commands),
+    ];
+    let inputs = [
+        r#"{"command":"ls"}"#,
+        r#"{"command":"ls","access":"read"}"#,
+        r#"{"command":"ls","access":"write"}"#,
+        r#"{"command":"ls","network":false}"#,
+        r#"{"command":"ls","network":true}"#,
+        r#"{"command":"ls","access":"read","network":true}"#,
+    ];
+    let mut seen = String::new();
+    for (name, standing) in &standings {
+        for input in inputs {
+            writeln!(
+                seen,
+                "{name} {input}\n    {}",
+                verdict(standing, "shell_exec", input)
+            )
+            .unwrap();
+        }
+    }
+    assert_snapshot!(seen, @r#"
+    auto {"command":"ls"}
+        run
+    auto {"command":"ls","access":"read"}
+        run
+    auto {"command":"ls","access":"write"}
+        run
+    auto {"command":"ls","network":false}
+        run
+    auto {"command":"ls","network":true}
+        denied by the policy: reach the network; the missing right is: network; the user can allow it with --net on
+    auto {"command":"ls","access":"read","network":true}
+        denied by the policy: reach the network; the missing right is: network in a command with access "read" (declare another access); nothing can allow it here
+    deny {"command":"ls"}
+        run
+    deny {"command":"ls","access":"read"}
+        run
+    deny {"command":"ls","access":"write"}
+        denied by the policy: write /home/me/p; the missing right is: write /home/me/p; the user can allow it with --mode auto
+    deny {"command":"ls","network":false}
+        run
+    deny {"command":"ls","network":true}
+        denied by the policy: reach the network; the missing right is: network; the user can allow it with --net on
+    deny {"command":"ls","access":"read","network":true}
+        denied by the policy: reach the network; the missing right is: network in a command with access "read" (declare another access); nothing can allow it here
+    auto, net on {"command":"ls"}
+        run
+    auto, net on {"command":"ls","access":"read"}
+        run
+    auto, net on {"command":"ls","access":"write"}
+        run
+    auto, net on {"command":"ls","network":false}
+        run
+    auto, net on {"command":"ls","network":true}
+        run
+    auto, net on {"command":"ls","access":"read","network":true}
+        denied by the policy: reach the network; the missing right is: network in a command with access "read" (declare another access); nothing can allow it here
+    no commands {"command":"ls"}
+        denied by the policy: execute ls; the missing right is: run commands; nothing can allow it here
+    no commands {"command":"ls","access":"read"}
+        denied by the policy: execute ls; the missing right is: run commands; nothing can allow it here
+    no commands {"command":"ls","access":"write"}
+        denied by the policy: execute ls; the missing right is: run commands; nothing can allow it here
+    no commands {"command":"ls","network":false}
+        denied by the policy: execute ls; the missing right is: run commands; nothing can allow it here
+    no commands {"command":"ls","network":true}
+        denied by the policy: execute ls; the missing right is: run commands; nothing can allow it here
+    no commands {"command":"ls","access":"read","network":true}
+        denied by the policy: execute ls; the missing right is: run commands; nothing can allow it here
+    "#);
+}
+
+#[test]
+fn tool_that_is_never_carried_out_is_not() {
+    let mut invocation = Registry::builtin().parse("read_file", r#"{"path":"a"}"#).unwrap();
+    invocation.risk = Risk::Deny;
+    assert!(matches!(auto().judge(&invocation), Verdict::Deny(_)));
+}

@@ -1,0 +1,40 @@
+//! What the gate claims, and above all what it does not.
+
+mod explain;
+mod judge;
+mod likely;
+
+use ipc::rights::{Execution, Limits, Network, Rights};
+
+use super::{ApprovalMode, Standing};
+
+/// Rights as a run in `auto` mode has them.
+fn auto() -> Standing {
+    Standing {
+        rights: Rights {
+            read: vec!["/".into()],
+            hidden: vec!["/home/me/.ssh".into(), "/etc/shadow".into()],
+            write: vec!["/home/me/p".into(), "/tmp/bw-1".into()],
+            protected: vec!["/home/me/p/.git/hooks".into()],
+            net: Network::Off,
+            exec: Execution::Allowed,
+            limits: Limits::default(),
+        },
+        project: "/home/me/p".into(),
+        temp: Some("/tmp/bw-1".into()),
+        mode: ApprovalMode::Auto,
+    }
+}
+
+/// Rights as a run in `deny` mode has them.
+fn deny() -> Standing {
+    let mut standing = auto();
+    standing.rights.write = vec!["/tmp/bw-1".into()];
+    standing.mode = ApprovalMode::Deny;
+    standing
+}
+
+fn online(mut standing: Standing) -> Standing {
+    standing.rights.net = Network::On;
+    standing
+}
