@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use ipc::event::SessionEvent;
 use ipc::id::EventId;
 
 /// A log could not be made, written or read.
@@ -121,10 +120,4 @@ pub enum Fault {
         /// Its parent.
         parent: EventId,
     },
-}
-
-impl Fault {
-    pub(super) fn orphan(event: &SessionEvent, parent: EventId) -> Self {
-        Self::Orphan { id: event.id, parent }
-    }
 }

@@ -1,6 +1,6 @@
 //! The conversation as a tree of events.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use ipc::event::{EventKind, SessionEvent, TokenUsage};
 use ipc::id::{AgentId, EventId};
@@ -10,8 +10,10 @@ use super::Fault;
 /// The events of one session, by id and by parent.
 #[derive(Debug, Default)]
 pub struct Tree {
-    events: BTreeMap<EventId, SessionEvent>,
-    children: BTreeMap<Option<EventId>, Vec<EventId>>,
+    /// In the order of their ids.
+    events: Vec<SessionEvent>,
+    /// Parent and child.
+    edges: BTreeSet<(Option<EventId>, EventId)>,
 }
 
 /// What one agent did with one message of the user.
@@ -28,7 +30,7 @@ pub struct Turn {
 impl Tree {
     /// Adds an event. Its parent has to be there already.
     pub fn insert(&mut self, event: SessionEvent) -> Result<(), Fault> {
-        if let Some(first) = self.events.values().next()
+        if let Some(first) = self.events.first()
             && first.session != event.session
         {
             return Err(Fault::Session {
@@ -36,27 +38,35 @@ impl Tree {
                 session: event.session.to_string(),
             });
         }
-        if self.events.contains_key(&event.id) {
+        let Err(place) = self.place(event.id) else {
             return Err(Fault::Duplicate { id: event.id });
-        }
+        };
         if let Some(parent) = event.parent
-            && (parent >= event.id || !self.events.contains_key(&parent))
+            && (parent >= event.id || self.place(parent).is_err())
         {
-            return Err(Fault::orphan(&event, parent));
+            return Err(Fault::Orphan { id: event.id, parent });
         }
-        self.children.entry(event.parent).or_default().push(event.id);
-        self.events.insert(event.id, event);
+        self.edges.insert((event.parent, event.id));
+        self.events.insert(place, event);
         Ok(())
+    }
+
+    /// Where the event is, or where it would be. Logs are read in order: the end comes first.
+    fn place(&self, id: EventId) -> Result<usize, usize> {
+        match self.events.last() {
+            Some(last) if last.id < id => Err(self.events.len()),
+            _ => self.events.binary_search_by_key(&id, |event| event.id),
+        }
     }
 
     /// The event with this id.
     pub fn get(&self, id: EventId) -> Option<&SessionEvent> {
-        self.events.get(&id)
+        self.place(id).ok().and_then(|place| self.events.get(place))
     }
 
     /// All events in the order of their ids.
     pub fn events(&self) -> impl Iterator<Item = &SessionEvent> {
-        self.events.values()
+        self.events.iter()
     }
 
     /// How many events there are.
@@ -71,18 +81,20 @@ impl Tree {
 
     /// The events that follow from `parent`; those that follow from none where it is absent.
     pub fn children(&self, parent: Option<EventId>) -> impl Iterator<Item = &SessionEvent> {
-        let ids = self.children.get(&parent).into_iter().flatten();
-        ids.filter_map(|id| self.events.get(id))
+        let edges = self
+            .edges
+            .range((parent, EventId(0))..=(parent, EventId(u64::MAX)));
+        edges.filter_map(|(_, id)| self.get(*id))
     }
 
     /// The event and all that it follows from, the first one first.
     pub fn path_to(&self, id: EventId) -> Vec<&SessionEvent> {
         let mut path = Vec::new();
-        let mut next = self.events.get(&id);
+        let mut next = self.get(id);
         // Parents have smaller ids: this ends.
         while let Some(event) = next {
             path.push(event);
-            next = event.parent.and_then(|parent| self.events.get(&parent));
+            next = event.parent.and_then(|parent| self.get(parent));
         }
         path.reverse();
         path
@@ -91,7 +103,7 @@ impl Tree {
     /// The agents, in the order of their first events.
     pub fn agents(&self) -> Vec<&AgentId> {
         let mut agents: Vec<&AgentId> = Vec::new();
-        for event in self.events.values() {
+        for event in &self.events {
             if !agents.contains(&&event.agent) {
                 agents.push(&event.agent);
             }
@@ -102,7 +114,7 @@ impl Tree {
     /// The turns of an agent. What was logged before the user's first message belongs to none.
     pub fn turns(&self, agent: &AgentId) -> Vec<Turn> {
         let mut turns: Vec<Turn> = Vec::new();
-        for event in self.events.values().filter(|event| event.agent == *agent) {
+        for event in self.events.iter().filter(|event| event.agent == *agent) {
             if matches!(event.kind, EventKind::UserMessage { .. }) {
                 turns.push(Turn {
                     agent: agent.clone(),
@@ -120,12 +132,12 @@ impl Tree {
 
     /// The tokens of one agent.
     pub fn usage_of(&self, agent: &AgentId) -> TokenUsage {
-        sum(self.events.values().filter(|event| event.agent == *agent))
+        sum(self.events.iter().filter(|event| event.agent == *agent))
     }
 
     /// The tokens of the session.
     pub fn usage(&self) -> TokenUsage {
-        sum(self.events.values())
+        sum(self.events.iter())
     }
 }
 
