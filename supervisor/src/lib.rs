@@ -8,7 +8,7 @@ pub mod app;
 mod bench;
 pub mod changes;
 pub mod core;
-mod demo;
+pub mod demo;
 mod directories;
 mod doctor;
 pub mod driver;

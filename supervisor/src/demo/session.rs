@@ -1,5 +1,14 @@
 //! The model session: what the model says, and tries, in six replies.
 
+use std::path::Path;
+use std::time::Duration;
+
+use crate::replay::{Reply, Script};
+
+/// How the replies are cut, and how fast the pieces come: to be watched, as from a real model, but not to be waited for.
+const CHUNK: usize = 512;
+const PACE: Duration = Duration::from_millis(12);
+
 /// What the user asks for.
 pub const PROMPT: &str = "A test of this crate fails. Find out why and fix it.";
 
@@ -22,3 +31,17 @@ pub static REPLIES: &[(&str, &str)] = &[
     reply!("5-verify"),
     reply!("6-done"),
 ];
+
+/// The session as a script for the replay server, for a user whose home is `home`.
+pub fn script(home: &Path) -> Script {
+    // Twice: the path stands in a string of the tool's arguments, which stand in a string of the stream.
+    let home = escaped(&escaped(&home.to_string_lossy()));
+    let replies = REPLIES.iter().map(|(_, sse)| sse.replace(HOME, &home));
+    replies.fold(Script::new(), |script, sse| script.push(Reply::sse(sse).chunked(CHUNK).paced(PACE)))
+}
+
+/// The text as it stands inside a JSON string.
+fn escaped(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
+}
