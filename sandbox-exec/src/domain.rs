@@ -71,19 +71,28 @@ impl Domain {
     }
 
     /// Builds a domain that only bounds signals; `None` where the ABI has no scopes.
+    ///
+    /// Every layer of a process that has file rights at all must allow to move and link files between directories, or
+    /// it is denied (EXDEV), even by a layer that handles no file right: so this one handles REFER and grants it.
     pub fn of_signals(platform: Platform) -> Result<Option<Self>, DomainError> {
         if platform.abi < crate::platform::SCOPES {
             return Ok(None);
         }
+        let root = File::options()
+            .read(true)
+            .custom_flags(libc::O_PATH)
+            .open("/")
+            .map_err(|source| DomainError::Open { path: "/".into(), source })?;
         let ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
-            .scope(Scope::Signal)
+            .handle_access(AccessFs::Refer)
+            .and_then(|ruleset| ruleset.scope(Scope::Signal))
             .and_then(Ruleset::create)
             .map_err(DomainError::Create)?;
-        Ok(Some(Self {
-            ruleset: ruleset.into(),
-            rules: 0,
-        }))
+        let ruleset = ruleset
+            .add_rule(PathBeneath::new(root, AccessFs::Refer).set_compatibility(CompatLevel::HardRequirement))
+            .map_err(|source| DomainError::Add { path: "/".into(), source })?;
+        Ok(Some(Self { ruleset: ruleset.into(), rules: 0 }))
     }
 
     /// How many rules there are.

@@ -90,7 +90,7 @@ fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Re
         mode: setup.policy.mode,
     };
     let conversation = ConversationId(uuid::Uuid::now_v7().to_string());
-    let mut log = SessionLog::create(&setup.directories.sessions(), &conversation).map_err(Refusal::internal)?;
+    let mut log = SessionLog::create(&setup.directories.state, &conversation).map_err(Refusal::internal)?;
     let started = session_started(args, &standing, provider.name());
     let first = log
         .append(&AgentId::root(), Witness::Supervisor, EventKind::SessionStarted(started))
