@@ -96,6 +96,12 @@ impl Agent {
         std::mem::take(&mut self.effects)
     }
 
+    /// Takes an id for a call of the driver's own, such as a snapshot: ids are unique within the session.
+    pub fn reserve_call(&mut self) -> CallId {
+        self.last_call = self.last_call.next();
+        self.last_call
+    }
+
     /// Whether a run goes on.
     pub fn is_busy(&self) -> bool {
         !matches!(self.state, State::Resting | State::Closed)

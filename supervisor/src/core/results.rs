@@ -36,8 +36,7 @@ impl Agent {
     }
 
     fn begin_call(&mut self, calls: &mut Calls, tool_use: ToolUse) {
-        self.last_call = self.last_call.next();
-        let call = self.last_call;
+        let call = self.reserve_call();
         // The log comes first: what is not written down does not run.
         self.log(EventKind::ToolCallStarted {
             call,

@@ -6,6 +6,7 @@
 mod explain;
 mod judge;
 mod likely;
+mod message;
 mod standing;
 
 pub use judge::Verdict;

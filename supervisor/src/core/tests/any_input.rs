@@ -272,12 +272,14 @@ proptest! {
         let mut witness = Witness::default();
         for any in inputs {
             let input = input(any, &script);
+            let was_busy = script.agent.is_busy();
             let effects = script.agent.handle(input);
             for effect in &effects {
                 witness.see(effect);
             }
-            let resting = effects.iter().any(|effect| matches!(effect, Effect::Finish(_)));
-            prop_assert!(!resting || !script.agent.is_busy());
+            let ends = effects.iter().filter(|effect| matches!(effect, Effect::Finish(_))).count();
+            prop_assert!(ends <= 1, "one end a run");
+            prop_assert_eq!(was_busy && !script.agent.is_busy(), ends == 1, "no run ends without saying so");
         }
     }
 }

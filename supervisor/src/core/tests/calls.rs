@@ -1,5 +1,6 @@
 use insta::assert_snapshot;
 use ipc::denial::Operation;
+use ipc::id::CallId;
 use ipc::message::Outcome;
 use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
 
@@ -270,4 +271,13 @@ fn two_calls_of_one_id_make_the_reply_void() {
     log failed invalid_response retry=Some(1000) by Supervisor
     timer 1 after 1s
     "#);
+}
+
+#[test]
+fn call_of_the_drivers_own_shares_the_numbers() {
+    let mut script = Script::new();
+    assert_eq!(script.agent.reserve_call(), CallId(1));
+    script.user("go").reply(1, &[read("a", "a")], StopReason::ToolUse);
+    assert!(script.lines().contains("dispatch 2 read_file"));
+    assert_eq!(script.agent.reserve_call(), CallId(3));
 }

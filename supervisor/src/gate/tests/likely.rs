@@ -33,87 +33,89 @@ fn missing(standing: &Standing, command: &str, output: &str) -> Option<String> {
     Some(denial.missing_right)
 }
 
+/// Command, output, path.
+const WRITES: &[(&str, &str, &str)] = &[
+    (
+        "touch /etc/x",
+        "touch: cannot touch '/etc/x': Permission denied",
+        "/etc/x",
+    ),
+    (
+        "touch /etc/x",
+        "touch: cannot touch ‘/etc/x’: Read-only file system",
+        "/etc/x",
+    ),
+    (
+        "touch ../x",
+        "touch: cannot touch '../x': Permission denied",
+        "/home/me/x",
+    ),
+    (
+        "mkdir /srv/a",
+        "mkdir: cannot create directory '/srv/a': Permission denied",
+        "/srv/a",
+    ),
+    (
+        "rm /etc/hosts",
+        "rm: cannot remove '/etc/hosts': Permission denied",
+        "/etc/hosts",
+    ),
+    (
+        "echo x > /etc/x",
+        "bash: line 1: /etc/x: Permission denied",
+        "/etc/x",
+    ),
+    (
+        "echo x >>\"/etc/a b\"",
+        "bash: line 1: /etc/a b: Permission denied",
+        "/etc/a b",
+    ),
+    ("x | tee /etc/x", "tee: /etc/x: Permission denied", "/etc/x"),
+    (
+        "cp a /usr/local",
+        "cp: cannot create regular file '/usr/local/a': Permission denied",
+        "/usr/local/a",
+    ),
+    (
+        "pip install x",
+        "PermissionError: [Errno 13] Permission denied: '/usr/lib/python3/x'",
+        "/usr/lib/python3/x",
+    ),
+    (
+        "pip install x",
+        "ERROR: Could not install: [Errno 30] Read-only file system: '/usr/lib/x'",
+        "/usr/lib/x",
+    ),
+    (
+        "npm i -g x",
+        "npm error Error: EACCES: permission denied, mkdir '/usr/lib/node_modules'",
+        "/usr/lib/node_modules",
+    ),
+    (
+        "go build",
+        "open /home/me/.cache/go-build/x: permission denied",
+        "/home/me/.cache/go-build/x",
+    ),
+    (
+        "git config --global a b",
+        "error: could not lock config file /home/me/.gitconfig: Permission denied",
+        "/home/me/.gitconfig",
+    ),
+    (
+        "cargo b",
+        "error: failed to create directory `/home/me/.cargo/git`: Permission denied (os error 13)",
+        "/home/me/.cargo/git",
+    ),
+    (
+        "git commit",
+        "fatal: cannot write '/home/me/p/.git/hooks/x': Permission denied",
+        "/home/me/p/.git/hooks/x",
+    ),
+];
+
 #[test]
 fn what_programs_say_of_a_write() {
-    let table = [
-        (
-            "touch /etc/x",
-            "touch: cannot touch '/etc/x': Permission denied",
-            "/etc/x",
-        ),
-        (
-            "touch /etc/x",
-            "touch: cannot touch ‘/etc/x’: Read-only file system",
-            "/etc/x",
-        ),
-        (
-            "touch ../x",
-            "touch: cannot touch '../x': Permission denied",
-            "/home/me/x",
-        ),
-        (
-            "mkdir /srv/a",
-            "mkdir: cannot create directory '/srv/a': Permission denied",
-            "/srv/a",
-        ),
-        (
-            "rm /etc/hosts",
-            "rm: cannot remove '/etc/hosts': Permission denied",
-            "/etc/hosts",
-        ),
-        (
-            "echo x > /etc/x",
-            "bash: line 1: /etc/x: Permission denied",
-            "/etc/x",
-        ),
-        (
-            "echo x >>\"/etc/a b\"",
-            "bash: line 1: /etc/a b: Permission denied",
-            "/etc/a b",
-        ),
-        ("x | tee /etc/x", "tee: /etc/x: Permission denied", "/etc/x"),
-        (
-            "cp a /usr/local",
-            "cp: cannot create regular file '/usr/local/a': Permission denied",
-            "/usr/local/a",
-        ),
-        (
-            "pip install x",
-            "PermissionError: [Errno 13] Permission denied: '/usr/lib/python3/x'",
-            "/usr/lib/python3/x",
-        ),
-        (
-            "pip install x",
-            "ERROR: Could not install: [Errno 30] Read-only file system: '/usr/lib/x'",
-            "/usr/lib/x",
-        ),
-        (
-            "npm i -g x",
-            "npm error Error: EACCES: permission denied, mkdir '/usr/lib/node_modules'",
-            "/usr/lib/node_modules",
-        ),
-        (
-            "go build",
-            "open /home/me/.cache/go-build/x: permission denied",
-            "/home/me/.cache/go-build/x",
-        ),
-        (
-            "git config --global a b",
-            "error: could not lock config file /home/me/.gitconfig: Permission denied",
-            "/home/me/.gitconfig",
-        ),
-        (
-            "cargo b",
-            "error: failed to create directory `/home/me/.cargo/git`: Permission denied (os error 13)",
-            "/home/me/.cargo/git",
-        ),
-        (
-            "git commit",
-            "fatal: cannot write '/home/me/p/.git/hooks/x': Permission denied",
-            "/home/me/p/.git/hooks/x",
-        ),
-    ];
-    for (command, output, path) in table {
+    for (command, output, path) in WRITES {
         let output = format!("some line before\n{output}\nmake: *** [all] Error 1\n");
         assert_eq!(
             missing(&auto(), command, &output),

@@ -67,48 +67,50 @@ fn arguments_become_calls() {
     "#);
 }
 
+/// Tool and arguments.
+const MISFITS: &[(&str, &str)] = &[
+    ("", "{}"),
+    ("Read_file", r#"{"path":"a"}"#),
+    ("read_file", ""),
+    ("read_file", "null"),
+    ("read_file", r#"["a"]"#),
+    ("read_file", r#"{"path":"a""#),
+    ("read_file", r#"{"path":"a"} x"#),
+    ("read_file", "{}"),
+    ("read_file", r#"{"path":null}"#),
+    ("read_file", r#"{"path":""}"#),
+    ("read_file", r#"{"path":"a\u0000b"}"#),
+    ("read_file", r#"{"path":"a","offset":0}"#),
+    ("read_file", r#"{"path":"a","offset":-1}"#),
+    ("read_file", r#"{"path":"a","offset":"2"}"#),
+    ("read_file", r#"{"path":"a","offset":2.5}"#),
+    ("read_file", r#"{"path":"a","path":"b"}"#),
+    ("read_file", r#"{"path":"a","lines":3}"#),
+    ("list_directory", r#"{"path":".","depth":4294967296}"#),
+    ("search_files", r#"{"pattern":""}"#),
+    ("write_file", r#"{"path":"a"}"#),
+    ("edit_file", r#"{"path":"a"}"#),
+    ("edit_file", r#"{"path":"a","old_string":"b"}"#),
+    ("edit_file", r#"{"path":"a","old_string":"b","new_string":"b"}"#),
+    ("edit_file", r#"{"path":"a","old_string":"","new_string":"b"}"#),
+    ("edit_file", r#"{"path":"a","edits":[]}"#),
+    ("edit_file", r#"{"path":"a","edits":[{"old_string":"b"}]}"#),
+    (
+        "edit_file",
+        r#"{"path":"a","old_string":"b","new_string":"c","edits":[]}"#,
+    ),
+    ("shell_exec", r#"{"command":"ls","access":"all"}"#),
+    ("shell_exec", r#"{"command":"ls","network":"on"}"#),
+    ("shell_exec", r#"{"command":"a\u0000b"}"#),
+    ("shell_exec", r#"{"command":["ls"]}"#),
+    ("shell_exec", r#"{"command":"ls","timeout_s":0}"#),
+];
+
 #[test]
 fn misfits_say_where_what_and_what_was_expected() {
-    let table = [
-        ("", "{}"),
-        ("Read_file", r#"{"path":"a"}"#),
-        ("read_file", ""),
-        ("read_file", "null"),
-        ("read_file", r#"["a"]"#),
-        ("read_file", r#"{"path":"a""#),
-        ("read_file", r#"{"path":"a"} x"#),
-        ("read_file", "{}"),
-        ("read_file", r#"{"path":null}"#),
-        ("read_file", r#"{"path":""}"#),
-        ("read_file", r#"{"path":"a\u0000b"}"#),
-        ("read_file", r#"{"path":"a","offset":0}"#),
-        ("read_file", r#"{"path":"a","offset":-1}"#),
-        ("read_file", r#"{"path":"a","offset":"2"}"#),
-        ("read_file", r#"{"path":"a","offset":2.5}"#),
-        ("read_file", r#"{"path":"a","path":"b"}"#),
-        ("read_file", r#"{"path":"a","lines":3}"#),
-        ("list_directory", r#"{"path":".","depth":4294967296}"#),
-        ("search_files", r#"{"pattern":""}"#),
-        ("write_file", r#"{"path":"a"}"#),
-        ("edit_file", r#"{"path":"a"}"#),
-        ("edit_file", r#"{"path":"a","old_string":"b"}"#),
-        ("edit_file", r#"{"path":"a","old_string":"b","new_string":"b"}"#),
-        ("edit_file", r#"{"path":"a","old_string":"","new_string":"b"}"#),
-        ("edit_file", r#"{"path":"a","edits":[]}"#),
-        ("edit_file", r#"{"path":"a","edits":[{"old_string":"b"}]}"#),
-        (
-            "edit_file",
-            r#"{"path":"a","old_string":"b","new_string":"c","edits":[]}"#,
-        ),
-        ("shell_exec", r#"{"command":"ls","access":"all"}"#),
-        ("shell_exec", r#"{"command":"ls","network":"on"}"#),
-        ("shell_exec", r#"{"command":"a\u0000b"}"#),
-        ("shell_exec", r#"{"command":["ls"]}"#),
-        ("shell_exec", r#"{"command":"ls","timeout_s":0}"#),
-    ];
     let registry = Registry::builtin();
     let mut seen = String::new();
-    for (name, input) in table {
+    for (name, input) in MISFITS {
         writeln!(seen, "{input}\n    {}", registry.parse(name, input).unwrap_err()).unwrap();
     }
     assert_snapshot!(seen, @r#"
