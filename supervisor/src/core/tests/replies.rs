@@ -262,3 +262,20 @@ fn empty_blocks_never_reach_the_history() {
         .user("say something");
     assert_snapshot!(script.last_messages(), @r#"user "hi" "say something""#);
 }
+
+#[test]
+fn events_of_an_earlier_attempt_are_not_mixed_into_the_next() {
+    let mut script = Script::new();
+    script
+        .user("hi")
+        .failed(1, error("connection", true))
+        .timer(1)
+        .lines();
+    script
+        .delta(1, 0, "late")
+        .reply(1, &[text("late")], StopReason::EndTurn);
+    script.failed(1, error("connection", true));
+    assert_eq!(script.lines(), "");
+    script.reply(2, &[text("Hello")], StopReason::EndTurn);
+    assert!(script.lines().contains(r#"finish done text="Hello""#));
+}

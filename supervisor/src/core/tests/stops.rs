@@ -273,3 +273,25 @@ fn shutdown_is_final() {
     finish interrupted text="" steps=0 tokens=0 message=None
     "#);
 }
+
+#[test]
+fn reply_that_is_cut_never_ends_with_thinking() {
+    for (blocks, kept) in [
+        (
+            vec![text("I think."), thinking()],
+            r#"assistant {"type":"text","text":"I think."}"#,
+        ),
+        (
+            vec![thinking(), read("a", "a")],
+            r#"user "go" "Your reply was cut"#,
+        ),
+    ] {
+        let mut script = Script::new();
+        script.user("go").reply(1, &blocks, StopReason::MaxTokens);
+        let messages = script.last_messages();
+        assert!(
+            messages.contains(kept) && !messages.contains("thinking\""),
+            "{messages}"
+        );
+    }
+}
