@@ -22,10 +22,7 @@ pub enum CodecError {
 }
 
 fn options() -> impl Options {
-    bincode::DefaultOptions::new()
-        .with_fixint_encoding()
-        .with_limit(MAX_FRAME as u64)
-        .reject_trailing_bytes()
+    bincode::DefaultOptions::new().with_fixint_encoding().with_limit(MAX_FRAME as u64).reject_trailing_bytes()
 }
 
 /// Encodes a value; at most [`MAX_FRAME`] bytes.
@@ -35,10 +32,7 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CodecError> {
 
 /// Encodes a value of any size, for a value that travels in parts (see [`crate::effect`]).
 pub fn encode_unbounded<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CodecError> {
-    bincode::DefaultOptions::new()
-        .with_fixint_encoding()
-        .serialize(value)
-        .map_err(CodecError::Encode)
+    bincode::DefaultOptions::new().with_fixint_encoding().serialize(value).map_err(CodecError::Encode)
 }
 
 /// Decodes exactly one value from all of `bytes`; at most [`MAX_FRAME`] of them.

@@ -110,13 +110,7 @@ impl fmt::Display for Object {
 /// One sentence, for the model and for people: what was refused, by whom, and the remedy.
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            layer,
-            operation,
-            object,
-            missing_right,
-            ..
-        } = self;
+        let Self { layer, operation, object, missing_right, .. } = self;
         match (self.grade, layer) {
             (Grade::Proved, Layer::Policy) => write!(f, "denied by the policy: {operation} {object}")?,
             (Grade::Proved, _) => write!(f, "denied by the kernel ({layer}): {operation} {object}")?,

@@ -109,11 +109,7 @@ impl Effect {
         }
         let mut parts: Vec<_> = (0u32..)
             .zip(bytes.chunks(PART))
-            .map(|(index, chunk)| Part {
-                index,
-                last: false,
-                bytes: chunk.to_vec(),
-            })
+            .map(|(index, chunk)| Part { index, last: false, bytes: chunk.to_vec() })
             .collect();
         if let Some(part) = parts.last_mut() {
             part.last = true;
@@ -134,10 +130,7 @@ impl Assembler {
     /// Takes the next part; gives the effect when it was the last one.
     pub fn push(&mut self, part: Part) -> Result<Option<Effect>, EffectError> {
         if part.index != self.next || self.done {
-            return Err(EffectError::OutOfOrder {
-                expected: self.next,
-                found: part.index,
-            });
+            return Err(EffectError::OutOfOrder { expected: self.next, found: part.index });
         }
         if self.bytes.len() + part.bytes.len() > MAX_EFFECT {
             return Err(EffectError::TooLarge);
@@ -199,18 +192,8 @@ mod tests {
     use super::*;
 
     fn patch(size: usize) -> Effect {
-        let state = |byte| {
-            Some(FileState {
-                bytes: vec![byte; size],
-                mode: 0o644,
-            })
-        };
-        let file = FileEffect {
-            path: "/p/f".into(),
-            old: state(1),
-            new: state(2),
-            replacements: 1,
-        };
+        let state = |byte| Some(FileState { bytes: vec![byte; size], mode: 0o644 });
+        let file = FileEffect { path: "/p/f".into(), old: state(1), new: state(2), replacements: 1 };
         Effect::Patch(Patch { files: vec![file] })
     }
 
@@ -228,20 +211,10 @@ mod tests {
 
     #[test]
     fn an_effect_beyond_the_cap_is_refused_on_both_sides() {
-        assert!(matches!(
-            patch(MAX_EFFECT / 2).to_parts(),
-            Err(EffectError::TooLarge)
-        ));
+        assert!(matches!(patch(MAX_EFFECT / 2).to_parts(), Err(EffectError::TooLarge)));
         let mut assembler = Assembler::default();
-        let pushed = (0..).map(|index| {
-            assembler
-                .push(Part {
-                    index,
-                    last: false,
-                    bytes: vec![0; PART],
-                })
-                .map(|_| index)
-        });
+        let pushed = (0..)
+            .map(|index| assembler.push(Part { index, last: false, bytes: vec![0; PART] }).map(|_| index));
         let refused = pushed.skip_while(Result::is_ok).next().unwrap();
         assert!(matches!(refused, Err(EffectError::TooLarge)));
     }
@@ -250,10 +223,7 @@ mod tests {
     fn parts_out_of_order_are_refused() {
         let mut parts = patch(2 * PART).to_parts().unwrap();
         parts.swap(0, 1);
-        let error = Assembler::default()
-            .push(parts.remove(0))
-            .unwrap_err()
-            .to_string();
+        let error = Assembler::default().push(parts.remove(0)).unwrap_err().to_string();
         assert_eq!(error, "part 1 of an effect came where part 0 was due");
     }
 }

@@ -363,9 +363,7 @@ impl<'de> Deserialize<'de> for SessionEvent {
         let line = Line::deserialize(deserializer)?;
         if line.v != SCHEMA {
             let version = line.v;
-            return Err(D::Error::custom(format!(
-                "event of schema version {version}, expected {SCHEMA}"
-            )));
+            return Err(D::Error::custom(format!("event of schema version {version}, expected {SCHEMA}")));
         }
         // The tag has to stand before the content: only then does serde hand the content on without buffering it,
         // and raw JSON inside it stays raw.
@@ -418,24 +416,14 @@ mod tests {
             )
         );
         let back: SessionEvent = serde_json::from_str(&line).unwrap();
-        let EventKind::AssistantMessage(message) = back.kind else {
-            unreachable!("{line}")
-        };
+        let EventKind::AssistantMessage(message) = back.kind else { unreachable!("{line}") };
         assert_eq!(message.content[0].get(), raw);
     }
 
     #[test]
     fn another_schema_version_is_refused_by_name() {
-        let line = serde_json::to_string(&event(EventKind::UserMessage {
-            text: "hi".to_owned(),
-        }))
-        .unwrap();
+        let line = serde_json::to_string(&event(EventKind::UserMessage { text: "hi".to_owned() })).unwrap();
         let error = serde_json::from_str::<SessionEvent>(&line.replace("\"v\":1", "\"v\":9")).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("event of schema version 9, expected 1"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("event of schema version 9, expected 1"), "{error}");
     }
 }

@@ -61,9 +61,7 @@ pub fn seal<M: Serialize>(generation: Generation, message: &M) -> Result<Vec<u8>
 
 /// Reads the message out of the bytes of a frame behind its length field.
 pub fn open<M: DeserializeOwned>(expected: Generation, body: &[u8]) -> Result<M, FrameError> {
-    let (header, payload) = body
-        .split_first_chunk::<HEADER>()
-        .ok_or(FrameError::TooShort(body.len()))?;
+    let (header, payload) = body.split_first_chunk::<HEADER>().ok_or(FrameError::TooShort(body.len()))?;
     let [version, generation @ ..] = *header;
     if version != VERSION {
         return Err(FrameError::Version(version));

@@ -127,9 +127,8 @@ impl<'de> Visitor<'de> for PathVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WirePath, A::Error> {
-        let (key, text): (String, String) = map
-            .next_entry()?
-            .ok_or_else(|| de::Error::missing_field("base64"))?;
+        let (key, text): (String, String) =
+            map.next_entry()?.ok_or_else(|| de::Error::missing_field("base64"))?;
         if key != "base64" {
             return Err(de::Error::unknown_field(&key, &["base64"]));
         }

@@ -166,25 +166,15 @@ impl OpenCalls {
 
 fn fits(expected: Expected, message: &ToSupervisor) -> bool {
     match message {
-        ToSupervisor::Output {
-            chunk: Chunk::Text(_),
-            ..
-        } => {
+        ToSupervisor::Output { chunk: Chunk::Text(_), .. } => {
             matches!(expected, Expected::Run | Expected::Commit)
         }
-        ToSupervisor::Output {
-            chunk: Chunk::Entry(_) | Chunk::Content(_),
-            ..
-        } => expected == Expected::Entries,
+        ToSupervisor::Output { chunk: Chunk::Entry(_) | Chunk::Content(_), .. } => {
+            expected == Expected::Entries
+        }
         ToSupervisor::Prepared { .. } => expected == Expected::Prepare,
-        ToSupervisor::Outcome {
-            outcome: Outcome::Prepared,
-            ..
-        } => expected == Expected::Prepare,
-        ToSupervisor::Outcome {
-            outcome: Outcome::Done(_),
-            ..
-        } => expected != Expected::Prepare,
+        ToSupervisor::Outcome { outcome: Outcome::Prepared, .. } => expected == Expected::Prepare,
+        ToSupervisor::Outcome { outcome: Outcome::Done(_), .. } => expected != Expected::Prepare,
         ToSupervisor::Outcome { .. } => true,
         ToSupervisor::Ready(_) | ToSupervisor::Bye => false,
     }
@@ -209,13 +199,7 @@ mod tests {
     use crate::tool::{SnapshotSummary, ToolOutput};
 
     const PHASES: [Phase; 4] = [Phase::Greeting, Phase::Serving, Phase::Draining, Phase::Gone];
-    const KINDS: [Kind; 5] = [
-        Kind::Ready,
-        Kind::Output,
-        Kind::Prepared,
-        Kind::Outcome,
-        Kind::Bye,
-    ];
+    const KINDS: [Kind; 5] = [Kind::Ready, Kind::Output, Kind::Prepared, Kind::Outcome, Kind::Bye];
 
     #[test]
     fn the_table_is_exactly_this() {
@@ -241,14 +225,8 @@ mod tests {
     }
 
     fn done(call: u64) -> ToSupervisor {
-        let output = ToolOutput::Snapshot(SnapshotSummary {
-            entries: 0,
-            notes: vec![],
-        });
-        ToSupervisor::Outcome {
-            call: CallId(call),
-            outcome: Outcome::Done(output),
-        }
+        let output = ToolOutput::Snapshot(SnapshotSummary { entries: 0, notes: vec![] });
+        ToSupervisor::Outcome { call: CallId(call), outcome: Outcome::Done(output) }
     }
 
     #[test]
@@ -266,10 +244,7 @@ mod tests {
         let mut calls = OpenCalls::default();
         calls.open(CallId(1), Expected::Prepare);
         calls.open(CallId(2), Expected::Entries);
-        let text = |call| ToSupervisor::Output {
-            call: CallId(call),
-            chunk: Chunk::Text(vec![]),
-        };
+        let text = |call| ToSupervisor::Output { call: CallId(call), chunk: Chunk::Text(vec![]) };
         assert!(calls.admit(Phase::Serving, &done(1)).is_err());
         assert!(calls.admit(Phase::Serving, &text(1)).is_err());
         assert!(calls.admit(Phase::Serving, &text(2)).is_err());
@@ -280,15 +255,9 @@ mod tests {
     fn bye_waits_for_the_open_calls() {
         let mut calls = OpenCalls::default();
         calls.open(CallId(1), Expected::Run);
-        let error = calls
-            .admit(Phase::Draining, &ToSupervisor::Bye)
-            .unwrap_err()
-            .to_string();
+        let error = calls.admit(Phase::Draining, &ToSupervisor::Bye).unwrap_err().to_string();
         assert_eq!(error, "Bye while 1 calls are open");
-        let ready = ToSupervisor::Ready(Ready {
-            pid: 1,
-            version: String::new(),
-        });
+        let ready = ToSupervisor::Ready(Ready { pid: 1, version: String::new() });
         let error = calls.admit(Phase::Serving, &ready).unwrap_err().to_string();
         assert_eq!(error, "Ready in phase Serving");
     }

@@ -62,10 +62,7 @@ pub struct Limits {
 impl Default for Limits {
     /// Ten minutes, 64 KiB.
     fn default() -> Self {
-        Self {
-            timeout_ms: 600_000,
-            output_bytes: 64 << 10,
-        }
+        Self { timeout_ms: 600_000, output_bytes: 64 << 10 }
     }
 }
 
@@ -130,11 +127,7 @@ impl Rights {
     ///
     /// `project` prints as `.`, `temp` as `$TMPDIR`: `rw . $TMPDIR · ro / minus hidden · net off`.
     pub fn line<'a>(&'a self, project: &'a WirePath, temp: Option<&'a WirePath>) -> RightsLine<'a> {
-        RightsLine {
-            rights: self,
-            project,
-            temp,
-        }
+        RightsLine { rights: self, project, temp }
     }
 }
 
@@ -214,12 +207,7 @@ fn union(left: &[WirePath], right: &[WirePath]) -> Vec<WirePath> {
 
 fn intersection(left: &[WirePath], right: &[WirePath]) -> Vec<WirePath> {
     let inner = left.iter().filter(|path| is_under(path, right));
-    roots(
-        inner
-            .chain(right.iter().filter(|path| is_under(path, left)))
-            .cloned()
-            .collect(),
-    )
+    roots(inner.chain(right.iter().filter(|path| is_under(path, left))).cloned().collect())
 }
 
 #[cfg(test)]
@@ -240,22 +228,11 @@ pub(crate) mod tests {
     pub(crate) fn rights() -> impl Strategy<Value = Rights> {
         let net = prop_oneof![Just(Network::Off), Just(Network::On)];
         let exec = prop_oneof![Just(Execution::Denied), Just(Execution::Allowed)];
-        let limits = (0..3u64, 0..3u64).prop_map(|(timeout_ms, output_bytes)| Limits {
-            timeout_ms,
-            output_bytes,
-        });
+        let limits =
+            (0..3u64, 0..3u64).prop_map(|(timeout_ms, output_bytes)| Limits { timeout_ms, output_bytes });
         (paths(), paths(), paths(), paths(), net, exec, limits).prop_map(
             |(read, hidden, write, protected, net, exec, limits)| {
-                Rights {
-                    read,
-                    hidden,
-                    write,
-                    protected,
-                    net,
-                    exec,
-                    limits,
-                }
-                .normalised()
+                Rights { read, hidden, write, protected, net, exec, limits }.normalised()
             },
         )
     }
@@ -302,9 +279,6 @@ pub(crate) mod tests {
         rights.hidden.clear();
         rights.net = Network::On;
         rights.exec = Execution::Denied;
-        assert_eq!(
-            rights.line(&project, None).to_string(),
-            "ro / · net on · no commands"
-        );
+        assert_eq!(rights.line(&project, None).to_string(), "ro / · net on · no commands");
     }
 }

@@ -34,11 +34,7 @@ fn down() -> Vec<ToWorker> {
         rights: rights(),
         shell_init: None,
     };
-    let read = ToolCall::ReadFile(ReadFile {
-        path: "src/lib.rs".into(),
-        offset: Some(1),
-        limit: None,
-    });
+    let read = ToolCall::ReadFile(ReadFile { path: "src/lib.rs".into(), offset: Some(1), limit: None });
     let shell = ToolCall::ShellExec(ShellExec {
         command: "true".to_owned(),
         access: Access::Read,
@@ -50,64 +46,29 @@ fn down() -> Vec<ToWorker> {
         files: vec![FileEffect {
             path: "/home/me/p/a".into(),
             old: None,
-            new: Some(FileState {
-                bytes: b"hi\n".to_vec(),
-                mode: 0o644,
-            }),
+            new: Some(FileState { bytes: b"hi\n".to_vec(), mode: 0o644 }),
             replacements: 0,
         }],
     });
     let part = patch.to_parts().unwrap().remove(0);
     vec![
         ToWorker::Hello(hello),
-        ToWorker::Call {
-            call: CallId(1),
-            work: Work::Run(read),
-        },
-        ToWorker::Call {
-            call: CallId(2),
-            work: Work::Prepare(shell),
-        },
-        ToWorker::Commit {
-            call: CallId(3),
-            part,
-        },
+        ToWorker::Call { call: CallId(1), work: Work::Run(read) },
+        ToWorker::Call { call: CallId(2), work: Work::Prepare(shell) },
+        ToWorker::Commit { call: CallId(3), part },
         ToWorker::Cancel { call: CallId(2) },
         ToWorker::Drain,
     ]
 }
 
 fn up() -> Vec<ToSupervisor> {
-    let error = ToolError {
-        kind: ToolErrorKind::NotFound,
-        message: "no".to_owned(),
-        access: None,
-    };
+    let error = ToolError { kind: ToolErrorKind::NotFound, message: "no".to_owned(), access: None };
     vec![
-        ToSupervisor::Ready(Ready {
-            pid: 7,
-            version: "0.1.0".to_owned(),
-        }),
-        ToSupervisor::Output {
-            call: CallId(1),
-            chunk: Chunk::Text(b"\xff\n".to_vec()),
-        },
-        ToSupervisor::Prepared {
-            call: CallId(2),
-            part: Part {
-                index: 0,
-                last: true,
-                bytes: vec![1, 2],
-            },
-        },
-        ToSupervisor::Outcome {
-            call: CallId(1),
-            outcome: Outcome::Failed(error),
-        },
-        ToSupervisor::Outcome {
-            call: CallId(2),
-            outcome: Outcome::Prepared,
-        },
+        ToSupervisor::Ready(Ready { pid: 7, version: "0.1.0".to_owned() }),
+        ToSupervisor::Output { call: CallId(1), chunk: Chunk::Text(b"\xff\n".to_vec()) },
+        ToSupervisor::Prepared { call: CallId(2), part: Part { index: 0, last: true, bytes: vec![1, 2] } },
+        ToSupervisor::Outcome { call: CallId(1), outcome: Outcome::Failed(error) },
+        ToSupervisor::Outcome { call: CallId(2), outcome: Outcome::Prepared },
         ToSupervisor::Bye,
     ]
 }
@@ -132,10 +93,7 @@ fn golden_frames_are_what_they_were() {
             std::fs::write(&path, &bytes).unwrap();
         }
         let golden = std::fs::read(&path).unwrap();
-        assert!(
-            golden == bytes,
-            "{name} differs: bump frame::VERSION, then run this test with BLESS=1"
-        );
+        assert!(golden == bytes, "{name} differs: bump frame::VERSION, then run this test with BLESS=1");
     }
     let golden = std::fs::read(format!("{directory}/down.bin")).unwrap();
     let (mut incoming, _) = worker_ends(Cursor::new(golden), std::io::sink(), GENERATION);
@@ -242,10 +200,7 @@ async fn bad_frames_are_refused_by_both_kinds_of_ends() {
 #[tokio::test]
 async fn a_message_beyond_the_cap_is_not_sent() {
     let chunk = Chunk::Text(vec![0; MAX_FRAME]);
-    let message = ToSupervisor::Output {
-        call: CallId(1),
-        chunk,
-    };
+    let message = ToSupervisor::Output { call: CallId(1), chunk };
     let mut sink = AsyncOutgoing::new(Vec::new(), GENERATION);
     assert!(matches!(sink.send(message).await, Err(FrameError::Codec(_))));
 }

@@ -49,8 +49,7 @@ impl Directories {
         let home = absolute("HOME");
         let place = |variable: &str, below: &str| {
             let base = absolute(variable).or_else(|| home.as_ref().map(|home| home.join(below)));
-            base.map(|base| base.join("bailiwick"))
-                .ok_or(DirectoriesError::NoHome)
+            base.map(|base| base.join("bailiwick")).ok_or(DirectoriesError::NoHome)
         };
         Ok(Self {
             config: place("XDG_CONFIG_HOME", ".config")?,
@@ -82,10 +81,7 @@ impl Directories {
     /// Makes what has to exist before a session, with mode 0700.
     pub fn make(&self) -> Result<(), DirectoriesError> {
         for path in [&self.config, &self.sessions(), &self.locks()] {
-            make_private(path).map_err(|source| DirectoriesError::Make {
-                path: path.clone(),
-                source,
-            })?;
+            make_private(path).map_err(|source| DirectoriesError::Make { path: path.clone(), source })?;
         }
         Ok(())
     }
@@ -102,28 +98,17 @@ mod tests {
     fn directories(variables: &[(&str, &str)]) -> Result<Directories, DirectoriesError> {
         let variables = variables.to_vec();
         Directories::from_environment(|name| {
-            variables
-                .iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| OsString::from(value))
+            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
         })
     }
 
     #[test]
     fn each_directory_follows_its_variable() {
-        let found = directories(&[
-            ("HOME", "/h"),
-            ("XDG_STATE_HOME", "/s"),
-            ("XDG_CACHE_HOME", "relative"),
-        ])
-        .unwrap();
+        let found =
+            directories(&[("HOME", "/h"), ("XDG_STATE_HOME", "/s"), ("XDG_CACHE_HOME", "relative")]).unwrap();
         assert_eq!(found.config, Path::new("/h/.config/bailiwick"));
         assert_eq!(found.state, Path::new("/s/bailiwick"));
-        assert_eq!(
-            found.cache,
-            Path::new("/h/.cache/bailiwick"),
-            "a relative value is ignored, as XDG says"
-        );
+        assert_eq!(found.cache, Path::new("/h/.cache/bailiwick"), "a relative value is ignored, as XDG says");
     }
 
     #[test]

@@ -1,11 +1,6 @@
 //! No key in anything that the provider says, at any level.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -54,10 +49,8 @@ fn request() -> ModelRequest {
 #[tokio::test]
 async fn no_key_is_traced_at_any_level_nor_said_in_any_error() {
     let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(log.clone())
-        .finish();
+    let subscriber =
+        tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(log.clone()).finish();
     tracing::subscriber::set_global_default(subscriber).expect("the only one in this process");
     let echo = format!("the key {KEY} is bad");
     let script = Script::new()
@@ -69,15 +62,9 @@ async fn no_key_is_traced_at_any_level_nor_said_in_any_error() {
         )
         .push(Reply::new(500, echo.clone()))
         .push(Reply::new(302, "").header("location", &format!("http://x/{KEY}")))
-        .push(Reply::sse(sse::event(
-            "error",
-            &serde_json::json!({"error": {"type": KEY, "message": echo}}),
-        )));
+        .push(Reply::sse(sse::event("error", &serde_json::json!({"error": {"type": KEY, "message": echo}}))));
     let server = ReplayServer::start(script).expect("a server");
-    let config = Config {
-        base_url: server.base_url(),
-        ..Config::new(Some(SecretString::from(KEY)))
-    };
+    let config = Config { base_url: server.base_url(), ..Config::new(Some(SecretString::from(KEY))) };
     assert!(!format!("{config:?}").contains(KEY));
     let provider = Anthropic::new(config).expect("a provider");
     for _ in 0..5 {

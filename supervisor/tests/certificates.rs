@@ -1,11 +1,6 @@
 //! A system without certificate authorities, as in many containers.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
 use std::env;
 use std::process::Command;
@@ -39,9 +34,5 @@ fn without_authorities_of_the_system_the_bundled_ones_are_used_with_a_notice() {
         .env_remove("SSL_CERT_DIR")
         .output()
         .expect("a child");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

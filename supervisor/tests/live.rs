@@ -1,11 +1,6 @@
 //! The real API: run by hand before a release, with `BAILIWICK_LIVE=1` and `ANTHROPIC_API_KEY`.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
 use std::env;
 use std::sync::Arc;
@@ -43,9 +38,7 @@ async fn a_tool_call_and_its_result_are_accepted_by_the_real_api() {
         model: env::var("BAILIWICK_LIVE_MODEL").unwrap_or_else(|_| "claude-haiku-5-5".to_owned()),
         system: Arc::from("You read files with the tool when asked to."),
         tools: Arc::from([tool]),
-        messages: vec![Arc::new(Message::User(vec![UserBlock::Text(
-            "What is in hello.txt?".to_owned(),
-        )]))],
+        messages: vec![Arc::new(Message::User(vec![UserBlock::Text("What is in hello.txt?".to_owned())]))],
         max_tokens: 4096,
     };
     let (blocks, stop_reason) = reply(&provider, &request).await;
@@ -59,9 +52,7 @@ async fn a_tool_call_and_its_result_are_accepted_by_the_real_api() {
         _ => None,
     });
     let results = results.collect();
-    request.messages.push(Arc::new(Message::Assistant(
-        blocks.into_iter().map(|(_, raw)| raw).collect(),
-    )));
+    request.messages.push(Arc::new(Message::Assistant(blocks.into_iter().map(|(_, raw)| raw).collect())));
     request.messages.push(Arc::new(Message::User(results)));
     let (blocks, stop_reason) = reply(&provider, &request).await;
     assert_eq!(stop_reason, StopReason::EndTurn);

@@ -1,11 +1,6 @@
 //! The provider over real HTTP on loopback.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -29,10 +24,7 @@ const KEY: &str = "sk-ant-canary-0123456789-tail";
 type Item = Result<StreamEvent, ProviderError>;
 
 fn config(base_url: &str) -> Config {
-    Config {
-        base_url: base_url.to_owned(),
-        ..Config::new(Some(SecretString::from(KEY)))
-    }
+    Config { base_url: base_url.to_owned(), ..Config::new(Some(SecretString::from(KEY))) }
 }
 
 fn provider(base_url: &str) -> Anthropic {
@@ -94,12 +86,7 @@ async fn a_reply_comes_as_typed_events_and_the_request_as_the_api_wants_it() {
         Block::text("Let me look."),
         Block::tool_use("toolu_1", "read_file", r#"{"path": "a b"}"#),
     ];
-    let usage = Usage {
-        input: 7,
-        cache_creation: 5,
-        cache_read: 3,
-        output: 11,
-    };
+    let usage = Usage { input: 7, cache_creation: 5, cache_read: 3, output: 11 };
     let server = serve(Script::new().reply(sse::message(&blocks, "tool_use", usage)));
     let events = ask(&provider(&format!("{}/team/gw/", server.base_url()))).await;
     let events: Vec<_> = events.into_iter().collect::<Result<_, _>>().expect("no error");
@@ -108,15 +95,7 @@ async fn a_reply_comes_as_typed_events_and_the_request_as_the_api_wants_it() {
         panic!("{events:?}")
     };
     assert_eq!(*stop_reason, StopReason::ToolUse);
-    assert_eq!(
-        *usage,
-        TokenUsage {
-            input: 7,
-            cache_creation: 5,
-            cache_read: 3,
-            output: 11
-        }
-    );
+    assert_eq!(*usage, TokenUsage { input: 7, cache_creation: 5, cache_read: 3, output: 11 });
     let closed = events.iter().filter_map(|event| match event {
         StreamEvent::BlockClosed { block, .. } => Some(block),
         _ => None,
@@ -128,18 +107,10 @@ async fn a_reply_comes_as_typed_events_and_the_request_as_the_api_wants_it() {
         input: Ok(r#"{"path": "a b"}"#.to_owned()),
     };
     assert_eq!(closed[2].content, call);
-    assert_eq!(
-        closed[0].raw.get(),
-        r#"{"type":"thinking","thinking":"Hm. I look.","signature":"sig=="}"#
-    );
+    assert_eq!(closed[0].raw.get(), r#"{"type":"thinking","thinking":"Hm. I look.","signature":"sig=="}"#);
 
-    let [request] = &server.requests()[..] else {
-        panic!("one request")
-    };
-    assert_eq!(
-        (request.method.as_str(), request.path.as_str()),
-        ("POST", "/team/gw/v1/messages")
-    );
+    let [request] = &server.requests()[..] else { panic!("one request") };
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/team/gw/v1/messages"));
     let header = |name| request.header(name).expect(name);
     assert_eq!(header("anthropic-version"), "2026-10-21");
     assert_eq!(header("content-type"), "application/json");
@@ -151,11 +122,8 @@ async fn a_reply_comes_as_typed_events_and_the_request_as_the_api_wants_it() {
 #[tokio::test]
 async fn r1_another_api_version_and_no_key_can_be_chosen() {
     let server = serve(Script::new().reply(hello()));
-    let config = Config {
-        base_url: server.base_url(),
-        version: ApiVersion::V2023_06_01,
-        ..Config::new(None)
-    };
+    let config =
+        Config { base_url: server.base_url(), version: ApiVersion::V2023_06_01, ..Config::new(None) };
     ask(&Anthropic::new(config).expect("a provider")).await;
     let request = &server.requests()[0];
     assert_eq!(request.header("anthropic-version"), Some("2023-06-01"));
@@ -165,9 +133,7 @@ async fn r1_another_api_version_and_no_key_can_be_chosen() {
 /// The conversation after each of three turns.
 fn turns() -> [Vec<Arc<Message>>; 3] {
     let call = |id: &str| {
-        raw(&format!(
-            r#"{{"type":"tool_use","id":"{id}","name":"read_file","input":{{"path": "x"}}}}"#
-        ))
+        raw(&format!(r#"{{"type":"tool_use","id":"{id}","name":"read_file","input":{{"path": "x"}}}}"#))
     };
     let result = |id: &str, content: &str| UserBlock::ToolResult {
         tool_use: id.into(),
@@ -179,9 +145,7 @@ fn turns() -> [Vec<Arc<Message>>; 3] {
     second.push(Arc::new(Message::Assistant(vec![call("a"), call("b")])));
     second.push(Arc::new(Message::User(vec![result("a", "1"), result("b", "2")])));
     let mut third = second.clone();
-    third.push(Arc::new(Message::Assistant(vec![raw(
-        r#"{"type":"text","text":"so"}"#,
-    )])));
+    third.push(Arc::new(Message::Assistant(vec![raw(r#"{"type":"text","text":"so"}"#)])));
     third.push(user("and?"));
     [first, second, third]
 }
@@ -193,9 +157,7 @@ async fn r8_what_was_sent_before_is_sent_again_byte_for_byte_but_for_the_markers
     let mut before = String::new();
     for messages in turns() {
         let body = provider.body(&request(&messages)).expect("a body");
-        let text = String::from_utf8(body.to_vec())
-            .expect("UTF-8")
-            .replace(MARKER, "");
+        let text = String::from_utf8(body.to_vec()).expect("UTF-8").replace(MARKER, "");
         let unclosed = text.strip_suffix("]}").expect("the end of the messages");
         assert!(unclosed.starts_with(&before), "{before}\n{unclosed}");
         before = unclosed.to_owned();
@@ -216,27 +178,16 @@ async fn r8_markers_are_at_the_system_prompt_and_the_last_two_user_messages() {
     };
     let [first, second, third] = turns();
     assert_eq!(markers(&first), ["/system/0", "/messages/0/content/0"]);
-    assert_eq!(
-        markers(&second),
-        ["/system/0", "/messages/0/content/0", "/messages/2/content/1"]
-    );
-    assert_eq!(
-        markers(&third),
-        ["/system/0", "/messages/2/content/1", "/messages/4/content/0"]
-    );
+    assert_eq!(markers(&second), ["/system/0", "/messages/0/content/0", "/messages/2/content/1"]);
+    assert_eq!(markers(&third), ["/system/0", "/messages/2/content/1", "/messages/4/content/0"]);
 }
 
 fn find_markers(value: &Value, path: &str, found: &mut Vec<String>) {
     let children: Vec<(String, &Value)> = match value {
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| (name.clone(), value))
-            .collect(),
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .map(|(index, value)| (index.to_string(), value))
-            .collect(),
+        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), value)).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect()
+        }
         _ => return,
     };
     for (name, child) in children {
@@ -250,9 +201,7 @@ fn find_markers(value: &Value, path: &str, found: &mut Vec<String>) {
 
 #[tokio::test]
 async fn r1_the_fixed_part_of_a_request_has_no_sampling_parameters() {
-    let body = provider("http://127.0.0.1:1")
-        .body(&request(&turns()[0]))
-        .expect("a body");
+    let body = provider("http://127.0.0.1:1").body(&request(&turns()[0])).expect("a body");
     insta::assert_snapshot!(String::from_utf8_lossy(&body), @r#"{"model":"claude-opus-5-5","max_tokens":32000,"stream":true,"tools":[{"name":"read_file","description":"Reads a file.","input_schema":{"type":"object","properties":{"path":{"type":"string"}}}}],"system":[{"type":"text","text":"You are a test.","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hello","cache_control":{"type":"ephemeral"}}]}]}"#);
 }
 
@@ -260,17 +209,9 @@ async fn r1_the_fixed_part_of_a_request_has_no_sampling_parameters() {
 async fn r2_a_request_that_is_too_large_is_not_sent() {
     let server = serve(Script::new().reply(hello()));
     let huge = user(&"x".repeat(33_000_000));
-    let items: Vec<Item> = provider(&server.base_url())
-        .stream(request(&[huge]))
-        .collect()
-        .await;
-    let [Err(error)] = &items[..] else {
-        panic!("an error")
-    };
-    assert_eq!(
-        (error.kind.as_str(), error.retryable),
-        ("request_too_large", false)
-    );
+    let items: Vec<Item> = provider(&server.base_url()).stream(request(&[huge])).collect().await;
+    let [Err(error)] = &items[..] else { panic!("an error") };
+    assert_eq!((error.kind.as_str(), error.retryable), ("request_too_large", false));
     assert!(server.requests().is_empty());
 }
 
@@ -278,12 +219,7 @@ async fn r2_a_request_that_is_too_large_is_not_sent() {
 async fn e1_e2_every_status_is_a_kind_a_decision_and_a_line() {
     let cases = [
         (400, "invalid_request_error", "messages.0: bad", false),
-        (
-            400,
-            "invalid_request_error",
-            "prompt is too long: 210000 tokens > 200000 maximum",
-            false,
-        ),
+        (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", false),
         (401, "authentication_error", "invalid x-api-key", false),
         (402, "billing_error", "no credit", false),
         (403, "permission_error", "not yours", false),
@@ -299,11 +235,7 @@ async fn e1_e2_every_status_is_a_kind_a_decision_and_a_line() {
     for (status, kind, message, retryable) in cases {
         let error = answer(Reply::error(status, kind, message).header("request-id", "req_1")).await;
         assert_eq!((error.status, error.kind.as_str()), (Some(status), kind));
-        assert_eq!(
-            (error.retryable, error.request_id.as_deref()),
-            (retryable, Some("req_1")),
-            "{error:?}"
-        );
+        assert_eq!((error.retryable, error.request_id.as_deref()), (retryable, Some("req_1")), "{error:?}");
         lines.push(error.message);
     }
     insta::assert_snapshot!(lines.join("\n"), @r#"
@@ -360,10 +292,7 @@ async fn e2_the_providers_word_on_retries_wins_and_a_spend_limit_is_final() {
         "type": "rate_limit_error", "message": "limit", "details": {"error_code": "enforced_spend_limit_reached"},
     }});
     let error = answer(Reply::new(429, body.to_string())).await;
-    assert!(
-        !error.retryable && error.message.contains("spend limit is reached"),
-        "{error:?}"
-    );
+    assert!(!error.retryable && error.message.contains("spend limit is reached"), "{error:?}");
 }
 
 #[tokio::test]
@@ -379,44 +308,20 @@ async fn e3_the_wait_that_the_provider_asks_for_is_reported() {
 
 #[tokio::test]
 async fn a_key_that_is_echoed_by_the_provider_is_not_shown() {
-    let error = answer(Reply::error(
-        401,
-        "authentication_error",
-        &format!("bad key: {KEY}"),
-    ))
-    .await;
-    assert!(
-        !error.message.contains(KEY) && error.message.contains("bad key: [key]"),
-        "{error}"
-    );
-    assert!(
-        error
-            .message
-            .ends_with("check ANTHROPIC_API_KEY, whose key ends in …tail"),
-        "{error}"
-    );
+    let error = answer(Reply::error(401, "authentication_error", &format!("bad key: {KEY}"))).await;
+    assert!(!error.message.contains(KEY) && error.message.contains("bad key: [key]"), "{error}");
+    assert!(error.message.ends_with("check ANTHROPIC_API_KEY, whose key ends in …tail"), "{error}");
 }
 
 #[tokio::test]
 async fn a_connection_that_fails_says_where_and_on_which_host() {
-    let free = TcpListener::bind("127.0.0.1:0")
-        .expect("a port")
-        .local_addr()
-        .expect("an address");
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let refused = failure(&format!("http://{free}")).await;
-    assert_eq!(
-        refused.message,
-        format!("{free} refused the connection: check the base URL")
-    );
+    assert_eq!(refused.message, format!("{free} refused the connection: check the base URL"));
     assert_eq!((refused.kind.as_str(), refused.retryable), ("connection", true));
 
     let unknown = failure("http://no-such-host.invalid:81/x").await;
-    assert!(
-        unknown
-            .message
-            .starts_with("the name no-such-host.invalid:81 cannot be looked up"),
-        "{unknown}"
-    );
+    assert!(unknown.message.starts_with("the name no-such-host.invalid:81 cannot be looked up"), "{unknown}");
     assert_eq!((unknown.kind.as_str(), unknown.retryable), ("connection", true));
 }
 
@@ -424,10 +329,7 @@ async fn a_connection_that_fails_says_where_and_on_which_host() {
 async fn a_server_that_speaks_no_tls_is_named_and_not_tried_again() {
     let server = serve(Script::new());
     let error = failure(&server.base_url().replace("http:", "https:")).await;
-    assert!(
-        error.message.starts_with("no TLS connection to 127.0.0.1:"),
-        "{error}"
-    );
+    assert!(error.message.starts_with("no TLS connection to 127.0.0.1:"), "{error}");
     assert_eq!((error.kind.as_str(), error.retryable), ("connection", false));
 }
 
@@ -443,48 +345,24 @@ async fn e5_a_connection_that_does_not_come_about_is_a_timeout() {
         queued.push(stream);
         assert!(queued.len() < 10_000, "the queue does not fill");
     }
-    let timeouts = Timeouts {
-        connect: Duration::from_millis(100),
-        ..Timeouts::default()
-    };
-    let config = Config {
-        timeouts,
-        ..config(&format!("http://{address}"))
-    };
+    let timeouts = Timeouts { connect: Duration::from_millis(100), ..Timeouts::default() };
+    let config = Config { timeouts, ..config(&format!("http://{address}")) };
     let items = ask(&Anthropic::new(config).expect("a provider")).await;
-    let [Err(error)] = &items[..] else {
-        panic!("{items:?}")
-    };
+    let [Err(error)] = &items[..] else { panic!("{items:?}") };
     assert_eq!((error.kind.as_str(), error.retryable), ("timeout", true));
-    assert!(
-        error
-            .message
-            .starts_with(&format!("no connection to {address} within 100ms")),
-        "{error}"
-    );
+    assert!(error.message.starts_with(&format!("no connection to {address} within 100ms")), "{error}");
 }
 
 #[tokio::test]
 async fn e5_silence_is_a_timeout_before_and_within_a_reply() {
     let text = hello();
     let half = text[..text.len() / 2].to_owned();
-    for (reply, expected) in [
-        (Reply::sse(half).then_silence(), 1),
-        (Reply::sse("").then_silence(), 0),
-    ] {
+    for (reply, expected) in [(Reply::sse(half).then_silence(), 1), (Reply::sse("").then_silence(), 0)] {
         let server = serve(Script::new().push(reply));
-        let timeouts = Timeouts {
-            idle: Duration::from_millis(100),
-            ..Timeouts::default()
-        };
-        let config = Config {
-            timeouts,
-            ..config(&server.base_url())
-        };
+        let timeouts = Timeouts { idle: Duration::from_millis(100), ..Timeouts::default() };
+        let config = Config { timeouts, ..config(&server.base_url()) };
         let mut items = ask(&Anthropic::new(config).expect("a provider")).await;
-        let Some(Err(error)) = items.pop() else {
-            panic!("{items:?}")
-        };
+        let Some(Err(error)) = items.pop() else { panic!("{items:?}") };
         assert_eq!((error.kind.as_str(), error.retryable), ("timeout", true));
         assert!(error.message.ends_with("sent nothing for 100ms"), "{error}");
         assert!(items.len() >= expected, "{items:?}");
@@ -497,29 +375,16 @@ async fn s7_a_connection_that_breaks_is_a_truncated_stream_unless_the_model_was_
     let stop = text.find("event: message_stop").expect("a stop");
     for length in [0, 1, text.len() / 2, stop - 40] {
         let server = serve(
-            Script::new().push(
-                Reply::sse(text.clone())
-                    .header("request-id", "req_9")
-                    .cut_after(length),
-            ),
+            Script::new().push(Reply::sse(text.clone()).header("request-id", "req_9").cut_after(length)),
         );
         let mut items = ask(&provider(&server.base_url())).await;
-        let Some(Err(error)) = items.pop() else {
-            panic!("{items:?}")
-        };
-        assert_eq!(
-            (error.kind.as_str(), error.retryable),
-            ("truncated_stream", true),
-            "{length}: {error}"
-        );
+        let Some(Err(error)) = items.pop() else { panic!("{items:?}") };
+        assert_eq!((error.kind.as_str(), error.retryable), ("truncated_stream", true), "{length}: {error}");
         assert_eq!(error.request_id.as_deref(), Some("req_9"));
     }
     let server = serve(Script::new().push(Reply::sse(text).cut_after(stop)));
     let items = ask(&provider(&server.base_url())).await;
-    assert!(
-        matches!(items.last(), Some(Ok(StreamEvent::MessageCompleted { .. }))),
-        "{items:?}"
-    );
+    assert!(matches!(items.last(), Some(Ok(StreamEvent::MessageCompleted { .. }))), "{items:?}");
 }
 
 #[tokio::test]
@@ -528,27 +393,15 @@ async fn s10_json_instead_of_a_stream_is_a_message_and_html_a_clear_error() {
         "content": [{"type": "text", "text": "hi"}], "usage": {"input_tokens": 1, "output_tokens": 2}});
     let server = serve(
         Script::new()
-            .push(
-                Reply::new(200, whole.to_string())
-                    .header("content-type", "application/json")
-                    .chunked(7),
-            )
+            .push(Reply::new(200, whole.to_string()).header("content-type", "application/json").chunked(7))
             .push(Reply::new(200, "<html>log in</html>").header("content-type", "text/html")),
     );
     let provider = provider(&server.base_url());
     let items = ask(&provider).await;
-    assert!(
-        matches!(items.last(), Some(Ok(StreamEvent::MessageCompleted { .. }))),
-        "{items:?}"
-    );
+    assert!(matches!(items.last(), Some(Ok(StreamEvent::MessageCompleted { .. }))), "{items:?}");
     let items = ask(&provider).await;
-    let [Err(error)] = &items[..] else {
-        panic!("{items:?}")
-    };
-    assert!(
-        error.kind == "invalid_response" && error.message.contains("a page of HTML"),
-        "{error}"
-    );
+    let [Err(error)] = &items[..] else { panic!("{items:?}") };
+    assert!(error.kind == "invalid_response" && error.message.contains("a page of HTML"), "{error}");
 }
 
 #[tokio::test]
@@ -558,10 +411,7 @@ async fn e6_a_redirect_is_an_error_and_the_key_does_not_follow_it() {
         let target = format!("{}/v1/messages", other.base_url());
         let error = answer(Reply::new(status, "").header("location", &target)).await;
         assert_eq!((error.status, error.retryable), (Some(status), false));
-        assert!(
-            error.message.contains(&format!("it redirects to {target}")),
-            "{error}"
-        );
+        assert!(error.message.contains(&format!("it redirects to {target}")), "{error}");
     }
     assert_eq!((other.connections(), other.requests().len()), (0, 0));
     // The twin: asked directly, the other server answers.
@@ -584,9 +434,7 @@ fn accept(listener: &TcpListener) -> TcpStream {
 /// Waits until the other side closes, and returns how long that took.
 fn closed(mut stream: TcpStream) -> Duration {
     let begin = Instant::now();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .expect("a time-out");
+    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");
     match stream.read(&mut [0; 16]) {
         Ok(0) => begin.elapsed(),
         Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => begin.elapsed(),
@@ -606,19 +454,13 @@ async fn e5_dropping_the_stream_closes_the_socket_at_once() {
         let text = hello();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
         stream.write_all(head.as_bytes()).expect("the head");
-        stream
-            .write_all(&text.as_bytes()[..text.len() / 2])
-            .expect("half a reply");
+        stream.write_all(&text.as_bytes()[..text.len() / 2]).expect("half a reply");
         (listener, closed(stream))
     });
-    assert!(matches!(
-        events.next().await,
-        Some(Ok(StreamEvent::MessageStarted { .. }))
-    ));
+    assert!(matches!(events.next().await, Some(Ok(StreamEvent::MessageStarted { .. }))));
     drop(events);
-    let (listener, took) = tokio::task::spawn_blocking(|| server.join().expect("the server"))
-        .await
-        .expect("joined");
+    let (listener, took) =
+        tokio::task::spawn_blocking(|| server.join().expect("the server")).await.expect("joined");
     assert!(took < Duration::from_secs(5), "{took:?}");
 
     // Before the reply.
@@ -634,9 +476,7 @@ async fn e5_dropping_the_stream_closes_the_socket_at_once() {
         got = receiver => got.expect("a request"),
     }
     drop(events);
-    let took = tokio::task::spawn_blocking(|| server.join().expect("the server"))
-        .await
-        .expect("joined");
+    let took = tokio::task::spawn_blocking(|| server.join().expect("the server")).await.expect("joined");
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
@@ -647,28 +487,18 @@ async fn a_connection_is_used_again_for_the_next_turn() {
     for _ in 0..3 {
         assert!(ask(&provider).await.iter().all(Result::is_ok));
     }
-    assert_eq!(
-        (server.requests().len(), server.connections(), server.remaining()),
-        (3, 1, 0)
-    );
+    assert_eq!((server.requests().len(), server.connections(), server.remaining()), (3, 1, 0));
 }
 
 #[tokio::test]
 async fn a_script_at_its_end_says_so_and_is_not_asked_again() {
     let error = failure(&serve(Script::new()).base_url()).await;
-    assert!(
-        error.message.contains("the script has no reply to request 1") && !error.retryable,
-        "{error}"
-    );
+    assert!(error.message.contains("the script has no reply to request 1") && !error.retryable, "{error}");
 }
 
 #[tokio::test]
 async fn debug_stream_prints_the_message_or_the_error() {
-    let server = serve(
-        Script::new()
-            .reply(hello())
-            .reply_error(529, "overloaded_error", "Overloaded"),
-    );
+    let server = serve(Script::new().reply(hello()).reply_error(529, "overloaded_error", "Overloaded"));
     let request = br#"{"model": "m", "max_tokens": 1.0e1}"#;
     let first = debug::stream(config(&server.base_url()), request).await;
     insta::assert_snapshot!(first, @r#"{"ok":true,"message":{"id":"msg_replay","type":"message","role":"assistant","model":"replay","content":[{"type":"text","text":"Hello there."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":100,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":20}}}"#);

@@ -2,12 +2,7 @@
 //!
 //! The recordings are not part of the repository: `BAILIWICK_WIRE` names their directory.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,24 +20,12 @@ const VARIABLE: &str = "BAILIWICK_WIRE";
 /// Streams of which we make something else than the SDK does, and what.
 const OTHERWISE: &[(&str, Expected)] = &[
     // S9: two generations in one stream are never merged.
-    (
-        "vercel-anthropic-duplicate-message-start",
-        Expected::Error("invalid_response"),
-    ),
-    (
-        "vercel-anthropic-spliced-message-start",
-        Expected::Error("invalid_response"),
-    ),
+    ("vercel-anthropic-duplicate-message-start", Expected::Error("invalid_response")),
+    ("vercel-anthropic-spliced-message-start", Expected::Error("invalid_response")),
     // A gateway's `[DONE]`, on which the SDK fails.
-    (
-        "rig-streaming-gateway-message-delta-metadata",
-        Expected::Text("max_tokens"),
-    ),
+    ("rig-streaming-gateway-message-delta-metadata", Expected::Text("max_tokens")),
     // S5: a tool input that was cut off; the SDK repairs it, we show it as the text that it is.
-    (
-        "sdk-incomplete-partial-json-response",
-        Expected::InvalidInput("max_tokens"),
-    ),
+    ("sdk-incomplete-partial-json-response", Expected::InvalidInput("max_tokens")),
 ];
 
 enum Expected {
@@ -68,11 +51,7 @@ fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {
             let members = members.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(
-                members
-                    .map(|(name, value)| (name, without_nulls(value)))
-                    .collect::<Map<_, _>>(),
-            )
+            Value::Object(members.map(|(name, value)| (name, without_nulls(value))).collect::<Map<_, _>>())
         }
         Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
         other => other,
@@ -81,21 +60,12 @@ fn without_nulls(value: Value) -> Value {
 
 /// The counters of which the SDK keeps the last value too.
 fn counters(message: &Value) -> [Option<u64>; 4] {
-    [
-        "input_tokens",
-        "output_tokens",
-        "cache_read_input_tokens",
-        "cache_creation_input_tokens",
-    ]
-    .map(|name| message["usage"][name].as_u64())
+    ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]
+        .map(|name| message["usage"][name].as_u64())
 }
 
 fn check(name: &str, ours: &Value, theirs: &Value) {
-    match OTHERWISE
-        .iter()
-        .find(|(odd, _)| *odd == name)
-        .map(|(_, expected)| expected)
-    {
+    match OTHERWISE.iter().find(|(odd, _)| *odd == name).map(|(_, expected)| expected) {
         Some(Expected::Error(kind)) => assert_eq!(ours["error"]["type"], *kind, "{name}"),
         Some(Expected::Text(stop)) => {
             assert_eq!(ours["message"]["stop_reason"], *stop, "{name}: {ours}");
@@ -103,10 +73,7 @@ fn check(name: &str, ours: &Value, theirs: &Value) {
         }
         Some(Expected::InvalidInput(stop)) => {
             assert_eq!(ours["message"]["stop_reason"], *stop, "{name}: {ours}");
-            assert!(
-                ours["message"]["content"][1]["input"]["invalid_json"].is_string(),
-                "{name}: {ours}"
-            );
+            assert!(ours["message"]["content"][1]["input"]["invalid_json"].is_string(), "{name}: {ours}");
         }
         None if theirs["ok"] == true => check_message(name, &ours["message"], &theirs["message"]),
         None => assert_eq!(ours["error"]["type"], theirs["error"]["type"], "{name}: {ours}"),
@@ -117,11 +84,7 @@ fn check_message(name: &str, ours: &Value, theirs: &Value) {
     for field in ["id", "type", "role", "model", "stop_reason", "stop_sequence"] {
         assert_eq!(ours[field], theirs[field], "{name}: {field}: {ours}");
     }
-    assert_eq!(
-        without_nulls(ours["content"].clone()),
-        without_nulls(theirs["content"].clone()),
-        "{name}"
-    );
+    assert_eq!(without_nulls(ours["content"].clone()), without_nulls(theirs["content"].clone()), "{name}");
     assert_eq!(counters(ours), counters(theirs), "{name}: usage");
 }
 
@@ -153,16 +116,10 @@ async fn every_recorded_error_is_understood_as_the_sdk_understands_it() {
         };
         let meta = json(&path.join("meta.json"));
         let theirs = json(&path.join("expected.json"));
-        let status = meta["status"]
-            .as_u64()
-            .and_then(|status| status.try_into().ok())
-            .expect("a status");
+        let status = meta["status"].as_u64().and_then(|status| status.try_into().ok()).expect("a status");
         let server = ReplayServer::start(Script::new().push(Reply::new(status, body))).expect("a server");
         let key = Some(SecretString::from("sk-ant-0123456789"));
-        let config = Config {
-            base_url: server.base_url(),
-            ..Config::new(key)
-        };
+        let config = Config { base_url: server.base_url(), ..Config::new(key) };
         let ours = debug::stream(config, b"{}").await;
         let (ours, theirs) = (&ours["error"], &theirs["error"]);
         assert_eq!(
@@ -171,14 +128,8 @@ async fn every_recorded_error_is_understood_as_the_sdk_understands_it() {
             "{}",
             path.display()
         );
-        let said = theirs["message"]
-            .as_str()
-            .expect("a message")
-            .trim_end_matches('.');
-        assert!(
-            ours["message"].as_str().expect("a message").contains(said),
-            "{ours}"
-        );
+        let said = theirs["message"].as_str().expect("a message").trim_end_matches('.');
+        assert!(ours["message"].as_str().expect("a message").contains(said), "{ours}");
         checked += 1;
     }
     assert!(checked >= 8, "only {checked} recordings");

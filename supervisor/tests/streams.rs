@@ -1,11 +1,6 @@
 //! What every stream of `fixtures/streams` means, and that no cut and no chunking of it does any harm.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -18,10 +13,8 @@ use supervisor::provider::{ModelProvider, ModelRequest, ProviderError, ReplayPro
 
 fn fixtures() -> Vec<(String, Bytes)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/streams/anthropic");
-    let mut paths: Vec<PathBuf> = fs::read_dir(directory)
-        .expect("a directory")
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path()).collect();
     paths.sort();
     paths
         .into_iter()
@@ -81,11 +74,7 @@ async fn a_stream_means_the_same_in_chunks_of_any_size() {
     for (name, body) in fixtures() {
         let whole = lines(&play(body.clone(), None).await);
         for size in [1, 2, 3, 7, 64, 1000] {
-            assert_eq!(
-                lines(&play(body.clone(), Some(size)).await),
-                whole,
-                "{name} in chunks of {size}"
-            );
+            assert_eq!(lines(&play(body.clone(), Some(size)).await), whole, "{name} in chunks of {size}");
         }
     }
 }
@@ -108,39 +97,23 @@ fn assert_cut(name: &str, length: usize, cut: &[Item], whole: &[String]) {
         return;
     }
     let (last, before) = cut.split_last().expect("at least an error");
-    let Err(error) = last else {
-        panic!("{name} cut at {length} ends without an error: {came:?}")
-    };
+    let Err(error) = last else { panic!("{name} cut at {length} ends without an error: {came:?}") };
     assert!(
         matches!(error.kind.as_str(), "truncated_stream" | "invalid_response"),
         "{name} cut at {length}: {error:?}"
     );
     assert!(before.iter().all(Result::is_ok), "{name} cut at {length}");
-    assert_eq!(
-        came[..before.len()],
-        whole[..before.len()],
-        "{name} cut at {length}"
-    );
+    assert_eq!(came[..before.len()], whole[..before.len()], "{name} cut at {length}");
 }
 
 #[tokio::test]
 async fn s7_a_reply_that_is_cut_before_its_stop_reason_is_worth_another_attempt() {
-    let (_, body) = fixtures()
-        .into_iter()
-        .find(|(name, _)| name == "text")
-        .expect("the fixture");
-    let stop = body
-        .windows(13)
-        .position(|window| window == b"message_delta")
-        .expect("a message_delta");
+    let (_, body) = fixtures().into_iter().find(|(name, _)| name == "text").expect("the fixture");
+    let stop = body.windows(13).position(|window| window == b"message_delta").expect("a message_delta");
     for length in 0..stop {
         let Some(Err(error)) = play(body.slice(..length), None).await.pop() else {
             panic!("cut at {length}: no error")
         };
-        assert_eq!(
-            (error.kind.as_str(), error.retryable),
-            ("truncated_stream", true),
-            "cut at {length}"
-        );
+        assert_eq!((error.kind.as_str(), error.retryable), ("truncated_stream", true), "cut at {length}");
     }
 }

@@ -112,7 +112,8 @@ impl World {
 
     /// `bailiwick exec --output stream-json` in the project, with a task and more arguments, against a server.
     pub fn exec(&self, server: &ReplayServer, arguments: &[&str]) -> Command {
-        let mut command = self.bailiwick(["exec", "--output", "stream-json", "--base-url", &server.base_url()]);
+        let mut command =
+            self.bailiwick(["exec", "--output", "stream-json", "--base-url", &server.base_url()]);
         command.arg("-C").arg(self.project()).args(arguments).arg("do it").env("ANTHROPIC_API_KEY", KEY);
         command
     }

@@ -17,28 +17,14 @@ struct Row {
     never: &'static [&'static str],
 }
 
-const NETWORK: &[&str] = &[
-    "reqwest",
-    "hyper",
-    "h2",
-    "rustls",
-    "native-tls",
-    "openssl",
-    "ring",
-    "webpki",
-];
+const NETWORK: &[&str] = &["reqwest", "hyper", "h2", "rustls", "native-tls", "openssl", "ring", "webpki"];
 const TERMINAL: &[&str] = &["ratatui", "crossterm"];
 const CONFINEMENT: &[&str] = &["landlock", "seccompiler", "caps"];
 const RUNTIME: &[&str] = &["tokio", "async-std", "smol"];
 
 const TABLE: &[(Row, &[&[&str]])] = &[
     (
-        Row {
-            name: "ipc",
-            ours: &[],
-            packages: &["serde", "bincode", "tokio-serde", "tokio"],
-            never: &[],
-        },
+        Row { name: "ipc", ours: &[], packages: &["serde", "bincode", "tokio-serde", "tokio"], never: &[] },
         &[NETWORK, TERMINAL, CONFINEMENT],
     ),
     (
@@ -59,27 +45,12 @@ const TABLE: &[(Row, &[&[&str]])] = &[
         },
         &[NETWORK, TERMINAL],
     ),
-    (
-        Row {
-            name: "tui",
-            ours: &["ipc"],
-            packages: &[],
-            never: &[],
-        },
-        &[NETWORK, CONFINEMENT],
-    ),
+    (Row { name: "tui", ours: &["ipc"], packages: &[], never: &[] }, &[NETWORK, CONFINEMENT]),
     (
         Row {
             name: "supervisor",
             ours: &["ipc", "tui"],
-            packages: &[
-                "tokio",
-                "reqwest",
-                "eventsource-stream",
-                "nix",
-                "tracing",
-                "secrecy",
-            ],
+            packages: &["tokio", "reqwest", "eventsource-stream", "nix", "tracing", "secrecy"],
             never: &[],
         },
         &[CONFINEMENT],
@@ -93,65 +64,29 @@ fn root() -> PathBuf {
 }
 
 fn cargo(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO"))
-        .args(arguments)
-        .current_dir(root())
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "cargo {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let output = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "cargo {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
 fn metadata() -> Value {
-    serde_json::from_str(&cargo(&[
-        "metadata",
-        "--format-version=1",
-        "--no-deps",
-        "--offline",
-    ]))
-    .unwrap()
+    serde_json::from_str(&cargo(&["metadata", "--format-version=1", "--no-deps", "--offline"])).unwrap()
 }
 
 /// The names of a crate's direct dependencies, of one kind.
 fn direct(metadata: &Value, name: &str, kind: &Value) -> BTreeSet<String> {
-    let package = metadata["packages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|package| package["name"] == name);
-    let dependencies = package.unwrap_or_else(|| panic!("no package {name}"))["dependencies"]
-        .as_array()
-        .unwrap();
-    let of_kind = dependencies
-        .iter()
-        .filter(|dependency| dependency["kind"] == *kind);
-    of_kind
-        .map(|dependency| dependency["name"].as_str().unwrap().to_owned())
-        .collect()
+    let package = metadata["packages"].as_array().unwrap().iter().find(|package| package["name"] == name);
+    let dependencies =
+        package.unwrap_or_else(|| panic!("no package {name}"))["dependencies"].as_array().unwrap();
+    let of_kind = dependencies.iter().filter(|dependency| dependency["kind"] == *kind);
+    of_kind.map(|dependency| dependency["name"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Everything that is linked into a crate by itself: features unify in a workspace, so each crate is asked alone.
 fn tree(name: &str) -> BTreeSet<String> {
-    let text = cargo(&[
-        "tree",
-        "--offline",
-        "-e",
-        "normal",
-        "-p",
-        name,
-        "--prefix",
-        "none",
-        "--format",
-        "{p}",
-    ]);
-    text.lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .map(str::to_owned)
-        .collect()
+    let text =
+        cargo(&["tree", "--offline", "-e", "normal", "-p", name, "--prefix", "none", "--format", "{p}"]);
+    text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
 fn sources(directory: &Path, text: &mut String) {
@@ -167,19 +102,10 @@ fn sources(directory: &Path, text: &mut String) {
 
 #[test]
 fn no_code_directory_stands_beside_the_seven() {
-    let output = Command::new("git")
-        .args(["ls-files"])
-        .current_dir(root())
-        .output()
-        .unwrap();
+    let output = Command::new("git").args(["ls-files"]).current_dir(root()).output().unwrap();
     let listing = String::from_utf8(output.stdout).unwrap();
-    let with_code = listing
-        .lines()
-        .filter(|path| [".rs", ".toml"].iter().any(|end| path.ends_with(end)));
-    let tops: BTreeSet<_> = with_code
-        .filter_map(|path| path.split_once('/'))
-        .map(|(top, _)| top)
-        .collect();
+    let with_code = listing.lines().filter(|path| [".rs", ".toml"].iter().any(|end| path.ends_with(end)));
+    let tops: BTreeSet<_> = with_code.filter_map(|path| path.split_once('/')).map(|(top, _)| top).collect();
     for top in tops {
         assert!(CRATES.contains(&top) || top == "fixtures", "{top}/ holds code");
     }
@@ -223,11 +149,7 @@ fn the_tables_packages_are_direct_and_used() {
         let mut text = String::new();
         sources(&root().join(row.name).join("src"), &mut text);
         for package in row.packages {
-            assert!(
-                direct.contains(*package),
-                "{} does not depend on {package}",
-                row.name
-            );
+            assert!(direct.contains(*package), "{} does not depend on {package}", row.name);
         }
         for package in direct {
             let identifier = package.replace('-', "_");

@@ -20,7 +20,8 @@ fn a_bug_is_fixed_and_the_patch_makes_the_test_pass() {
             ("shell_exec", json!({"command": "bash test.sh && echo passed"})),
         ]);
         let patch = world.own().join("out.diff");
-        let done = Finished::of(&mut world.exec(&server, &["--mode", "auto", "--patch", patch.to_str().unwrap()]));
+        let done =
+            Finished::of(&mut world.exec(&server, &["--mode", "auto", "--patch", patch.to_str().unwrap()]));
         assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
         let said = tool_results(&server, 4);
         assert!(said[0]["content"].to_string().contains("passed"), "{said:?}");

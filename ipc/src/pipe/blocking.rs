@@ -28,11 +28,7 @@ pub struct Outgoing<W, M> {
 impl<R, M> Incoming<R, M> {
     /// Reads frames of one generation from `reader`.
     pub fn new(reader: R, generation: Generation) -> Self {
-        Self {
-            reader,
-            generation,
-            message: PhantomData,
-        }
+        Self { reader, generation, message: PhantomData }
     }
 }
 
@@ -71,11 +67,7 @@ impl<R: Read, M: DeserializeOwned> Incoming<R, M> {
 impl<W, M> Outgoing<W, M> {
     /// Writes frames of one generation to `writer`.
     pub fn new(writer: W, generation: Generation) -> Self {
-        Self {
-            writer,
-            generation,
-            message: PhantomData,
-        }
+        Self { writer, generation, message: PhantomData }
     }
 }
 

@@ -22,16 +22,10 @@ pub type WorkerEnds<R, W> = (Incoming<R, ToWorker>, Outgoing<W, ToSupervisor>);
 
 /// Makes the supervisor's blocking ends of two byte streams.
 pub fn supervisor_ends<R, W>(reader: R, writer: W, generation: Generation) -> SupervisorEnds<R, W> {
-    (
-        Incoming::new(reader, generation),
-        Outgoing::new(writer, generation),
-    )
+    (Incoming::new(reader, generation), Outgoing::new(writer, generation))
 }
 
 /// Makes the worker's blocking ends of two byte streams.
 pub fn worker_ends<R, W>(reader: R, writer: W, generation: Generation) -> WorkerEnds<R, W> {
-    (
-        Incoming::new(reader, generation),
-        Outgoing::new(writer, generation),
-    )
+    (Incoming::new(reader, generation), Outgoing::new(writer, generation))
 }

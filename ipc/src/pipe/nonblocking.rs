@@ -36,19 +36,14 @@ where
     R: AsyncRead,
     W: AsyncWrite,
 {
-    (
-        AsyncIncoming::new(reader, generation),
-        AsyncOutgoing::new(writer, generation),
-    )
+    (AsyncIncoming::new(reader, generation), AsyncOutgoing::new(writer, generation))
 }
 
 impl<R: AsyncRead, M> AsyncIncoming<R, M> {
     /// Reads frames of one generation from `reader`.
     pub fn new(reader: R, generation: Generation) -> Self {
         let frames = FramedRead::new(reader, FrameCodec);
-        Self {
-            frames: SymmetricallyFramed::new(frames, Sealed::new(generation)),
-        }
+        Self { frames: SymmetricallyFramed::new(frames, Sealed::new(generation)) }
     }
 }
 
@@ -63,9 +58,7 @@ impl<W: AsyncWrite, M> AsyncOutgoing<W, M> {
     /// Writes frames of one generation to `writer`.
     pub fn new(writer: W, generation: Generation) -> Self {
         let frames = FramedWrite::new(writer, FrameCodec);
-        Self {
-            frames: SymmetricallyFramed::new(frames, Sealed::new(generation)),
-        }
+        Self { frames: SymmetricallyFramed::new(frames, Sealed::new(generation)) }
     }
 }
 
@@ -127,10 +120,7 @@ struct Sealed<M> {
 
 impl<M> Sealed<M> {
     fn new(generation: Generation) -> Self {
-        Self {
-            generation,
-            message: PhantomData,
-        }
+        Self { generation, message: PhantomData }
     }
 }
 

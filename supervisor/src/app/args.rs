@@ -243,7 +243,11 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_a_usage_error() {
-        for line in [&["bailiwick", "exec", "--resume", "x"][..], &["bailiwick", "serve"], &["bailiwick", "exec", "--mode", "ask", "x"]] {
+        for line in [
+            &["bailiwick", "exec", "--resume", "x"][..],
+            &["bailiwick", "serve"],
+            &["bailiwick", "exec", "--mode", "ask", "x"],
+        ] {
             assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2, "{line:?}");
         }
     }

@@ -61,7 +61,8 @@ impl Stage {
 
     async fn play(self) -> Exit {
         super::say(&format!("a recorded model works on {}", self.project.display()));
-        let exit = exec::run(self.task(), exec::Place { directories: self.directories.clone(), keys: key() }).await;
+        let exit =
+            exec::run(self.task(), exec::Place { directories: self.directories.clone(), keys: key() }).await;
         if let Err(error) = show(&self.patch) {
             super::complain(&format!("cannot show the patch: {error}"));
         }

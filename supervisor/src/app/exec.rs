@@ -15,7 +15,7 @@ use super::exit::Exit;
 use super::output::Printer;
 use super::setup::Setup;
 use crate::changes::PatchFile;
-use crate::core::{Agent, Backoff, AgentConfig, ContextItem, RunLimits};
+use crate::core::{Agent, AgentConfig, Backoff, ContextItem, RunLimits};
 use crate::directories::Directories;
 use crate::driver::{ChangeTracker, Driver, DriverError, Observer, Running, SessionWorker};
 use crate::gate::Standing;
@@ -195,8 +195,7 @@ fn context(standing: &Standing) -> ContextItem {
         |name| format!("{} {} {}", word(name.sysname()), word(name.release()), word(name.machine())),
     );
     let date = jiff::Zoned::now().date().to_string();
-    let environment =
-        prompt::Environment { standing, platform: &platform, date: &date, activity: ACTIVITY };
+    let environment = prompt::Environment { standing, platform: &platform, date: &date, activity: ACTIVITY };
     ContextItem { source: "environment".to_owned(), text: prompt::environment_context(&environment) }
 }
 
@@ -206,14 +205,18 @@ fn prompt_text(argument: Option<&str>) -> Result<String, Refusal> {
         Some("-") => {
             let mut text = String::new();
             let read = std::io::stdin().take(4 << 20).read_to_string(&mut text);
-            read.map_err(|error| Refusal::usage(format!("cannot read the task from standard input: {error}")))?;
+            read.map_err(|error| {
+                Refusal::usage(format!("cannot read the task from standard input: {error}"))
+            })?;
             text
         }
         Some(text) => text.to_owned(),
         None => String::new(),
     };
     if text.trim().is_empty() {
-        return Err(Refusal::usage("no task given\n  next: bailiwick exec \"fix the failing test\", or - to read it"));
+        return Err(Refusal::usage(
+            "no task given\n  next: bailiwick exec \"fix the failing test\", or - to read it",
+        ));
     }
     Ok(text)
 }

@@ -92,8 +92,15 @@ mod tests {
     #[test]
     fn every_code_stands_in_the_help() {
         let all = [
-            Exit::Done, Exit::Internal, Exit::Usage, Exit::GaveUp, Exit::Denied, Exit::NoSandbox, Exit::Provider,
-            Exit::Interrupted, Exit::Terminated,
+            Exit::Done,
+            Exit::Internal,
+            Exit::Usage,
+            Exit::GaveUp,
+            Exit::Denied,
+            Exit::NoSandbox,
+            Exit::Provider,
+            Exit::Interrupted,
+            Exit::Terminated,
         ];
         for exit in all {
             let line = format!("\n  {:<5}", exit.code());

@@ -46,7 +46,8 @@ pub fn main(keys: TakenKeys) -> Exit {
             return if error.use_stderr() { Exit::Usage } else { Exit::Done };
         }
     };
-    let runtime = diagnostics::start().and_then(|()| Ok(Builder::new_current_thread().enable_all().build()?));
+    let runtime =
+        diagnostics::start().and_then(|()| Ok(Builder::new_current_thread().enable_all().build()?));
     match runtime {
         Ok(runtime) => run(cli.command, keys, &runtime),
         Err(error) => {
@@ -80,7 +81,9 @@ async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
     };
     let diagnosis = Diagnosis::make(&place.setup, keys.anthropic.is_some()).await;
     let printed = if args.json {
-        serde_json::to_writer_pretty(std::io::stdout(), &diagnosis).map_err(Into::into).and_then(|()| writeln!(std::io::stdout()))
+        serde_json::to_writer_pretty(std::io::stdout(), &diagnosis)
+            .map_err(Into::into)
+            .and_then(|()| writeln!(std::io::stdout()))
     } else {
         diagnosis.print()
     };

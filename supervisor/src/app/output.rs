@@ -78,12 +78,16 @@ impl Page {
         let text = match &event.kind {
             EventKind::SessionStarted(started) => format!("{} · {}", started.rights, started.model),
             EventKind::ToolCallStarted { name, input, .. } => format!("→ {name} {}", abridged(input.get())),
-            EventKind::ToolCallFinished { status, duration_ms, .. } => format!("  {status} after {duration_ms} ms"),
+            EventKind::ToolCallFinished { status, duration_ms, .. } => {
+                format!("  {status} after {duration_ms} ms")
+            }
             EventKind::Denied { denial, rights, .. } => format!("✗ {denial}\n  because   rights: {rights}"),
             EventKind::ModelFailed { message, retry_in_ms: Some(wait), .. } => {
                 format!("{message}; trying again in {wait} ms")
             }
-            EventKind::ProtocolViolation { violation, .. } => format!("the worker broke the protocol: {violation}"),
+            EventKind::ProtocolViolation { violation, .. } => {
+                format!("the worker broke the protocol: {violation}")
+            }
             EventKind::Notice { message, .. } => message.clone(),
             EventKind::ChangeSet { files, patch } => changes(files.len(), patch.as_ref()),
             EventKind::Result(result) => return self.result(result),

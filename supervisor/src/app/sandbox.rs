@@ -18,8 +18,8 @@ use super::args::{AccessArg, SandboxArgs};
 use super::exit::Exit;
 use super::setup::{Setup, SetupError};
 use crate::directories::Directories;
-use crate::monitor::{BrokerProcess, Ended, Launch, Launched, Stdio};
 use crate::gate::{ApprovalMode, Standing};
+use crate::monitor::{BrokerProcess, Ended, Launch, Launched, Stdio};
 
 /// How much of the command's errors is read for denials: the end of them.
 const REMEMBERED: usize = 16 << 10;
@@ -42,8 +42,11 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
         }
     };
     let rights = rights(&setup, args.access);
-    let launch =
-        Launch { confinement: setup.confinement(rights.clone()), command: args.command, stdio: Stdio::Terminal };
+    let launch = Launch {
+        confinement: setup.confinement(rights.clone()),
+        command: args.command,
+        stdio: Stdio::Terminal,
+    };
     let launched = match setup.spawner.spawn(launch).await {
         Ok(launched) => launched,
         Err(error) => {

@@ -148,8 +148,12 @@ fn writable(project: &Path, path: &Path) -> Result<WirePath, SetupError> {
         }
         Ok(found) => Ok(found.into()),
         Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            Err(error(format!("does not exist; make it first, or grant its directory: --write {}", parent.display())))
+            let parent =
+                path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            Err(error(format!(
+                "does not exist; make it first, or grant its directory: --write {}",
+                parent.display()
+            )))
         }
         Err(source) => Err(error(source.to_string())),
     }

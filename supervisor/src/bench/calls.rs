@@ -111,7 +111,9 @@ async fn outcome(events: &mut Receiver<WorkerEvent>) -> Result<(), BenchError> {
     loop {
         match events.recv().await.ok_or("the worker is gone")? {
             WorkerEvent::Outcome { outcome: Outcome::Done(_), .. } => return Ok(()),
-            WorkerEvent::Outcome { outcome, .. } => return Err(format!("the call failed: {outcome:?}").into()),
+            WorkerEvent::Outcome { outcome, .. } => {
+                return Err(format!("the call failed: {outcome:?}").into());
+            }
             WorkerEvent::Ended { reason, .. } => return Err(reason.into()),
             WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } => {}
         }

@@ -14,7 +14,8 @@ pub(super) fn idle_worker(setup: &Setup) -> Result<Report, BenchError> {
         workers.push(pss(worker.pid)?);
         brokers.push(pss(parent(worker.pid)?)?);
     }
-    let rows = vec![Row::of("idle worker, PSS", "KiB", &workers), Row::of("its broker, PSS", "KiB", &brokers)];
+    let rows =
+        vec![Row::of("idle worker, PSS", "KiB", &workers), Row::of("its broker, PSS", "KiB", &brokers)];
     let value = rows[0].median;
     let mut report = Report { rows, ..Report::default() };
     report.absolute("idle worker, PSS in KiB", value, 1024.0);

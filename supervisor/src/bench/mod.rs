@@ -35,7 +35,8 @@ const ALL: &[(&str, Measure)] = &[
 
 /// Runs the measurements whose name contains `filter`, and prints each as it is done.
 pub(crate) fn run(setup: &Setup, filter: Option<&str>, json: bool) -> Result<(), BenchError> {
-    let chosen: Vec<_> = ALL.iter().filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))).collect();
+    let chosen: Vec<_> =
+        ALL.iter().filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))).collect();
     if chosen.is_empty() {
         let names: Vec<_> = ALL.iter().map(|(name, _)| *name).collect();
         return Err(format!("no measurement of that name; there are: {}", names.join(", ")).into());
@@ -65,7 +66,11 @@ fn print(named: &Named) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", named.name)?;
     for row in &named.report.rows {
-        writeln!(out, "  {:<52} p10 {:>10.1}   median {:>10.1}  {}", row.subject, row.p10, row.median, row.unit)?;
+        writeln!(
+            out,
+            "  {:<52} p10 {:>10.1}   median {:>10.1}  {}",
+            row.subject, row.p10, row.median, row.unit
+        )?;
     }
     for ratio in &named.report.ratios {
         let verdict = if ratio.value <= ratio.target { "met" } else { "missed" };

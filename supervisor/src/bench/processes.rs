@@ -24,7 +24,10 @@ pub(super) fn sandbox_exec(setup: &Setup) -> Result<Report, BenchError> {
         ("sandbox-exec -- true", Box::new(|| run(ours, &["--", "/bin/true"].map(OsStr::new)))),
     ];
     if bwrap.is_some() {
-        subjects.push(("bwrap --unshare-all true", Box::new(|| run("bwrap".as_ref(), &BWRAP_TRUE.map(OsStr::new)))));
+        subjects.push((
+            "bwrap --unshare-all true",
+            Box::new(|| run("bwrap".as_ref(), &BWRAP_TRUE.map(OsStr::new))),
+        ));
     }
     let mut report = Report { rows: interleaved(ROUNDS, &mut subjects)?, ..Report::default() };
     report.factor(1, 0, 5.0);
@@ -44,7 +47,10 @@ pub(super) fn worker_ready(setup: &Setup) -> Result<Report, BenchError> {
     ];
     if bwrap.is_some() {
         let arguments: Vec<_> = BWRAP.iter().map(OsStr::new).chain([program]).collect();
-        subjects.push(("worker in bwrap --unshare-all", Box::new(move || Bare::start(setup, &arguments).map(Bare::startup))));
+        subjects.push((
+            "worker in bwrap --unshare-all",
+            Box::new(move || Bare::start(setup, &arguments).map(Bare::startup)),
+        ));
     }
     let mut report = Report { rows: interleaved(ROUNDS, &mut subjects)?, ..Report::default() };
     report.factor(1, 0, 4.0);
@@ -61,7 +67,11 @@ const BWRAP_TRUE: [&str; 8] = ["--unshare-all", "--ro-bind", "/", "/", "--dev", 
 fn run(program: &OsStr, arguments: &[&OsStr]) -> Result<Duration, BenchError> {
     timed(|| {
         let status = Command::new(program).args(arguments).stdin(Stdio::null()).status()?;
-        if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", program.display()).into()) }
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("{} ended with {status}", program.display()).into())
+        }
     })
 }
 
@@ -71,7 +81,9 @@ fn bubblewrap() -> Option<String> {
 }
 
 fn missing_bubblewrap(found: Option<&str>) -> Option<String> {
-    found.is_none().then(|| "bubblewrap is not installed or cannot run here: nothing to compare with".to_owned())
+    found
+        .is_none()
+        .then(|| "bubblewrap is not installed or cannot run here: nothing to compare with".to_owned())
 }
 
 /// One confined worker, verified, and ended again.

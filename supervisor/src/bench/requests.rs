@@ -24,7 +24,10 @@ pub(super) fn first_request(setup: &Setup) -> Result<Report, BenchError> {
         let requests = server.requests();
         samples.push(requests.first().ok_or("no request came")?.received.duration_since(began));
     }
-    let mut report = Report { rows: vec![Row::of_times("process start → first request", &samples[1..])], ..Report::default() };
+    let mut report = Report {
+        rows: vec![Row::of_times("process start → first request", &samples[1..])],
+        ..Report::default()
+    };
     let p10 = report.rows[0].p10 / 1000.0;
     report.absolute("process start → first request, ms", p10, 30.0);
     Ok(report)
@@ -32,7 +35,9 @@ pub(super) fn first_request(setup: &Setup) -> Result<Report, BenchError> {
 
 /// Last byte of an answer with the command `true` → the next request, whole. The server's own time is in it.
 pub(super) fn step_gap(setup: &Setup) -> Result<Report, BenchError> {
-    let server = ReplayServer::start((0..STEPS).fold(Script::new(), |script, step| script.reply(command(step))).reply(last_words()))?;
+    let server = ReplayServer::start(
+        (0..STEPS).fold(Script::new(), |script, step| script.reply(command(step))).reply(last_words()),
+    )?;
     exec(setup, &server)?;
     let received: Vec<_> = server.requests().iter().map(|request| request.received).collect();
     let gaps: Vec<Duration> = received.windows(2).map(|pair| pair[1].duration_since(pair[0])).collect();
@@ -63,7 +68,10 @@ pub(super) fn streamed_token(setup: &Setup) -> Result<Report, BenchError> {
         let busy = cpu(setup, reply.clone())?;
         samples.push(busy.saturating_sub(idle).as_secs_f64() * 1e6 / TOKENS as f64);
     }
-    let mut report = Report { rows: vec![Row::of("CPU per streamed token, exec --output text", "µs", &samples)], ..Report::default() };
+    let mut report = Report {
+        rows: vec![Row::of("CPU per streamed token, exec --output text", "µs", &samples)],
+        ..Report::default()
+    };
     let median = report.rows[0].median;
     report.absolute("CPU per streamed token, µs", median, 15.0);
     Ok(report)

@@ -82,11 +82,7 @@ impl Agent {
             Input::Context(items) => self.context.extend(items),
             Input::Stream { request, event } => self.on_stream(request, event),
             Input::StreamFailed { request, error } => self.on_stream_failed(request, &error),
-            Input::CallFinished {
-                call,
-                outcome,
-                duration_ms,
-            } => {
+            Input::CallFinished { call, outcome, duration_ms } => {
                 self.on_call_finished(call, outcome, duration_ms);
             }
             Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
@@ -156,13 +152,7 @@ impl Agent {
 
     /// Tells the model something that it would not understand otherwise.
     pub(super) fn note(&mut self, text: String) {
-        self.context.insert(
-            0,
-            ContextItem {
-                source: "bailiwick".to_owned(),
-                text,
-            },
-        );
+        self.context.insert(0, ContextItem { source: "bailiwick".to_owned(), text });
     }
 
     fn on_stream(&mut self, id: RequestId, event: StreamEvent) {
@@ -182,8 +172,7 @@ impl Agent {
                 self.effects.push(Effect::Show(UiEventKind::TextDelta { text }));
             }
             StreamEvent::ThinkingDelta { text, .. } => {
-                self.effects
-                    .push(Effect::Show(UiEventKind::ThinkingDelta { text }));
+                self.effects.push(Effect::Show(UiEventKind::ThinkingDelta { text }));
             }
             StreamEvent::ToolUseStarted { .. } => {}
             StreamEvent::BlockClosed { index, block } => reply.close(index, block),
@@ -226,16 +215,8 @@ impl Agent {
 
     pub(super) fn finish(&mut self, reason: EndReason, message: Option<String>) {
         self.state = State::Resting;
-        let Run {
-            steps, usage, text, ..
-        } = std::mem::take(&mut self.run);
-        self.effects.push(Effect::Finish(RunEnd {
-            reason,
-            message,
-            text,
-            steps,
-            usage,
-        }));
+        let Run { steps, usage, text, .. } = std::mem::take(&mut self.run);
+        self.effects.push(Effect::Finish(RunEnd { reason, message, text, steps, usage }));
     }
 
     pub(super) fn log(&mut self, kind: EventKind) {
@@ -247,9 +228,6 @@ impl Agent {
     }
 
     pub(super) fn notice(&mut self, code: &str, message: &str) {
-        self.log(EventKind::Notice {
-            code: code.to_owned(),
-            message: message.to_owned(),
-        });
+        self.log(EventKind::Notice { code: code.to_owned(), message: message.to_owned() });
     }
 }

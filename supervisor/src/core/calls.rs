@@ -39,19 +39,11 @@ pub(super) struct CallResult {
 
 impl Calls {
     pub(super) fn push_open(&mut self, call: CallId, tool_use: ToolUseId, tool: ToolCall) {
-        self.slots.push(Slot {
-            call,
-            tool_use,
-            state: State::Open(tool),
-        });
+        self.slots.push(Slot { call, tool_use, state: State::Open(tool) });
     }
 
     pub(super) fn push_closed(&mut self, call: CallId, tool_use: ToolUseId, result: CallResult) {
-        self.slots.push(Slot {
-            call,
-            tool_use,
-            state: State::Closed(result),
-        });
+        self.slots.push(Slot { call, tool_use, state: State::Closed(result) });
     }
 
     /// The open call with this id, and the model's id of it.
@@ -64,10 +56,7 @@ impl Calls {
 
     /// The ids of the open calls.
     pub(super) fn all_open(&self) -> Vec<CallId> {
-        let open = self
-            .slots
-            .iter()
-            .filter(|slot| matches!(slot.state, State::Open(_)));
+        let open = self.slots.iter().filter(|slot| matches!(slot.state, State::Open(_)));
         open.map(|slot| slot.call).collect()
     }
 
@@ -92,19 +81,10 @@ impl Calls {
 impl CallResult {
     /// A call that was not carried out to its end, and why.
     pub(super) fn not_done(status: ToolCallStatus, content: impl Into<String>) -> Self {
-        Self {
-            status,
-            content: content.into(),
-            is_error: true,
-            denial: None,
-        }
+        Self { status, content: content.into(), is_error: true, denial: None }
     }
 
     pub(super) fn into_block(self, tool_use: ToolUseId) -> UserBlock {
-        UserBlock::ToolResult {
-            tool_use,
-            content: self.content,
-            is_error: self.is_error,
-        }
+        UserBlock::ToolResult { tool_use, content: self.content, is_error: self.is_error }
     }
 }

@@ -43,21 +43,13 @@ impl Reply {
 
     /// The visible text, of open blocks too.
     pub(super) fn text(&self) -> String {
-        let closed = self
-            .closed
-            .iter()
-            .filter_map(|(index, block)| match &block.content {
-                ContentBlock::Text { text } => Some((*index, text)),
-                _ => None,
-            });
+        let closed = self.closed.iter().filter_map(|(index, block)| match &block.content {
+            ContentBlock::Text { text } => Some((*index, text)),
+            _ => None,
+        });
         let mut parts: BTreeMap<usize, &String> = closed.collect();
         parts.extend(self.open.iter().map(|(index, text)| (*index, text)));
-        parts
-            .into_values()
-            .filter(|text| !text.is_empty())
-            .cloned()
-            .collect::<Vec<_>>()
-            .join("\n\n")
+        parts.into_values().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join("\n\n")
     }
 
     /// Whether two tool calls have the same id: such a reply cannot be answered (WIRE R4).
@@ -86,12 +78,7 @@ impl Reply {
                 ContentBlock::Text { text } if text.is_empty() => continue,
                 ContentBlock::ToolUse { id, name, input } => {
                     let (id, name, input) = (id.clone(), name.clone(), input.clone());
-                    calls.push(ToolUse {
-                        id,
-                        name,
-                        input,
-                        echoed: arguments(&block.raw),
-                    });
+                    calls.push(ToolUse { id, name, input, echoed: arguments(&block.raw) });
                 }
                 _ => {}
             }
@@ -122,7 +109,5 @@ fn arguments(block: &RawValue) -> Box<RawValue> {
         #[serde(borrow)]
         input: &'a RawValue,
     }
-    serde_json::from_str::<Block<'_>>(block.get())
-        .map(|block| block.input.to_owned())
-        .unwrap_or_default()
+    serde_json::from_str::<Block<'_>>(block.get()).map(|block| block.input.to_owned()).unwrap_or_default()
 }

@@ -19,16 +19,10 @@ impl Agent {
     pub(super) fn begin_step(&mut self) {
         let limits = self.config.limits;
         if let Some(max) = limits.max_steps.filter(|max| self.run.steps >= *max) {
-            return self.finish(
-                EndReason::StepLimit,
-                Some(format!("the limit of {max} steps is reached")),
-            );
+            return self.finish(EndReason::StepLimit, Some(format!("the limit of {max} steps is reached")));
         }
         if let Some(max) = limits.max_tokens.filter(|max| self.run.usage.total() >= *max) {
-            return self.finish(
-                EndReason::TokenLimit,
-                Some(format!("the limit of {max} tokens is reached")),
-            );
+            return self.finish(EndReason::TokenLimit, Some(format!("the limit of {max} tokens is reached")));
         }
         self.run.attempt = 0;
         self.begin_attempt();
@@ -40,10 +34,7 @@ impl Agent {
         let request = self.last_request;
         let (step, attempt) = (self.run.steps.saturating_add(1), self.run.attempt);
         self.log(EventKind::ModelRequested { step, attempt });
-        self.state = State::Streaming {
-            request,
-            reply: Reply::default(),
-        };
+        self.state = State::Streaming { request, reply: Reply::default() };
         let model = ModelRequest {
             model: self.config.model.clone(),
             system: self.config.system.clone(),
@@ -69,32 +60,19 @@ impl Agent {
     /// What came of the reply is void; the same request is sent again, or the run ends.
     fn request_failed(&mut self, error: &ProviderError) {
         let backoff = &self.config.backoff;
-        let delay = if error.retryable {
-            backoff.delay(self.run.attempt, error)
-        } else {
-            None
-        };
+        let delay = if error.retryable { backoff.delay(self.run.attempt, error) } else { None };
         self.log(EventKind::ModelFailed {
             kind: error.kind.clone(),
             message: error.message.clone(),
             retry_in_ms: delay.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
         });
         let Some(after) = delay else {
-            let reason = if is_overflow(error) {
-                EndReason::ContextFull
-            } else {
-                EndReason::Provider
-            };
+            let reason = if is_overflow(error) { EndReason::ContextFull } else { EndReason::Provider };
             return self.finish(reason, Some(error.message.clone()));
         };
         self.last_timer = TimerId(self.last_timer.0.saturating_add(1));
-        self.state = State::BackingOff {
-            timer: self.last_timer,
-        };
-        self.effects.push(Effect::StartTimer {
-            id: self.last_timer,
-            after,
-        });
+        self.state = State::BackingOff { timer: self.last_timer };
+        self.effects.push(Effect::StartTimer { id: self.last_timer, after });
     }
 
     /// A reply came to its end: WIRE, "Stop reasons".
@@ -164,10 +142,7 @@ impl Agent {
         self.run.cuts = self.run.cuts.saturating_add(1);
         let limit = self.config.max_tokens;
         if self.run.cuts > MAX_CUTS {
-            let message = format!(
-                "the reply was cut at {limit} tokens {} times in a row",
-                self.run.cuts
-            );
+            let message = format!("the reply was cut at {limit} tokens {} times in a row", self.run.cuts);
             return self.finish(EndReason::GaveUp, Some(message));
         }
         self.note(cut_note(limit, &calls));
@@ -179,10 +154,7 @@ impl Agent {
     fn on_refusal(&mut self, reply: &Reply, details: Option<&str>, usage: TokenUsage) {
         self.log_reply(reply, Vec::new(), "refusal", usage);
         let details = details.map_or_else(String::new, |details| format!(": {details}"));
-        self.finish(
-            EndReason::Refusal,
-            Some(format!("the model refused to go on{details}")),
-        );
+        self.finish(EndReason::Refusal, Some(format!("the model refused to go on{details}")));
     }
 
     /// A reply that was interrupted: shown, and kept as far as it is complete. It has no usage: nobody told it.

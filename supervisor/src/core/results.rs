@@ -46,10 +46,7 @@ impl Agent {
         });
         match self.admit(call, &tool_use) {
             Sent::Dispatched(tool) => {
-                self.effects.push(Effect::Dispatch {
-                    call,
-                    tool: tool.clone(),
-                });
+                self.effects.push(Effect::Dispatch { call, tool: tool.clone() });
                 calls.push_open(call, tool_use.id, tool);
             }
             Sent::Answered(result) => {
@@ -80,11 +77,9 @@ impl Agent {
             Ok(input) => self.config.tools.parse(&tool_use.name, input),
             // The registry knows best what was expected; it cannot accept the empty text.
             Err(reason) => match self.config.tools.parse(&tool_use.name, "") {
-                Err(ToolUseError::NotAnObject { tool, arguments, .. }) => Err(ToolUseError::NotAnObject {
-                    tool,
-                    reason: reason.clone(),
-                    arguments,
-                }),
+                Err(ToolUseError::NotAnObject { tool, arguments, .. }) => {
+                    Err(ToolUseError::NotAnObject { tool, reason: reason.clone(), arguments })
+                }
                 other => other,
             },
         }
@@ -196,31 +191,16 @@ impl Agent {
         {
             let result = self.denied(call, denial, rendered, Observer::Worker);
             // The command failed; that a denial was the reason is no more than likely.
-            return CallResult {
-                status: ToolCallStatus::Failed,
-                ..result
-            };
+            return CallResult { status: ToolCallStatus::Failed, ..result };
         }
-        let Rendered {
-            mut content,
-            is_error,
-        } = rendered;
+        let Rendered { mut content, is_error } = rendered;
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
             && declared_too_little(command, result)
         {
             content.push_str(READ_HINT);
         }
-        let status = if is_error {
-            ToolCallStatus::Failed
-        } else {
-            ToolCallStatus::Completed
-        };
-        CallResult {
-            status,
-            content,
-            is_error,
-            denial: None,
-        }
+        let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
+        CallResult { status, content, is_error, denial: None }
     }
 
     fn result_of_error(&mut self, call: CallId, error: &ToolError) -> CallResult {
@@ -238,20 +218,11 @@ impl Agent {
     /// A denial is an event, and one sentence after what the tool itself said.
     fn denied(&mut self, call: CallId, denial: Denial, said: Rendered, observed_by: Observer) -> CallResult {
         let sentence = denial.to_string();
-        let observed_by = if denial.layer == Layer::Policy {
-            Observer::Supervisor
-        } else {
-            observed_by
-        };
+        let observed_by = if denial.layer == Layer::Policy { Observer::Supervisor } else { observed_by };
         let rights = self.config.standing.line();
         let content = format!("{}\n{sentence}. Your rights: {rights}", said.content);
         self.log_seen_by(observed_by, EventKind::Denied { call, denial, rights });
-        CallResult {
-            status: ToolCallStatus::Denied,
-            content,
-            is_error: true,
-            denial: Some(sentence),
-        }
+        CallResult { status: ToolCallStatus::Denied, content, is_error: true, denial: Some(sentence) }
     }
 
     fn log_finished(
@@ -262,23 +233,14 @@ impl Agent {
         (duration_ms, observed_by): (u64, Observer),
     ) {
         let (tool_use, content) = (tool_use.clone(), result.content.clone());
-        let kind = EventKind::ToolCallFinished {
-            call,
-            tool_use,
-            status: result.status,
-            content,
-            duration_ms,
-        };
+        let kind =
+            EventKind::ToolCallFinished { call, tool_use, status: result.status, content, duration_ms };
         self.log_seen_by(observed_by, kind);
     }
 }
 
 /// The arguments exactly as the model wrote them; where they are no JSON, as they are echoed.
 fn written(tool_use: &ToolUse) -> Box<RawValue> {
-    let exact = tool_use
-        .input
-        .as_ref()
-        .ok()
-        .and_then(|text| RawValue::from_string(text.clone()).ok());
+    let exact = tool_use.input.as_ref().ok().and_then(|text| RawValue::from_string(text.clone()).ok());
     exact.unwrap_or_else(|| tool_use.echoed.clone())
 }

@@ -12,15 +12,21 @@ use crate::secrets::{KeyError, find_key};
 pub(super) fn shell() -> Check {
     match on_path("bash") {
         Some(path) => Check::new("shell", State::Ok, path.display().to_string()),
-        None => Check::new("shell", State::Warn, "no bash: shell_exec cannot run commands").remedy("install bash"),
+        None => {
+            Check::new("shell", State::Warn, "no bash: shell_exec cannot run commands").remedy("install bash")
+        }
     }
 }
 
 pub(super) fn git() -> Check {
     match on_path("git") {
         Some(path) => Check::new("git", State::Ok, path.display().to_string()),
-        None => Check::new("git", State::Warn, "no git: a patch cannot know of files that are tracked although ignored")
-            .remedy("install git"),
+        None => Check::new(
+            "git",
+            State::Warn,
+            "no git: a patch cannot know of files that are tracked although ignored",
+        )
+        .remedy("install git"),
     }
 }
 

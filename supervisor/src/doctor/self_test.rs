@@ -25,7 +25,9 @@ struct Outcome {
 /// Kernel, Landlock, seccomp and the self-test, each as a check.
 pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
     match timeout(PATIENCE, attack(setup)).await {
-        Ok(Ok(outcome)) => vec![kernel(&outcome.ruleset), tier(&outcome.ruleset), self_test(&outcome.attempts)],
+        Ok(Ok(outcome)) => {
+            vec![kernel(&outcome.ruleset), tier(&outcome.ruleset), self_test(&outcome.attempts)]
+        }
         Ok(Err(error)) => vec![failed(&error.to_string())],
         Err(_) => vec![failed("it did not end within 10 s")],
     }
@@ -60,7 +62,11 @@ fn tier(ruleset: &RulesetReport) -> Check {
         ruleset.tier,
         ruleset.rules,
         ruleset.seccomp_rules,
-        if ruleset.missing.is_empty() { String::new() } else { format!("; missing: {}", ruleset.missing.join("; ")) }
+        if ruleset.missing.is_empty() {
+            String::new()
+        } else {
+            format!("; missing: {}", ruleset.missing.join("; "))
+        }
     );
     Check::new("tier", if ruleset.missing.is_empty() { State::Ok } else { State::Warn }, found)
 }
@@ -80,8 +86,14 @@ fn self_test(attempts: &[Attempt]) -> Check {
         );
         return Check::new("self-test", State::Ok, found);
     }
-    let found = format!("a confined process COULD: {}  ({} of {} denied)", names(&open), denied.len(), attempts.len());
-    Check::new("self-test", State::Fail, found).remedy("do not run agents here; report this with the kernel's version")
+    let found = format!(
+        "a confined process COULD: {}  ({} of {} denied)",
+        names(&open),
+        denied.len(),
+        attempts.len()
+    );
+    Check::new("self-test", State::Fail, found)
+        .remedy("do not run agents here; report this with the kernel's version")
 }
 
 /// Runs the self-test under the rights that an agent's worker would have here.
@@ -90,7 +102,8 @@ async fn attack(setup: &Setup) -> Result<Outcome, Box<dyn std::error::Error + Se
     // Its own log directory is a hidden place that exists on every machine.
     let secret = tempfile::NamedTempFile::new_in(&setup.directories.state)?;
     command.extend(["--self-test-hidden".into(), secret.path().as_os_str().to_owned()]);
-    let launch = Launch { confinement: setup.confinement(setup.policy.standing()), command, stdio: Stdio::Piped };
+    let launch =
+        Launch { confinement: setup.confinement(setup.policy.standing()), command, stdio: Stdio::Piped };
     let Launched { pidfd, stdin, stdout, stderr, status } = setup.spawner.spawn(launch).await?;
     drop(stdin);
     let broker = BrokerProcess::new(pidfd)?;

@@ -71,7 +71,8 @@ impl ChangeTracker {
         let BaseState::Taken(base) = &self.base else {
             return Err(ObserverError::Failed("the base is missing".to_owned()));
         };
-        let excluded: Vec<_> = self.patch.within(self.observer.confinement.project.as_path()).into_iter().collect();
+        let excluded: Vec<_> =
+            self.patch.within(self.observer.confinement.project.as_path()).into_iter().collect();
         let Taken { value: set, notes } = self.observer.changes(base, &excluded).await?;
         let path = WirePath::from(self.patch.path());
         self.patch.write(&set)?;

@@ -72,7 +72,11 @@ impl Observer {
     }
 
     /// Compares the project with its base; the `excluded` paths are none of it.
-    pub async fn changes(self, base: &Base, excluded: &[ProjectPath]) -> Result<Taken<ChangeSet>, ObserverError> {
+    pub async fn changes(
+        self,
+        base: &Base,
+        excluded: &[ProjectPath],
+    ) -> Result<Taken<ChangeSet>, ObserverError> {
         let mut session = self.start().await?;
         let intake = Intake::of_manifest(Limits::default());
         let (now, mut notes) = session.take(Work::Snapshot { contents: false }, intake).await?;
@@ -110,7 +114,11 @@ struct Session {
 }
 
 impl Session {
-    async fn take(&mut self, work: Work, mut intake: Intake) -> Result<(Snapshot, Vec<String>), ObserverError> {
+    async fn take(
+        &mut self,
+        work: Work,
+        mut intake: Intake,
+    ) -> Result<(Snapshot, Vec<String>), ObserverError> {
         let summary = self.feed(work, &mut intake).await?;
         Ok((intake.finish()?, summary.notes))
     }

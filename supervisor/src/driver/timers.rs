@@ -16,7 +16,8 @@ impl Timers {
 
     /// Waits for the first timer that fires; pends while none runs. Cancel safe.
     pub(super) async fn next(&mut self) -> TimerId {
-        let Some((index, (at, id))) = self.0.iter().copied().enumerate().min_by_key(|(_, (at, _))| *at) else {
+        let Some((index, (at, id))) = self.0.iter().copied().enumerate().min_by_key(|(_, (at, _))| *at)
+        else {
             return std::future::pending().await;
         };
         tokio::time::sleep_until(at.into()).await;

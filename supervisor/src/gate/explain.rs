@@ -18,10 +18,7 @@ impl Standing {
             return None;
         }
         let denial = self.missing(access)?;
-        Some(Denial {
-            errno: Some(access.errno),
-            ..denial
-        })
+        Some(Denial { errno: Some(access.errno), ..denial })
     }
 
     fn missing(&self, access: &FailedAccess) -> Option<Denial> {
@@ -34,11 +31,7 @@ impl Standing {
             Operation::Execute if !read => {
                 let denial = unreadable(path, Grade::Proved);
                 let missing_right = format!("execute {path}");
-                Some(Denial {
-                    operation: Operation::Execute,
-                    missing_right,
-                    ..denial
-                })
+                Some(Denial { operation: Operation::Execute, missing_right, ..denial })
             }
             Operation::Network if self.rights.net == Network::Off => {
                 Some(unreachable("the network", Grade::Proved))

@@ -39,23 +39,13 @@ impl Standing {
             return Some(refused(Operation::Network, address(), missing, None));
         }
         if network && self.rights.net == Network::Off {
-            return Some(refused(
-                Operation::Network,
-                address(),
-                "network",
-                Some("--net on".to_owned()),
-            ));
+            return Some(refused(Operation::Network, address(), "network", Some("--net on".to_owned())));
         }
         let writable = self.rights.allows_write(&self.project);
         if call.access == Access::Write && !writable {
             let missing = format!("write {}", self.project);
             let object = Object::Path(self.project.clone());
-            return Some(refused(
-                Operation::Write,
-                object,
-                &missing,
-                self.write_grant(&self.project),
-            ));
+            return Some(refused(Operation::Write, object, &missing, self.write_grant(&self.project)));
         }
         None
     }
@@ -77,12 +67,7 @@ fn refused(operation: Operation, object: Object, missing: &str, grant: Option<St
 fn forbidden(call: &ToolCall) -> Denial {
     let name = call.name();
     let object = Object::Command(name.to_owned());
-    refused(
-        Operation::Execute,
-        object,
-        &format!("a call of {name} with these arguments"),
-        None,
-    )
+    refused(Operation::Execute, object, &format!("a call of {name} with these arguments"), None)
 }
 
 fn address() -> Object {

@@ -42,21 +42,14 @@ impl Standing {
         let lines = || text.iter().flat_map(|text| text.lines()).take(MAX_LINES);
         lines()
             .find_map(|line| self.refused_path(call, line))
-            .or_else(|| {
-                lines()
-                    .filter(|_| networked)
-                    .find_map(|line| self.unreached(line))
-            })
+            .or_else(|| lines().filter(|_| networked).find_map(|line| self.unreached(line)))
             .or_else(|| self.refused_socket(lines().filter(|_| networked)))
     }
 
     fn refused_path(&self, call: &ShellExec, line: &str) -> Option<Denial> {
         let lower = line.to_ascii_lowercase();
         let message = Message::new(call, line, &lower)?;
-        message
-            .paths()
-            .iter()
-            .find_map(|named| self.missing_for(call, &message, named))
+        message.paths().iter().find_map(|named| self.missing_for(call, &message, named))
     }
 
     fn missing_for(&self, call: &ShellExec, message: &Message<'_>, named: &str) -> Option<Denial> {
@@ -82,20 +75,14 @@ impl Standing {
         let mut seen = false;
         let refused = lines.any(|line| {
             seen |= line.contains("socket");
-            seen && line
-                .to_ascii_lowercase()
-                .trim_end()
-                .ends_with("operation not permitted")
+            seen && line.to_ascii_lowercase().trim_end().ends_with("operation not permitted")
         });
         (refused && self.rights.net == Network::Off).then(|| unreachable("the network", Grade::Likely))
     }
 
     /// The path that a command names, without `.` and `..`; nothing is looked up.
     fn absolute(&self, call: &ShellExec, named: &str) -> Option<WirePath> {
-        let cwd = call
-            .cwd
-            .as_ref()
-            .map_or_else(PathBuf::new, |cwd| cwd.as_path().to_owned());
+        let cwd = call.cwd.as_ref().map_or_else(PathBuf::new, |cwd| cwd.as_path().to_owned());
         let whole = self.project.as_path().join(cwd).join(named);
         let mut path = PathBuf::new();
         for component in whole.components() {
@@ -115,10 +102,7 @@ impl Standing {
 pub fn declared_too_little(call: &ShellExec, result: &CommandResult) -> bool {
     let complains = |text: &str| {
         let lower = text.to_ascii_lowercase();
-        REFUSALS
-            .iter()
-            .chain(&UNREACHED)
-            .any(|phrase| lower.contains(phrase))
+        REFUSALS.iter().chain(&UNREACHED).any(|phrase| lower.contains(phrase))
     };
     call.access == Access::Read
         && result.exit != CommandExit::Code(0)
@@ -130,10 +114,7 @@ fn host(line: &str) -> Option<&str> {
     const PHRASE: &str = "resolve host";
     let at = line.to_ascii_lowercase().rfind(PHRASE)? + PHRASE.len();
     let rest = line.get(at..)?;
-    let rest = rest
-        .strip_prefix("name")
-        .or_else(|| rest.strip_prefix(" address"))
-        .unwrap_or(rest);
+    let rest = rest.strip_prefix("name").or_else(|| rest.strip_prefix(" address")).unwrap_or(rest);
     let part = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
     let name = rest.trim_start_matches(|c| !part(c)).split(|c| !part(c)).next()?;
     (!name.is_empty() && name.len() <= 253).then_some(name)

@@ -6,11 +6,8 @@ use std::path::Path;
 use ipc::tool::{Access, ShellExec};
 
 /// What a program prints when the kernel refused it a path, in lower case.
-pub(super) const REFUSALS: [&str; 3] = [
-    "permission denied",
-    "read-only file system",
-    "operation not permitted",
-];
+pub(super) const REFUSALS: [&str; 3] =
+    ["permission denied", "read-only file system", "operation not permitted"];
 
 /// Programs whose complaint about a path is about reading it.
 const READERS: [&str; 17] = [
@@ -64,12 +61,7 @@ impl<'a> Message<'a> {
     /// The line as a complaint, if it is one; `lower` is the line in lower case.
     pub(super) fn new(call: &'a ShellExec, line: &'a str, lower: &'a str) -> Option<Self> {
         let phrase = REFUSALS.into_iter().find(|phrase| lower.contains(phrase))?;
-        Some(Self {
-            call,
-            line,
-            lower,
-            phrase,
-        })
+        Some(Self { call, line, lower, phrase })
     }
 
     /// The paths that the line names: quoted ones, then those between colons.
@@ -95,13 +87,8 @@ impl<'a> Message<'a> {
 
     /// `tool: name: Permission denied`: a relative name without spaces just before the phrase.
     fn last_segment(&self, before: usize) -> Option<&'a str> {
-        let segments: Vec<_> = self
-            .line
-            .get(..before)?
-            .trim_end()
-            .trim_end_matches(':')
-            .split(": ")
-            .collect();
+        let segments: Vec<_> =
+            self.line.get(..before)?.trim_end().trim_end_matches(':').split(": ").collect();
         let [_, .., last] = segments.as_slice() else {
             return None;
         };
@@ -133,19 +120,12 @@ impl<'a> Message<'a> {
         for name in quoted(self.line) {
             words = words.replace(&name.to_ascii_lowercase(), "");
         }
-        words
-            .split_whitespace()
-            .filter(|word| !word.contains('/'))
-            .collect::<Vec<_>>()
-            .join(" ")
+        words.split_whitespace().filter(|word| !word.contains('/')).collect::<Vec<_>>().join(" ")
     }
 
     fn program(&self) -> &'a str {
         let first = self.line.split(':').next().unwrap_or_default().trim();
-        Path::new(first)
-            .file_name()
-            .and_then(OsStr::to_str)
-            .unwrap_or(first)
+        Path::new(first).file_name().and_then(OsStr::to_str).unwrap_or(first)
     }
 
     fn redirects_to(&self, named: &str) -> bool {

@@ -104,18 +104,12 @@ pub(super) fn unreachable(address: &str, grade: Grade) -> Denial {
 
 /// Whether the path is the kernel's own: what is refused there is rarely a matter of rights.
 pub(super) fn is_kernel_tree(path: &WirePath) -> bool {
-    ["/proc", "/sys", "/dev"]
-        .iter()
-        .any(|tree| path.is_within(&WirePath::from(*tree)))
+    ["/proc", "/sys", "/dev"].iter().any(|tree| path.is_within(&WirePath::from(*tree)))
 }
 
 /// The path as one word of a shell.
 fn quoted(path: &WirePath) -> String {
     let text = path.to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
-    if text.chars().all(plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

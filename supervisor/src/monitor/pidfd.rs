@@ -24,19 +24,9 @@ pub(super) fn signal(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
     let info = std::ptr::null::<libc::siginfo_t>();
     // SAFETY: a null siginfo is allowed, and the descriptor is open.
     let result = unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_send_signal,
-            pidfd.as_fd().as_raw_fd(),
-            signal as i32,
-            info,
-            0,
-        )
+        libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_fd().as_raw_fd(), signal as i32, info, 0)
     };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Registers a process descriptor with the runtime: it becomes readable when the process ends.

@@ -32,9 +32,7 @@ pub enum Ended {
 impl BrokerProcess {
     /// Takes over a child that was just spawned. Must be called within the runtime.
     pub fn new(pidfd: OwnedFd) -> io::Result<Self> {
-        Ok(Self {
-            pidfd: pidfd::watch(pidfd)?,
-        })
+        Ok(Self { pidfd: pidfd::watch(pidfd)? })
     }
 
     /// Asks the broker to end everything below it, and itself.
@@ -47,10 +45,7 @@ impl BrokerProcess {
     pub async fn wait(&self) -> io::Result<Ended> {
         loop {
             let mut guard = self.pidfd.readable().await?;
-            match waitid(
-                Id::PIDFd(self.pidfd.as_fd()),
-                WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG,
-            )? {
+            match waitid(Id::PIDFd(self.pidfd.as_fd()), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG)? {
                 WaitStatus::Exited(_, code) => return Ok(Ended::Exited(code)),
                 WaitStatus::Signaled(_, signal, _) => return Ok(Ended::Signalled(signal as i32)),
                 _ => guard.clear_ready(),

@@ -114,10 +114,7 @@ impl Programs {
     pub fn beside_current_exe() -> io::Result<Self> {
         let here = std::env::current_exe()?;
         let directory = here.parent().unwrap_or(Path::new("/"));
-        Ok(Self {
-            sandbox_exec: directory.join("sandbox-exec"),
-            worker: directory.join("bailiwick-worker"),
-        })
+        Ok(Self { sandbox_exec: directory.join("sandbox-exec"), worker: directory.join("bailiwick-worker") })
     }
 }
 
@@ -125,24 +122,19 @@ impl Spawner {
     /// Starts the spawn thread; it ends when the last `Spawner` is gone, which is when the process ends.
     pub fn start(sandbox_exec: PathBuf) -> io::Result<Self> {
         let (orders, inbox) = mpsc::channel::<Order>();
-        thread::Builder::new()
-            .name("spawn".to_owned())
-            .stack_size(256 << 10)
-            .spawn(move || {
-                for Order { launch, reply } in inbox {
-                    // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
-                    let _ = reply.send(spawn(&sandbox_exec, launch));
-                }
-            })?;
+        thread::Builder::new().name("spawn".to_owned()).stack_size(256 << 10).spawn(move || {
+            for Order { launch, reply } in inbox {
+                // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
+                let _ = reply.send(spawn(&sandbox_exec, launch));
+            }
+        })?;
         Ok(Self { orders })
     }
 
     /// Spawns a confined program under a broker.
     pub async fn spawn(&self, launch: Launch) -> Result<Launched, SpawnError> {
         let (reply, answer) = oneshot::channel();
-        self.orders
-            .send(Order { launch, reply })
-            .map_err(|_| SpawnError::ThreadGone)?;
+        self.orders.send(Order { launch, reply }).map_err(|_| SpawnError::ThreadGone)?;
         answer.await.map_err(|_| SpawnError::ThreadGone)?
     }
 }
@@ -152,36 +144,20 @@ fn spawn(sandbox_exec: &Path, launch: Launch) -> Result<Launched, SpawnError> {
     let (status, status_writer) = pipe2(OFlag::O_CLOEXEC)?;
     let mut command = Command::new(sandbox_exec);
     command
-        .args([
-            "--rights-fd",
-            &RIGHTS_FD.to_string(),
-            "--status-fd",
-            &STATUS_FD.to_string(),
-            "--",
-        ])
+        .args(["--rights-fd", &RIGHTS_FD.to_string(), "--status-fd", &STATUS_FD.to_string(), "--"])
         .args(launch.command);
     let piped = launch.stdio == Stdio::Piped;
     command.stderr(std::process::Stdio::piped());
     if piped {
-        command
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped());
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
     }
     let mappings = vec![
-        FdMapping {
-            parent_fd: rights.into(),
-            child_fd: RIGHTS_FD,
-        },
-        FdMapping {
-            parent_fd: status_writer,
-            child_fd: STATUS_FD,
-        },
+        FdMapping { parent_fd: rights.into(), child_fd: RIGHTS_FD },
+        FdMapping { parent_fd: status_writer, child_fd: STATUS_FD },
     ];
     command.fd_mappings(mappings).map_err(io::Error::other)?;
-    let mut child = command.spawn().map_err(|source| SpawnError::Execute {
-        program: sandbox_exec.to_owned(),
-        source,
-    })?;
+    let mut child =
+        command.spawn().map_err(|source| SpawnError::Execute { program: sandbox_exec.to_owned(), source })?;
     Ok(Launched {
         pidfd: pidfd::open(child.id())?,
         stdin: child.stdin.take().map(OwnedFd::from),

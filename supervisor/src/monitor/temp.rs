@@ -38,17 +38,10 @@ impl PrivateTemp {
         let name = format!("bw-{}", &Uuid::new_v4().simple().to_string()[..12]);
         let path = parent().join(&name);
         let lock_path = locks.join(&name);
-        let error = |source| TempError {
-            path: path.clone(),
-            source,
-        };
+        let error = |source| TempError { path: path.clone(), source };
         let lock = lock(&lock_path, &path).map_err(error)?;
         DirBuilder::new().mode(0o700).create(&path).map_err(error)?;
-        Ok(Self {
-            path,
-            lock_path,
-            _lock: lock,
-        })
+        Ok(Self { path, lock_path, _lock: lock })
     }
 
     /// Where it is.
@@ -100,11 +93,7 @@ fn parent() -> PathBuf {
 }
 
 fn lock(lock_path: &Path, path: &Path) -> io::Result<Flock<File>> {
-    let file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(lock_path)?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(lock_path)?;
     let mut lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno)?;
     lock.write_all(path.as_os_str().as_encoded_bytes())?;
     Ok(lock)
@@ -162,17 +151,10 @@ mod tests {
         let left = place.path().join("bw-left");
         fs::create_dir_all(left.join("d")).unwrap();
         fs::write(locks.path().join("bw-left"), left.as_os_str().as_encoded_bytes()).unwrap();
-        fs::write(
-            locks.path().join("bw-foreign"),
-            place.path().as_os_str().as_encoded_bytes(),
-        )
-        .unwrap();
+        fs::write(locks.path().join("bw-foreign"), place.path().as_os_str().as_encoded_bytes()).unwrap();
         remove_stale(locks.path());
         assert!(!left.exists());
-        assert!(
-            place.path().is_dir(),
-            "a path that is no private temp is never removed"
-        );
+        assert!(place.path().is_dir(), "a path that is no private temp is never removed");
         assert_eq!(fs::read_dir(locks.path()).unwrap().count(), 0);
     }
 }

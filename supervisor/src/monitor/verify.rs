@@ -42,28 +42,18 @@ const EXPECTED: [(&str, &str); 7] = [
 
 /// Checks from outside that a process has filters, no new privileges and no capabilities.
 pub fn verify_confined(pid: u32) -> Result<(), VerifyError> {
-    let unreadable = |error: io::Error| VerifyError::Unreadable {
-        pid,
-        error: error.to_string(),
-    };
+    let unreadable = |error: io::Error| VerifyError::Unreadable { pid, error: error.to_string() };
     let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(unreadable)?;
     judge(pid, &status)
 }
 
 fn judge(pid: u32, status: &str) -> Result<(), VerifyError> {
     for (field, expected) in EXPECTED {
-        let found = status
-            .lines()
-            .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
-            .map(str::trim);
+        let found =
+            status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).map(str::trim);
         if found != Some(expected) {
             let found = found.unwrap_or("absent").to_owned();
-            return Err(VerifyError::Field {
-                pid,
-                field,
-                found,
-                expected,
-            });
+            return Err(VerifyError::Field { pid, field, found, expected });
         }
     }
     Ok(())
@@ -88,20 +78,11 @@ mod tests {
 
     #[test]
     fn each_missing_property_is_named() {
-        let error = judge(7, &status("0", "0000000000000000"))
-            .unwrap_err()
-            .to_string();
+        let error = judge(7, &status("0", "0000000000000000")).unwrap_err().to_string();
         assert_eq!(error, "process 7 is not confined: Seccomp is 0, expected 2");
-        let error = judge(7, &status("2", "0000000000000001"))
-            .unwrap_err()
-            .to_string();
+        let error = judge(7, &status("2", "0000000000000001")).unwrap_err().to_string();
         assert!(error.contains("CapEff is 0000000000000001"), "{error}");
-        assert!(
-            judge(7, "")
-                .unwrap_err()
-                .to_string()
-                .contains("Seccomp is absent")
-        );
+        assert!(judge(7, "").unwrap_err().to_string().contains("Seccomp is absent"));
     }
 
     #[test]

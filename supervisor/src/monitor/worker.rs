@@ -169,9 +169,7 @@ impl Worker {
             stdio: Stdio::Piped,
         };
         let starting = Starting::new(spawner.spawn(launch).await?, spec)?;
-        timeout(START_TIMEOUT, starting.finish(began))
-            .await
-            .unwrap_or(Err(StartError::Timeout))
+        timeout(START_TIMEOUT, starting.finish(began)).await.unwrap_or(Err(StartError::Timeout))
     }
 
     /// Where calls go.
@@ -208,11 +206,7 @@ impl CallSender {
 
     fn send(&self, opens: Option<(CallId, Expected)>, message: ToWorker) {
         if let Some((call, expected)) = opens {
-            self.open
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .calls
-                .open(call, expected);
+            self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.open(call, expected);
         }
         let _ = self.outbox.send(message);
     }
@@ -248,10 +242,7 @@ impl Starting {
     async fn finish(mut self, began: Instant) -> Result<(Worker, mpsc::Receiver<WorkerEvent>), StartError> {
         let (pid, ruleset) = self.started().await?;
         self.outgoing.send(ToWorker::Hello(self.hello())).await?;
-        let mut register = Register {
-            phase: Phase::Greeting,
-            calls: OpenCalls::default(),
-        };
+        let mut register = Register { phase: Phase::Greeting, calls: OpenCalls::default() };
         let Some(first) = self.incoming.receive().await? else {
             return Err(self.ended("worker").await);
         };
@@ -273,29 +264,15 @@ impl Starting {
     async fn ended(&mut self, who: &'static str) -> StartError {
         // What it printed last says more than anything that we could.
         let mut text = Vec::new();
-        let _ = timeout(
-            Duration::from_secs(1),
-            (&mut self.stderr).take(64 << 10).read_to_end(&mut text),
-        )
-        .await;
+        let _ =
+            timeout(Duration::from_secs(1), (&mut self.stderr).take(64 << 10).read_to_end(&mut text)).await;
         let text = String::from_utf8_lossy(&text);
-        let stderr = text
-            .trim_end()
-            .lines()
-            .next_back()
-            .unwrap_or_default()
-            .escape_debug()
-            .to_string();
+        let stderr = text.trim_end().lines().next_back().unwrap_or_default().escape_debug().to_string();
         StartError::Ended { who, stderr }
     }
 
     fn hello(&self) -> Hello {
-        let Confinement {
-            rights,
-            project,
-            temp,
-            ..
-        } = &self.spec.confinement;
+        let Confinement { rights, project, temp, .. } = &self.spec.confinement;
         Hello {
             agent: self.spec.agent.clone(),
             project: project.clone(),
@@ -317,32 +294,11 @@ impl Starting {
         let (events, inbox) = mpsc::channel(INBOX);
         let open = Arc::new(Mutex::new(register));
         let broker = Arc::new(self.broker);
-        let calls = CallSender {
-            outbox,
-            open: open.clone(),
-        };
+        let calls = CallSender { outbox, open: open.clone() };
         tokio::spawn(write(self.outgoing, messages));
         tokio::spawn(relay_diagnostics(self.stderr, generation));
-        tokio::spawn(
-            Reader {
-                incoming: self.incoming,
-                open,
-                events,
-                broker: broker.clone(),
-            }
-            .run(),
-        );
-        (
-            Worker {
-                generation,
-                pid,
-                ruleset,
-                startup,
-                calls,
-                broker,
-            },
-            inbox,
-        )
+        tokio::spawn(Reader { incoming: self.incoming, open, events, broker: broker.clone() }.run());
+        (Worker { generation, pid, ruleset, startup, calls, broker }, inbox)
     }
 }
 
@@ -362,11 +318,7 @@ async fn relay_diagnostics(mut stderr: BufReader<pipe::Receiver>, generation: Ge
     let mut line = Vec::new();
     loop {
         line.clear();
-        match (&mut stderr)
-            .take(DIAGNOSTIC_LINE)
-            .read_until(b'\n', &mut line)
-            .await
-        {
+        match (&mut stderr).take(DIAGNOSTIC_LINE).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {
                 let text = String::from_utf8_lossy(&line);
@@ -398,26 +350,13 @@ impl Reader {
     async fn run(mut self) {
         let stop = self.read().await;
         let ended = self.broker.end().await;
-        let open = self
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .calls
-            .ids()
-            .collect();
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.ids().collect();
         let (reason, violation) = match (stop, ended) {
             (Stop::Violation(what), _) => (format!("killed: it broke the protocol ({what})"), Some(what)),
             (_, Ok(ended)) => (ended.to_string(), None),
             (_, Err(error)) => (format!("cannot be waited for: {error}"), None),
         };
-        let _ = self
-            .events
-            .send(WorkerEvent::Ended {
-                reason,
-                violation,
-                open,
-            })
-            .await;
+        let _ = self.events.send(WorkerEvent::Ended { reason, violation, open }).await;
     }
 
     async fn read(&mut self) -> Stop {
@@ -463,9 +402,5 @@ impl std::fmt::Display for super::process::Ended {
 }
 
 fn diagnostics(stderr: &str) -> String {
-    if stderr.is_empty() {
-        String::new()
-    } else {
-        format!(": {stderr}")
-    }
+    if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
 }

@@ -137,10 +137,7 @@ impl Host {
             .filter(|home| home != Path::new("/"))
             .collect();
         homes.dedup();
-        let other_homes = all_homes()
-            .into_iter()
-            .filter(|other| !homes.contains(other))
-            .collect();
+        let other_homes = all_homes().into_iter().filter(|other| !homes.contains(other)).collect();
         Self { homes, other_homes }
     }
 }
@@ -148,23 +145,12 @@ impl Host {
 impl HiddenPaths {
     /// The defaults, our own directories, and what the user adds; `project` decides whose home is another's.
     pub fn new(host: &Host, directories: &Directories, project: &Path, more: &[PathBuf]) -> Self {
-        let in_home = host
-            .homes
-            .iter()
-            .flat_map(|home| IN_HOME.iter().map(|name| home.join(name)));
+        let in_home = host.homes.iter().flat_map(|home| IN_HOME.iter().map(|name| home.join(name)));
         let of_system = OF_SYSTEM.iter().map(PathBuf::from);
         // The owner's home is not "another user's" for a project inside it.
-        let others = host
-            .other_homes
-            .iter()
-            .filter(|other| !project.starts_with(other))
-            .cloned();
+        let others = host.other_homes.iter().filter(|other| !project.starts_with(other)).cloned();
         let own = [&directories.config, &directories.state, &directories.cache].map(PathBuf::clone);
-        let all = in_home
-            .chain(of_system)
-            .chain(others)
-            .chain(own)
-            .chain(more.iter().cloned());
+        let all = in_home.chain(of_system).chain(others).chain(own).chain(more.iter().cloned());
         Self(all.map(|path| WirePath::from(settled(&path))).collect())
     }
 }
@@ -193,10 +179,7 @@ fn all_homes() -> Vec<PathBuf> {
     let entries = fs::read_dir("/home").into_iter().flatten().flatten();
     let is_home =
         |path: &Path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir() && meta.uid() >= 1000);
-    let mut homes: Vec<_> = entries
-        .map(|entry| entry.path())
-        .filter(|path| is_home(path))
-        .collect();
+    let mut homes: Vec<_> = entries.map(|entry| entry.path()).filter(|path| is_home(path)).collect();
     homes.push(PathBuf::from("/root"));
     homes
 }
@@ -206,16 +189,9 @@ mod tests {
     use super::*;
 
     fn hidden(project: &str) -> Vec<String> {
-        let host = Host {
-            homes: vec!["/nowhere/me".into()],
-            other_homes: vec!["/nowhere/you".into()],
-        };
+        let host = Host { homes: vec!["/nowhere/me".into()], other_homes: vec!["/nowhere/you".into()] };
         let place = |name: &str| PathBuf::from("/nowhere/me/.b").join(name);
-        let directories = Directories {
-            config: place("c"),
-            state: place("s"),
-            cache: place("k"),
-        };
+        let directories = Directories { config: place("c"), state: place("s"), cache: place("k") };
         let paths = HiddenPaths::new(&host, &directories, Path::new(project), &["/nowhere/more".into()]);
         paths.0.iter().map(ToString::to_string).collect()
     }
@@ -223,24 +199,14 @@ mod tests {
     #[test]
     fn credentials_other_homes_and_our_own_state_are_hidden() {
         let hidden = hidden("/nowhere/me/p");
-        for path in [
-            "/nowhere/me/.ssh",
-            "/etc/shadow",
-            "/nowhere/you",
-            "/nowhere/me/.b/s",
-            "/nowhere/more",
-        ] {
+        for path in ["/nowhere/me/.ssh", "/etc/shadow", "/nowhere/you", "/nowhere/me/.b/s", "/nowhere/more"] {
             assert!(hidden.iter().any(|found| found == path), "{path} in {hidden:?}");
         }
     }
 
     #[test]
     fn the_owners_home_of_a_project_is_not_anothers() {
-        assert!(
-            !hidden("/nowhere/you/p")
-                .iter()
-                .any(|found| found == "/nowhere/you")
-        );
+        assert!(!hidden("/nowhere/you/p").iter().any(|found| found == "/nowhere/you"));
     }
 
     #[test]

@@ -36,12 +36,7 @@ impl Policy {
         if self.mode == ApprovalMode::Auto {
             write.push(self.project.clone());
         }
-        Rights {
-            write,
-            net: self.net,
-            ..self.base()
-        }
-        .normalised()
+        Rights { write, net: self.net, ..self.base() }.normalised()
     }
 
     /// The rights of a worker that only looks, with a temp directory of its own: what takes the change set.

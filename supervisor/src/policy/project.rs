@@ -46,10 +46,7 @@ pub enum ProjectError {
 
 /// Resolves the project directory, and refuses what confinement would make no sense in.
 pub fn open_project(path: &Path, host: &Host, hidden: &[PathBuf]) -> Result<PathBuf, ProjectError> {
-    let unreachable = |source| ProjectError::Unreachable {
-        path: path.to_owned(),
-        source,
-    };
+    let unreachable = |source| ProjectError::Unreachable { path: path.to_owned(), source };
     let project = fs::canonicalize(path).map_err(unreachable)?;
     let meta = fs::metadata(&project).map_err(unreachable)?;
     if !meta.is_dir() {
@@ -63,19 +60,12 @@ pub fn open_project(path: &Path, host: &Host, hidden: &[PathBuf]) -> Result<Path
 
 /// Refuses a project that is to be written and that root does not own.
 pub fn check_owner(project: &Path) -> Result<(), ProjectError> {
-    let unreachable = |source| ProjectError::Unreachable {
-        path: project.to_owned(),
-        source,
-    };
+    let unreachable = |source| ProjectError::Unreachable { path: project.to_owned(), source };
     let meta = fs::metadata(project).map_err(unreachable)?;
     let writable_by_all = meta.mode() & 0o002 != 0;
     if nix::unistd::geteuid().is_root() && meta.uid() != 0 && !writable_by_all {
         let (owner, group) = (meta.uid(), meta.gid());
-        return Err(ProjectError::ForeignOwner {
-            path: project.to_owned(),
-            owner,
-            group,
-        });
+        return Err(ProjectError::ForeignOwner { path: project.to_owned(), owner, group });
     }
     Ok(())
 }
@@ -97,10 +87,7 @@ fn too_wide(project: &Path, host: &Host, hidden: &[PathBuf]) -> Option<String> {
             return Some(format!("lies in {}, which is hidden from agents", path.display()));
         }
         if path.starts_with(project) && path.exists() {
-            return Some(format!(
-                "contains {}, which is hidden from agents",
-                path.display()
-            ));
+            return Some(format!("contains {}, which is hidden from agents", path.display()));
         }
     }
     None
@@ -112,41 +99,23 @@ mod tests {
 
     #[test]
     fn what_cannot_be_confined_is_refused() {
-        let host = Host {
-            homes: vec!["/h/me".into()],
-            other_homes: vec!["/h/you".into()],
-        };
+        let host = Host { homes: vec!["/h/me".into()], other_homes: vec!["/h/you".into()] };
         let hidden = [PathBuf::from("/h/me/.ssh"), PathBuf::from("/etc")];
         let why = |project: &str| too_wide(Path::new(project), &host, &hidden);
         assert_eq!(why("/").as_deref(), Some("is the whole file system"));
         assert_eq!(why("/h/me").as_deref(), Some("is a home directory"));
         assert_eq!(why("/h").as_deref(), Some("contains the home directory /h/me"));
         assert_eq!(why("/h/you").as_deref(), Some("is a home directory"));
-        assert_eq!(
-            why("/h/me/.ssh/x").as_deref(),
-            Some("lies in /h/me/.ssh, which is hidden from agents")
-        );
+        assert_eq!(why("/h/me/.ssh/x").as_deref(), Some("lies in /h/me/.ssh, which is hidden from agents"));
         assert_eq!(why("/h/me/p"), None);
-        assert_eq!(
-            why("/h/me/.sshd"),
-            None,
-            "a sibling of the same prefix is not inside"
-        );
+        assert_eq!(why("/h/me/.sshd"), None, "a sibling of the same prefix is not inside");
     }
 
     #[test]
     fn a_missing_directory_and_a_file_are_named() {
-        let host = Host {
-            homes: vec![],
-            other_homes: vec![],
-        };
-        let error = open_project(Path::new("/nonexistent/p"), &host, &[])
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("cannot use /nonexistent/p as the project"),
-            "{error}"
-        );
+        let host = Host { homes: vec![], other_homes: vec![] };
+        let error = open_project(Path::new("/nonexistent/p"), &host, &[]).unwrap_err().to_string();
+        assert!(error.contains("cannot use /nonexistent/p as the project"), "{error}");
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = open_project(file.path(), &host, &[]).unwrap_err().to_string();
         assert!(error.ends_with("is not a directory"), "{error}");

@@ -19,12 +19,7 @@ pub struct Environment<'a> {
 
 /// The context that an agent begins with.
 pub fn environment_context(environment: &Environment<'_>) -> String {
-    let Environment {
-        standing,
-        platform,
-        date,
-        activity,
-    } = environment;
+    let Environment { standing, platform, date, activity } = environment;
     let project = &standing.project;
     let net = match standing.rights.net {
         ipc::rights::Network::Off => {

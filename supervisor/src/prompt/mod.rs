@@ -23,19 +23,12 @@ mod tests {
     fn system_prompt_and_tools_stay_within_twelve_kilobytes() {
         let tools = Registry::builtin().definitions();
         let tools = tools.iter().map(|tool| {
-            let Tool {
-                name,
-                description,
-                input_schema,
-            } = tool;
+            let Tool { name, description, input_schema } = tool;
             serde_json::json!({ "name": name, "description": description, "input_schema": input_schema })
                 .to_string()
         });
         let size = SYSTEM.len() + tools.map(|tool| tool.len() + 1).sum::<usize>();
-        eprintln!(
-            "fixed prefix: {size} bytes, of which the system prompt {}",
-            SYSTEM.len()
-        );
+        eprintln!("fixed prefix: {size} bytes, of which the system prompt {}", SYSTEM.len());
         assert!(size <= MAX_PREFIX, "{size} bytes");
     }
 

@@ -16,13 +16,7 @@ pub async fn stream(config: Config, request: &[u8]) -> Value {
 
 /// The same for the body of a reply that was recorded.
 pub async fn decode(body: Bytes) -> Value {
-    answer(
-        message(Reply::new(
-            futures_util::stream::iter([Ok(body)]),
-            Context::default(),
-        ))
-        .await,
-    )
+    answer(message(Reply::new(futures_util::stream::iter([Ok(body)]), Context::default())).await)
 }
 
 fn answer(result: Result<Value, ProviderError>) -> Value {
@@ -49,10 +43,7 @@ async fn message(mut reply: Reply) -> Result<Value, ProviderError> {
     }
     // Blocks may close in another order than they opened (S2).
     content.sort_by_key(|(index, _)| *index);
-    let content = content
-        .into_iter()
-        .map(|(_, raw)| value(&raw))
-        .collect::<Result<Vec<_>, _>>()?;
+    let content = content.into_iter().map(|(_, raw)| value(&raw)).collect::<Result<Vec<_>, _>>()?;
     Ok(assemble(reply.envelope(), content))
 }
 
@@ -86,31 +77,19 @@ fn describe(error: &ProviderError) -> Value {
 /// The request with `"stream": true`, and otherwise byte for byte.
 fn streaming(request: &[u8]) -> Result<Bytes, ProviderError> {
     let invalid = |error: &serde_json::Error| {
-        ProviderError::new(
-            "invalid_request_error",
-            format!("the request is not a JSON object: {error}"),
-        )
+        ProviderError::new("invalid_request_error", format!("the request is not a JSON object: {error}"))
     };
     let mut members: Members = serde_json::from_slice(request).map_err(|error| invalid(&error))?;
     if members.get("stream").is_some_and(|stream| stream.get() == "true") {
         return Ok(Bytes::copy_from_slice(request));
     }
-    members.set(
-        "stream",
-        RawValue::from_string("true".to_owned()).map_err(|error| invalid(&error))?,
-    );
-    members
-        .to_json()
-        .map(Bytes::from)
-        .map_err(|error| invalid(&error))
+    members.set("stream", RawValue::from_string("true".to_owned()).map_err(|error| invalid(&error))?);
+    members.to_json().map(Bytes::from).map_err(|error| invalid(&error))
 }
 
 fn value(raw: &RawValue) -> Result<Value, ProviderError> {
     serde_json::from_str(raw.get()).map_err(|error| {
-        ProviderError::new(
-            "invalid_response",
-            format!("a block that cannot be shown: {error}"),
-        )
+        ProviderError::new("invalid_response", format!("a block that cannot be shown: {error}"))
     })
 }
 
@@ -121,18 +100,12 @@ mod tests {
     #[test]
     fn a_request_is_sent_as_it_is_but_for_stream() {
         for (request, expected) in [
-            (
-                r#"{"model":"m", "stream" : true}"#,
-                r#"{"model":"m", "stream" : true}"#,
-            ),
+            (r#"{"model":"m", "stream" : true}"#, r#"{"model":"m", "stream" : true}"#),
             (r#"{"n":1.0,"stream":false}"#, r#"{"n":1.0,"stream":true}"#),
             (r#"{"n": 1e2}"#, r#"{"n":1e2,"stream":true}"#),
         ] {
             assert_eq!(streaming(request.as_bytes()).expect(request), expected);
         }
-        assert_eq!(
-            streaming(b"[1]").expect_err("no object").kind,
-            "invalid_request_error"
-        );
+        assert_eq!(streaming(b"[1]").expect_err("no object").kind, "invalid_request_error");
     }
 }

@@ -20,10 +20,7 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(5),
-            idle: Duration::from_mins(2),
-        }
+        Self { connect: Duration::from_secs(5), idle: Duration::from_mins(2) }
     }
 }
 
@@ -49,19 +46,13 @@ impl Http {
                 notices.push(format!("the API key goes to {} without encryption", host(base)));
             }
             // Without TLS no authorities are needed: reading the system's would only cost time.
-            let client = builder(base, timeouts)
-                .tls_certs_only([])
-                .build()
-                .map_err(HttpError)?;
+            let client = builder(base, timeouts).tls_certs_only([]).build().map_err(HttpError)?;
             return Ok(Self { client, notices });
         }
         if let Ok(client) = builder(base, timeouts).build() {
             return Ok(Self { client, notices });
         }
-        let client = builder(base, timeouts)
-            .tls_certs_only(bundled_roots())
-            .build()
-            .map_err(HttpError)?;
+        let client = builder(base, timeouts).tls_certs_only(bundled_roots()).build().map_err(HttpError)?;
         notices.push(
             "no certificate authorities on this system: the ones that come with bailiwick are used"
                 .to_owned(),
@@ -78,11 +69,7 @@ fn builder(base: &Url, timeouts: Timeouts) -> ClientBuilder {
         .read_timeout(timeouts.idle)
         .tcp_nodelay(true);
     // A proxy could not reach this machine's own addresses.
-    if is_loopback(base) {
-        builder.no_proxy()
-    } else {
-        builder
-    }
+    if is_loopback(base) { builder.no_proxy() } else { builder }
 }
 
 fn bundled_roots() -> Vec<Certificate> {
@@ -96,10 +83,7 @@ fn bundled_roots() -> Vec<Certificate> {
 fn install_crypto() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        if rustls::crypto::ring::default_provider()
-            .install_default()
-            .is_err()
-        {
+        if rustls::crypto::ring::default_provider().install_default().is_err() {
             tracing::debug!("another crypto provider is installed already");
         }
     });
@@ -109,17 +93,13 @@ fn install_crypto() {
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let name = url.host_str().unwrap_or_default();
     let address = name.trim_start_matches('[').trim_end_matches(']');
-    name == "localhost"
-        || address
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+    name == "localhost" || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// The host, with its port where that is not the usual one.
 pub(crate) fn host(url: &Url) -> String {
     let name = url.host_str().unwrap_or("?");
-    url.port()
-        .map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
+    url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
 }
 
 /// A failed connection as an error that says where it failed, and on which host.
@@ -141,19 +121,18 @@ pub(crate) fn connection_error(error: &reqwest::Error, base: &Url, timeouts: Tim
         return ProviderError::new("truncated_stream", message).retryable();
     }
     match connect_fault(error) {
-        Fault::Lookup => connection(format!(
-            "the name {host} cannot be looked up: check the network and the base URL"
-        ))
-        .retryable(),
+        Fault::Lookup => {
+            connection(format!("the name {host} cannot be looked up: check the network and the base URL"))
+                .retryable()
+        }
         Fault::Refused => {
             connection(format!("{host} refused the connection: check the base URL")).retryable()
         }
         // Another attempt would meet the same certificate.
         Fault::Tls(fault) => connection(format!("no TLS connection to {host}: {fault}")),
-        Fault::Other(fault) if !error.is_connect() => connection(format!(
-            "the connection to {host} broke before the reply began: {fault}"
-        ))
-        .retryable(),
+        Fault::Other(fault) if !error.is_connect() => {
+            connection(format!("the connection to {host} broke before the reply began: {fault}")).retryable()
+        }
         Fault::Other(fault) => connection(format!("no connection to {host}: {fault}")).retryable(),
     }
 }
@@ -231,21 +210,12 @@ mod tests {
         let roots = bundled_roots();
         assert_eq!(roots.len(), webpki_root_certs::TLS_SERVER_ROOT_CERTS.len());
         let base = url("https://api.anthropic.com");
-        assert!(
-            builder(&base, Timeouts::default())
-                .tls_certs_only(roots)
-                .build()
-                .is_ok()
-        );
+        assert!(builder(&base, Timeouts::default()).tls_certs_only(roots).build().is_ok());
     }
 
     #[test]
     fn a_key_in_the_clear_is_noticed() {
-        let notices = |text| {
-            Http::new(&url(text), Timeouts::default())
-                .expect("a client")
-                .notices
-        };
+        let notices = |text| Http::new(&url(text), Timeouts::default()).expect("a client").notices;
         assert_eq!(
             notices("http://gw.example:81/v"),
             ["the API key goes to gw.example:81 without encryption"]

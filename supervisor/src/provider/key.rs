@@ -29,10 +29,7 @@ pub struct InvalidKey {
 impl ApiKey {
     pub(crate) fn new(secret: Option<SecretString>, origin: String) -> Result<Self, InvalidKey> {
         let trimmed = secret.map(|secret| SecretString::from(secret.expose_secret().trim()));
-        let key = Self {
-            secret: trimmed.filter(|secret| !secret.expose_secret().is_empty()),
-            origin,
-        };
+        let key = Self { secret: trimmed.filter(|secret| !secret.expose_secret().is_empty()), origin };
         match &key.secret {
             Some(secret) if !secret.expose_secret().bytes().all(|byte| byte.is_ascii_graphic()) => {
                 Err(InvalidKey { origin: key.origin })
@@ -101,20 +98,14 @@ mod tests {
     #[test]
     fn a_short_key_is_not_said_at_all_and_a_missing_one_is_named() {
         assert!(!key("sk-9876").expect("a key").advice().contains("876"));
-        assert_eq!(
-            key(" ").expect("none").advice(),
-            "no API key is set: set ANTHROPIC_API_KEY"
-        );
+        assert_eq!(key(" ").expect("none").advice(), "no API key is set: set ANTHROPIC_API_KEY");
     }
 
     #[test]
     fn a_key_that_no_header_can_carry_is_refused_without_showing_it() {
         for text in ["sk ant 1", "sk-\n-ant", "sk-änt"] {
             let error = key(text).err().expect("refused").to_string();
-            assert!(
-                error.contains("ANTHROPIC_API_KEY") && !error.contains(text),
-                "{error}"
-            );
+            assert!(error.contains("ANTHROPIC_API_KEY") && !error.contains(text), "{error}");
         }
     }
 }

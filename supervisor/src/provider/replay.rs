@@ -32,23 +32,14 @@ impl ReplayProvider {
 
     /// The same, where some requests fail.
     pub fn with_errors(replies: impl IntoIterator<Item = Result<Bytes, ProviderError>>) -> Self {
-        let state = State {
-            replies: replies.into_iter().collect(),
-            requests: Vec::new(),
-        };
-        Self {
-            chunk: None,
-            state: Mutex::new(state),
-        }
+        let state = State { replies: replies.into_iter().collect(), requests: Vec::new() };
+        Self { chunk: None, state: Mutex::new(state) }
     }
 
     /// The same, in chunks of `size` bytes as a network might deliver them.
     #[must_use]
     pub fn in_chunks(self, size: NonZeroUsize) -> Self {
-        Self {
-            chunk: Some(size),
-            ..self
-        }
+        Self { chunk: Some(size), ..self }
     }
 
     /// The requests that came so far.
@@ -77,9 +68,7 @@ impl ModelProvider for ReplayProvider {
             ))
         });
         let reply = Reply::new(stream::iter(split(reply, self.chunk)), Context::default());
-        Box::pin(stream::unfold(reply, async |mut reply| {
-            Some((reply.next().await?, reply))
-        }))
+        Box::pin(stream::unfold(reply, async |mut reply| Some((reply.next().await?, reply))))
     }
 }
 

@@ -132,10 +132,7 @@ impl Reply {
         let result = match data.next().await {
             Some(Ok(data)) => self.decoder.push(&data, &mut self.ready),
             // S7: what was to come after the stop reason is not missed.
-            Some(Err(error)) => self
-                .decoder
-                .finish(&mut self.ready)
-                .map_err(|_| malformed(&error)),
+            Some(Err(error)) => self.decoder.finish(&mut self.ready).map_err(|_| malformed(&error)),
             None => return self.failure = self.decoder.finish(&mut self.ready).err(),
         };
         if let Err(failure) = result {
@@ -169,9 +166,7 @@ async fn drain(mut data: Data) {
 /// The first byte that is neither a blank nor part of a byte-order mark.
 fn first_visible(head: &[u8]) -> Option<u8> {
     const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
-    head.iter()
-        .copied()
-        .find(|byte| !byte.is_ascii_whitespace() && !BOM.contains(byte))
+    head.iter().copied().find(|byte| !byte.is_ascii_whitespace() && !BOM.contains(byte))
 }
 
 fn malformed(error: &SseError<ProviderError>) -> ProviderError {

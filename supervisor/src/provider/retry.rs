@@ -22,10 +22,7 @@ pub struct RetryPolicy {
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self {
-            max_attempts: 8,
-            longest_wait: Duration::from_mins(5),
-        }
+        Self { max_attempts: 8, longest_wait: Duration::from_mins(5) }
     }
 }
 
@@ -49,11 +46,7 @@ fn back_off(attempt: u32, overloaded: bool, jitter: f64) -> Duration {
     let cap = if overloaded { OVERLOAD_CAP } else { CAP };
     let doubled = FIRST.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
     // A NaN clamps to itself, so it is ruled out first.
-    let jitter = if jitter.is_nan() {
-        0.0
-    } else {
-        jitter.clamp(0.0, 1.0)
-    };
+    let jitter = if jitter.is_nan() { 0.0 } else { jitter.clamp(0.0, 1.0) };
     doubled.min(cap).mul_f64(1.0 - 0.25 * jitter)
 }
 
@@ -67,48 +60,26 @@ mod tests {
 
     fn error(kind: &str, retryable: bool, retry_after: Option<u64>) -> ProviderError {
         let retry_after = retry_after.map(Duration::from_secs);
-        ProviderError {
-            retryable,
-            retry_after,
-            ..ProviderError::new(kind, "x")
-        }
+        ProviderError { retryable, retry_after, ..ProviderError::new(kind, "x") }
     }
 
     fn waits(error: &ProviderError, jitter: f64) -> Vec<Option<f64>> {
         let policy = RetryPolicy::default();
-        (1..=8)
-            .map(|attempt| {
-                policy
-                    .delay(attempt, error, jitter)
-                    .map(|wait| wait.as_secs_f64())
-            })
-            .collect()
+        (1..=8).map(|attempt| policy.delay(attempt, error, jitter).map(|wait| wait.as_secs_f64())).collect()
     }
 
     #[test]
     fn e3_own_waits_double_up_to_eight_seconds_and_end_after_the_last_attempt() {
         let ours = [0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0].map(Some);
-        assert_eq!(
-            waits(&error("api_error", true, None), 0.0),
-            [&ours[..], &[None]].concat()
-        );
-        assert_eq!(
-            waits(&error("connection", true, None), 1.0)[..2],
-            [Some(0.375), Some(0.75)]
-        );
+        assert_eq!(waits(&error("api_error", true, None), 0.0), [&ours[..], &[None]].concat());
+        assert_eq!(waits(&error("connection", true, None), 1.0)[..2], [Some(0.375), Some(0.75)]);
     }
 
     #[test]
     fn e3_an_overloaded_provider_is_given_up_to_a_minute() {
         let ours = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(Some);
-        assert_eq!(
-            waits(&error("overloaded_error", true, None), 0.0),
-            [&ours[..], &[None]].concat()
-        );
-        let patient = RetryPolicy {
-            max_attempts: 100,
-            ..RetryPolicy::default()
-        };
+        assert_eq!(waits(&error("overloaded_error", true, None), 0.0), [&ours[..], &[None]].concat());
+        let patient = RetryPolicy { max_attempts: 100, ..RetryPolicy::default() };
         let wait = patient.delay(99, &error("overloaded_error", true, None), f64::NAN);
         assert_eq!(wait, Some(Duration::from_mins(1)));
     }

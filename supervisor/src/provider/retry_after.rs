@@ -9,12 +9,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 /// Zero, a negative number and a date that is past ask for nothing: the caller's own back-off applies. Azure sends
 /// `retry-after: 1` together with `retry-after-ms: 0`, and means the second.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = |name: &str| {
-        headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .map(str::trim)
-    };
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(ms) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
         return seconds(ms / 1000.0);
     }
@@ -63,10 +58,7 @@ mod tests {
         ];
         for (headers, expected) in cases {
             let map = headers.iter().map(|&(name, value)| {
-                (
-                    name.parse().expect("a header name"),
-                    HeaderValue::from_static(value),
-                )
+                (name.parse().expect("a header name"), HeaderValue::from_static(value))
             });
             assert_eq!(retry_after(&map.collect(), now), *expected, "{headers:?}");
         }

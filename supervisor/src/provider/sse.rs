@@ -55,11 +55,7 @@ struct LineGuard<S> {
 
 impl<S> LineGuard<S> {
     fn new(bytes: S, limit: usize) -> Self {
-        Self {
-            bytes,
-            lines: Lines::new(limit),
-            ended: false,
-        }
+        Self { bytes, lines: Lines::new(limit), ended: false }
     }
 }
 
@@ -133,14 +129,7 @@ struct Lines {
 
 impl Lines {
     fn new(limit: usize) -> Self {
-        Self {
-            chunk: Bytes::new(),
-            partial: BytesMut::new(),
-            after_cr: false,
-            first: true,
-            event: 0,
-            limit,
-        }
+        Self { chunk: Bytes::new(), partial: BytesMut::new(), after_cr: false, first: true, event: 0, limit }
     }
 
     fn feed(&mut self, chunk: Bytes) {
@@ -184,11 +173,7 @@ impl Lines {
         if let Err(error) = std::str::from_utf8(&line) {
             // The line's end is part of the check, so a cut character shows as one that is followed by LF.
             let cut = error.valid_up_to() + error.error_len().unwrap_or(0) + 1 >= line.len();
-            return Err(if cut {
-                Fault::IncompleteUtf8
-            } else {
-                Fault::InvalidUtf8
-            });
+            return Err(if cut { Fault::IncompleteUtf8 } else { Fault::InvalidUtf8 });
         }
         if line.len() == 1 {
             self.event = 0;
@@ -200,11 +185,7 @@ impl Lines {
     }
 
     fn bounded(&self, more: usize) -> Result<(), Fault> {
-        if self.event + more > self.limit {
-            Err(Fault::TooLarge)
-        } else {
-            Ok(())
-        }
+        if self.event + more > self.limit { Err(Fault::TooLarge) } else { Ok(()) }
     }
 }
 
@@ -221,14 +202,8 @@ mod tests {
 
     /// Everything that comes out of the guard and the parser behind it, for chunks of `size` bytes.
     fn parse(text: &[u8], size: usize) -> Data {
-        let chunks: Vec<_> = text
-            .chunks(size)
-            .map(|chunk| Ok(Bytes::copy_from_slice(chunk)))
-            .collect();
-        let all = events(stream::iter(chunks))
-            .collect::<Vec<_>>()
-            .now_or_never()
-            .expect("never pending");
+        let chunks: Vec<_> = text.chunks(size).map(|chunk| Ok(Bytes::copy_from_slice(chunk))).collect();
+        let all = events(stream::iter(chunks)).collect::<Vec<_>>().now_or_never().expect("never pending");
         all.into_iter().collect()
     }
 
@@ -255,89 +230,47 @@ mod tests {
             ("\n\r\r\n\n", &[]),
         ];
         for (text, expected) in cases {
-            assert_eq!(
-                parse_every_way(text.as_bytes()).expect(text),
-                *expected,
-                "{text:?}"
-            );
+            assert_eq!(parse_every_way(text.as_bytes()).expect(text), *expected, "{text:?}");
         }
     }
 
     #[test]
     fn s1_a_byte_order_mark_is_stripped_and_a_second_one_does_not_panic() {
-        assert_eq!(
-            parse_every_way("\u{feff}data: a\n\n".as_bytes()),
-            Ok(vec!["a".to_owned()])
-        );
-        assert_eq!(
-            parse_every_way("\u{feff}\u{feff}data: a\n\n".as_bytes()),
-            Ok(vec!["a".to_owned()])
-        );
-        assert_eq!(
-            parse_every_way("\u{feff}\n\u{feff}\n\ndata: a\n\n".as_bytes()),
-            Ok(vec!["a".to_owned()])
-        );
-        assert_eq!(
-            parse_every_way("data: a\u{feff}\n\n".as_bytes()),
-            Ok(vec!["a\u{feff}".to_owned()])
-        );
+        assert_eq!(parse_every_way("\u{feff}data: a\n\n".as_bytes()), Ok(vec!["a".to_owned()]));
+        assert_eq!(parse_every_way("\u{feff}\u{feff}data: a\n\n".as_bytes()), Ok(vec!["a".to_owned()]));
+        assert_eq!(parse_every_way("\u{feff}\n\u{feff}\n\ndata: a\n\n".as_bytes()), Ok(vec!["a".to_owned()]));
+        assert_eq!(parse_every_way("data: a\u{feff}\n\n".as_bytes()), Ok(vec!["a\u{feff}".to_owned()]));
         assert_eq!(parse_every_way("\u{feff}".as_bytes()), Ok(vec![]));
     }
 
     #[test]
     fn s7_the_last_event_needs_no_blank_line() {
-        for text in [
-            "data: a",
-            "data: a\n",
-            "data: a\r",
-            "data: a\r\n",
-            "data: a\r\r",
-            "data: a\n\n",
-        ] {
-            assert_eq!(
-                parse_every_way(text.as_bytes()),
-                Ok(vec!["a".to_owned()]),
-                "{text:?}"
-            );
+        for text in ["data: a", "data: a\n", "data: a\r", "data: a\r\n", "data: a\r\r", "data: a\n\n"] {
+            assert_eq!(parse_every_way(text.as_bytes()), Ok(vec!["a".to_owned()]), "{text:?}");
         }
     }
 
     #[test]
     fn invalid_utf8_is_a_typed_error_and_a_cut_character_another() {
         assert_eq!(parse_every_way(b"data: \xff\xfe\n\n"), Err(SseError::InvalidUtf8));
-        assert_eq!(
-            parse_every_way(b"data: \xf0\x9f\xa6 x\n\n"),
-            Err(SseError::InvalidUtf8)
-        );
+        assert_eq!(parse_every_way(b"data: \xf0\x9f\xa6 x\n\n"), Err(SseError::InvalidUtf8));
         assert_eq!(parse_every_way(b"data: \xf0\x9f\xa6"), Err(SseError::CutShort));
-        assert_eq!(
-            parse_every_way(b"data: \xed\xa0\xbd x\n\n"),
-            Err(SseError::InvalidUtf8)
-        );
+        assert_eq!(parse_every_way(b"data: \xed\xa0\xbd x\n\n"), Err(SseError::InvalidUtf8));
     }
 
     #[test]
     fn an_event_is_bounded_and_comments_are_not_part_of_it() {
         let parse = |text: &'static str| {
             let chunks = [Ok::<_, Infallible>(Bytes::from_static(text.as_bytes()))];
-            LineGuard::new(stream::iter(chunks), 12)
-                .map(|line| line.map(|_| ()))
-                .collect::<Vec<_>>()
+            LineGuard::new(stream::iter(chunks), 12).map(|line| line.map(|_| ())).collect::<Vec<_>>()
         };
         let run = |text| {
-            parse(text)
-                .now_or_never()
-                .expect("never pending")
-                .into_iter()
-                .collect::<Result<Vec<_>, _>>()
+            parse(text).now_or_never().expect("never pending").into_iter().collect::<Result<Vec<_>, _>>()
         };
         assert!(run("data: 12345\n\ndata: 12345\n\n").is_ok());
         assert_eq!(run("data: 123456\n\n"), Err(SseError::TooLarge(12)));
         assert_eq!(run("data: 1\ndata: 2\n\n"), Err(SseError::TooLarge(12)));
-        assert_eq!(
-            run("data: 123456 no end of the line"),
-            Err(SseError::TooLarge(12))
-        );
+        assert_eq!(run("data: 123456 no end of the line"), Err(SseError::TooLarge(12)));
         assert!(run(":23456789\n:23456789\n:23456789\n").is_ok());
     }
 
@@ -346,29 +279,17 @@ mod tests {
         // Quadratic behaviour takes tens of seconds here (WIRE.md: 50 s), linear less than one even in a debug build.
         let begin = Instant::now();
         let large = format!("data: {}\n\n", "x".repeat(4 << 20));
-        assert_eq!(
-            parse(large.as_bytes(), 1024).expect("one event")[0].len(),
-            4 << 20
-        );
+        assert_eq!(parse(large.as_bytes(), 1024).expect("one event")[0].len(), 4 << 20);
         let many = format!("{}\n", "data:\n".repeat(300_000));
-        assert_eq!(
-            parse(many.as_bytes(), 1 << 20).expect("one event")[0].len(),
-            299_999
-        );
+        assert_eq!(parse(many.as_bytes(), 1 << 20).expect("one event")[0].len(), 299_999);
         assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     }
 
     #[test]
     fn a_transport_error_comes_through_once() {
-        let chunks = [
-            Ok(Bytes::from_static(b"data: a\n\ndata: b")),
-            Err("reset"),
-            Ok(Bytes::from_static(b"\n\n")),
-        ];
-        let all = events(stream::iter(chunks))
-            .collect::<Vec<_>>()
-            .now_or_never()
-            .expect("never pending");
+        let chunks =
+            [Ok(Bytes::from_static(b"data: a\n\ndata: b")), Err("reset"), Ok(Bytes::from_static(b"\n\n"))];
+        let all = events(stream::iter(chunks)).collect::<Vec<_>>().now_or_never().expect("never pending");
         assert_eq!(all, [Ok("a".to_owned()), Err(SseError::Transport("reset"))]);
     }
 }

@@ -218,9 +218,6 @@ impl ProviderError {
     /// The same error, worth another attempt.
     #[must_use]
     pub fn retryable(self) -> Self {
-        Self {
-            retryable: true,
-            ..self
-        }
+        Self { retryable: true, ..self }
     }
 }

@@ -24,16 +24,8 @@ pub(super) struct ReplyBody {
 
 impl ReplyBody {
     pub(super) fn new(reply: Reply) -> Self {
-        let Reply {
-            chunks, pace, end, ..
-        } = reply;
-        Self {
-            chunks,
-            pace,
-            wait: None,
-            end,
-            flushed: false,
-        }
+        let Reply { chunks, pace, end, .. } = reply;
+        Self { chunks, pace, wait: None, end, flushed: false }
     }
 }
 

@@ -75,13 +75,7 @@ impl Reply {
     /// A status and a body.
     pub fn new(status: u16, body: impl Into<Bytes>) -> Self {
         let chunks = VecDeque::from([body.into()]);
-        Self {
-            status,
-            headers: Vec::new(),
-            chunks,
-            pace: Duration::ZERO,
-            end: End::Whole,
-        }
+        Self { status, headers: Vec::new(), chunks, pace: Duration::ZERO, end: End::Whole }
     }
 
     /// With a header.

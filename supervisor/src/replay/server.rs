@@ -52,23 +52,13 @@ pub struct RecordedRequest {
 impl RecordedRequest {
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(header, _)| header == name)
-            .map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     }
 }
 
 impl fmt::Debug for RecordedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {} {:?} {} bytes",
-            self.method,
-            self.path,
-            self.headers,
-            self.body.len()
-        )
+        write!(f, "{} {} {:?} {} bytes", self.method, self.path, self.headers, self.body.len())
     }
 }
 
@@ -78,37 +68,25 @@ impl ReplayServer {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let state = Arc::new(Mutex::new(State {
-            replies: script.replies,
-            requests: Vec::new(),
-            connections: 0,
-        }));
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let state =
+            Arc::new(Mutex::new(State { replies: script.replies, requests: Vec::new(), connections: 0 }));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let shared = Arc::clone(&state);
         // A thread of its own: its work is not mixed with what is measured, and callers need no runtime.
-        let thread = std::thread::Builder::new()
-            .name("replay-server".to_owned())
-            .spawn(move || {
-                runtime.block_on(async {
-                    tokio::select! {
-                        _ = stopped => {}
-                        result = serve(listener, shared) => {
-                            if let Err(error) = result {
-                                tracing::warn!(%error, "replay server");
-                            }
+        let thread = std::thread::Builder::new().name("replay-server".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = stopped => {}
+                    result = serve(listener, shared) => {
+                        if let Err(error) = result {
+                            tracing::warn!(%error, "replay server");
                         }
                     }
-                });
-            })?;
-        Ok(Self {
-            address,
-            state,
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+                }
+            });
+        })?;
+        Ok(Self { address, state, stop: Some(stop), thread: Some(thread) })
     }
 
     /// The address: what `--base-url` takes.
@@ -173,11 +151,7 @@ async fn answer(
     let (head, body) = request.into_parts();
     let request = RecordedRequest {
         method: head.method.to_string(),
-        path: head
-            .uri
-            .path_and_query()
-            .map(ToString::to_string)
-            .unwrap_or_default(),
+        path: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
         headers: recorded(&head.headers),
         body: body.collect().await?.to_bytes(),
         received: Instant::now(),

@@ -35,19 +35,12 @@ impl Block {
 
     /// Thinking with a signature.
     pub fn thinking(text: impl Into<String>, signature: impl Into<String>) -> Self {
-        Self::Thinking {
-            text: text.into(),
-            signature: signature.into(),
-        }
+        Self::Thinking { text: text.into(), signature: signature.into() }
     }
 
     /// A tool call; `input` is JSON text.
     pub fn tool_use(id: impl Into<String>, name: impl Into<String>, input: impl Into<String>) -> Self {
-        Self::ToolUse {
-            id: id.into(),
-            name: name.into(),
-            input: input.into(),
-        }
+        Self::ToolUse { id: id.into(), name: name.into(), input: input.into() }
     }
 
     fn start(&self) -> Value {
@@ -62,19 +55,16 @@ impl Block {
 
     fn deltas(&self) -> Vec<Value> {
         match self {
-            Self::Text(text) => pieces(text)
-                .map(|text| json!({"type": "text_delta", "text": text}))
-                .collect(),
+            Self::Text(text) => {
+                pieces(text).map(|text| json!({"type": "text_delta", "text": text})).collect()
+            }
             Self::Thinking { text, signature } => {
                 let thinking = pieces(text).map(|text| json!({"type": "thinking_delta", "thinking": text}));
-                thinking
-                    .chain([json!({"type": "signature_delta", "signature": signature})])
-                    .collect()
+                thinking.chain([json!({"type": "signature_delta", "signature": signature})]).collect()
             }
             Self::ToolUse { input, .. } => {
                 let json = std::iter::once("").chain(pieces(input));
-                json.map(|json| json!({"type": "input_json_delta", "partial_json": json}))
-                    .collect()
+                json.map(|json| json!({"type": "input_json_delta", "partial_json": json})).collect()
             }
         }
     }
@@ -95,12 +85,7 @@ pub struct Usage {
 
 impl Default for Usage {
     fn default() -> Self {
-        Self {
-            input: 100,
-            cache_creation: 0,
-            cache_read: 0,
-            output: 20,
-        }
+        Self { input: 100, cache_creation: 0, cache_read: 0, output: 20 }
     }
 }
 
@@ -120,20 +105,14 @@ pub fn message(blocks: &[Block], stop_reason: &str, usage: Usage) -> String {
         }}),
     );
     for (index, block) in blocks.iter().enumerate() {
-        text += &event(
-            "content_block_start",
-            &json!({"index": index, "content_block": block.start()}),
-        );
+        text += &event("content_block_start", &json!({"index": index, "content_block": block.start()}));
         for delta in block.deltas() {
             text += &event("content_block_delta", &json!({"index": index, "delta": delta}));
         }
         text += &event("content_block_stop", &json!({"index": index}));
     }
     let delta = json!({"stop_reason": stop_reason, "stop_sequence": null});
-    text += &event(
-        "message_delta",
-        &json!({"delta": delta, "usage": {"output_tokens": usage.output}}),
-    );
+    text += &event("message_delta", &json!({"delta": delta, "usage": {"output_tokens": usage.output}}));
     text + &event("message_stop", &json!({}))
 }
 
@@ -154,9 +133,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let word = rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len());
-        let end = rest[word..]
-            .find(char::is_whitespace)
-            .map_or(rest.len(), |length| word + length);
+        let end = rest[word..].find(char::is_whitespace).map_or(rest.len(), |length| word + length);
         let (piece, tail) = rest.split_at(end);
         rest = tail;
         (!piece.is_empty()).then_some(piece)

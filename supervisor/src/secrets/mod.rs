@@ -78,10 +78,7 @@ pub fn find_key(
 ) -> Result<ApiKey, KeyError> {
     use secrecy::ExposeSecret;
     let key = match taken {
-        Some(secret) => ApiKey {
-            secret,
-            origin: variable.to_owned(),
-        },
+        Some(secret) => ApiKey { secret, origin: variable.to_owned() },
         None => read_key_file(variable, file)?,
     };
     let text = key.secret.expose_secret();
@@ -92,47 +89,26 @@ pub fn find_key(
 }
 
 fn read_key_file(variable: &'static str, file: &Path) -> Result<ApiKey, KeyError> {
-    let unreadable = |source| KeyError::Unreadable {
-        file: file.to_owned(),
-        source,
-    };
-    let opened = File::options()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(file);
+    let unreadable = |source| KeyError::Unreadable { file: file.to_owned(), source };
+    let opened = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(file);
     let mut opened = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(KeyError::Missing {
-                variable,
-                file: file.to_owned(),
-            });
+            return Err(KeyError::Missing { variable, file: file.to_owned() });
         }
         opened => opened.map_err(unreadable)?,
     };
     let meta = opened.metadata().map_err(unreadable)?;
     let mode = meta.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(KeyError::Exposed {
-            file: file.to_owned(),
-            mode,
-        });
+        return Err(KeyError::Exposed { file: file.to_owned(), mode });
     }
     if meta.uid() != nix::unistd::geteuid().as_raw() {
-        return Err(KeyError::Foreign {
-            file: file.to_owned(),
-            owner: meta.uid(),
-        });
+        return Err(KeyError::Foreign { file: file.to_owned(), owner: meta.uid() });
     }
     let mut text = Zeroizing::new(String::new());
-    (&mut opened)
-        .take(16 << 10)
-        .read_to_string(&mut text)
-        .map_err(unreadable)?;
+    (&mut opened).take(16 << 10).read_to_string(&mut text).map_err(unreadable)?;
     let secret = SecretString::from(text.trim().to_owned());
-    Ok(ApiKey {
-        secret,
-        origin: file.display().to_string(),
-    })
+    Ok(ApiKey { secret, origin: file.display().to_string() })
 }
 
 #[cfg(test)]
@@ -163,35 +139,17 @@ mod tests {
     #[test]
     fn an_exposed_missing_or_malformed_key_is_refused_with_the_remedy() {
         let (_directory, file) = key_file(0o644, "k");
-        let error = find_key(None, "ANTHROPIC_API_KEY", &file)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("has mode 644") && error.contains("chmod 600"),
-            "{error}"
-        );
-        let error = find_key(None, "ANTHROPIC_API_KEY", Path::new("/nonexistent/k"))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("set ANTHROPIC_API_KEY") && error.contains("bailiwick demo"),
-            "{error}"
-        );
-        let error = find_key(Some("a\nb".into()), "ANTHROPIC_API_KEY", &file)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("line breaks") && !error.contains("a\nb"),
-            "{error}"
-        );
+        let error = find_key(None, "ANTHROPIC_API_KEY", &file).unwrap_err().to_string();
+        assert!(error.contains("has mode 644") && error.contains("chmod 600"), "{error}");
+        let error = find_key(None, "ANTHROPIC_API_KEY", Path::new("/nonexistent/k")).unwrap_err().to_string();
+        assert!(error.contains("set ANTHROPIC_API_KEY") && error.contains("bailiwick demo"), "{error}");
+        let error = find_key(Some("a\nb".into()), "ANTHROPIC_API_KEY", &file).unwrap_err().to_string();
+        assert!(error.contains("line breaks") && !error.contains("a\nb"), "{error}");
     }
 
     #[test]
     fn debug_output_does_not_hold_the_key() {
-        let key = ApiKey {
-            secret: "canary-1234".into(),
-            origin: "x".to_owned(),
-        };
+        let key = ApiKey { secret: "canary-1234".into(), origin: "x".to_owned() };
         assert!(!format!("{key:?}").contains("canary"));
     }
 }

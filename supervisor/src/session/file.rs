@@ -12,30 +12,17 @@ use super::LogError;
 
 /// Makes the directory of the logs, if it is missing, and makes sure that it is ours alone.
 pub(super) fn open_directory(path: &Path) -> Result<File, LogError> {
-    let failed = |source| LogError::Directory {
-        path: path.to_owned(),
-        source,
-    };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(failed)?;
+    let failed = |source| LogError::Directory { path: path.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let directory = File::from(open(path, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?);
     let metadata = directory.metadata().map_err(failed)?;
     let user = nix::unistd::geteuid().as_raw();
     if metadata.uid() != user {
-        return Err(LogError::Owner {
-            path: path.to_owned(),
-            owner: metadata.uid(),
-            user,
-        });
+        return Err(LogError::Owner { path: path.to_owned(), owner: metadata.uid(), user });
     }
     if metadata.mode() & 0o077 != 0 {
-        directory
-            .set_permissions(PermissionsExt::from_mode(0o700))
-            .map_err(failed)?;
+        directory.set_permissions(PermissionsExt::from_mode(0o700)).map_err(failed)?;
     }
     Ok(directory)
 }
@@ -63,16 +50,8 @@ impl LineFile {
             | OFlag::O_CLOEXEC;
         let mode = Mode::S_IRUSR | Mode::S_IWUSR;
         match openat(directory, name, flags, mode) {
-            Ok(descriptor) => Ok(Self {
-                file: descriptor.into(),
-                path,
-                whole: 0,
-                torn: false,
-            }),
-            Err(errno) => Err(LogError::Create {
-                path,
-                source: errno.into(),
-            }),
+            Ok(descriptor) => Ok(Self { file: descriptor.into(), path, whole: 0, torn: false }),
+            Err(errno) => Err(LogError::Create { path, source: errno.into() }),
         }
     }
 

@@ -20,18 +20,13 @@ impl Loaded {
     /// Whether the chain holds and every line is there. A torn last line alone is the mark of a killed writer, and no
     /// breach: it was never counted.
     pub fn is_intact(&self) -> bool {
-        self.faults
-            .iter()
-            .all(|fault| matches!(fault, Fault::Torn { .. }))
+        self.faults.iter().all(|fault| matches!(fault, Fault::Torn { .. }))
     }
 }
 
 /// Reads a log. Only a file that cannot be read is an error; what is wrong inside it is a [`Fault`].
 pub fn load(path: &Path) -> Result<Loaded, LogError> {
-    let bytes = std::fs::read(path).map_err(|source| LogError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
+    let bytes = std::fs::read(path).map_err(|source| LogError::Read { path: path.to_owned(), source })?;
     Ok(rebuild(&bytes))
 }
 
@@ -65,10 +60,7 @@ fn read_lines(bytes: &[u8], faults: &mut Vec<Fault>) -> Vec<SessionEvent> {
         prev = Link::of(text);
         match serde_json::from_slice(text) {
             Ok(event) => events.push(event),
-            Err(error) => faults.push(Fault::Unreadable {
-                line,
-                reason: error.to_string(),
-            }),
+            Err(error) => faults.push(Fault::Unreadable { line, reason: error.to_string() }),
         }
     }
     events

@@ -56,8 +56,7 @@ impl SessionLog {
         kind: EventKind,
     ) -> Result<SessionEvent, LogError> {
         let event = self.event(agent, observed_by, kind);
-        self.encode(&event)
-            .map_err(|source| LogError::Encode { id: event.id, source })?;
+        self.encode(&event).map_err(|source| LogError::Encode { id: event.id, source })?;
         self.file.append(&self.line).map_err(|source| LogError::Append {
             id: event.id,
             last: self.last,
@@ -72,22 +71,13 @@ impl SessionLog {
 
     /// Waits until everything that was appended is on the disk.
     pub fn sync(&self) -> Result<(), LogError> {
-        self.file.sync().map_err(|source| LogError::Sync {
-            path: self.file.path().to_owned(),
-            source,
-        })
+        self.file.sync().map_err(|source| LogError::Sync { path: self.file.path().to_owned(), source })
     }
 
     fn event(&self, agent: &AgentId, observed_by: Observer, kind: EventKind) -> SessionEvent {
-        let parent_agent = agent
-            .as_str()
-            .rsplit_once('.')
-            .map(|(parent, _)| AgentId::from(parent));
+        let parent_agent = agent.as_str().rsplit_once('.').map(|(parent, _)| AgentId::from(parent));
         // A sub-agent's first event follows from what its parent did last.
-        let head = self
-            .heads
-            .get(agent)
-            .or_else(|| self.heads.get(parent_agent.as_ref()?));
+        let head = self.heads.get(agent).or_else(|| self.heads.get(parent_agent.as_ref()?));
         SessionEvent {
             id: self.last.next(),
             parent: head.copied(),

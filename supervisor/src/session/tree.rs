@@ -33,10 +33,7 @@ impl Tree {
         if let Some(first) = self.events.first()
             && first.session != event.session
         {
-            return Err(Fault::Session {
-                id: event.id,
-                session: event.session.to_string(),
-            });
+            return Err(Fault::Session { id: event.id, session: event.session.to_string() });
         }
         let Err(place) = self.place(event.id) else {
             return Err(Fault::Duplicate { id: event.id });
@@ -81,9 +78,7 @@ impl Tree {
 
     /// The events that follow from `parent`; those that follow from none where it is absent.
     pub fn children(&self, parent: Option<EventId>) -> impl Iterator<Item = &SessionEvent> {
-        let edges = self
-            .edges
-            .range((parent, EventId(0))..=(parent, EventId(u64::MAX)));
+        let edges = self.edges.range((parent, EventId(0))..=(parent, EventId(u64::MAX)));
         edges.filter_map(|(_, id)| self.get(*id))
     }
 
@@ -116,11 +111,7 @@ impl Tree {
         let mut turns: Vec<Turn> = Vec::new();
         for event in self.events.iter().filter(|event| event.agent == *agent) {
             if matches!(event.kind, EventKind::UserMessage { .. }) {
-                turns.push(Turn {
-                    agent: agent.clone(),
-                    events: Vec::new(),
-                    usage: TokenUsage::default(),
-                });
+                turns.push(Turn { agent: agent.clone(), events: Vec::new(), usage: TokenUsage::default() });
             }
             if let Some(turn) = turns.last_mut() {
                 turn.events.push(event.id);

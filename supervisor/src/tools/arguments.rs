@@ -1,8 +1,5 @@
 //! The arguments of the six tools, as the model writes them. The documentation of a field is what the model reads.
-#![expect(
-    clippy::doc_markdown,
-    reason = "the model reads plain text, where back-ticks are noise"
-)]
+#![expect(clippy::doc_markdown, reason = "the model reads plain text, where back-ticks are noise")]
 
 use ipc::path::WirePath;
 use ipc::rights::Network;
@@ -105,10 +102,7 @@ impl Arguments for WriteFile {
 
     fn into_call(self) -> Result<ToolCall, Misfit> {
         let path = path("path", &self.path)?;
-        Ok(ToolCall::WriteFile(tool::WriteFile {
-            path,
-            content: self.content,
-        }))
+        Ok(ToolCall::WriteFile(tool::WriteFile { path, content: self.content }))
     }
 }
 
@@ -150,23 +144,12 @@ impl Arguments for EditFile {
 
 impl Edit {
     fn into_wire(self) -> Result<tool::Edit, Misfit> {
-        let Self {
-            old_string,
-            new_string,
-            replace_all,
-        } = self;
+        let Self { old_string, new_string, replace_all } = self;
         let old_string = filled("old_string", old_string)?;
         if old_string == new_string {
-            return Err((
-                "new_string",
-                "got the same text as old_string, expected another one".to_owned(),
-            ));
+            return Err(("new_string", "got the same text as old_string, expected another one".to_owned()));
         }
-        Ok(tool::Edit {
-            old_string,
-            new_string,
-            replace_all: replace_all.unwrap_or(false),
-        })
+        Ok(tool::Edit { old_string, new_string, replace_all: replace_all.unwrap_or(false) })
     }
 }
 
@@ -178,21 +161,17 @@ fn edits(
     list: Option<Vec<Edit>>,
 ) -> Result<Vec<Edit>, Misfit> {
     match (old, new, replace_all, list) {
-        (Some(old_string), Some(new_string), replace_all, None) => Ok(vec![Edit {
-            old_string,
-            new_string,
-            replace_all,
-        }]),
+        (Some(old_string), Some(new_string), replace_all, None) => {
+            Ok(vec![Edit { old_string, new_string, replace_all }])
+        }
         (None, None, None, Some(list)) if !list.is_empty() => Ok(list),
-        (None, None, None, Some(_)) => Err((
-            "edits",
-            "got an empty list, expected at least one {old_string, new_string}".to_owned(),
-        )),
+        (None, None, None, Some(_)) => {
+            Err(("edits", "got an empty list, expected at least one {old_string, new_string}".to_owned()))
+        }
         (Some(_), None, _, None) => Err(("new_string", "missing, expected beside old_string".to_owned())),
-        (None, _, _, None) => Err((
-            "old_string",
-            "missing, expected with new_string, or edits instead".to_owned(),
-        )),
+        (None, _, _, None) => {
+            Err(("old_string", "missing, expected with new_string, or edits instead".to_owned()))
+        }
         (_, _, _, Some(_)) => Err((
             "edits",
             "got edits beside old_string, new_string or replace_all, expected one form".to_owned(),
@@ -254,10 +233,7 @@ fn path(field: &'static str, text: &str) -> Result<WirePath, Misfit> {
 
 fn filled(field: &'static str, text: String) -> Result<String, Misfit> {
     if text.is_empty() {
-        Err((
-            field,
-            "got an empty text, expected at least one character".to_owned(),
-        ))
+        Err((field, "got an empty text, expected at least one character".to_owned()))
     } else {
         Ok(text)
     }

@@ -32,10 +32,7 @@ impl Registry {
     pub fn new(tools: Vec<Box<dyn Tool>>) -> Result<Self, DuplicateTool> {
         let definitions: Arc<[_]> = tools.iter().map(|tool| tool.definition().clone()).collect();
         for (place, definition) in definitions.iter().enumerate() {
-            if definitions[..place]
-                .iter()
-                .any(|other| other.name == definition.name)
-            {
+            if definitions[..place].iter().any(|other| other.name == definition.name) {
                 return Err(DuplicateTool(definition.name));
             }
         }
@@ -64,14 +61,7 @@ impl Registry {
     }
 
     fn unknown(&self, name: &str) -> ToolUseError {
-        let known: Vec<_> = self
-            .definitions
-            .iter()
-            .map(|definition| definition.name)
-            .collect();
-        ToolUseError::Unknown {
-            name: name.chars().take(64).collect(),
-            known: known.join(", "),
-        }
+        let known: Vec<_> = self.definitions.iter().map(|definition| definition.name).collect();
+        ToolUseError::Unknown { name: name.chars().take(64).collect(), known: known.join(", ") }
     }
 }

@@ -22,10 +22,7 @@ pub struct Rendered {
 impl Rendered {
     /// A failure, in one sentence.
     pub fn failure(text: impl Into<String>) -> Self {
-        Self {
-            content: bounded(text.into()),
-            is_error: true,
-        }
+        Self { content: bounded(text.into()), is_error: true }
     }
 }
 
@@ -46,10 +43,7 @@ pub fn render(output: &ToolOutput) -> Rendered {
         ToolOutput::Snapshot(summary) => render_snapshot(summary),
     };
     let is_error = matches!(output, ToolOutput::Command(result) if result.exit != CommandExit::Code(0));
-    Rendered {
-        content: bounded(content),
-        is_error,
-    }
+    Rendered { content: bounded(content), is_error }
 }
 
 /// The lines as `cat -n` numbers them, then what is left and how to read it.
@@ -88,33 +82,25 @@ fn rest(file: &FileText) -> Option<String> {
     let next = file.first_line.saturating_add(file.lines);
     let last = next.saturating_sub(1);
     match file.total_lines {
-        Some(total) if last < total => Some(format!(
-            "lines {}-{last} of {total}; go on with offset {next}",
-            file.first_line
-        )),
+        Some(total) if last < total => {
+            Some(format!("lines {}-{last} of {total}; go on with offset {next}", file.first_line))
+        }
         Some(total) if file.first_line > 1 => Some(format!("lines {}-{last} of {total}", file.first_line)),
         Some(_) => None,
-        None => Some(format!(
-            "lines {}-{last}; there are more: go on with offset {next}",
-            file.first_line
-        )),
+        None => Some(format!("lines {}-{last}; there are more: go on with offset {next}", file.first_line)),
     }
 }
 
 fn render_listing(listing: &Listing) -> String {
-    let mut text: String = listing
-        .entries
-        .iter()
-        .map(|entry| entry_line(entry) + "\n")
-        .collect();
+    let mut text: String = listing.entries.iter().map(|entry| entry_line(entry) + "\n").collect();
     if listing.entries.is_empty() && listing.omitted == 0 {
         text.push_str("(the directory is empty, or all of it is ignored)\n");
     }
     let omitted = match listing.omitted {
         0 => vec![],
-        more => vec![format!(
-            "{more} more entries are left out; list a directory below, or with a smaller depth"
-        )],
+        more => {
+            vec![format!("{more} more entries are left out; list a directory below, or with a smaller depth")]
+        }
     };
     with_notes(text, &omitted)
 }
@@ -130,13 +116,7 @@ fn entry_line(entry: &Entry) -> String {
 }
 
 fn render_matches(matches: &Matches) -> String {
-    let Matches {
-        text,
-        matches: lines,
-        files,
-        searched,
-        truncated,
-    } = matches;
+    let Matches { text, matches: lines, files, searched, truncated } = matches;
     let mut notes = Vec::new();
     if *lines == 0 {
         notes.push(format!("no matches in {}", count(*searched, "file")));
@@ -145,9 +125,7 @@ fn render_matches(matches: &Matches) -> String {
         notes.push(format!("{lines} in {files}; {searched} searched"));
     }
     if let Some(reason) = truncated {
-        notes.push(format!(
-            "not all: {reason}; narrow it with path, glob or a longer pattern"
-        ));
+        notes.push(format!("not all: {reason}; narrow it with path, glob or a longer pattern"));
     }
     with_notes(text.clone(), &notes)
 }
@@ -155,20 +133,11 @@ fn render_matches(matches: &Matches) -> String {
 fn render_written(written: &Written) -> String {
     let lines = written.files.iter().map(written_line);
     let text = lines.collect::<Vec<_>>().join("\n");
-    if text.is_empty() {
-        "nothing had to be written".to_owned()
-    } else {
-        text
-    }
+    if text.is_empty() { "nothing had to be written".to_owned() } else { text }
 }
 
 fn written_line(file: &WrittenFile) -> String {
-    let WrittenFile {
-        path,
-        created,
-        bytes: size,
-        replacements,
-    } = file;
+    let WrittenFile { path, created, bytes: size, replacements } = file;
     let size = bytes(*size);
     match (created, replacements) {
         (true, _) => format!("created {path} ({size})"),
@@ -182,11 +151,7 @@ fn render_command(result: &CommandResult) -> String {
     let mut text = result.head.clone();
     if result.omitted_bytes > 0 {
         end_line(&mut text);
-        let _ = writeln!(
-            text,
-            "[{} of output are left out here]",
-            bytes(result.omitted_bytes)
-        );
+        let _ = writeln!(text, "[{} of output are left out here]", bytes(result.omitted_bytes));
         text.push_str(&result.tail);
     }
     end_line(&mut text);

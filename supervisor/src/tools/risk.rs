@@ -43,52 +43,20 @@ mod tests {
     fn every_tool_and_argument_shape_has_its_risk() {
         let table = [
             ("read_file", r#"{"path":"a"}"#, Risk::Auto),
-            (
-                "read_file",
-                r#"{"path":"/etc/shadow","offset":2,"limit":3}"#,
-                Risk::Auto,
-            ),
+            ("read_file", r#"{"path":"/etc/shadow","offset":2,"limit":3}"#, Risk::Auto),
             ("list_directory", r#"{"path":"."}"#, Risk::Auto),
             ("list_directory", r#"{"path":"/","depth":9}"#, Risk::Auto),
             ("search_files", r#"{"pattern":"x"}"#, Risk::Auto),
-            (
-                "search_files",
-                r#"{"pattern":"x","path":"src","glob":"*.rs"}"#,
-                Risk::Auto,
-            ),
+            ("search_files", r#"{"pattern":"x","path":"src","glob":"*.rs"}"#, Risk::Auto),
             ("write_file", r#"{"path":"a","content":""}"#, Risk::Confirm),
-            (
-                "edit_file",
-                r#"{"path":"a","old_string":"b","new_string":"c"}"#,
-                Risk::Confirm,
-            ),
-            (
-                "edit_file",
-                r#"{"path":"a","edits":[{"old_string":"b","new_string":"c"}]}"#,
-                Risk::Confirm,
-            ),
+            ("edit_file", r#"{"path":"a","old_string":"b","new_string":"c"}"#, Risk::Confirm),
+            ("edit_file", r#"{"path":"a","edits":[{"old_string":"b","new_string":"c"}]}"#, Risk::Confirm),
             ("shell_exec", r#"{"command":"ls"}"#, Risk::Confirm),
-            (
-                "shell_exec",
-                r#"{"command":"ls","access":"standing"}"#,
-                Risk::Confirm,
-            ),
-            (
-                "shell_exec",
-                r#"{"command":"ls","access":"write"}"#,
-                Risk::Confirm,
-            ),
+            ("shell_exec", r#"{"command":"ls","access":"standing"}"#, Risk::Confirm),
+            ("shell_exec", r#"{"command":"ls","access":"write"}"#, Risk::Confirm),
             ("shell_exec", r#"{"command":"ls","access":"read"}"#, Risk::Auto),
-            (
-                "shell_exec",
-                r#"{"command":"ls","access":"read","network":false}"#,
-                Risk::Auto,
-            ),
-            (
-                "shell_exec",
-                r#"{"command":"ls","access":"read","network":true}"#,
-                Risk::Confirm,
-            ),
+            ("shell_exec", r#"{"command":"ls","access":"read","network":false}"#, Risk::Auto),
+            ("shell_exec", r#"{"command":"ls","access":"read","network":true}"#, Risk::Confirm),
             ("shell_exec", r#"{"command":"ls","network":true}"#, Risk::Confirm),
             ("shell_exec", r#"{"command":"ls","network":false}"#, Risk::Confirm),
         ];

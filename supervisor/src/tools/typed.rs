@@ -31,15 +31,8 @@ pub(super) struct Typed<A> {
 impl<A: Arguments> Typed<A> {
     pub(super) fn new() -> Self {
         let input_schema = schema::<A>();
-        let definition = ToolDefinition {
-            name: A::NAME,
-            description: A::DESCRIPTION,
-            input_schema,
-        };
-        Self {
-            definition,
-            arguments: PhantomData,
-        }
+        let definition = ToolDefinition { name: A::NAME, description: A::DESCRIPTION, input_schema };
+        Self { definition, arguments: PhantomData }
     }
 
     fn argument_error(&self, field: &str, reason: &str) -> ToolUseError {
@@ -69,18 +62,14 @@ impl<A: Arguments> Tool for Typed<A> {
         let mut json = serde_json::Deserializer::from_str(input);
         let arguments: A = serde_path_to_error::deserialize(&mut json)
             .map_err(|error| self.argument_error(&error.path().to_string(), &error.inner().to_string()))?;
-        arguments
-            .into_call()
-            .map_err(|(field, reason)| self.argument_error(field, &reason))
+        arguments.into_call().map_err(|(field, reason)| self.argument_error(field, &reason))
     }
 }
 
 /// A message of serde's in the model's words: it sees its arguments as a value, not as lines, and knows no `u64`.
 fn plain(reason: &str) -> String {
     const LENGTH: usize = 300;
-    let reason = reason
-        .rsplit_once(" at line ")
-        .map_or(reason, |(reason, _)| reason);
+    let reason = reason.rsplit_once(" at line ").map_or(reason, |(reason, _)| reason);
     let reason = reason
         .replace("expected u64", "expected a whole number")
         .replace("expected u32", "expected a whole number");

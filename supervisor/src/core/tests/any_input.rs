@@ -18,9 +18,7 @@ use crate::provider::{
 fn block() -> impl Strategy<Value = AssistantBlock> {
     let id = prop_oneof![Just("a"), Just("b"), Just("c"), Just("")];
     let other = AssistantBlock {
-        content: ContentBlock::Other {
-            kind: "compaction".to_owned(),
-        },
+        content: ContentBlock::Other { kind: "compaction".to_owned() },
         raw: raw(r#"{"type":"compaction"}"#),
     };
     prop_oneof![
@@ -71,9 +69,7 @@ enum Any {
 }
 
 fn any() -> impl Strategy<Value = Any> {
-    let user = Op::UserTurn {
-        text: "go".to_owned(),
-    };
+    let user = Op::UserTurn { text: "go".to_owned() };
     prop_oneof![
         4 => Just(Any::Op(user)),
         1 => Just(Any::Op(Op::Interrupt)),
@@ -92,37 +88,18 @@ fn input(any: Any, script: &Script) -> Input {
     let call = |age| CallId(script.agent.last_call.0.saturating_sub(age));
     match any {
         Any::Op(op) => Input::Op(op),
-        Any::Context => Input::Context(vec![ContextItem {
-            source: "s".to_owned(),
-            text: "c".to_owned(),
-        }]),
-        Any::Stream(age, event) => Input::Stream {
-            request: request(age),
-            event,
-        },
-        Any::Failed(age, retryable) => Input::StreamFailed {
-            request: request(age),
-            error: error("connection", retryable),
-        },
+        Any::Context => Input::Context(vec![ContextItem { source: "s".to_owned(), text: "c".to_owned() }]),
+        Any::Stream(age, event) => Input::Stream { request: request(age), event },
+        Any::Failed(age, retryable) => {
+            Input::StreamFailed { request: request(age), error: error("connection", retryable) }
+        }
         Any::Finished(age, kind) => {
             let refusal = command(1, "touch: cannot touch '/etc/x': Permission denied");
-            let outcomes = [
-                file("x"),
-                command(0, ""),
-                refusal,
-                not_found(),
-                ipc::message::Outcome::Cancelled,
-            ];
-            Input::CallFinished {
-                call: call(age),
-                outcome: outcomes[kind].clone(),
-                duration_ms: 1,
-            }
+            let outcomes =
+                [file("x"), command(0, ""), refusal, not_found(), ipc::message::Outcome::Cancelled];
+            Input::CallFinished { call: call(age), outcome: outcomes[kind].clone(), duration_ms: 1 }
         }
-        Any::Lost(age) => Input::CallLost {
-            call: call(age),
-            reason: "gone".to_owned(),
-        },
+        Any::Lost(age) => Input::CallLost { call: call(age), reason: "gone".to_owned() },
         Any::Timer(age) => Input::Timer(TimerId(script.agent.last_timer.0.saturating_sub(age))),
         Any::TimeUp => Input::TimeUp,
     }
@@ -133,9 +110,7 @@ fn calls(message: &Message) -> Vec<String> {
     let Message::Assistant(blocks) = message else {
         return vec![];
     };
-    let values = blocks
-        .iter()
-        .map(|block| serde_json::from_str::<serde_json::Value>(block.get()).unwrap());
+    let values = blocks.iter().map(|block| serde_json::from_str::<serde_json::Value>(block.get()).unwrap());
     values
         .filter(|block| block["type"] == "tool_use")
         .map(|block| block["id"].as_str().unwrap().to_owned())
@@ -151,23 +126,14 @@ fn assert_acceptable(request: &ModelRequest) {
         match &**message {
             Message::Assistant(blocks) => {
                 assert!(!blocks.is_empty());
-                assert!(
-                    !blocks.iter().any(|block| block.get().contains(r#""text":"""#)),
-                    "{messages:?}"
-                );
+                assert!(!blocks.iter().any(|block| block.get().contains(r#""text":"""#)), "{messages:?}");
                 assert!(!matches!(next, Some(Message::Assistant(_))), "{messages:?}");
                 assert_answered(&calls(message), next);
             }
             Message::User(blocks) => {
-                assert!(
-                    !blocks.is_empty() && !matches!(next, Some(Message::User(_))),
-                    "{messages:?}"
-                );
+                assert!(!blocks.is_empty() && !matches!(next, Some(Message::User(_))), "{messages:?}");
                 assert!(!blocks.contains(&UserBlock::Text(String::new())));
-                let before = place
-                    .checked_sub(1)
-                    .map(|before| calls(&messages[before]))
-                    .unwrap_or_default();
+                let before = place.checked_sub(1).map(|before| calls(&messages[before])).unwrap_or_default();
                 assert_eq!(results(blocks), before, "{messages:?}");
             }
         }
@@ -178,18 +144,14 @@ fn assert_answered(calls: &[String], next: Option<&Message>) {
     if calls.is_empty() {
         return;
     }
-    let Some(Message::User(blocks)) = next else {
-        panic!("{calls:?} without results: {next:?}")
-    };
+    let Some(Message::User(blocks)) = next else { panic!("{calls:?} without results: {next:?}") };
     // Results come first, each once, in the order of the calls.
     assert_eq!(results(&blocks[..calls.len()]), calls);
 }
 
 fn results(blocks: &[UserBlock]) -> Vec<String> {
     let results = blocks.iter().filter_map(|block| match block {
-        UserBlock::ToolResult {
-            tool_use, content, ..
-        } => {
+        UserBlock::ToolResult { tool_use, content, .. } => {
             assert!(!content.is_empty());
             Some(tool_use.as_str().to_owned())
         }
@@ -210,26 +172,14 @@ struct Witness {
 impl Witness {
     fn see(&mut self, effect: &Effect) {
         match effect {
-            Effect::Log {
-                kind: EventKind::ToolCallStarted { call, .. },
-                ..
-            } => {
+            Effect::Log { kind: EventKind::ToolCallStarted { call, .. }, .. } => {
                 assert!(self.started.insert(*call), "call {call} started twice");
             }
-            Effect::Log {
-                kind: EventKind::ToolCallFinished { call, .. },
-                ..
-            } => {
-                assert!(
-                    self.started.contains(call) && self.finished.insert(*call),
-                    "call {call}"
-                );
+            Effect::Log { kind: EventKind::ToolCallFinished { call, .. }, .. } => {
+                assert!(self.started.contains(call) && self.finished.insert(*call), "call {call}");
             }
             Effect::Dispatch { call, .. } => {
-                assert!(
-                    self.started.contains(call) && self.dispatched.insert(*call),
-                    "call {call}"
-                );
+                assert!(self.started.contains(call) && self.dispatched.insert(*call), "call {call}");
             }
             Effect::CancelCall(call) => assert!(self.dispatched.contains(call)),
             Effect::StartStream { model, .. } => self.see_request(model),
@@ -243,21 +193,14 @@ impl Witness {
         assert_eq!(self.started, self.finished, "no request while a call is open");
         // Append-only: what was sent before is a prefix of what is sent now, block by block.
         let history = blocks(model);
-        assert!(
-            history.starts_with(&self.last_history),
-            "{history:?} after {:?}",
-            self.last_history
-        );
+        assert!(history.starts_with(&self.last_history), "{history:?} after {:?}", self.last_history);
         self.last_history = history;
     }
 }
 
 fn blocks(model: &ModelRequest) -> Vec<String> {
     let blocks = model.messages.iter().flat_map(|message| match &**message {
-        Message::User(blocks) => blocks
-            .iter()
-            .map(|block| format!("user {block:?}"))
-            .collect::<Vec<_>>(),
+        Message::User(blocks) => blocks.iter().map(|block| format!("user {block:?}")).collect::<Vec<_>>(),
         Message::Assistant(blocks) => blocks.iter().map(|block| format!("assistant {block}")).collect(),
     });
     blocks.collect()

@@ -80,15 +80,8 @@ fn mistakes_of_the_model_come_back_to_it_and_nothing_runs() {
 #[test]
 fn lost_worker_gives_a_clear_error_and_the_run_goes_on() {
     let mut script = Script::new();
-    script
-        .user("go")
-        .reply(1, &[run("a", "make"), read("b", "b")], StopReason::ToolUse)
-        .lines();
-    script
-        .lost(1)
-        .lost(2)
-        .lost(2)
-        .reply(2, &[text("ok")], StopReason::EndTurn);
+    script.user("go").reply(1, &[run("a", "make"), read("b", "b")], StopReason::ToolUse).lines();
+    script.lost(1).lost(2).lost(2).reply(2, &[text("ok")], StopReason::EndTurn);
     assert_snapshot!(script.lines(), @r#"
     log finished 1 a Interrupted "the call was lost: the worker died. It may have been carried out in part: look before you repeat it" by Supervisor
     log finished 2 b Interrupted "the call was lost: the worker died. It may have been carried out in part: look before you repeat it" by Supervisor
@@ -107,21 +100,14 @@ fn refused(path: &str) -> Outcome {
         permitted_by_mode: true,
     };
     let message = format!("cannot write {path}: Permission denied");
-    Outcome::Failed(ToolError {
-        kind: ToolErrorKind::Refused,
-        message,
-        access: Some(access),
-    })
+    Outcome::Failed(ToolError { kind: ToolErrorKind::Refused, message, access: Some(access) })
 }
 
 #[test]
 fn denial_of_a_tool_is_proved_and_ends_the_run_with_it() {
     let mut script = Script::new();
     let write = call("a", "write_file", r#"{"path":"/etc/probe","content":"x"}"#);
-    script
-        .user("go")
-        .reply(1, &[write], StopReason::ToolUse)
-        .outcome(1, refused("/etc/probe"));
+    script.user("go").reply(1, &[write], StopReason::ToolUse).outcome(1, refused("/etc/probe"));
     script.reply(2, &[text("I may not.")], StopReason::EndTurn);
     assert_snapshot!(script.lines(), @r#"
     log user "go" by Supervisor
@@ -142,15 +128,9 @@ fn denial_of_a_tool_is_proved_and_ends_the_run_with_it() {
 #[test]
 fn success_after_a_denial_clears_it() {
     let mut script = Script::new();
-    script
-        .user("go")
-        .reply(1, &[run("a", "touch /etc/x")], StopReason::ToolUse);
-    script
-        .outcome(1, command(1, "touch: cannot touch '/etc/x': Permission denied\n"))
-        .lines();
-    script
-        .reply(2, &[run("b", "touch x")], StopReason::ToolUse)
-        .outcome(2, command(0, ""));
+    script.user("go").reply(1, &[run("a", "touch /etc/x")], StopReason::ToolUse);
+    script.outcome(1, command(1, "touch: cannot touch '/etc/x': Permission denied\n")).lines();
+    script.reply(2, &[run("b", "touch x")], StopReason::ToolUse).outcome(2, command(0, ""));
     script.reply(3, &[text("Done.")], StopReason::EndTurn);
     assert_snapshot!(script.lines(), @r#"
     log assistant msg_2 1 blocks, tool_use by Supervisor
@@ -167,10 +147,7 @@ fn success_after_a_denial_clears_it() {
 #[test]
 fn denial_of_a_command_is_likely() {
     let mut script = Script::new();
-    script
-        .user("go")
-        .reply(1, &[run("a", "touch /etc/x")], StopReason::ToolUse)
-        .lines();
+    script.user("go").reply(1, &[run("a", "touch /etc/x")], StopReason::ToolUse).lines();
     script.outcome(1, command(1, "touch: cannot touch '/etc/x': Permission denied\n"));
     script.reply(2, &[text("I may not.")], StopReason::EndTurn);
     assert_snapshot!(script.lines(), @r#"
@@ -187,27 +164,15 @@ fn denial_of_a_command_is_likely() {
 fn policy_denies_before_anything_is_sent() {
     let mut read_only = standing();
     read_only.rights.write = vec!["/tmp/bw-1".into()];
-    let standing = Standing {
-        mode: ApprovalMode::Deny,
-        ..read_only
-    };
+    let standing = Standing { mode: ApprovalMode::Deny, ..read_only };
     let mut script = Script::with(AgentConfig { standing, ..config() });
     let calls = [
         call("a", "shell_exec", r#"{"command":"make","access":"write"}"#),
         call("b", "shell_exec", r#"{"command":"curl x","network":true}"#),
-        call(
-            "c",
-            "shell_exec",
-            r#"{"command":"cat x","access":"read","network":true}"#,
-        ),
+        call("c", "shell_exec", r#"{"command":"cat x","access":"read","network":true}"#),
     ];
     script.user("go").reply(1, &calls, StopReason::ToolUse);
-    assert!(
-        !script
-            .effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Dispatch { .. }))
-    );
+    assert!(!script.effects.iter().any(|effect| matches!(effect, Effect::Dispatch { .. })));
     assert_snapshot!(script.lines(), @r#"
     log user "go" by Supervisor
     log requested 1.1 by Supervisor
@@ -243,14 +208,8 @@ fn command_that_declared_to_read_is_told_so() {
 #[test]
 fn worker_that_answers_out_of_turn_is_not_believed() {
     let mut script = Script::new();
-    script
-        .user("go")
-        .reply(1, &[read("a", "a")], StopReason::ToolUse)
-        .lines();
-    script
-        .outcome(7, file("x"))
-        .outcome(1, Outcome::Prepared)
-        .outcome(1, file("late"));
+    script.user("go").reply(1, &[read("a", "a")], StopReason::ToolUse).lines();
+    script.outcome(7, file("x")).outcome(1, Outcome::Prepared).outcome(1, file("late"));
     assert_snapshot!(script.lines(), @r#"
     log finished 1 a Failed "the worker gave an answer that does not fit the call" by Worker
     log requested 2.1 by Supervisor
@@ -261,9 +220,7 @@ fn worker_that_answers_out_of_turn_is_not_believed() {
 #[test]
 fn two_calls_of_one_id_make_the_reply_void() {
     let mut script = Script::new();
-    script
-        .user("go")
-        .reply(1, &[read("a", "a"), read("a", "b")], StopReason::ToolUse);
+    script.user("go").reply(1, &[read("a", "a"), read("a", "b")], StopReason::ToolUse);
     assert_snapshot!(script.lines(), @r#"
     log user "go" by Supervisor
     log requested 1.1 by Supervisor

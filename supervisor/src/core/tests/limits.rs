@@ -6,14 +6,8 @@ use crate::provider::StopReason;
 
 #[test]
 fn steps_are_bounded_and_the_last_calls_keep_their_results() {
-    let mut script = Script::limited(RunLimits {
-        max_steps: Some(2),
-        max_tokens: None,
-    });
-    script
-        .user("go")
-        .reply(1, &[read("a", "a")], StopReason::ToolUse)
-        .outcome(1, file("x\n"));
+    let mut script = Script::limited(RunLimits { max_steps: Some(2), max_tokens: None });
+    script.user("go").reply(1, &[read("a", "a")], StopReason::ToolUse).outcome(1, file("x\n"));
     script.reply(2, &[read("b", "b")], StopReason::ToolUse).lines();
     script.outcome(2, file("y\n"));
     assert_snapshot!(script.lines(), @r#"
@@ -24,33 +18,21 @@ fn steps_are_bounded_and_the_last_calls_keep_their_results() {
 
 #[test]
 fn answer_within_the_last_step_is_done() {
-    let mut script = Script::limited(RunLimits {
-        max_steps: Some(1),
-        max_tokens: Some(1),
-    });
+    let mut script = Script::limited(RunLimits { max_steps: Some(1), max_tokens: Some(1) });
     script.user("go").reply(1, &[text("ok")], StopReason::EndTurn);
     assert!(script.lines().contains("finish done"));
 }
 
 #[test]
 fn tokens_are_bounded() {
-    let mut script = Script::limited(RunLimits {
-        max_steps: None,
-        max_tokens: Some(115),
-    });
-    script
-        .user("go")
-        .reply(1, &[read("a", "a")], StopReason::ToolUse)
-        .outcome(1, file("x\n"));
+    let mut script = Script::limited(RunLimits { max_steps: None, max_tokens: Some(115) });
+    script.user("go").reply(1, &[read("a", "a")], StopReason::ToolUse).outcome(1, file("x\n"));
     assert!(script.lines().contains("finish token_limit"));
 }
 
 #[test]
 fn every_turn_has_the_whole_budget() {
-    let mut script = Script::limited(RunLimits {
-        max_steps: Some(1),
-        max_tokens: None,
-    });
+    let mut script = Script::limited(RunLimits { max_steps: Some(1), max_tokens: None });
     script.user("one").reply(1, &[text("1")], StopReason::EndTurn);
     script.user("two").reply(2, &[text("2")], StopReason::EndTurn);
     assert_eq!(script.lines().matches("finish done").count(), 2);

@@ -7,19 +7,8 @@ use crate::provider::{StopReason, StreamEvent};
 #[test]
 fn plain_answer() {
     let mut script = Script::new();
-    script
-        .context("environment", "net off")
-        .user("hi")
-        .started(1)
-        .delta(1, 0, "Hel")
-        .delta(1, 0, "lo");
-    script.stream(
-        1,
-        StreamEvent::BlockClosed {
-            index: 0,
-            block: text("Hello"),
-        },
-    );
+    script.context("environment", "net off").user("hi").started(1).delta(1, 0, "Hel").delta(1, 0, "lo");
+    script.stream(1, StreamEvent::BlockClosed { index: 0, block: text("Hello") });
     script.stream(1, super::script::completed(StopReason::EndTurn));
     assert_snapshot!(script.lines(), @r#"
     log context environment "net off" by Supervisor
@@ -37,14 +26,8 @@ fn plain_answer() {
 #[test]
 fn tool_loop() {
     let mut script = Script::new();
-    script.user("fix it").reply(
-        1,
-        &[thinking(), text("I look."), read("a", "a.rs")],
-        StopReason::ToolUse,
-    );
-    script
-        .outcome(1, file("fn main() {}\n"))
-        .reply(2, &[text("Done.")], StopReason::EndTurn);
+    script.user("fix it").reply(1, &[thinking(), text("I look."), read("a", "a.rs")], StopReason::ToolUse);
+    script.outcome(1, file("fn main() {}\n")).reply(2, &[text("Done.")], StopReason::EndTurn);
     assert_snapshot!(script.lines(), @r#"
     log user "fix it" by Supervisor
     log requested 1.1 by Supervisor
@@ -68,14 +51,8 @@ fn tool_loop() {
 #[test]
 fn next_turn_goes_on_with_the_same_history() {
     let mut script = Script::new();
-    script
-        .user("one")
-        .reply(1, &[text("1")], StopReason::EndTurn)
-        .lines();
-    script
-        .context("net", "net on")
-        .user("two")
-        .reply(2, &[text("2")], StopReason::EndTurn);
+    script.user("one").reply(1, &[text("1")], StopReason::EndTurn).lines();
+    script.context("net", "net on").user("two").reply(2, &[text("2")], StopReason::EndTurn);
     assert_snapshot!(script.lines(), @r#"
     log context net "net on" by Supervisor
     log user "two" by Supervisor
@@ -94,9 +71,7 @@ fn next_turn_goes_on_with_the_same_history() {
 #[test]
 fn words_of_a_busy_time_follow_the_results() {
     let mut script = Script::new();
-    script
-        .user("fix it")
-        .reply(1, &[read("a", "a.rs")], StopReason::ToolUse);
+    script.user("fix it").reply(1, &[read("a", "a.rs")], StopReason::ToolUse);
     script.user("and b.rs").outcome(1, file("x\n"));
     assert_snapshot!(script.last_messages(), @r#"
     user "fix it"
@@ -108,10 +83,7 @@ fn words_of_a_busy_time_follow_the_results() {
 #[test]
 fn words_that_came_before_the_end_of_the_turn_get_an_answer() {
     let mut script = Script::new();
-    script
-        .user("one")
-        .user("two")
-        .reply(1, &[text("1")], StopReason::EndTurn);
+    script.user("one").user("two").reply(1, &[text("1")], StopReason::EndTurn);
     assert_snapshot!(script.last_messages(), @r#"
     user "one"
     assistant {"type":"text","text":"1"}
@@ -128,11 +100,7 @@ fn words_that_came_before_the_end_of_the_turn_get_an_answer() {
 #[test]
 fn retry_sends_the_same_request_and_voids_what_came() {
     let mut script = Script::new();
-    script
-        .user("hi")
-        .started(1)
-        .delta(1, 0, "Hel")
-        .failed(1, error("overloaded_error", true));
+    script.user("hi").started(1).delta(1, 0, "Hel").failed(1, error("overloaded_error", true));
     script.delta(1, 0, "late").timer(1).timer(1);
     script.reply(2, &[text("Hello")], StopReason::EndTurn);
     assert_snapshot!(script.lines(), @r#"
@@ -148,10 +116,7 @@ fn retry_sends_the_same_request_and_voids_what_came() {
     finish done text="Hello" steps=1 tokens=115 message=None
     "#);
     let requests = script.requests();
-    assert_eq!(
-        super::script::messages(requests[0]),
-        super::script::messages(requests[1])
-    );
+    assert_eq!(super::script::messages(requests[0]), super::script::messages(requests[1]));
 }
 
 #[test]
@@ -159,9 +124,7 @@ fn retries_are_exhausted() {
     let mut script = Script::new();
     script.user("hi");
     for attempt in 1..=3 {
-        script
-            .failed(attempt, error("overloaded_error", true))
-            .timer(attempt);
+        script.failed(attempt, error("overloaded_error", true)).timer(attempt);
     }
     assert_snapshot!(script.lines(), @r#"
     log user "hi" by Supervisor
@@ -210,13 +173,7 @@ fn prompt_that_is_too_long_is_a_full_context() {
 #[test]
 fn stream_cut_after_content_starts_over() {
     let mut script = Script::new();
-    script.user("hi").started(1).stream(
-        1,
-        StreamEvent::BlockClosed {
-            index: 0,
-            block: read("a", "a.rs"),
-        },
-    );
+    script.user("hi").started(1).stream(1, StreamEvent::BlockClosed { index: 0, block: read("a", "a.rs") });
     script.failed(1, error("truncated_stream", true)).timer(1);
     script.reply(2, &[text("Hello")], StopReason::EndTurn);
     assert_snapshot!(script.lines(), @r#"
@@ -236,19 +193,9 @@ fn stream_cut_after_content_starts_over() {
 #[test]
 fn late_and_strange_events_change_nothing() {
     let mut script = Script::new();
-    script
-        .user("hi")
-        .reply(1, &[text("Hello")], StopReason::EndTurn)
-        .lines();
-    script
-        .reply(1, &[text("again")], StopReason::EndTurn)
-        .reply(9, &[text("never")], StopReason::EndTurn);
-    script
-        .failed(1, error("connection", true))
-        .timer(1)
-        .outcome(1, file("x"))
-        .lost(2)
-        .interrupt();
+    script.user("hi").reply(1, &[text("Hello")], StopReason::EndTurn).lines();
+    script.reply(1, &[text("again")], StopReason::EndTurn).reply(9, &[text("never")], StopReason::EndTurn);
+    script.failed(1, error("connection", true)).timer(1).outcome(1, file("x")).lost(2).interrupt();
     script.input(Input::TimeUp).user("  \n");
     assert_snapshot!(script.lines(), @"log notice empty_message an empty message was not sent by Supervisor");
 }
@@ -256,24 +203,15 @@ fn late_and_strange_events_change_nothing() {
 #[test]
 fn empty_blocks_never_reach_the_history() {
     let mut script = Script::new();
-    script
-        .user("hi")
-        .reply(1, &[text("")], StopReason::EndTurn)
-        .user("say something");
+    script.user("hi").reply(1, &[text("")], StopReason::EndTurn).user("say something");
     assert_snapshot!(script.last_messages(), @r#"user "hi" "say something""#);
 }
 
 #[test]
 fn events_of_an_earlier_attempt_are_not_mixed_into_the_next() {
     let mut script = Script::new();
-    script
-        .user("hi")
-        .failed(1, error("connection", true))
-        .timer(1)
-        .lines();
-    script
-        .delta(1, 0, "late")
-        .reply(1, &[text("late")], StopReason::EndTurn);
+    script.user("hi").failed(1, error("connection", true)).timer(1).lines();
+    script.delta(1, 0, "late").reply(1, &[text("late")], StopReason::EndTurn);
     script.failed(1, error("connection", true));
     assert_eq!(script.lines(), "");
     script.reply(2, &[text("Hello")], StopReason::EndTurn);

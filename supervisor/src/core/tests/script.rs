@@ -69,11 +69,7 @@ impl Script {
     }
 
     pub(super) fn with(config: AgentConfig) -> Self {
-        Self {
-            agent: Agent::new(config),
-            effects: Vec::new(),
-            shown: 0,
-        }
+        Self { agent: Agent::new(config), effects: Vec::new(), shown: 0 }
     }
 
     pub(super) fn limited(limits: RunLimits) -> Self {
@@ -86,79 +82,47 @@ impl Script {
     }
 
     pub(super) fn user(&mut self, text: &str) -> &mut Self {
-        self.input(Input::Op(Op::UserTurn {
-            text: text.to_owned(),
-        }))
+        self.input(Input::Op(Op::UserTurn { text: text.to_owned() }))
     }
 
     pub(super) fn context(&mut self, source: &str, text: &str) -> &mut Self {
-        let item = ContextItem {
-            source: source.to_owned(),
-            text: text.to_owned(),
-        };
+        let item = ContextItem { source: source.to_owned(), text: text.to_owned() };
         self.input(Input::Context(vec![item]))
     }
 
     pub(super) fn stream(&mut self, request: u64, event: StreamEvent) -> &mut Self {
-        self.input(Input::Stream {
-            request: RequestId(request),
-            event,
-        })
+        self.input(Input::Stream { request: RequestId(request), event })
     }
 
     pub(super) fn started(&mut self, request: u64) -> &mut Self {
-        let event = StreamEvent::MessageStarted {
-            message_id: format!("msg_{request}"),
-            model: "m-1".to_owned(),
-        };
+        let event =
+            StreamEvent::MessageStarted { message_id: format!("msg_{request}"), model: "m-1".to_owned() };
         self.stream(request, event)
     }
 
     pub(super) fn delta(&mut self, request: u64, index: usize, text: &str) -> &mut Self {
-        self.stream(
-            request,
-            StreamEvent::TextDelta {
-                index,
-                text: text.to_owned(),
-            },
-        )
+        self.stream(request, StreamEvent::TextDelta { index, text: text.to_owned() })
     }
 
     /// A whole reply: its blocks, then why it stopped.
     pub(super) fn reply(&mut self, request: u64, blocks: &[AssistantBlock], stop: StopReason) -> &mut Self {
         self.started(request);
         for (index, block) in blocks.iter().enumerate() {
-            self.stream(
-                request,
-                StreamEvent::BlockClosed {
-                    index,
-                    block: block.clone(),
-                },
-            );
+            self.stream(request, StreamEvent::BlockClosed { index, block: block.clone() });
         }
         self.stream(request, completed(stop))
     }
 
     pub(super) fn failed(&mut self, request: u64, error: ProviderError) -> &mut Self {
-        self.input(Input::StreamFailed {
-            request: RequestId(request),
-            error,
-        })
+        self.input(Input::StreamFailed { request: RequestId(request), error })
     }
 
     pub(super) fn outcome(&mut self, call: u64, outcome: Outcome) -> &mut Self {
-        self.input(Input::CallFinished {
-            call: CallId(call),
-            outcome,
-            duration_ms: 7,
-        })
+        self.input(Input::CallFinished { call: CallId(call), outcome, duration_ms: 7 })
     }
 
     pub(super) fn lost(&mut self, call: u64) -> &mut Self {
-        self.input(Input::CallLost {
-            call: CallId(call),
-            reason: "the worker died".to_owned(),
-        })
+        self.input(Input::CallLost { call: CallId(call), reason: "the worker died".to_owned() })
     }
 
     pub(super) fn timer(&mut self, timer: u64) -> &mut Self {
@@ -194,12 +158,7 @@ impl Script {
 }
 
 pub(super) fn completed(stop_reason: StopReason) -> StreamEvent {
-    let usage = TokenUsage {
-        input: 10,
-        cache_creation: 0,
-        cache_read: 100,
-        output: 5,
-    };
+    let usage = TokenUsage { input: 10, cache_creation: 0, cache_read: 100, output: 5 };
     StreamEvent::MessageCompleted { stop_reason, usage }
 }
 
@@ -209,49 +168,24 @@ pub(super) fn raw(json: &str) -> Box<RawValue> {
 
 pub(super) fn text(text: &str) -> AssistantBlock {
     let raw = raw(&serde_json::json!({ "type": "text", "text": text }).to_string());
-    AssistantBlock {
-        content: ContentBlock::Text {
-            text: text.to_owned(),
-        },
-        raw,
-    }
+    AssistantBlock { content: ContentBlock::Text { text: text.to_owned() }, raw }
 }
 
 pub(super) fn thinking() -> AssistantBlock {
     let raw = raw(r#"{"type":"thinking","thinking":"","signature":"s"}"#);
-    AssistantBlock {
-        content: ContentBlock::Thinking {
-            thinking: String::new(),
-        },
-        raw,
-    }
+    AssistantBlock { content: ContentBlock::Thinking { thinking: String::new() }, raw }
 }
 
 pub(super) fn call(id: &str, name: &str, input: &str) -> AssistantBlock {
-    let raw = raw(&format!(
-        r#"{{"type":"tool_use","id":"{id}","name":"{name}","input":{input}}}"#
-    ));
-    let content = ContentBlock::ToolUse {
-        id: id.into(),
-        name: name.to_owned(),
-        input: Ok(input.to_owned()),
-    };
+    let raw = raw(&format!(r#"{{"type":"tool_use","id":"{id}","name":"{name}","input":{input}}}"#));
+    let content = ContentBlock::ToolUse { id: id.into(), name: name.to_owned(), input: Ok(input.to_owned()) };
     AssistantBlock { content, raw }
 }
 
 pub(super) fn broken_call(id: &str, name: &str) -> AssistantBlock {
-    let raw = raw(&format!(
-        r#"{{"type":"tool_use","id":"{id}","name":"{name}","input":{{}}}}"#
-    ));
+    let raw = raw(&format!(r#"{{"type":"tool_use","id":"{id}","name":"{name}","input":{{}}}}"#));
     let input = Err("EOF while parsing a string".to_owned());
-    AssistantBlock {
-        content: ContentBlock::ToolUse {
-            id: id.into(),
-            name: name.to_owned(),
-            input,
-        },
-        raw,
-    }
+    AssistantBlock { content: ContentBlock::ToolUse { id: id.into(), name: name.to_owned(), input }, raw }
 }
 
 pub(super) fn read(id: &str, path: &str) -> AssistantBlock {
@@ -286,11 +220,7 @@ pub(super) fn command(code: i32, output: &str) -> Outcome {
 
 pub(super) fn not_found() -> Outcome {
     let message = "a.rs does not exist; list_directory shows what does".to_owned();
-    Outcome::Failed(ToolError {
-        kind: ToolErrorKind::NotFound,
-        message,
-        access: None,
-    })
+    Outcome::Failed(ToolError { kind: ToolErrorKind::NotFound, message, access: None })
 }
 
 pub(super) fn error(kind: &str, retryable: bool) -> ProviderError {
@@ -307,20 +237,10 @@ pub(super) fn error(kind: &str, retryable: bool) -> ProviderError {
 pub(super) fn messages(request: &ModelRequest) -> String {
     let lines = request.messages.iter().map(|message| match &**message {
         Message::User(blocks) => {
-            format!(
-                "user {}",
-                blocks.iter().map(user_block).collect::<Vec<_>>().join(" ")
-            )
+            format!("user {}", blocks.iter().map(user_block).collect::<Vec<_>>().join(" "))
         }
         Message::Assistant(blocks) => {
-            format!(
-                "assistant {}",
-                blocks
-                    .iter()
-                    .map(|block| block.get())
-                    .collect::<Vec<_>>()
-                    .join(" ")
-            )
+            format!("assistant {}", blocks.iter().map(|block| block.get()).collect::<Vec<_>>().join(" "))
         }
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -329,11 +249,7 @@ pub(super) fn messages(request: &ModelRequest) -> String {
 fn user_block(block: &UserBlock) -> String {
     match block {
         UserBlock::Text(text) => format!("{text:?}"),
-        UserBlock::ToolResult {
-            tool_use,
-            content,
-            is_error,
-        } => {
+        UserBlock::ToolResult { tool_use, content, is_error } => {
             let kind = if *is_error { "error" } else { "result" };
             format!("[{kind} {tool_use}: {content:?}]")
         }
@@ -366,21 +282,10 @@ fn line(effect: &Effect) -> String {
 
 fn event(kind: &EventKind) -> String {
     match kind {
-        EventKind::ToolCallFinished {
-            call,
-            tool_use,
-            status,
-            content,
-            ..
-        } => {
+        EventKind::ToolCallFinished { call, tool_use, status, content, .. } => {
             format!("finished {call} {tool_use} {status:?} {content:?}")
         }
-        EventKind::ToolCallStarted {
-            call,
-            tool_use,
-            name,
-            input,
-        } => {
+        EventKind::ToolCallStarted { call, tool_use, name, input } => {
             format!("started {call} {tool_use} {name} {input}")
         }
         EventKind::Denied { call, denial, .. } => format!("denied {call} {denial}"),
@@ -393,9 +298,7 @@ fn event(kind: &EventKind) -> String {
             )
         }
         EventKind::ModelRequested { step, attempt } => format!("requested {step}.{attempt}"),
-        EventKind::ModelFailed {
-            kind, retry_in_ms, ..
-        } => format!("failed {kind} retry={retry_in_ms:?}"),
+        EventKind::ModelFailed { kind, retry_in_ms, .. } => format!("failed {kind} retry={retry_in_ms:?}"),
         EventKind::UserMessage { text } => format!("user {text:?}"),
         EventKind::ContextAdded { source, text } => format!("context {source} {text:?}"),
         EventKind::Notice { code, message } => format!("notice {code} {message}"),

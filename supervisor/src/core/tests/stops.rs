@@ -7,12 +7,8 @@ use crate::provider::{StopReason, StreamEvent};
 #[test]
 fn max_tokens_inside_a_tool_call_drops_the_call_and_tells_the_model() {
     let mut script = Script::new();
-    let blocks = [
-        thinking(),
-        text("I write it."),
-        read("a", "a"),
-        super::script::broken_call("b", "write_file"),
-    ];
+    let blocks =
+        [thinking(), text("I write it."), read("a", "a"), super::script::broken_call("b", "write_file")];
     script.user("go").reply(1, &blocks, StopReason::MaxTokens);
     assert_snapshot!(script.lines(), @r#"
     log user "go" by Supervisor
@@ -77,16 +73,12 @@ fn refusal_ends_the_run_and_leaves_no_trace_in_the_history() {
 #[test]
 fn paused_reply_goes_back_unchanged() {
     let mut script = Script::new();
-    script
-        .user("go")
-        .reply(1, &[text("I search.")], StopReason::PauseTurn);
+    script.user("go").reply(1, &[text("I search.")], StopReason::PauseTurn);
     assert_snapshot!(script.last_messages(), @r#"
     user "go"
     assistant {"type":"text","text":"I search."}
     "#);
-    script
-        .reply(2, &[text("Found."), read("a", "a")], StopReason::ToolUse)
-        .outcome(1, file("x\n"));
+    script.reply(2, &[text("Found."), read("a", "a")], StopReason::ToolUse).outcome(1, file("x\n"));
     assert_snapshot!(script.last_messages(), @r#"
     user "go"
     assistant {"type":"text","text":"I search."} {"type":"text","text":"Found."} {"type":"tool_use","id":"a","name":"read_file","input":{"path":"a"}}
@@ -107,9 +99,7 @@ fn provider_that_only_pauses_is_left() {
 #[test]
 fn full_context_ends_the_run() {
     let mut script = Script::new();
-    script
-        .user("go")
-        .reply(1, &[text("so f")], StopReason::ContextWindowExceeded);
+    script.user("go").reply(1, &[text("so f")], StopReason::ContextWindowExceeded);
     assert_snapshot!(script.lines(), @r#"
     log user "go" by Supervisor
     log requested 1.1 by Supervisor
@@ -121,26 +111,13 @@ fn full_context_ends_the_run() {
 
 #[test]
 fn stop_that_asks_for_no_tools_runs_none() {
-    for stop in [
-        StopReason::EndTurn,
-        StopReason::StopSequence,
-        StopReason::Other("later".to_owned()),
-    ] {
+    for stop in [StopReason::EndTurn, StopReason::StopSequence, StopReason::Other("later".to_owned())] {
         let mut script = Script::new();
-        script
-            .user("go")
-            .reply(1, &[text("So."), run("a", "rm -rf x")], stop);
+        script.user("go").reply(1, &[text("So."), run("a", "rm -rf x")], stop);
         let lines = script.lines();
-        assert!(
-            !lines.contains("dispatch") && lines.contains("finish done"),
-            "{lines}"
-        );
+        assert!(!lines.contains("dispatch") && lines.contains("finish done"), "{lines}");
         script.user("next");
-        assert!(
-            !script.last_messages().contains("tool_use"),
-            "{}",
-            script.last_messages()
-        );
+        assert!(!script.last_messages().contains("tool_use"), "{}", script.last_messages());
     }
 }
 
@@ -155,20 +132,8 @@ fn tool_use_without_calls_is_an_end() {
 fn interrupt_while_the_model_speaks_keeps_what_is_complete() {
     let mut script = Script::new();
     script.user("go").started(1);
-    script.stream(
-        1,
-        StreamEvent::BlockClosed {
-            index: 0,
-            block: text("First."),
-        },
-    );
-    script.stream(
-        1,
-        StreamEvent::BlockClosed {
-            index: 1,
-            block: read("a", "a"),
-        },
-    );
+    script.stream(1, StreamEvent::BlockClosed { index: 0, block: text("First.") });
+    script.stream(1, StreamEvent::BlockClosed { index: 1, block: read("a", "a") });
     script.delta(1, 2, "And th").interrupt().delta(1, 2, "is is late");
     assert_snapshot!(script.lines(), @r#"
     log user "go" by Supervisor
@@ -203,11 +168,7 @@ fn interrupt_before_the_first_byte() {
 #[test]
 fn interrupt_while_backing_off() {
     let mut script = Script::new();
-    script
-        .user("go")
-        .failed(1, error("connection", true))
-        .interrupt()
-        .timer(1);
+    script.user("go").failed(1, error("connection", true)).interrupt().timer(1);
     assert_snapshot!(script.lines(), @r#"
     log user "go" by Supervisor
     log requested 1.1 by Supervisor
@@ -246,10 +207,7 @@ fn interrupt_while_calls_run_gives_each_its_result() {
 #[test]
 fn spent_time_ends_the_run_like_an_interrupt() {
     let mut script = Script::new();
-    script
-        .user("go")
-        .reply(1, &[run("a", "sleep 9")], StopReason::ToolUse)
-        .lines();
+    script.user("go").reply(1, &[run("a", "sleep 9")], StopReason::ToolUse).lines();
     script.input(Input::TimeUp);
     assert_snapshot!(script.lines(), @r#"
     cancel call 1
@@ -261,10 +219,7 @@ fn spent_time_ends_the_run_like_an_interrupt() {
 #[test]
 fn shutdown_is_final() {
     let mut script = Script::new();
-    script
-        .user("go")
-        .input(Input::Op(ipc::frontend::Op::Shutdown))
-        .user("more");
+    script.user("go").input(Input::Op(ipc::frontend::Op::Shutdown)).user("more");
     assert_snapshot!(script.lines(), @r#"
     log user "go" by Supervisor
     log requested 1.1 by Supervisor
@@ -277,21 +232,12 @@ fn shutdown_is_final() {
 #[test]
 fn reply_that_is_cut_never_ends_with_thinking() {
     for (blocks, kept) in [
-        (
-            vec![text("I think."), thinking()],
-            r#"assistant {"type":"text","text":"I think."}"#,
-        ),
-        (
-            vec![thinking(), read("a", "a")],
-            r#"user "go" "Your reply was cut"#,
-        ),
+        (vec![text("I think."), thinking()], r#"assistant {"type":"text","text":"I think."}"#),
+        (vec![thinking(), read("a", "a")], r#"user "go" "Your reply was cut"#),
     ] {
         let mut script = Script::new();
         script.user("go").reply(1, &blocks, StopReason::MaxTokens);
         let messages = script.last_messages();
-        assert!(
-            messages.contains(kept) && !messages.contains("thinking\""),
-            "{messages}"
-        );
+        assert!(messages.contains(kept) && !messages.contains("thinking\""), "{messages}");
     }
 }

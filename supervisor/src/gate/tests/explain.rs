@@ -7,32 +7,20 @@ use super::{auto, deny, online};
 use crate::gate::Standing;
 
 fn explain(standing: &Standing, operation: Operation, path: &str, errno: i32) -> Option<Denial> {
-    let access = FailedAccess {
-        operation,
-        path: path.into(),
-        errno,
-        permitted_by_mode: true,
-    };
+    let access = FailedAccess { operation, path: path.into(), errno, permitted_by_mode: true };
     explain_access(standing, access)
 }
 
 fn explain_access(standing: &Standing, access: FailedAccess) -> Option<Denial> {
     let message = "refused".to_owned();
-    standing.explain(&ToolError {
-        kind: ToolErrorKind::Refused,
-        message,
-        access: Some(access),
-    })
+    standing.explain(&ToolError { kind: ToolErrorKind::Refused, message, access: Some(access) })
 }
 
 #[test]
 fn write_outside_is_proved_and_names_its_grant() {
     for errno in [EACCES, EPERM, EROFS, EXDEV] {
         let denial = explain(&auto(), Operation::Write, "/etc/x", errno).unwrap();
-        assert_eq!(
-            (denial.layer, denial.grade, denial.errno),
-            (Layer::Landlock, Grade::Proved, Some(errno))
-        );
+        assert_eq!((denial.layer, denial.grade, denial.errno), (Layer::Landlock, Grade::Proved, Some(errno)));
         assert_eq!(denial.missing_right, "write /etc/x");
         assert_eq!(denial.grant.as_deref(), Some("--write /etc/x"));
     }
@@ -45,10 +33,7 @@ fn grants_by_place() {
     };
     let said = |text: &str| Some(Some(text.to_owned()));
     assert_eq!(grant(&auto(), "/home/me/a b"), said("--write '/home/me/a b'"));
-    assert_eq!(
-        grant(&auto(), "/home/me/it's"),
-        said(r"--write '/home/me/it'\''s'")
-    );
+    assert_eq!(grant(&auto(), "/home/me/it's"), said(r"--write '/home/me/it'\''s'"));
     assert_eq!(grant(&deny(), "/home/me/p/src/x"), said("--mode auto"));
     assert_eq!(grant(&deny(), "/home/me/q"), said("--write /home/me/q"));
     // Nothing opens what is hidden, what the host runs later, and the kernel's own trees.
@@ -70,10 +55,7 @@ fn hidden_read_is_proved_and_nothing_can_allow_it() {
 #[test]
 fn network_is_a_matter_of_seccomp() {
     let denial = explain(&auto(), Operation::Network, "", EPERM).unwrap();
-    assert_eq!(
-        (denial.layer, denial.grant.as_deref()),
-        (Layer::Seccomp, Some("--net on"))
-    );
+    assert_eq!((denial.layer, denial.grant.as_deref()), (Layer::Seccomp, Some("--net on")));
     assert_eq!(explain(&online(auto()), Operation::Network, "", EPERM), None);
 }
 
@@ -99,14 +81,7 @@ fn plain_permissions_and_other_failures_are_no_denials() {
     assert_eq!(explain_access(&auto(), access(EACCES, false)), None);
     assert_eq!(explain_access(&auto(), access(ENOENT, true)), None);
     assert_eq!(explain_access(&auto(), access(ENOSPC, true)), None);
-    assert!(
-        explain_access(&auto(), access(EACCES, true)).is_some(),
-        "the positive twin"
-    );
-    let error = ToolError {
-        kind: ToolErrorKind::Refused,
-        message: "no".to_owned(),
-        access: None,
-    };
+    assert!(explain_access(&auto(), access(EACCES, true)).is_some(), "the positive twin");
+    let error = ToolError { kind: ToolErrorKind::Refused, message: "no".to_owned(), access: None };
     assert_eq!(auto().explain(&error), None);
 }

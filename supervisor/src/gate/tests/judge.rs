@@ -23,10 +23,7 @@ fn file_tools_go_to_the_kernel_whatever_they_name() {
             ("list_directory", r#"{"path":"/home/me/.ssh"}"#),
             ("search_files", r#"{"pattern":"x","path":"/etc"}"#),
             ("write_file", r#"{"path":"/etc/x","content":""}"#),
-            (
-                "edit_file",
-                r#"{"path":"../../x","old_string":"a","new_string":"b"}"#,
-            ),
+            ("edit_file", r#"{"path":"../../x","old_string":"a","new_string":"b"}"#),
         ] {
             assert_eq!(verdict(&standing, name, input), "run", "{name}");
         }
@@ -37,12 +34,8 @@ fn file_tools_go_to_the_kernel_whatever_they_name() {
 fn commands_by_what_they_declare() {
     let mut no_commands = auto();
     no_commands.rights.exec = Execution::Denied;
-    let standings = [
-        ("auto", auto()),
-        ("deny", deny()),
-        ("auto, net on", online(auto())),
-        ("no commands", no_commands),
-    ];
+    let standings =
+        [("auto", auto()), ("deny", deny()), ("auto, net on", online(auto())), ("no commands", no_commands)];
     let inputs = [
         r#"{"command":"ls"}"#,
         r#"{"command":"ls","access":"read"}"#,
@@ -54,12 +47,7 @@ fn commands_by_what_they_declare() {
     let mut seen = String::new();
     for (name, standing) in &standings {
         for input in inputs {
-            writeln!(
-                seen,
-                "{name} {input}\n    {}",
-                verdict(standing, "shell_exec", input)
-            )
-            .unwrap();
+            writeln!(seen, "{name} {input}\n    {}", verdict(standing, "shell_exec", input)).unwrap();
         }
     }
     assert_snapshot!(seen, @r#"

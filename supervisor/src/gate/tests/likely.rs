@@ -18,13 +18,7 @@ fn shell(command: &str) -> ShellExec {
 
 fn ended(exit: CommandExit, output: &str) -> CommandResult {
     let (head, tail) = (output.to_owned(), String::new());
-    CommandResult {
-        exit,
-        head,
-        omitted_bytes: 0,
-        tail,
-        duration_ms: 1,
-    }
+    CommandResult { exit, head, omitted_bytes: 0, tail, duration_ms: 1 }
 }
 
 fn missing(standing: &Standing, command: &str, output: &str) -> Option<String> {
@@ -35,47 +29,15 @@ fn missing(standing: &Standing, command: &str, output: &str) -> Option<String> {
 
 /// Command, output, path.
 const WRITES: &[(&str, &str, &str)] = &[
-    (
-        "touch /etc/x",
-        "touch: cannot touch '/etc/x': Permission denied",
-        "/etc/x",
-    ),
-    (
-        "touch /etc/x",
-        "touch: cannot touch ‘/etc/x’: Read-only file system",
-        "/etc/x",
-    ),
-    (
-        "touch ../x",
-        "touch: cannot touch '../x': Permission denied",
-        "/home/me/x",
-    ),
-    (
-        "mkdir /srv/a",
-        "mkdir: cannot create directory '/srv/a': Permission denied",
-        "/srv/a",
-    ),
-    (
-        "rm /etc/hosts",
-        "rm: cannot remove '/etc/hosts': Permission denied",
-        "/etc/hosts",
-    ),
-    (
-        "echo x > /etc/x",
-        "bash: line 1: /etc/x: Permission denied",
-        "/etc/x",
-    ),
-    (
-        "echo x >>\"/etc/a b\"",
-        "bash: line 1: /etc/a b: Permission denied",
-        "/etc/a b",
-    ),
+    ("touch /etc/x", "touch: cannot touch '/etc/x': Permission denied", "/etc/x"),
+    ("touch /etc/x", "touch: cannot touch ‘/etc/x’: Read-only file system", "/etc/x"),
+    ("touch ../x", "touch: cannot touch '../x': Permission denied", "/home/me/x"),
+    ("mkdir /srv/a", "mkdir: cannot create directory '/srv/a': Permission denied", "/srv/a"),
+    ("rm /etc/hosts", "rm: cannot remove '/etc/hosts': Permission denied", "/etc/hosts"),
+    ("echo x > /etc/x", "bash: line 1: /etc/x: Permission denied", "/etc/x"),
+    ("echo x >>\"/etc/a b\"", "bash: line 1: /etc/a b: Permission denied", "/etc/a b"),
     ("x | tee /etc/x", "tee: /etc/x: Permission denied", "/etc/x"),
-    (
-        "cp a /usr/local",
-        "cp: cannot create regular file '/usr/local/a': Permission denied",
-        "/usr/local/a",
-    ),
+    ("cp a /usr/local", "cp: cannot create regular file '/usr/local/a': Permission denied", "/usr/local/a"),
     (
         "pip install x",
         "PermissionError: [Errno 13] Permission denied: '/usr/lib/python3/x'",
@@ -91,11 +53,7 @@ const WRITES: &[(&str, &str, &str)] = &[
         "npm error Error: EACCES: permission denied, mkdir '/usr/lib/node_modules'",
         "/usr/lib/node_modules",
     ),
-    (
-        "go build",
-        "open /home/me/.cache/go-build/x: permission denied",
-        "/home/me/.cache/go-build/x",
-    ),
+    ("go build", "open /home/me/.cache/go-build/x: permission denied", "/home/me/.cache/go-build/x"),
     (
         "git config --global a b",
         "error: could not lock config file /home/me/.gitconfig: Permission denied",
@@ -117,54 +75,22 @@ const WRITES: &[(&str, &str, &str)] = &[
 fn what_programs_say_of_a_write() {
     for (command, output, path) in WRITES {
         let output = format!("some line before\n{output}\nmake: *** [all] Error 1\n");
-        assert_eq!(
-            missing(&auto(), command, &output),
-            Some(format!("write {path}")),
-            "{output}"
-        );
+        assert_eq!(missing(&auto(), command, &output), Some(format!("write {path}")), "{output}");
     }
 }
 
 #[test]
 fn what_programs_say_of_hidden_files() {
     let table = [
-        (
-            "cat ~/.ssh/id",
-            "cat: /home/me/.ssh/id: Permission denied",
-            "/home/me/.ssh/id",
-        ),
-        (
-            "cat ../.ssh/id",
-            "cat: ../.ssh/id: Permission denied",
-            "/home/me/.ssh/id",
-        ),
-        (
-            "ls ~/.ssh",
-            "ls: cannot open directory '/home/me/.ssh': Permission denied",
-            "/home/me/.ssh",
-        ),
-        (
-            "find /home",
-            "find: ‘/home/me/.ssh’: Permission denied",
-            "/home/me/.ssh",
-        ),
-        (
-            "python x",
-            "PermissionError: [Errno 13] Permission denied: '/etc/shadow'",
-            "/etc/shadow",
-        ),
-        (
-            ". ~/.ssh/rc",
-            "bash: line 1: /home/me/.ssh/rc: Permission denied",
-            "/home/me/.ssh/rc",
-        ),
+        ("cat ~/.ssh/id", "cat: /home/me/.ssh/id: Permission denied", "/home/me/.ssh/id"),
+        ("cat ../.ssh/id", "cat: ../.ssh/id: Permission denied", "/home/me/.ssh/id"),
+        ("ls ~/.ssh", "ls: cannot open directory '/home/me/.ssh': Permission denied", "/home/me/.ssh"),
+        ("find /home", "find: ‘/home/me/.ssh’: Permission denied", "/home/me/.ssh"),
+        ("python x", "PermissionError: [Errno 13] Permission denied: '/etc/shadow'", "/etc/shadow"),
+        (". ~/.ssh/rc", "bash: line 1: /home/me/.ssh/rc: Permission denied", "/home/me/.ssh/rc"),
     ];
     for (command, output, path) in table {
-        assert_eq!(
-            missing(&auto(), command, output),
-            Some(format!("read {path}")),
-            "{output}"
-        );
+        assert_eq!(missing(&auto(), command, output), Some(format!("read {path}")), "{output}");
     }
 }
 
@@ -175,44 +101,23 @@ fn nothing_is_claimed_where_the_rights_cover_the_path_or_no_path_is_named() {
         ("cat x", "cat: x: Permission denied"),
         ("touch x", "touch: cannot touch 'x': Permission denied"),
         ("./run.sh", "bash: line 1: ./run.sh: Permission denied"),
-        (
-            "touch $TMPDIR/x",
-            "touch: cannot touch '/tmp/bw-1/x': Permission denied",
-        ),
+        ("touch $TMPDIR/x", "touch: cannot touch '/tmp/bw-1/x': Permission denied"),
         // Readable by the rights: whoever refused, it was not the sandbox.
         ("cat /root/x", "cat: /root/x: Permission denied"),
         ("ls /root", "ls: cannot open directory '/root': Permission denied"),
         ("find / -name x", "find: ‘/root’: Permission denied"),
-        (
-            "head -1 /var/log/x",
-            "head: cannot open '/var/log/x' for reading: Permission denied",
-        ),
-        (
-            "/usr/bin/grep x /root/y",
-            "/usr/bin/grep: /root/y: Permission denied",
-        ),
+        ("head -1 /var/log/x", "head: cannot open '/var/log/x' for reading: Permission denied"),
+        ("/usr/bin/grep x /root/y", "/usr/bin/grep: /root/y: Permission denied"),
         (". /root/x", "bash: line 1: /root/x: Permission denied"),
         ("x < /root/x", "bash: line 1: /root/x: Permission denied"),
-        (
-            "dmesg",
-            "dmesg: read kernel buffer failed: Operation not permitted",
-        ),
-        (
-            "echo 1 > /proc/sys/x",
-            "bash: line 1: /proc/sys/x: Permission denied",
-        ),
-        (
-            "chown root x",
-            "chown: changing ownership of 'x': Operation not permitted",
-        ),
+        ("dmesg", "dmesg: read kernel buffer failed: Operation not permitted"),
+        ("echo 1 > /proc/sys/x", "bash: line 1: /proc/sys/x: Permission denied"),
+        ("chown root x", "chown: changing ownership of 'x': Operation not permitted"),
         // Other failures.
         ("cat /etc/x", "cat: /etc/x: No such file or directory"),
         ("make", "test that permission denied is shown ... FAILED"),
         ("ssh h", "git@github.com: Permission denied (publickey)."),
-        (
-            "cargo test",
-            "thread 'main' panicked at src/lib.rs:3:5:\nassertion failed",
-        ),
+        ("cargo test", "thread 'main' panicked at src/lib.rs:3:5:\nassertion failed"),
         ("x", ""),
     ];
     for (command, output) in table {
@@ -244,58 +149,32 @@ fn read_only_project_is_a_matter_of_the_mode() {
 
 #[test]
 fn relative_names_begin_at_the_commands_directory() {
-    let output = ended(
-        CommandExit::Code(1),
-        "touch: cannot touch '../x': Permission denied",
-    );
-    let inside = ShellExec {
-        cwd: Some("src/deep".into()),
-        ..shell("touch ../x")
-    };
+    let output = ended(CommandExit::Code(1), "touch: cannot touch '../x': Permission denied");
+    let inside = ShellExec { cwd: Some("src/deep".into()), ..shell("touch ../x") };
     assert_eq!(auto().likely(&inside, &output), None);
-    let outside = ShellExec {
-        cwd: Some("/srv/a".into()),
-        ..shell("touch ../x")
-    };
-    assert_eq!(
-        auto().likely(&outside, &output).unwrap().missing_right,
-        "write /srv/x"
-    );
+    let outside = ShellExec { cwd: Some("/srv/a".into()), ..shell("touch ../x") };
+    assert_eq!(auto().likely(&outside, &output).unwrap().missing_right, "write /srv/x");
 }
 
 #[test]
 fn refused_network() {
     let table = [
         ("curl: (6) Could not resolve host: example.org", "example.org"),
-        (
-            "fatal: unable to access 'https://h/': Could not resolve host: h",
-            "h",
-        ),
+        ("fatal: unable to access 'https://h/': Could not resolve host: h", "h"),
         (
             "warning: spurious network error: [6] Couldn't resolve host name (Could not resolve host: index.crates.io)",
             "index.crates.io",
         ),
         ("wget: unable to resolve host address ‘x.org’", "x.org"),
         ("ping: socket: Operation not permitted", "the network"),
-        (
-            "npm error code EAI_AGAIN\nnpm error getaddrinfo EAI_AGAIN registry.npmjs.org",
-            "the network",
-        ),
-        (
-            "ssh: Could not resolve hostname h: Temporary failure in name resolution",
-            "h",
-        ),
+        ("npm error code EAI_AGAIN\nnpm error getaddrinfo EAI_AGAIN registry.npmjs.org", "the network"),
+        ("ssh: Could not resolve hostname h: Temporary failure in name resolution", "h"),
         ("connect: Network is unreachable", "the network"),
-        (
-            "  File \"socket.py\", line 9\nPermissionError: [Errno 1] Operation not permitted",
-            "the network",
-        ),
+        ("  File \"socket.py\", line 9\nPermissionError: [Errno 1] Operation not permitted", "the network"),
     ];
     for (output, address) in table {
         let result = ended(CommandExit::Code(1), output);
-        let denial = auto()
-            .likely(&shell("x"), &result)
-            .unwrap_or_else(|| panic!("{output}"));
+        let denial = auto().likely(&shell("x"), &result).unwrap_or_else(|| panic!("{output}"));
         assert_eq!(denial.grant.as_deref(), Some("--net on"));
         assert_eq!(denial.object.to_string(), address, "{output}");
         assert_eq!(online(auto()).likely(&shell("x"), &result), None, "{output}");
@@ -304,27 +183,15 @@ fn refused_network() {
 
 #[test]
 fn command_that_declared_to_read_was_held_to_its_own_word() {
-    let declared = ShellExec {
-        access: Access::Read,
-        ..shell("x")
-    };
-    for output in [
-        "touch: cannot touch 'x': Permission denied",
-        "curl: (6) Could not resolve host: h",
-    ] {
+    let declared = ShellExec { access: Access::Read, ..shell("x") };
+    for output in ["touch: cannot touch 'x': Permission denied", "curl: (6) Could not resolve host: h"] {
         let result = ended(CommandExit::Code(1), output);
         assert_eq!(auto().likely(&declared, &result), None);
         assert!(declared_too_little(&declared, &result));
         assert!(!declared_too_little(&shell("x"), &result));
     }
-    assert!(!declared_too_little(
-        &declared,
-        &ended(CommandExit::Code(1), "no match")
-    ));
-    assert!(!declared_too_little(
-        &declared,
-        &ended(CommandExit::Code(0), "permission denied")
-    ));
+    assert!(!declared_too_little(&declared, &ended(CommandExit::Code(1), "no match")));
+    assert!(!declared_too_little(&declared, &ended(CommandExit::Code(0), "permission denied")));
 }
 
 #[test]

@@ -64,10 +64,7 @@ impl OpenBlock {
             "thinking" => View::Thinking,
             "redacted_thinking" => View::RedactedThinking,
             "tool_use" => match (block.id, block.name) {
-                (Some(id), Some(name)) if !id.is_empty() => View::ToolUse {
-                    id: ToolUseId(id),
-                    name,
-                },
+                (Some(id), Some(name)) if !id.is_empty() => View::ToolUse { id: ToolUseId(id), name },
                 _ => return Err(serde_json::Error::custom("a tool_use block without id or name")),
             },
             _ => View::Other(block.kind),
@@ -90,11 +87,9 @@ impl OpenBlock {
     /// What is reported when the block starts: a tool call, or text that stands in the start already.
     pub(super) fn opening(&self, index: usize) -> Option<StreamEvent> {
         match &self.view {
-            View::ToolUse { id, name } => Some(StreamEvent::ToolUseStarted {
-                index,
-                id: id.clone(),
-                name: name.clone(),
-            }),
+            View::ToolUse { id, name } => {
+                Some(StreamEvent::ToolUseStarted { index, id: id.clone(), name: name.clone() })
+            }
             View::Text => text_delta(index, self.text.as_str()),
             View::Thinking => thinking_delta(index, self.thinking.as_str()),
             View::RedactedThinking | View::Other(_) => None,
@@ -134,14 +129,8 @@ impl OpenBlock {
                 self.citations.extend(delta.citation.map(ToOwned::to_owned));
             }
             "compaction_delta" => {
-                let members = [
-                    ("content", delta.content),
-                    ("encrypted_content", delta.encrypted_content),
-                ];
-                for (name, value) in members
-                    .into_iter()
-                    .filter_map(|(name, value)| Some((name, value?)))
-                {
+                let members = [("content", delta.content), ("encrypted_content", delta.encrypted_content)];
+                for (name, value) in members.into_iter().filter_map(|(name, value)| Some((name, value?))) {
                     self.set(name, value.to_owned());
                 }
             }
@@ -153,21 +142,13 @@ impl OpenBlock {
     fn push_text(&mut self, index: usize, piece: Option<&Piece<'_>>) -> Option<StreamEvent> {
         self.text_changed = true;
         let added = self.text.push(piece?);
-        if matches!(self.view, View::Text) {
-            text_delta(index, added)
-        } else {
-            None
-        }
+        if matches!(self.view, View::Text) { text_delta(index, added) } else { None }
     }
 
     fn push_thinking(&mut self, index: usize, piece: Option<&Piece<'_>>) -> Option<StreamEvent> {
         self.thinking_changed = true;
         let added = self.thinking.push(piece?);
-        if matches!(self.view, View::Thinking) {
-            thinking_delta(index, added)
-        } else {
-            None
-        }
+        if matches!(self.view, View::Thinking) { thinking_delta(index, added) } else { None }
     }
 
     /// Ends the texts, and reports what that added to them.
@@ -195,12 +176,8 @@ impl OpenBlock {
         let input = self.close_input(end)?;
         let raw = self.raw()?;
         let content = match self.view {
-            View::Text => ContentBlock::Text {
-                text: self.text.into_string(),
-            },
-            View::Thinking => ContentBlock::Thinking {
-                thinking: self.thinking.into_string(),
-            },
+            View::Text => ContentBlock::Text { text: self.text.into_string() },
+            View::Thinking => ContentBlock::Thinking { thinking: self.thinking.into_string() },
             View::RedactedThinking => ContentBlock::RedactedThinking,
             View::ToolUse { id, name } => ContentBlock::ToolUse { id, name, input },
             View::Other(kind) => ContentBlock::Other { kind },
@@ -216,11 +193,7 @@ impl OpenBlock {
         }
         let block: wire::Block<'_> = serde_json::from_str(self.start.get())?;
         let initial = block.input.map(RawValue::get);
-        let input = json_object(if text.is_empty() {
-            initial.unwrap_or("{}")
-        } else {
-            text
-        });
+        let input = json_object(if text.is_empty() { initial.unwrap_or("{}") } else { text });
         let echoed = match &input {
             Ok(json) => json.clone(),
             Err(_) => invalid_input(text)?,
@@ -244,10 +217,7 @@ impl OpenBlock {
             members.set("text", serde_json::value::to_raw_value(self.text.as_str())?);
         }
         if self.thinking_changed {
-            members.set(
-                "thinking",
-                serde_json::value::to_raw_value(self.thinking.as_str())?,
-            );
+            members.set("thinking", serde_json::value::to_raw_value(self.thinking.as_str())?);
         }
         if let Some(signature) = &self.signature {
             members.set("signature", serde_json::value::to_raw_value(signature)?);
@@ -283,17 +253,11 @@ fn invalid_input(text: &str) -> Result<String, serde_json::Error> {
 }
 
 fn text_delta(index: usize, text: &str) -> Option<StreamEvent> {
-    (!text.is_empty()).then(|| StreamEvent::TextDelta {
-        index,
-        text: text.to_owned(),
-    })
+    (!text.is_empty()).then(|| StreamEvent::TextDelta { index, text: text.to_owned() })
 }
 
 fn thinking_delta(index: usize, text: &str) -> Option<StreamEvent> {
-    (!text.is_empty()).then(|| StreamEvent::ThinkingDelta {
-        index,
-        text: text.to_owned(),
-    })
+    (!text.is_empty()).then(|| StreamEvent::ThinkingDelta { index, text: text.to_owned() })
 }
 
 fn one_line(json: &str) -> String {
@@ -301,8 +265,7 @@ fn one_line(json: &str) -> String {
 }
 
 fn string(raw: Option<&RawValue>) -> String {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
-        .unwrap_or_default()
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
 fn list(raw: &RawValue) -> Vec<Box<RawValue>> {

@@ -51,11 +51,7 @@ impl Anthropic {
             version: config.version.as_str(),
             timeouts: config.timeouts,
         };
-        Ok(Self {
-            endpoint: Arc::new(endpoint),
-            history: History::default(),
-            notices,
-        })
+        Ok(Self { endpoint: Arc::new(endpoint), history: History::default(), notices })
     }
 
     /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
@@ -110,11 +106,7 @@ impl Attempt {
             Self::Ended => return None,
         };
         let item = reply.next().await?;
-        let rest = if item.is_ok() {
-            Self::Reading(reply)
-        } else {
-            Self::Ended
-        };
+        let rest = if item.is_ok() { Self::Reading(reply) } else { Self::Ended };
         Some((item, rest))
     }
 }
@@ -126,15 +118,8 @@ impl Endpoint {
 
     async fn send(&self, body: Bytes) -> Result<Reply, ProviderError> {
         tracing::debug!(host = %http::host(&self.url), bytes = body.len(), "model request");
-        let request = self
-            .client
-            .post(self.url.clone())
-            .headers(self.headers())
-            .body(body);
-        let response = request
-            .send()
-            .await
-            .map_err(|error| self.connection_error(&error))?;
+        let request = self.client.post(self.url.clone()).headers(self.headers()).body(body);
+        let response = request.send().await.map_err(|error| self.connection_error(&error))?;
         let request_id = error::request_id(response.headers()).map(|id| self.key.hide(&id));
         tracing::debug!(status = response.status().as_u16(), request_id, "model reply");
         if response.status() != StatusCode::OK {
@@ -144,22 +129,13 @@ impl Endpoint {
         let bytes = response
             .bytes_stream()
             .map(move |chunk| chunk.map_err(|error| http::connection_error(&error, &url, timeouts)));
-        Ok(Reply::new(
-            bytes,
-            Context {
-                request_id,
-                key: Arc::clone(&self.key),
-            },
-        ))
+        Ok(Reply::new(bytes, Context { request_id, key: Arc::clone(&self.key) }))
     }
 
     fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(
-            ACCEPT,
-            HeaderValue::from_static("text/event-stream, application/json"),
-        );
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
         headers.insert(VERSION, HeaderValue::from_static(self.version));
         if let Some(key) = self.key.header() {
             headers.insert(KEY, key);
@@ -178,13 +154,7 @@ impl Endpoint {
         {
             body.extend_from_slice(&chunk);
         }
-        Failure {
-            status,
-            headers: &headers,
-            body: &body,
-            key: &self.key,
-        }
-        .into_error()
+        Failure { status, headers: &headers, body: &body, key: &self.key }.into_error()
     }
 
     fn connection_error(&self, error: &reqwest::Error) -> ProviderError {

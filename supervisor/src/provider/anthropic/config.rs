@@ -78,10 +78,7 @@ pub enum ConfigError {
 
 /// The base URL, checked.
 pub(super) fn base_url(text: &str) -> Result<Url, ConfigError> {
-    let fault = |url: &str, fault| ConfigError::BaseUrl {
-        url: url.to_owned(),
-        fault,
-    };
+    let fault = |url: &str, fault| ConfigError::BaseUrl { url: url.to_owned(), fault };
     let url: Url = text.trim().parse().map_err(|_| fault(text, "is not a URL"))?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(fault("…@…", "has a name or a password in it"));
@@ -110,15 +107,9 @@ mod tests {
     #[test]
     fn r1_a_path_prefix_is_kept() {
         for (base, expected) in [
-            (
-                "https://api.anthropic.com",
-                "https://api.anthropic.com/v1/messages",
-            ),
+            ("https://api.anthropic.com", "https://api.anthropic.com/v1/messages"),
             ("http://127.0.0.1:9/", "http://127.0.0.1:9/v1/messages"),
-            (
-                "https://gw.example/team/a/",
-                "https://gw.example/team/a/v1/messages",
-            ),
+            ("https://gw.example/team/a/", "https://gw.example/team/a/v1/messages"),
         ] {
             assert_eq!(endpoint(&base_url(base).expect(base)).as_str(), expected);
         }

@@ -29,19 +29,11 @@ impl Failure<'_> {
     /// The error: what the API said, in one line, and what to do.
     pub(super) fn into_error(self) -> ProviderError {
         let body = Body::parse(self.body);
-        let kind = body
-            .kind
-            .clone()
-            .unwrap_or_else(|| kind_of(self.status).to_owned());
-        let spend_limit = body
-            .error_code
-            .as_deref()
-            .is_some_and(|code| code.contains("spend_limit"));
+        let kind = body.kind.clone().unwrap_or_else(|| kind_of(self.status).to_owned());
+        let spend_limit = body.error_code.as_deref().is_some_and(|code| code.contains("spend_limit"));
         let retryable = self.may_retry(spend_limit);
         let request_id = request_id(self.headers).or(body.request_id);
-        let said = body
-            .message
-            .map_or_else(|| self.unreadable(), |message| one_line(&message));
+        let said = body.message.map_or_else(|| self.unreadable(), |message| one_line(&message));
         let mut message = format!("the API answered {} ({kind}): {said}", self.status.as_u16());
         if let Some(advice) = self.advice(spend_limit, &said) {
             message = format!("{}; {advice}", message.trim_end_matches('.'));
@@ -61,11 +53,7 @@ impl Failure<'_> {
 
     /// E2: the provider's word wins.
     fn may_retry(&self, spend_limit: bool) -> bool {
-        match self
-            .headers
-            .get("x-should-retry")
-            .map(reqwest::header::HeaderValue::as_bytes)
-        {
+        match self.headers.get("x-should-retry").map(reqwest::header::HeaderValue::as_bytes) {
             Some(b"true") => true,
             Some(b"false") => false,
             _ => match self.status.as_u16() {
@@ -95,11 +83,7 @@ impl Failure<'_> {
     }
 
     fn redirect(&self) -> String {
-        let target = self
-            .headers
-            .get(LOCATION)
-            .and_then(|value| value.to_str().ok())
-            .map(one_line);
+        let target = self.headers.get(LOCATION).and_then(|value| value.to_str().ok()).map(one_line);
         let target = target.unwrap_or_else(|| "nowhere".to_owned());
         format!(
             "it redirects to {target}, and the key does not follow it there: set the base URL to the right address"
@@ -121,37 +105,23 @@ impl Failure<'_> {
 
 /// The error of an `error` event after a status of 200 (S8).
 pub(super) fn from_event(error: Option<&RawValue>, request_id: Option<String>) -> ProviderError {
-    let error: ApiError = error
-        .and_then(|raw| serde_json::from_str(raw.get()).ok())
-        .unwrap_or_default();
+    let error: ApiError = error.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
     let kind = error.kind.unwrap_or_else(|| "api_error".to_owned());
-    let said = error
-        .message
-        .map_or_else(|| "no message".to_owned(), |message| one_line(&message));
-    let code = error
-        .details
-        .and_then(|details| details.error_code)
-        .unwrap_or_default();
-    let retryable = matches!(
-        kind.as_str(),
-        "overloaded_error" | "api_error" | "timeout_error" | "rate_limit_error"
-    ) && !code.contains("spend_limit");
+    let said = error.message.map_or_else(|| "no message".to_owned(), |message| one_line(&message));
+    let code = error.details.and_then(|details| details.error_code).unwrap_or_default();
+    let retryable =
+        matches!(kind.as_str(), "overloaded_error" | "api_error" | "timeout_error" | "rate_limit_error")
+            && !code.contains("spend_limit");
     let mut message = format!("the API broke off its reply ({}): {said}", one_line(&kind));
     if let Some(id) = &request_id {
         message = format!("{message} [request-id {}]", one_line(id));
     }
-    ProviderError {
-        request_id,
-        retryable,
-        ..ProviderError::new(one_line(&kind), message)
-    }
+    ProviderError { request_id, retryable, ..ProviderError::new(one_line(&kind), message) }
 }
 
 /// The id under which the provider knows the request.
 pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
-    let id = ["request-id", "x-request-id"]
-        .iter()
-        .find_map(|name| headers.get(*name))?;
+    let id = ["request-id", "x-request-id"].iter().find_map(|name| headers.get(*name))?;
     id.to_str().ok().map(one_line)
 }
 
@@ -193,9 +163,7 @@ impl Body {
         let message = inner("message").or_else(|| text(error));
         Self {
             kind: inner("type"),
-            message: message
-                .or_else(|| text(body.get("message")))
-                .or_else(|| text(body.get("detail"))),
+            message: message.or_else(|| text(body.get("message"))).or_else(|| text(body.get("detail"))),
             error_code: text(error.and_then(|error| error.pointer("/details/error_code"))),
             request_id: text(body.get("request_id")),
         }
@@ -206,10 +174,7 @@ impl Body {
 pub(in crate::provider) fn one_line(text: &str) -> String {
     let visible = |c: char| !c.is_control() && !is_bidi_control(c);
     let mut line = String::new();
-    for word in text
-        .split(|c: char| c.is_whitespace() || c.is_control())
-        .filter(|word| !word.is_empty())
-    {
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
         if !line.is_empty() {
             line.push(' ');
         }

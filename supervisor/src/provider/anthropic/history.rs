@@ -35,10 +35,7 @@ impl History {
         let mut all = Vec::with_capacity(messages.len());
         for message in messages {
             if let Some(json) = texts.get(message)? {
-                all.push(MessageText {
-                    json,
-                    of_user: matches!(**message, Message::User(_)),
-                });
+                all.push(MessageText { json, of_user: matches!(**message, Message::User(_)) });
             }
         }
         Ok(all)
@@ -53,16 +50,14 @@ impl Texts {
         }
         let text = serialise(message)?.map(Bytes::from);
         self.sweep();
-        self.by_address
-            .insert(address, (Arc::downgrade(message), text.clone()));
+        self.by_address.insert(address, (Arc::downgrade(message), text.clone()));
         Ok(text)
     }
 
     /// Forgets the messages that nobody else holds, each time that their number has doubled.
     fn sweep(&mut self) {
         if self.by_address.len() >= self.sweep_at.max(FIRST_SWEEP) {
-            self.by_address
-                .retain(|_, (message, _)| message.strong_count() > 0);
+            self.by_address.retain(|_, (message, _)| message.strong_count() > 0);
             self.sweep_at = 2 * self.by_address.len();
         }
     }
@@ -109,33 +104,17 @@ fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
                 .filter_map(user_block)
                 .partition(|block| matches!(block, Block::ToolResult { .. }));
             let content: Vec<_> = results.into_iter().chain(texts).collect();
-            non_empty(
-                content.is_empty(),
-                &Wire {
-                    role: "user",
-                    content,
-                },
-            )
+            non_empty(content.is_empty(), &Wire { role: "user", content })
         }
         Message::Assistant(blocks) => {
             let content: Vec<_> = blocks.iter().filter(|block| !is_empty_text(block)).collect();
-            non_empty(
-                content.is_empty(),
-                &Wire {
-                    role: "assistant",
-                    content,
-                },
-            )
+            non_empty(content.is_empty(), &Wire { role: "assistant", content })
         }
     }
 }
 
 fn non_empty(is_empty: bool, message: &impl Serialize) -> Result<Option<Vec<u8>>, serde_json::Error> {
-    if is_empty {
-        Ok(None)
-    } else {
-        serde_json::to_vec(message).map(Some)
-    }
+    if is_empty { Ok(None) } else { serde_json::to_vec(message).map(Some) }
 }
 
 #[derive(Serialize)]
@@ -157,21 +136,9 @@ fn user_block(block: &UserBlock) -> Option<Block<'_>> {
     match block {
         UserBlock::Text(text) if text.is_empty() => None,
         UserBlock::Text(text) => Some(Block::Text { text }),
-        UserBlock::ToolResult {
-            tool_use,
-            content,
-            is_error,
-        } => {
-            let content = if content.is_empty() {
-                "(no output)"
-            } else {
-                content
-            };
-            Some(Block::ToolResult {
-                tool_use_id: tool_use.as_str(),
-                content,
-                is_error: *is_error,
-            })
+        UserBlock::ToolResult { tool_use, content, is_error } => {
+            let content = if content.is_empty() { "(no output)" } else { content };
+            Some(Block::ToolResult { tool_use_id: tool_use.as_str(), content, is_error: *is_error })
         }
     }
 }
@@ -195,9 +162,7 @@ mod tests {
 
     fn text(message: Message) -> Option<String> {
         let texts = History::default().texts(&[Arc::new(message)]).expect("JSON");
-        texts
-            .first()
-            .map(|text| String::from_utf8(text.json.to_vec()).expect("UTF-8"))
+        texts.first().map(|text| String::from_utf8(text.json.to_vec()).expect("UTF-8"))
     }
 
     fn raw(json: &str) -> Box<RawValue> {
@@ -211,11 +176,8 @@ mod tests {
             content: content.to_owned(),
             is_error,
         };
-        let message = vec![
-            UserBlock::Text("and now?".to_owned()),
-            result("a", "ok", false),
-            result("b", "", true),
-        ];
+        let message =
+            vec![UserBlock::Text("and now?".to_owned()), result("a", "ok", false), result("b", "", true)];
         assert_eq!(
             text(Message::User(message)).as_deref(),
             Some(concat!(
@@ -230,17 +192,10 @@ mod tests {
     #[test]
     fn r6_assistant_blocks_go_back_byte_for_byte_and_empty_text_does_not() {
         let thinking = r#"{"type":"thinking", "thinking":"","signature":"\u00e9="}"#;
-        let blocks = vec![
-            raw(thinking),
-            raw(r#"{"type":"text","text":""}"#),
-            raw(r#"{"x":1.0}"#),
-        ];
+        let blocks = vec![raw(thinking), raw(r#"{"type":"text","text":""}"#), raw(r#"{"x":1.0}"#)];
         let expected = format!(r#"{{"role":"assistant","content":[{thinking},{{"x":1.0}}]}}"#);
         assert_eq!(text(Message::Assistant(blocks)), Some(expected));
-        assert_eq!(
-            text(Message::Assistant(vec![raw(r#"{"type":"text","text":""}"#)])),
-            None
-        );
+        assert_eq!(text(Message::Assistant(vec![raw(r#"{"type":"text","text":""}"#)])), None);
     }
 
     #[test]

@@ -19,10 +19,7 @@ impl Members {
 
     /// The value of `name`.
     pub(in crate::provider) fn get(&self, name: &str) -> Option<&RawValue> {
-        self.0
-            .iter()
-            .find(|(member, _)| member == name)
-            .map(|(_, value)| &**value)
+        self.0.iter().find(|(member, _)| member == name).map(|(_, value)| &**value)
     }
 
     /// The object as JSON text.
@@ -73,9 +70,6 @@ mod tests {
             serde_json::from_str(r#"{"b":1.0, "a":[ 1e2 ],"\u00e9":null}"#).expect("an object");
         members.set("a", RawValue::from_string("2".to_owned()).expect("JSON"));
         members.set("new", RawValue::from_string("{ }".to_owned()).expect("JSON"));
-        assert_eq!(
-            members.to_json().expect("JSON"),
-            r#"{"b":1.0,"a":2,"é":null,"new":{ }}"#
-        );
+        assert_eq!(members.to_json().expect("JSON"), r#"{"b":1.0,"a":2,"é":null,"new":{ }}"#);
     }
 }

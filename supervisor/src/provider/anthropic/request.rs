@@ -19,9 +19,7 @@ const MAX_BODY: usize = 32 * 1000 * 1000;
 /// the same place one turn before, so that a retry still finds what the last request wrote.
 pub(super) fn body(request: &ModelRequest, history: &History) -> Result<Bytes, ProviderError> {
     let prefix = prefix(request).map_err(|error| unserialisable(&error))?;
-    let texts = history
-        .texts(&request.messages)
-        .map_err(|error| unserialisable(&error))?;
+    let texts = history.texts(&request.messages).map_err(|error| unserialisable(&error))?;
     let length = prefix.len() + texts.iter().map(|text| text.len() + 64).sum::<usize>();
     let mut body = Vec::with_capacity(length + 16);
     // The prefix is an object without `messages`: they take the place of its closing brace.
@@ -40,12 +38,7 @@ pub(super) fn body(request: &ModelRequest, history: &History) -> Result<Bytes, P
 }
 
 fn write_messages(texts: &[MessageText], body: &mut Vec<u8>) {
-    let mut of_user = texts
-        .iter()
-        .enumerate()
-        .rev()
-        .filter(|(_, text)| text.of_user)
-        .map(|(index, _)| index);
+    let mut of_user = texts.iter().enumerate().rev().filter(|(_, text)| text.of_user).map(|(index, _)| index);
     let marked = [of_user.next(), of_user.next()];
     for (index, text) in texts.iter().enumerate() {
         if index > 0 {
@@ -66,13 +59,8 @@ fn prefix(request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
         // Only where no system prompt follows the tools: its marker covers them.
         cache_control: (!has_system && index == last).then_some(EPHEMERAL),
     });
-    let system = has_system.then(|| {
-        [System {
-            r#type: "text",
-            text: &request.system,
-            cache_control: EPHEMERAL,
-        }]
-    });
+    let system =
+        has_system.then(|| [System { r#type: "text", text: &request.system, cache_control: EPHEMERAL }]);
     serde_json::to_vec(&Prefix {
         model: &request.model,
         max_tokens: request.max_tokens,
@@ -83,10 +71,7 @@ fn prefix(request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
 }
 
 fn unserialisable(error: &serde_json::Error) -> ProviderError {
-    ProviderError::new(
-        "invalid_request_error",
-        format!("the request cannot be written as JSON: {error}"),
-    )
+    ProviderError::new("invalid_request_error", format!("the request cannot be written as JSON: {error}"))
 }
 
 const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };

@@ -107,9 +107,7 @@ impl Decoder {
 
     /// Decodes a whole message: what some gateways send though a stream was asked for (S10).
     pub fn push_whole(&mut self, json: &str, events: &mut Events) -> Result<(), ProviderError> {
-        let kind = serde_json::from_str::<wire::Kind<'_>>(json)
-            .map_err(|error| invalid(&error))?
-            .kind;
+        let kind = serde_json::from_str::<wire::Kind<'_>>(json).map_err(|error| invalid(&error))?.kind;
         match kind.as_ref() {
             "message" => {
                 let raw: &RawValue = serde_json::from_str(json).map_err(|error| invalid(&error))?;
@@ -117,9 +115,7 @@ impl Decoder {
                 self.complete(events)
             }
             "error" => self.push(json, events),
-            other => Err(violation(&format!(
-                "a JSON reply of type {other:?} instead of a stream"
-            ))),
+            other => Err(violation(&format!("a JSON reply of type {other:?} instead of a stream"))),
         }
     }
 
@@ -196,9 +192,7 @@ impl Decoder {
     fn delta(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
         let index = index(event)?;
         let (Some(delta), Some(block)) = (&event.delta, self.open.get_mut(&index)) else {
-            return Err(violation(&format!(
-                "a delta for content block {index}, which is not open"
-            )));
+            return Err(violation(&format!("a delta for content block {index}, which is not open")));
         };
         if !block.push(index, delta, events) {
             self.note_unknown(&delta.kind);
@@ -208,9 +202,7 @@ impl Decoder {
 
     fn close_block(&mut self, index: usize, end: End, events: &mut Events) -> Result<(), ProviderError> {
         let Some(mut block) = self.open.remove(&index) else {
-            return Err(violation(&format!(
-                "the end of content block {index}, which is not open"
-            )));
+            return Err(violation(&format!("the end of content block {index}, which is not open")));
         };
         self.closed.insert(index);
         block.finish_text(index, events);
@@ -225,9 +217,7 @@ impl Decoder {
         let Ok(event) = serde_json::from_str::<wire::Kind<'_>>(data) else {
             return Err(invalid(error));
         };
-        let delta = event
-            .delta
-            .and_then(|raw| serde_json::from_str::<wire::DeltaKind<'_>>(raw.get()).ok());
+        let delta = event.delta.and_then(|raw| serde_json::from_str::<wire::DeltaKind<'_>>(raw.get()).ok());
         let delta = delta.map_or(Cow::Borrowed(""), |delta| delta.kind);
         let unknown = if !wire::EVENTS.contains(&event.kind.as_ref()) {
             event.kind
@@ -257,14 +247,9 @@ impl Decoder {
         if let Some(delta) = &event.delta {
             let envelope = &mut self.envelope;
             envelope.stop_reason = delta.stop_reason.clone().or_else(|| envelope.stop_reason.take());
-            envelope.stop_sequence = delta
-                .stop_sequence
-                .clone()
-                .or_else(|| envelope.stop_sequence.take());
-            envelope.stop_details = delta
-                .stop_details
-                .and_then(value)
-                .or_else(|| envelope.stop_details.take());
+            envelope.stop_sequence = delta.stop_sequence.clone().or_else(|| envelope.stop_sequence.take());
+            envelope.stop_details =
+                delta.stop_details.and_then(value).or_else(|| envelope.stop_details.take());
         }
         self.add_usage(event.usage);
         Ok(())
@@ -288,10 +273,7 @@ impl Decoder {
         }
         self.phase = Phase::Complete;
         let stop_reason = self.stop_reason();
-        events.push_back(StreamEvent::MessageCompleted {
-            stop_reason,
-            usage: self.usage(),
-        });
+        events.push_back(StreamEvent::MessageCompleted { stop_reason, usage: self.usage() });
         Ok(())
     }
 
@@ -326,15 +308,11 @@ impl Decoder {
 }
 
 fn index(event: &wire::Event<'_>) -> Result<usize, ProviderError> {
-    event
-        .index
-        .ok_or_else(|| violation(&format!("a {} without index", event.kind)))
+    event.index.ok_or_else(|| violation(&format!("a {} without index", event.kind)))
 }
 
 fn value(raw: &RawValue) -> Option<Value> {
-    serde_json::from_str(raw.get())
-        .ok()
-        .filter(|value: &Value| !value.is_null())
+    serde_json::from_str(raw.get()).ok().filter(|value: &Value| !value.is_null())
 }
 
 /// JSON that is cut short is a stream that is cut short (S7); other faults are an invalid reply.

@@ -119,10 +119,9 @@ const fn is_lead(unit: u16) -> bool {
 /// The UTF-16 surrogate at the beginning of WTF-8 bytes, and what follows it.
 fn surrogate(bytes: &[u8]) -> Option<(u16, &[u8])> {
     match bytes {
-        [0xED, second @ 0xA0..=0xBF, third, rest @ ..] => Some((
-            0xD000 | u16::from(second & 0x3F) << 6 | u16::from(third & 0x3F),
-            rest,
-        )),
+        [0xED, second @ 0xA0..=0xBF, third, rest @ ..] => {
+            Some((0xD000 | u16::from(second & 0x3F) << 6 | u16::from(third & 0x3F), rest))
+        }
         _ => None,
     }
 }
@@ -147,10 +146,7 @@ mod tests {
     fn s4_halves_of_a_character_are_joined_across_pieces() {
         assert_eq!(join(&[r#""a\ud83e""#, r#""\udd80b""#]), "a🦀b");
         assert_eq!(join(&[r#""\ud83e""#, r#""""#, r#""\udd80""#]), "🦀");
-        assert_eq!(
-            join(&[r#""\ud83e\udd80\ud83e""#, r#""\udd80\ud83e\udd80""#]),
-            "🦀🦀🦀"
-        );
+        assert_eq!(join(&[r#""\ud83e\udd80\ud83e""#, r#""\udd80\ud83e\udd80""#]), "🦀🦀🦀");
     }
 
     #[test]

@@ -18,9 +18,7 @@ fn log() -> Vec<u8> {
 }
 
 fn lines(log: &[u8]) -> Vec<Vec<u8>> {
-    log.split_inclusive(|byte| *byte == b'\n')
-        .map(<[u8]>::to_vec)
-        .collect()
+    log.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
 }
 
 fn ids(loaded: &Loaded) -> Vec<u64> {
@@ -30,10 +28,7 @@ fn ids(loaded: &Loaded) -> Vec<u64> {
 #[test]
 fn whole_log_has_no_fault() {
     let loaded = rebuild(&log());
-    assert_eq!(
-        (ids(&loaded), loaded.faults.as_slice()),
-        (vec![1, 2, 3, 4, 5, 6], &[][..])
-    );
+    assert_eq!((ids(&loaded), loaded.faults.as_slice()), (vec![1, 2, 3, 4, 5, 6], &[][..]));
     assert!(loaded.is_intact());
 }
 
@@ -43,10 +38,7 @@ fn first_line_carries_zeros_and_the_next_its_digest() {
     let text = String::from_utf8(log).unwrap();
     let mut lines = text.lines();
     let (first, second) = (lines.next().unwrap(), lines.next().unwrap());
-    assert!(
-        first.ends_with(&format!(r#","prev":"{}"}}"#, "0".repeat(64))),
-        "{first}"
-    );
+    assert!(first.ends_with(&format!(r#","prev":"{}"}}"#, "0".repeat(64))), "{first}");
     let hex = String::from_utf8(Link::of(first.as_bytes()).hex().to_vec()).unwrap();
     assert!(second.ends_with(&format!(r#","prev":"{hex}"}}"#)), "{second}");
 }
@@ -55,10 +47,7 @@ fn first_line_carries_zeros_and_the_next_its_digest() {
 fn links_are_sha256() {
     // FIPS 180-2, appendix B.1.
     let hex = String::from_utf8(Link::of(b"abc").hex().to_vec()).unwrap();
-    assert_eq!(
-        hex,
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    );
+    assert_eq!(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 #[test]
@@ -74,9 +63,7 @@ fn torn_last_line_is_named_and_no_breach() {
 
 #[test]
 fn changed_line_breaks_the_chain_after_it() {
-    let log = String::from_utf8(log())
-        .unwrap()
-        .replace(r#""text":"c""#, r#""text":"C""#);
+    let log = String::from_utf8(log()).unwrap().replace(r#""text":"c""#, r#""text":"C""#);
     let loaded = rebuild(log.as_bytes());
     assert_eq!(loaded.faults, [Fault::Chain { line: 4 }]);
     assert!(!loaded.is_intact());
@@ -87,14 +74,8 @@ fn removed_line_breaks_the_chain_and_orphans_what_followed() {
     let mut lines = lines(&log());
     lines.remove(2);
     let loaded = rebuild(&lines.concat());
-    let orphan = |id, parent| Fault::Orphan {
-        id: EventId(id),
-        parent: EventId(parent),
-    };
-    assert_eq!(
-        loaded.faults,
-        [Fault::Chain { line: 3 }, orphan(4, 3), orphan(5, 4), orphan(6, 5)]
-    );
+    let orphan = |id, parent| Fault::Orphan { id: EventId(id), parent: EventId(parent) };
+    assert_eq!(loaded.faults, [Fault::Chain { line: 3 }, orphan(4, 3), orphan(5, 4), orphan(6, 5)]);
     assert_eq!(ids(&loaded), [1, 2]);
 }
 
@@ -103,10 +84,7 @@ fn doubled_line_is_counted_once() {
     let mut lines = lines(&log());
     lines.insert(3, lines[2].clone());
     let loaded = rebuild(&lines.concat());
-    assert_eq!(
-        loaded.faults,
-        [Fault::Chain { line: 4 }, Fault::Duplicate { id: EventId(3) }]
-    );
+    assert_eq!(loaded.faults, [Fault::Chain { line: 4 }, Fault::Duplicate { id: EventId(3) }]);
     assert_eq!(ids(&loaded), [1, 2, 3, 4, 5, 6]);
 }
 
@@ -124,13 +102,8 @@ fn line_that_is_no_event_is_named() {
     ] {
         lines[5] = format!("{}\n", text.trim_end()).into_bytes();
         let loaded = rebuild(&lines.concat());
-        let [
-            Fault::Chain { line: 6 },
-            Fault::Unreadable {
-                line: 6,
-                reason: found,
-            },
-        ] = loaded.faults.as_slice()
+        let [Fault::Chain { line: 6 }, Fault::Unreadable { line: 6, reason: found }] =
+            loaded.faults.as_slice()
         else {
             panic!("{:?}", loaded.faults)
         };
@@ -143,17 +116,9 @@ fn line_that_is_no_event_is_named() {
 fn event_of_another_session_is_left_out() {
     let mut lines = lines(&log());
     let stranger = String::from_utf8(lines[5].clone()).unwrap();
-    lines[5] = stranger
-        .replace(r#""session":"s-1""#, r#""session":"s-2""#)
-        .into_bytes();
+    lines[5] = stranger.replace(r#""session":"s-1""#, r#""session":"s-2""#).into_bytes();
     let loaded = rebuild(&lines.concat());
-    assert_eq!(
-        loaded.faults,
-        [Fault::Session {
-            id: EventId(6),
-            session: "s-2".to_owned()
-        }]
-    );
+    assert_eq!(loaded.faults, [Fault::Session { id: EventId(6), session: "s-2".to_owned() }]);
 }
 
 #[test]

@@ -35,9 +35,7 @@ fn open_directory_is_closed() {
 fn log_that_exists_is_never_taken() {
     let scratch = Scratch::new();
     let error = SessionLog::create(scratch.state.path(), &"s-1".into()).unwrap_err();
-    let LogError::Create { source, .. } = error else {
-        panic!("{error}")
-    };
+    let LogError::Create { source, .. } = error else { panic!("{error}") };
     assert_eq!(source.raw_os_error(), Some(libc::EEXIST));
 }
 
@@ -99,15 +97,8 @@ fn full_disk_is_an_error_and_leaves_whole_lines() {
         .env("BAILIWICK_TEST_CHILD", "1")
         .output()
         .unwrap();
-    assert!(
-        status.status.success(),
-        "{}",
-        String::from_utf8_lossy(&status.stderr)
-    );
-    assert!(
-        String::from_utf8_lossy(&status.stdout).contains("1 passed"),
-        "the child did run the test"
-    );
+    assert!(status.status.success(), "{}", String::from_utf8_lossy(&status.stderr));
+    assert!(String::from_utf8_lossy(&status.stdout).contains("1 passed"), "the child did run the test");
 }
 
 fn fill_the_disk() {
@@ -119,27 +110,16 @@ fn fill_the_disk() {
     let (soft, hard) = getrlimit(Resource::RLIMIT_FSIZE).unwrap();
 
     setrlimit(Resource::RLIMIT_FSIZE, whole.len() as u64 + 100, hard).unwrap();
-    let error = scratch
-        .log
-        .append(&AgentId::root(), Observer::Supervisor, said(&"x".repeat(500)))
-        .unwrap_err();
+    let error =
+        scratch.log.append(&AgentId::root(), Observer::Supervisor, said(&"x".repeat(500))).unwrap_err();
     setrlimit(Resource::RLIMIT_FSIZE, soft, hard).unwrap();
 
-    let LogError::Append { id, last, source, .. } = error else {
-        panic!("{error}")
-    };
-    assert_eq!(
-        (id, last, source.raw_os_error()),
-        (EventId(2), EventId(1), Some(libc::EFBIG))
-    );
+    let LogError::Append { id, last, source, .. } = error else { panic!("{error}") };
+    assert_eq!((id, last, source.raw_os_error()), (EventId(2), EventId(1), Some(libc::EFBIG)));
     assert_eq!(scratch.bytes(), whole, "half a line is left");
 
     let event = scratch.append("1", said("second"));
-    assert_eq!(
-        event.id,
-        EventId(2),
-        "the event that was not written does not count"
-    );
+    assert_eq!(event.id, EventId(2), "the event that was not written does not count");
     let loaded = load(scratch.log.path()).unwrap();
     assert_eq!((loaded.faults.len(), loaded.tree.len()), (0, 2));
 }
@@ -148,13 +128,7 @@ fn fill_the_disk() {
 fn every_append_is_in_the_file_at_once() {
     let mut scratch = Scratch::new();
     for number in 1..=50 {
-        scratch.append(
-            "1",
-            EventKind::ModelRequested {
-                step: number,
-                attempt: 1,
-            },
-        );
+        scratch.append("1", EventKind::ModelRequested { step: number, attempt: 1 });
         assert_eq!(load(scratch.log.path()).unwrap().tree.len(), number as usize);
     }
     scratch.log.sync().unwrap();

@@ -18,12 +18,7 @@ fn raw(json: &str) -> Box<RawValue> {
 }
 
 fn usage() -> TokenUsage {
-    TokenUsage {
-        input: 1,
-        cache_creation: 2,
-        cache_read: 3,
-        output: 4,
-    }
+    TokenUsage { input: 1, cache_creation: 2, cache_read: 3, output: 4 }
 }
 
 fn denial(object: Object) -> EventKind {
@@ -36,11 +31,7 @@ fn denial(object: Object) -> EventKind {
         grade: Grade::Proved,
         errno: Some(13),
     };
-    EventKind::Denied {
-        call: CallId(1),
-        denial,
-        rights: "rw .".to_owned(),
-    }
+    EventKind::Denied { call: CallId(1), denial, rights: "rw .".to_owned() }
 }
 
 /// One event of each kind, and of each shape that matters.
@@ -68,27 +59,16 @@ fn conversation() -> Vec<EventKind> {
     let message = AssistantMessage {
         message_id: "msg".to_owned(),
         model: "m".to_owned(),
-        content: vec![
-            raw(r#"{"type":"text", "text":"\u00e9 1.0"}"#),
-            raw(r#"{"b":1.10,"a":[]}"#),
-        ],
+        content: vec![raw(r#"{"type":"text", "text":"\u00e9 1.0"}"#), raw(r#"{"b":1.10,"a":[]}"#)],
         stop_reason: "tool_use".to_owned(),
         usage: usage(),
     };
-    let failed = |retry_in_ms| EventKind::ModelFailed {
-        kind: "k".to_owned(),
-        message: "m".to_owned(),
-        retry_in_ms,
-    };
+    let failed =
+        |retry_in_ms| EventKind::ModelFailed { kind: "k".to_owned(), message: "m".to_owned(), retry_in_ms };
     vec![
         EventKind::SessionStarted(started),
-        EventKind::UserMessage {
-            text: "hi \u{2028} \"x\"\n".to_owned(),
-        },
-        EventKind::ContextAdded {
-            source: "AGENTS.md".to_owned(),
-            text: "be good".to_owned(),
-        },
+        EventKind::UserMessage { text: "hi \u{2028} \"x\"\n".to_owned() },
+        EventKind::ContextAdded { source: "AGENTS.md".to_owned(), text: "be good".to_owned() },
         EventKind::ModelRequested { step: 1, attempt: 2 },
         EventKind::AssistantMessage(message),
         failed(Some(5)),
@@ -134,28 +114,18 @@ fn workers() -> Vec<EventKind> {
     };
     vec![
         EventKind::WorkerStarted(worker),
-        EventKind::WorkerEnded {
-            generation: Generation(2),
-            reason: "killed".to_owned(),
-        },
+        EventKind::WorkerEnded { generation: Generation(2), reason: "killed".to_owned() },
         EventKind::ProtocolViolation {
             generation: Generation(2),
             violation: "Bye in phase greeting".to_owned(),
         },
-        EventKind::Notice {
-            code: "c".to_owned(),
-            message: "m".to_owned(),
-        },
+        EventKind::Notice { code: "c".to_owned(), message: "m".to_owned() },
     ]
 }
 
 fn ends() -> Vec<EventKind> {
-    let changes = [
-        FileChange::RenamedFrom("b".into()),
-        FileChange::Added,
-        FileChange::Deleted,
-        FileChange::Modified,
-    ];
+    let changes =
+        [FileChange::RenamedFrom("b".into()), FileChange::Added, FileChange::Deleted, FileChange::Modified];
     let files = changes.map(|change| ChangedFile { path: odd(), change }).to_vec();
     let result = RunResult {
         exit_code: 0,
@@ -166,13 +136,7 @@ fn ends() -> Vec<EventKind> {
         usage: usage(),
         duration_ms: 9,
     };
-    vec![
-        EventKind::ChangeSet {
-            files,
-            patch: Some("out.diff".into()),
-        },
-        EventKind::Result(result),
-    ]
+    vec![EventKind::ChangeSet { files, patch: Some("out.diff".into()) }, EventKind::Result(result)]
 }
 
 /// Breaks when a kind is added, so that it is added to the samples.
@@ -206,10 +170,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
     let samples = samples();
     let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
     assert_eq!(names.len(), 15, "a kind is missing among the samples: {names:?}");
-    let written: Vec<_> = samples
-        .into_iter()
-        .map(|kind| scratch.append("1", kind))
-        .collect();
+    let written: Vec<_> = samples.into_iter().map(|kind| scratch.append("1", kind)).collect();
     let loaded = rebuild(&scratch.bytes());
     assert_eq!(loaded.faults, []);
     assert_eq!(loaded.tree.len(), written.len());
@@ -220,11 +181,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
 }
 
 fn observer() -> impl Strategy<Value = Observer> {
-    prop_oneof![
-        Just(Observer::Supervisor),
-        Just(Observer::Broker),
-        Just(Observer::Worker)
-    ]
+    prop_oneof![Just(Observer::Supervisor), Just(Observer::Broker), Just(Observer::Worker)]
 }
 
 fn any_kind() -> impl Strategy<Value = EventKind> {

@@ -25,9 +25,7 @@ impl Scratch {
     }
 
     fn append(&mut self, agent: &str, kind: EventKind) -> SessionEvent {
-        self.log
-            .append(&AgentId::from(agent), Observer::Supervisor, kind)
-            .unwrap()
+        self.log.append(&AgentId::from(agent), Observer::Supervisor, kind).unwrap()
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -36,7 +34,5 @@ impl Scratch {
 }
 
 fn said(text: &str) -> EventKind {
-    EventKind::UserMessage {
-        text: text.to_owned(),
-    }
+    EventKind::UserMessage { text: text.to_owned() }
 }

@@ -25,21 +25,13 @@ fn reply(output: u64) -> EventKind {
         model: "m".to_owned(),
         content: vec![],
         stop_reason: "end_turn".to_owned(),
-        usage: TokenUsage {
-            input: 1,
-            cache_creation: 0,
-            cache_read: 10,
-            output,
-        },
+        usage: TokenUsage { input: 1, cache_creation: 0, cache_read: 10, output },
     })
 }
 
 /// Two turns of the root agent, and a sub-agent that the second one spawned.
 fn tree() -> Tree {
-    let notice = EventKind::Notice {
-        code: "c".to_owned(),
-        message: "m".to_owned(),
-    };
+    let notice = EventKind::Notice { code: "c".to_owned(), message: "m".to_owned() };
     let events = [
         event(1, 0, "1", notice),
         event(2, 1, "1", said("one")),
@@ -82,12 +74,7 @@ fn turns_begin_with_the_users_words() {
     let turns = tree().turns(&AgentId::root());
     let seen: Vec<_> = turns
         .iter()
-        .map(|turn| {
-            (
-                turn.events.iter().map(|id| id.0).collect::<Vec<_>>(),
-                turn.usage.output,
-            )
-        })
+        .map(|turn| (turn.events.iter().map(|id| id.0).collect::<Vec<_>>(), turn.usage.output))
         .collect();
     assert_eq!(seen, [(vec![2, 3], 100), (vec![4, 5, 8], 500)]);
 }
@@ -99,40 +86,17 @@ fn tokens_add_up_per_turn_agent_and_session() {
     assert_eq!(tree.usage_of(&AgentId::root()).output, 600);
     assert_eq!(tree.usage_of(&AgentId::from("1.1")).total(), 1011);
     assert_eq!(tree.usage_of(&AgentId::from("1.9")), TokenUsage::default());
-    assert_eq!(
-        tree.usage(),
-        TokenUsage {
-            input: 4,
-            cache_creation: 0,
-            cache_read: 40,
-            output: 1600
-        }
-    );
+    assert_eq!(tree.usage(), TokenUsage { input: 4, cache_creation: 0, cache_read: 40, output: 1600 });
 }
 
 #[test]
 fn what_does_not_fit_is_refused_by_name() {
     let mut tree = tree();
-    let orphan = |id, parent| Fault::Orphan {
-        id: EventId(id),
-        parent: EventId(parent),
-    };
-    assert_eq!(
-        tree.insert(event(8, 5, "1", said("x"))),
-        Err(Fault::Duplicate { id: EventId(8) })
-    );
+    let orphan = |id, parent| Fault::Orphan { id: EventId(id), parent: EventId(parent) };
+    assert_eq!(tree.insert(event(8, 5, "1", said("x"))), Err(Fault::Duplicate { id: EventId(8) }));
     assert_eq!(tree.insert(event(9, 99, "1", said("x"))), Err(orphan(9, 99)));
     assert_eq!(tree.insert(event(9, 9, "1", said("x"))), Err(orphan(9, 9)));
-    let stranger = SessionEvent {
-        session: "t".into(),
-        ..event(9, 8, "1", said("x"))
-    };
-    assert_eq!(
-        tree.insert(stranger),
-        Err(Fault::Session {
-            id: EventId(9),
-            session: "t".to_owned()
-        })
-    );
+    let stranger = SessionEvent { session: "t".into(), ..event(9, 8, "1", said("x")) };
+    assert_eq!(tree.insert(stranger), Err(Fault::Session { id: EventId(9), session: "t".to_owned() }));
     assert_eq!(tree.len(), 8);
 }

@@ -9,11 +9,7 @@ fn names_and_arguments_are_the_contract() {
     let signatures: Vec<_> = definitions
         .iter()
         .map(|definition| {
-            format!(
-                "{}{}",
-                definition.name,
-                crate::tools::typed::signature(&definition.input_schema)
-            )
+            format!("{}{}", definition.name, crate::tools::typed::signature(&definition.input_schema))
         })
         .collect();
     assert_snapshot!(signatures.join("\n"), @r"
@@ -33,17 +29,12 @@ fn schemas_are_lean_and_closed() {
         let schema: Value = serde_json::from_str(text).unwrap();
         assert_eq!(schema["type"], "object", "WIRE R7");
         assert_eq!(schema["additionalProperties"], false, "{text}");
-        for word in [
-            "$schema", "title", "$ref", "$defs", "format", "null", "anyOf", "oneOf",
-        ] {
+        for word in ["$schema", "title", "$ref", "$defs", "format", "null", "anyOf", "oneOf"] {
             assert!(!text.contains(&format!("\"{word}\"")), "{word} in {text}");
         }
         let name = definition.name;
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
-        assert!(
-            (1..=128).contains(&name.len()) && name.chars().all(plain),
-            "WIRE R7: {name}"
-        );
+        assert!((1..=128).contains(&name.len()) && name.chars().all(plain), "WIRE R7: {name}");
         assert!(definition.description.len() < 400, "{name} says too much");
     }
 }
@@ -102,10 +93,7 @@ fn schema_of_several_edits() {
 fn definitions_are_the_same_bytes_every_time() {
     let text = || {
         let definitions = Registry::builtin().definitions();
-        definitions
-            .iter()
-            .map(|definition| definition.input_schema.get().to_owned())
-            .collect::<Vec<_>>()
+        definitions.iter().map(|definition| definition.input_schema.get().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(text(), text());
 }

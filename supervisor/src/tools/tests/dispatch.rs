@@ -18,31 +18,16 @@ fn arguments_become_calls() {
         ("search_files", r#"{"pattern":"x","path":"src","glob":"*.rs"}"#),
         ("write_file", r#"{"path":"a","content":""}"#),
         ("edit_file", r#"{"path":"a","old_string":"b","new_string":""}"#),
-        (
-            "edit_file",
-            r#"{"path":"a","old_string":"b","new_string":"c","replace_all":true}"#,
-        ),
+        ("edit_file", r#"{"path":"a","old_string":"b","new_string":"c","replace_all":true}"#),
         (
             "edit_file",
             r#"{"path":"a","edits":[{"old_string":"b","new_string":"c"},{"old_string":"d","new_string":"e","replace_all":true}]}"#,
         ),
         ("shell_exec", r#"{"command":"ls"}"#),
-        (
-            "shell_exec",
-            r#"{"command":"ls","access":"read","network":false,"cwd":"src","timeout_s":5}"#,
-        ),
-        (
-            "shell_exec",
-            r#"{"command":"ls","access":"write","network":true}"#,
-        ),
-        (
-            "shell_exec",
-            r#"{"command":"ls","access":null,"network":null,"cwd":null,"timeout_s":null}"#,
-        ),
-        (
-            "shell_exec",
-            r#"{"command":"ls","timeout_s":18446744073709551615}"#,
-        ),
+        ("shell_exec", r#"{"command":"ls","access":"read","network":false,"cwd":"src","timeout_s":5}"#),
+        ("shell_exec", r#"{"command":"ls","access":"write","network":true}"#),
+        ("shell_exec", r#"{"command":"ls","access":null,"network":null,"cwd":null,"timeout_s":null}"#),
+        ("shell_exec", r#"{"command":"ls","timeout_s":18446744073709551615}"#),
     ];
     let registry = Registry::builtin();
     let mut seen = String::new();
@@ -95,10 +80,7 @@ const MISFITS: &[(&str, &str)] = &[
     ("edit_file", r#"{"path":"a","old_string":"","new_string":"b"}"#),
     ("edit_file", r#"{"path":"a","edits":[]}"#),
     ("edit_file", r#"{"path":"a","edits":[{"old_string":"b"}]}"#),
-    (
-        "edit_file",
-        r#"{"path":"a","old_string":"b","new_string":"c","edits":[]}"#,
-    ),
+    ("edit_file", r#"{"path":"a","old_string":"b","new_string":"c","edits":[]}"#),
     ("shell_exec", r#"{"command":"ls","access":"all"}"#),
     ("shell_exec", r#"{"command":"ls","network":"on"}"#),
     ("shell_exec", r#"{"command":"a\u0000b"}"#),
@@ -190,9 +172,7 @@ impl Tool for Foreign {
     }
 
     fn parse(&self, input: &str) -> Result<ToolCall, ToolUseError> {
-        Registry::builtin()
-            .parse("shell_exec", input)
-            .map(|invocation| invocation.call)
+        Registry::builtin().parse("shell_exec", input).map(|invocation| invocation.call)
     }
 
     fn risk(&self, _: &ToolCall) -> Risk {
@@ -205,15 +185,9 @@ fn tool_of_another_make_brings_its_own_risk() {
     let mut definition = Registry::builtin().definitions()[5].clone();
     definition.name = "foreign";
     let registry = Registry::new(vec![Box::new(Foreign(definition))]).unwrap();
-    assert_eq!(
-        registry.parse("foreign", r#"{"command":"x"}"#).unwrap().risk,
-        Risk::Deny
-    );
+    assert_eq!(registry.parse("foreign", r#"{"command":"x"}"#).unwrap().risk, Risk::Deny);
     let error = registry.parse("read_file", "{}").unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "there is no tool named `read_file`; the tools are: foreign"
-    );
+    assert_eq!(error.to_string(), "there is no tool named `read_file`; the tools are: foreign");
 }
 
 proptest! {

@@ -94,10 +94,7 @@ fn listings() {
     ];
     let outputs = vec![
         ToolOutput::Listing(Listing { entries, omitted: 3 }),
-        ToolOutput::Listing(Listing {
-            entries: vec![],
-            omitted: 0,
-        }),
+        ToolOutput::Listing(Listing { entries: vec![], omitted: 0 }),
     ];
     assert_snapshot!(show(outputs), @r"
     --- ok
@@ -116,13 +113,7 @@ fn listings() {
 fn searches() {
     let found = |text: &str, matches, files, truncated: Option<&str>| {
         let truncated = truncated.map(str::to_owned);
-        ToolOutput::Matches(Matches {
-            text: text.to_owned(),
-            matches,
-            files,
-            searched: 7,
-            truncated,
-        })
+        ToolOutput::Matches(Matches { text: text.to_owned(), matches, files, searched: 7, truncated })
     };
     let outputs = vec![
         found("a.rs:1:x\nb.rs:2:x\n", 2, 2, None),
@@ -144,17 +135,10 @@ fn searches() {
 
 #[test]
 fn writes() {
-    let file = |created, replacements| WrittenFile {
-        path: "a".into(),
-        created,
-        bytes: 1,
-        replacements,
-    };
+    let file = |created, replacements| WrittenFile { path: "a".into(), created, bytes: 1, replacements };
     let files = vec![file(true, 0), file(false, 0), file(false, 1), file(false, 2)];
-    let outputs = vec![
-        ToolOutput::Written(Written { files }),
-        ToolOutput::Written(Written { files: vec![] }),
-    ];
+    let outputs =
+        vec![ToolOutput::Written(Written { files }), ToolOutput::Written(Written { files: vec![] })];
     assert_snapshot!(show(outputs), @r"
     --- ok
     created a (1 byte)
@@ -170,13 +154,7 @@ fn writes() {
 fn commands() {
     let ended = |exit, head: &str, omitted_bytes, tail: &str| {
         let (head, tail) = (head.to_owned(), tail.to_owned());
-        ToolOutput::Command(CommandResult {
-            exit,
-            head,
-            omitted_bytes,
-            tail,
-            duration_ms: 1234,
-        })
+        ToolOutput::Command(CommandResult { exit, head, omitted_bytes, tail, duration_ms: 1234 })
     };
     let outputs = vec![
         ended(CommandExit::Code(0), "", 0, ""),
@@ -211,22 +189,9 @@ fn commands() {
 
 #[test]
 fn failures_and_snapshots_are_never_empty() {
-    let error = ToolError {
-        kind: ToolErrorKind::System,
-        message: String::new(),
-        access: None,
-    };
-    assert_eq!(
-        Rendered::from(&error),
-        Rendered {
-            content: "(nothing)".to_owned(),
-            is_error: true
-        }
-    );
-    let summary = ToolOutput::Snapshot(SnapshotSummary {
-        entries: 2,
-        notes: vec![],
-    });
+    let error = ToolError { kind: ToolErrorKind::System, message: String::new(), access: None };
+    assert_eq!(Rendered::from(&error), Rendered { content: "(nothing)".to_owned(), is_error: true });
+    let summary = ToolOutput::Snapshot(SnapshotSummary { entries: 2, notes: vec![] });
     assert_eq!(render(&summary).content, "2 entries\n");
 }
 
@@ -242,11 +207,7 @@ fn result_of_a_hijacked_worker_does_not_fill_the_context() {
     };
     let content = render(&ToolOutput::Command(result)).content;
     assert!(content.len() < 400 << 10, "{}", content.len());
-    assert!(
-        content.ends_with("more bytes]"),
-        "{}",
-        &content[content.len() - 40..]
-    );
+    assert!(content.ends_with("more bytes]"), "{}", &content[content.len() - 40..]);
 }
 
 proptest! {
