@@ -213,9 +213,9 @@ mod tests {
     fn an_effect_beyond_the_cap_is_refused_on_both_sides() {
         assert!(matches!(patch(MAX_EFFECT / 2).to_parts(), Err(EffectError::TooLarge)));
         let mut assembler = Assembler::default();
-        let pushed = (0..)
+        let mut pushed = (0..)
             .map(|index| assembler.push(Part { index, last: false, bytes: vec![0; PART] }).map(|_| index));
-        let refused = pushed.skip_while(Result::is_ok).next().unwrap();
+        let refused = pushed.find(Result::is_err).unwrap();
         assert!(matches!(refused, Err(EffectError::TooLarge)));
     }
 

@@ -172,8 +172,9 @@ fn fits(expected: Expected, message: &ToSupervisor) -> bool {
         ToSupervisor::Output { chunk: Chunk::Entry(_) | Chunk::Content(_), .. } => {
             expected == Expected::Entries
         }
-        ToSupervisor::Prepared { .. } => expected == Expected::Prepare,
-        ToSupervisor::Outcome { outcome: Outcome::Prepared, .. } => expected == Expected::Prepare,
+        ToSupervisor::Prepared { .. } | ToSupervisor::Outcome { outcome: Outcome::Prepared, .. } => {
+            expected == Expected::Prepare
+        }
         ToSupervisor::Outcome { outcome: Outcome::Done(_), .. } => expected != Expected::Prepare,
         ToSupervisor::Outcome { .. } => true,
         ToSupervisor::Ready(_) | ToSupervisor::Bye => false,

@@ -1,5 +1,7 @@
 //! Frames on real pipes: what arrives whole, and what is refused by name.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::io::{Cursor, Write};
 use std::os::fd::OwnedFd;
 

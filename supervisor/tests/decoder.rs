@@ -182,7 +182,7 @@ proptest! {
         let units = units.concat();
         let mut at: Vec<_> = cuts.iter().map(|cut| cut.index(units.len() + 1)).chain([0, units.len()]).collect();
         at.sort_unstable();
-        let escapes = |units: &[u16]| units.iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
+        let escapes = |units: &[u16]| units.iter().fold(String::new(), |text, unit| format!("{text}\\u{unit:04x}"));
         let deltas = at.windows(2).map(|pair| format!(
             r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{}"}}}}"#,
             escapes(&units[pair[0]..pair[1]])

@@ -3,6 +3,13 @@
 //! Nothing of the machine's own configuration reaches a test: its home, its state and its project are fresh directories,
 //! and its model is a script on loopback.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a harness of tests fails by panicking"
+)]
+
 pub mod process;
 pub mod programs;
 pub mod world;

@@ -21,7 +21,7 @@ use crate::secrets::TakenKeys;
 /// Runs the demonstration.
 pub(super) async fn run(args: DemoArgs) -> Exit {
     match Stage::build(args.keep) {
-        Ok(stage) => stage.play().await,
+        Ok(stage) => Box::pin(stage.play()).await,
         Err(error) => {
             super::complain(&format!("cannot prepare the demonstration: {error}"));
             Exit::Internal

@@ -58,7 +58,7 @@ impl Refusal {
 pub(super) async fn run(args: ExecArgs, place: Place) -> Exit {
     let began = Instant::now();
     match prepare(&args, place, began) {
-        Ok(prepared) => prepared.run(began).await,
+        Ok(prepared) => Box::pin(prepared.run(began)).await,
         Err(Refusal(exit, message)) => {
             super::complain(&message);
             exit
@@ -161,9 +161,9 @@ struct Jittered(RetryPolicy);
 
 impl Backoff for Jittered {
     fn delay(&self, attempt: u32, error: &ProviderError) -> Option<Duration> {
-        // The low bits of a fresh random identifier are as good as any generator here.
-        let random = uuid::Uuid::new_v4().as_u128() as u32;
-        self.0.delay(attempt, error, f64::from(random) / f64::from(u32::MAX))
+        // A byte of a fresh random identifier is as good as any generator here.
+        let [random, ..] = uuid::Uuid::new_v4().into_bytes();
+        self.0.delay(attempt, error, f64::from(random) / f64::from(u8::MAX))
     }
 }
 

@@ -128,14 +128,14 @@ fn line(event: &SessionEvent) -> io::Result<()> {
     stdout.flush()
 }
 
-fn changes(files: usize, patch: Option<&ipc::path::WirePath>) -> String {
-    let files = match files {
+fn changes(count: usize, patch: Option<&ipc::path::WirePath>) -> String {
+    let files = match count {
         0 => "no file changed".to_owned(),
         1 => "1 file changed".to_owned(),
         n => format!("{n} files changed"),
     };
     match patch {
-        Some(path) => format!("{files} · patch: {path}"),
+        Some(written) => format!("{files} · patch: {written}"),
         None => files,
     }
 }

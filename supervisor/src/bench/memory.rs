@@ -22,7 +22,7 @@ pub(super) fn idle_worker(setup: &Setup) -> Result<Report, BenchError> {
     Ok(report)
 }
 
-/// `Pss` of smaps_rollup, proc_pid_smaps(5), in KiB.
+/// `Pss` of `smaps_rollup`, `proc_pid_smaps(5)`, in KiB.
 fn pss(pid: u32) -> Result<f64, BenchError> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     let value = text.lines().find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB"));

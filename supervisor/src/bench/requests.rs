@@ -12,7 +12,7 @@ use crate::replay::{ReplayServer, Script, sse};
 
 const RUNS: usize = 20;
 const STEPS: usize = 200;
-const TOKENS: usize = 20_000;
+const TOKENS: u32 = 20_000;
 
 /// Process start → first model request, whole.
 pub(super) fn first_request(setup: &Setup) -> Result<Report, BenchError> {
@@ -59,14 +59,14 @@ pub(super) fn step_gap(setup: &Setup) -> Result<Report, BenchError> {
 
 /// CPU time of the whole process tree per streamed token, with the log: a run of many tokens less one of none.
 pub(super) fn streamed_token(setup: &Setup) -> Result<Report, BenchError> {
-    let long = "word ".repeat(TOKENS);
+    let long = "word ".repeat(TOKENS as usize);
     // The stream has one delta a word.
     let reply = sse::message(&[sse::Block::text(long)], "end_turn", sse::Usage::default());
     let mut samples = Vec::new();
     for _ in 0..10 {
         let idle = cpu(setup, last_words())?;
         let busy = cpu(setup, reply.clone())?;
-        samples.push(busy.saturating_sub(idle).as_secs_f64() * 1e6 / TOKENS as f64);
+        samples.push(busy.saturating_sub(idle).as_secs_f64() * 1e6 / f64::from(TOKENS));
     }
     let mut report = Report {
         rows: vec![Row::of("CPU per streamed token, exec --output text", "µs", &samples)],

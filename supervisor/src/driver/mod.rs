@@ -9,6 +9,7 @@ mod timers;
 mod workers;
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -417,5 +418,9 @@ fn millis(duration: Duration) -> u64 {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // A String takes every write.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

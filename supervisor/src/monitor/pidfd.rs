@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Opens a descriptor that stands for a child of ours until it is reaped; pidfd_open(2).
+/// Opens a descriptor that stands for a child of ours until it is reaped; `pidfd_open(2)`.
 pub(super) fn open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: the call takes two integers and returns a new descriptor or -1.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
@@ -19,7 +19,7 @@ pub(super) fn open(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Sends a signal to exactly the process behind the descriptor; pidfd_send_signal(2).
+/// Sends a signal to exactly the process behind the descriptor; `pidfd_send_signal(2)`.
 pub(super) fn signal(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
     let info = std::ptr::null::<libc::siginfo_t>();
     // SAFETY: a null siginfo is allowed, and the descriptor is open.

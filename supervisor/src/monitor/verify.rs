@@ -1,4 +1,4 @@
-//! What the supervisor sees with its own eyes of a worker: `/proc/PID/status`, proc_pid_status(5).
+//! What the supervisor sees with its own eyes of a worker: `/proc/PID/status`, `proc_pid_status(5)`.
 //!
 //! It cannot show a Landlock domain; for that the broker tries forbidden acts and reports them.
 
