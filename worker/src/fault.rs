@@ -82,6 +82,10 @@ fn sentence(operation: Operation, path: &Path, errno: Errno, permitted_by_mode: 
         }
         Errno::EISDIR => format!("`{shown}` is a directory; name a file in it."),
         Errno::ELOOP => format!("`{shown}` leads through too many symbolic links; name the file itself."),
+        // open(2): a socket, or a device that is not there.
+        Errno::ENXIO => {
+            format!("`{shown}` is a socket or an absent device; only regular files can be read or changed.")
+        }
         Errno::EACCES | Errno::EPERM | Errno::EROFS if permitted_by_mode => {
             format!("The sandbox refused to {operation} `{shown}` ({errno:?}); work within what it allows.")
         }

@@ -101,7 +101,7 @@ fn what_is_no_text_file_is_refused_with_a_reason() {
         ("binary", ToolErrorKind::Unreadable, "binary file of 7 bytes"),
         ("dir", ToolErrorKind::WrongKind, "list_directory"),
         ("fifo", ToolErrorKind::WrongKind, "a fifo"),
-        ("socket", ToolErrorKind::WrongKind, "ENXIO"),
+        ("socket", ToolErrorKind::WrongKind, "is a socket"),
         ("loop", ToolErrorKind::WrongKind, "too many symbolic links"),
         ("missing", ToolErrorKind::NotFound, "does not exist"),
         ("binary/x", ToolErrorKind::WrongKind, "not a directory"),
