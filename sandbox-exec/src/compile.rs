@@ -10,7 +10,8 @@
 //! * `/dev` is never granted as a whole: five devices are, and neither terminals, disks nor shared memory.
 //! * `/proc` and `/sys` are never writable, and neither is a root that holds them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsString;
 use std::io;
 use std::ops::BitOr;
 use std::path::{Path, PathBuf};
@@ -179,49 +180,56 @@ fn check_writable(root: &WirePath) -> Result<(), CompileError> {
 
 struct Compiler<'a, T> {
     tree: &'a T,
-    hidden: Vec<Hidden>,
+    exceptions: Exceptions,
     rules: BTreeMap<PathBuf, (Access, bool)>,
 }
 
-struct Hidden {
-    path: PathBuf,
-    identity: Option<Identity>,
+/// What must be left out, looked up rather than searched: every entry beside a hidden path is asked about.
+struct Exceptions {
+    hidden: BTreeMap<PathBuf, Option<Identity>>,
+    /// By their bytes: paths are canonical, and comparing components costs twenty times as much.
+    names: HashSet<OsString>,
+    /// What lies above an exception.
+    ancestors: HashSet<OsString>,
+    /// The devices on which a hidden file has this inode.
+    files: HashMap<u64, Vec<u64>>,
+}
+
+impl Exceptions {
+    /// A hidden path is hidden under the name that it was given, and under the one that it resolves to.
+    fn new(rights: &Rights, tree: &impl Tree) -> Self {
+        let given = rights.hidden.iter().map(WirePath::as_path);
+        let both = given.flat_map(|path| [path.to_owned(), tree.resolve(path)]);
+        let hidden: BTreeMap<_, _> = both.map(|path| {
+            let identity = tree.identity(&path).ok();
+            (path, identity)
+        }).collect();
+        let above = hidden.keys().map(PathBuf::as_path).chain([Path::new("/dev")]);
+        let ancestors = above.flat_map(|path| path.ancestors().skip(1)).map(|path| path.as_os_str().to_owned()).collect();
+        let mut files: HashMap<u64, Vec<u64>> = HashMap::new();
+        for identity in hidden.values().flatten().filter(|identity| !identity.directory) {
+            files.entry(identity.inode).or_default().push(identity.device);
+        }
+        let names = hidden.keys().map(|path| path.as_os_str().to_owned()).collect();
+        Self { hidden, names, ancestors, files }
+    }
+
+    /// The hidden path that `path` is, or lies in.
+    fn above(&self, path: &Path) -> Option<&Path> {
+        path.ancestors().find(|place| self.names.contains(place.as_os_str())).and_then(|place| {
+            self.hidden.get_key_value(place).map(|(hidden, _)| hidden.as_path())
+        })
+    }
 }
 
 impl<'a, T: Tree> Compiler<'a, T> {
-    /// A hidden path is hidden under the name that it was given, and under the one that it resolves to.
     fn new(rights: &Rights, tree: &'a T) -> Self {
-        let mut paths: Vec<PathBuf> = rights
-            .hidden
-            .iter()
-            .flat_map(|path| [path.as_path().to_owned(), tree.resolve(path.as_path())])
-            .collect();
-        paths.sort_unstable();
-        paths.dedup();
-        let hidden = paths
-            .into_iter()
-            .map(|path| Hidden {
-                identity: tree.identity(&path).ok(),
-                path,
-            })
-            .collect();
-        Self {
-            tree,
-            hidden,
-            rules: BTreeMap::new(),
-        }
+        Self { tree, exceptions: Exceptions::new(rights, tree), rules: BTreeMap::new() }
     }
 
     fn root(&mut self, root: &WirePath, access: Access) -> Result<(), CompileError> {
-        if let Some(hidden) = self
-            .hidden
-            .iter()
-            .find(|hidden| root.as_path().starts_with(&hidden.path))
-        {
-            return Err(CompileError::Hidden {
-                root: root.clone(),
-                hidden: hidden.path.clone().into(),
-            });
+        if let Some(hidden) = self.exceptions.above(root.as_path()) {
+            return Err(CompileError::Hidden { root: root.clone(), hidden: hidden.into() });
         }
         self.tree
             .identity(root.as_path())
@@ -271,34 +279,20 @@ impl<'a, T: Tree> Compiler<'a, T> {
     }
 
     fn leads_to_exception(&self, path: &Path) -> bool {
-        let exceptions = self
-            .hidden
-            .iter()
-            .map(|hidden| hidden.path.as_path())
-            .chain([Path::new("/dev")]);
-        exceptions
-            .into_iter()
-            .any(|exception| exception != path && exception.starts_with(path))
+        self.exceptions.ancestors.contains(path.as_os_str())
     }
 
     /// By name, or as another name of a hidden file.
     fn is_hidden(&self, path: &Path, inode: u64) -> bool {
-        self.hidden.iter().any(|hidden| {
-            hidden.path == path
-                || hidden.identity.is_some_and(|identity| {
-                    !identity.directory
-                        && identity.inode == inode
-                        && self
-                            .tree
-                            .identity(path)
-                            .is_ok_and(|found| found.device == identity.device)
-                })
-        })
+        self.exceptions.names.contains(path.as_os_str())
+            || self.exceptions.files.get(&inode).is_some_and(|devices| {
+                self.tree.identity(path).is_ok_and(|found| devices.contains(&found.device))
+            })
     }
 
     fn devices(&mut self) {
         for device in DEVICES.map(Path::new) {
-            if !self.hidden.iter().any(|hidden| device.starts_with(&hidden.path)) {
+            if self.exceptions.above(device).is_none() {
                 self.add(device, Access::DEVICE);
             }
         }
@@ -310,11 +304,9 @@ impl<'a, T: Tree> Compiler<'a, T> {
     }
 
     fn finish(self, net: Network) -> Plan {
-        let witness = self
-            .hidden
-            .iter()
-            .find(|hidden| hidden.identity.is_some_and(|identity| !identity.directory))
-            .map(|hidden| hidden.path.clone());
+        let hidden = self.exceptions.hidden.into_iter();
+        let witness = hidden.filter(|(_, identity)| identity.is_some_and(|identity| !identity.directory));
+        let witness = witness.map(|(path, _)| path).next();
         let rule = |(path, (access, named))| PathRule { path, access, named };
         Plan {
             rules: self.rules.into_iter().map(rule).collect(),
