@@ -30,6 +30,14 @@ pub(crate) struct Broker {
     progress: Incoming<File, BrokerReport>,
 }
 
+/// Why the watch is over.
+enum End {
+    /// The program ended, with this exit code.
+    Program(u8),
+    /// A signal says to end it.
+    Signal(Signal),
+}
+
 impl Broker {
     pub(crate) fn new(program: Pid, bound: Bound, progress: Incoming<File, BrokerReport>) -> Self {
         Self {
@@ -41,21 +49,21 @@ impl Broker {
 
     /// Watches over the program to its end; the exit status.
     pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
-        let started = self.begin(reports);
-        let ended = match started {
-            Ok(()) => self.wait(),
-            Err(failure) => {
-                descendants::end_all(self.bound, |_, _| {});
-                return Err(failure);
+        let program = self.program.as_raw();
+        if let Err(failure) = self.begin(reports) {
+            descendants::end_all(self.bound, program, |_, _| {});
+            return Err(failure);
+        }
+        let status = match self.wait() {
+            End::Program(status) => {
+                descendants::end_all(self.bound, 0, |_, _| {});
+                status
+            }
+            End::Signal(signal) => {
+                descendants::end_all(self.bound, program, |_, _| {});
+                128 + signal as u8
             }
         };
-        let mut status = ended;
-        descendants::end_all(self.bound, |pid, wait_status| {
-            if pid == self.program.as_raw() && status.is_none() {
-                status = Some(exit_code(wait_status));
-            }
-        });
-        let status = status.unwrap_or(u8::MAX);
         if let Some(reports) = reports {
             // The supervisor may be gone: that is why we are here, then.
             drop(reports.send(&BrokerReport::Ended {
@@ -104,18 +112,18 @@ impl Broker {
         }
     }
 
-    /// Waits until the program ends or a signal says to end it; the status, if there is one yet.
-    fn wait(&self) -> Option<u8> {
+    /// Waits until the program ends or a signal says to end it.
+    fn wait(&self) -> End {
         let awaited: SigSet = SIGNALS.into_iter().collect();
         loop {
             if let Some(status) = self.reap() {
-                return Some(status);
+                return End::Program(status);
             }
             match awaited.wait() {
                 // The program leads its own process group.
                 Ok(Signal::SIGINT) => drop(killpg(self.program, Signal::SIGINT)),
                 Ok(Signal::SIGCHLD) | Err(_) => {}
-                Ok(signal) => return Some(128 + signal as u8),
+                Ok(signal) => return End::Signal(signal),
             }
         }
     }

@@ -79,22 +79,36 @@ pub fn reap_one(block: bool) -> Waited {
     }
 }
 
-/// Kills every descendant and reaps it; returns when there is none. `ended` sees each that is reaped.
-pub fn end_all(bound: Bound, mut ended: impl FnMut(pid_t, c_int)) {
+/// Kills every descendant and reaps it; returns when there is none. `ended` sees each that is reaped. `known` is a child that
+/// may still live, and 0 if there is none: it is killed even where `/proc` does not list the children.
+pub fn end_all(bound: Bound, mut known: pid_t, mut ended: impl FnMut(pid_t, c_int)) {
+    let mut block = false;
     loop {
-        loop {
-            match reap_one(false) {
-                Waited::Ended(pid, status) => ended(pid, status),
-                Waited::Running => break,
-                Waited::None => return,
+        match reap_one(block) {
+            Waited::None => return,
+            Waited::Ended(pid, status) => {
+                // From now on the number may be another process's.
+                known = if pid == known { 0 } else { known };
+                ended(pid, status);
+                block = false;
+            }
+            Waited::Running => {
+                kill_all(bound, known);
+                block = true;
             }
         }
-        match bound {
-            Bound::Domain => drop(send(-1, libc::SIGKILL)),
-            Bound::Children => kill_children(),
-        }
-        if let Waited::Ended(pid, status) = reap_one(true) {
-            ended(pid, status);
+    }
+}
+
+fn kill_all(bound: Bound, known: pid_t) {
+    // Whoever is gone by now needs no signal.
+    match bound {
+        Bound::Domain => drop(send(-1, libc::SIGKILL)),
+        Bound::Children => {
+            kill_children();
+            if known > 0 {
+                drop(send(known, libc::SIGKILL));
+            }
         }
     }
 }

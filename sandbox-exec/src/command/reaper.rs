@@ -68,8 +68,9 @@ impl Job<'_> {
                 status = Some(ended);
             }
         };
-        wait_for_the_end(command, &mut note);
-        descendants::end_all(bound, note);
+        let ended = wait_for_the_end(command, &mut note);
+        let alive = if ended { 0 } else { command };
+        descendants::end_all(bound, alive, note);
         let status = status.unwrap_or(libc::SIGKILL);
         Ok(read_failure(self.failure).unwrap_or(status))
     }
@@ -146,8 +147,8 @@ fn exit(code: c_int) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Waits until the command has ended, or SIGTERM says to end it: from the worker, or by its death.
-fn wait_for_the_end(command: pid_t, note: &mut dyn FnMut(pid_t, c_int)) {
+/// Waits until the command has ended, which is true, or SIGTERM says to end it: from the worker, or by its death.
+fn wait_for_the_end(command: pid_t, note: &mut dyn FnMut(pid_t, c_int)) -> bool {
     let mut awaited = MaybeUninit::uninit();
     // SAFETY: initialises the set before it is read.
     let awaited = unsafe {
@@ -163,16 +164,16 @@ fn wait_for_the_end(command: pid_t, note: &mut dyn FnMut(pid_t, c_int)) {
                 Waited::Ended(pid, status) => {
                     note(pid, status);
                     if pid == command {
-                        return;
+                        return true;
                     }
                 }
                 Waited::Running => break,
-                Waited::None => return,
+                Waited::None => return true,
             }
         }
         // SAFETY: the set is initialised; no information is asked for. Both signals are blocked, so none is lost.
         if unsafe { libc::sigwaitinfo(&raw const awaited, ptr::null_mut()) } == libc::SIGTERM {
-            return;
+            return false;
         }
     }
 }

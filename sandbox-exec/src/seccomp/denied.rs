@@ -84,7 +84,6 @@ pub const ALWAYS: &[Group] = &[
         answer: Forbidden,
         calls: &[
             libc::SYS_kexec_load,
-            #[cfg(target_arch = "x86_64")]
             libc::SYS_kexec_file_load,
             libc::SYS_init_module,
             libc::SYS_finit_module,
@@ -110,6 +109,7 @@ pub const ALWAYS: &[Group] = &[
             libc::SYS_setdomainname,
             libc::SYS_vhangup,
             libc::SYS_nfsservctl,
+            libc::SYS_lookup_dcookie,
         ],
     },
     Group {
@@ -131,7 +131,6 @@ pub const ALWAYS: &[Group] = &[
             libc::SYS_iopl,
             libc::SYS_modify_ldt,
             libc::SYS_uselib,
-            libc::SYS_lookup_dcookie,
         ],
     },
 ];
