@@ -18,15 +18,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{finish, read_all, spec, worker_rights};
+use common::{finish, spec, worker_rights};
 use ipc::rights::{Execution, Network};
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sandbox_exec::command::{
-    CommandDomain, CommandError, CommandSpec, DomainAccess, Ending, deny_execution, end_orphans,
-    make_undumpable,
+    CommandDomain, CommandError, CommandSpec, DomainAccess, Ending, deny_execution, make_undumpable,
 };
 use sandbox_exec::stage::Stage;
 use tempfile::TempDir;
@@ -266,35 +265,6 @@ fn killing_everything_kills_the_command_alone() {
     assert_eq!(ending, Ending::Exited(4));
     fs::write(worker.path("f"), "alive").unwrap();
     assert_eq!(finish(other), ("alive".to_owned(), Ending::Exited(0)));
-}
-
-#[test]
-fn what_a_killed_reaper_leaves_is_ended_by_the_worker() {
-    let worker = Worker::new();
-    let running = worker
-        .domain
-        .spawn(&spec(
-            worker.project.path(),
-            "exec 2>/dev/null; echo $$; sleep 1000; echo",
-        ))
-        .unwrap();
-    let mut line = [0; 32];
-    let mut output = fs::File::from(running.output.try_clone().unwrap());
-    let read = loop {
-        match output.read(&mut line) {
-            Ok(read) => break read,
-            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock),
-        }
-    };
-    kill(Pid::from_raw(running.pid().cast_signed()), Signal::SIGKILL).unwrap();
-    assert_eq!(
-        read_all(&running.status),
-        b"",
-        "no status comes from a killed reaper"
-    );
-    running.reap().unwrap();
-    end_orphans(&[]);
-    gone(&String::from_utf8_lossy(&line[..read]));
 }
 
 #[test]
