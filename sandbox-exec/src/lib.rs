@@ -5,6 +5,7 @@
 //!
 //! * [`launch`]: a start, from rights to exec; its broker stays behind.
 //! * [`compile`]: rights → rules as plain data. [`platform`]: what this kernel offers, and what stays open.
+//! * [`memory`]: what an idle process gives back.
 //! * [`domain`]: rules → a Landlock domain. [`seccomp`]: the denied system calls, as data with reasons.
 //! * [`stage`]: the order of a start, and the exit code of each step.
 
@@ -17,6 +18,7 @@ pub mod descriptors;
 pub mod domain;
 pub mod environment;
 pub mod launch;
+pub mod memory;
 pub mod options;
 pub mod platform;
 pub mod privilege;

@@ -19,6 +19,9 @@ use crate::open_call::OpenCall;
 use crate::schedule::{Place, Schedule};
 use crate::tools::{Job, Tools, ToolsError};
 
+/// How long a worker has nothing to do before it rests.
+const REST: Duration = Duration::from_millis(100);
+
 /// The most calls that run at once.
 const PARALLEL: usize = 8;
 /// How many messages may wait for the writer; a part is up to 1 MiB.
@@ -96,6 +99,14 @@ async fn write<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
+/// Gives the pages back that a worker without calls does not need: most agents' workers wait for a model most of the
+/// time.
+fn rest() {
+    if let Err(error) = sandbox_exec::memory::release_startup_pages() {
+        tracing::debug!(%error, "pages stay in memory");
+    }
+}
+
 /// The open calls and what serves them.
 struct Host {
     tools: Arc<Tools>,
@@ -130,11 +141,18 @@ impl Host {
         &mut self,
         incoming: &mut AsyncIncoming<R, ToWorker>,
     ) -> Result<(), ServeError> {
+        let mut rests = false;
         loop {
             tokio::select! {
                 message = incoming.receive() => self.take(message?.ok_or(ServeError::Closed)?)?,
                 Some(ended) = self.tasks.join_next() => self.end(ended?),
+                () = tokio::time::sleep(REST), if !rests && self.is_idle() => {
+                    rests = true;
+                    rest();
+                    continue;
+                }
             }
+            rests = false;
             self.start();
             if self.draining && self.is_idle() {
                 return Ok(());
