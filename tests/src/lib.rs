@@ -12,6 +12,8 @@
 
 pub mod process;
 pub mod programs;
+pub mod replies;
+pub mod runs;
 pub mod world;
 
 pub use process::{Finished, alive, wait_until};

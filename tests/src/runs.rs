@@ -1,0 +1,49 @@
+//! `bailiwick exec` as tests run it.
+
+use std::ffi::OsStr;
+use std::process::Command;
+
+use supervisor::replay::ReplayServer;
+
+use crate::process::Finished;
+use crate::world::{KEY, World};
+
+impl World {
+    /// `bailiwick exec` in the project with a key, against an address, with exactly these arguments beside.
+    pub fn task<S: AsRef<OsStr>>(
+        &self,
+        base_url: &str,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Command {
+        let mut command = self.bailiwick(["exec", "--base-url", base_url]);
+        command.arg("-C").arg(self.project()).args(arguments).env("ANTHROPIC_API_KEY", KEY);
+        command
+    }
+
+    /// Runs [`World::exec`] to its end.
+    pub fn run(&self, server: &ReplayServer, arguments: &[&str]) -> Finished {
+        Finished::of(&mut self.exec(server, arguments))
+    }
+
+    /// A text without what differs from run to run: the world's own place.
+    pub fn stable(&self, text: &str) -> String {
+        text.replace(&self.root().display().to_string(), "[world]")
+    }
+}
+
+impl Finished {
+    /// The `data` of the last event, which is the result.
+    pub fn result(&self) -> serde_json::Value {
+        let events = self.events();
+        let last = events.last().unwrap_or_else(|| panic!("no events: {}", self.stderr));
+        assert_eq!(last["type"], "result", "{last}");
+        last["data"].clone()
+    }
+
+    /// Fails the test, with everything that was said, unless it ended so.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{}\n{}", self.stdout, self.stderr);
+        self
+    }
+}
