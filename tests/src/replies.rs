@@ -1,7 +1,7 @@
 //! What the scripted model says.
 
 use serde_json::Value;
-use supervisor::replay::{Reply, ReplayServer, Script, sse};
+use supervisor::replay::{ReplayServer, Reply, Script, sse};
 
 /// A reply with these tool calls, all in one turn; their ids are `toolu_0`, `toolu_1` …
 pub fn calls(calls: &[(&str, Value)]) -> String {

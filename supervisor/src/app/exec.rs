@@ -17,7 +17,7 @@ use super::setup::Setup;
 use crate::changes::PatchFile;
 use crate::core::{Agent, AgentConfig, Backoff, ContextItem, RunLimits};
 use crate::directories::Directories;
-use crate::driver::{ChangeTracker, Driver, DriverError, Observer, Running, SessionWorker};
+use crate::driver::{ChangeTracker, Driver, Observer, Running, SessionWorker};
 use crate::gate::Standing;
 use crate::monitor::PrivateTemp;
 use crate::prompt;
@@ -147,10 +147,7 @@ impl Prepared {
             Ok(end) => Exit::from(end.reason),
             Err(error) => {
                 super::complain(&error);
-                match error {
-                    DriverError::NoWorker(_) => Exit::NoSandbox,
-                    DriverError::Log(_) | DriverError::Changes(_) => Exit::Internal,
-                }
+                Exit::Internal
             }
         }
     }

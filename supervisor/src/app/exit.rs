@@ -59,6 +59,7 @@ impl From<EndReason> for Exit {
             EndReason::Done => Self::Done,
             EndReason::Internal => Self::Internal,
             EndReason::DeniedAtEnd => Self::Denied,
+            EndReason::NoSandbox => Self::NoSandbox,
             EndReason::Provider => Self::Provider,
             EndReason::Interrupted => Self::Interrupted,
             EndReason::Terminated => Self::Terminated,

@@ -47,7 +47,10 @@ struct Page {
 impl Page {
     fn print(&mut self, kind: &UiEventKind) -> io::Result<()> {
         match (self.output, kind) {
-            (Output::StreamJson, UiEventKind::Logged(event)) => line(event),
+            (Output::StreamJson, UiEventKind::Logged(event)) => {
+                line(event)?;
+                self.cause(event)
+            }
             (Output::Json, UiEventKind::Logged(event)) => match &event.kind {
                 EventKind::Result(_) => line(event),
                 _ => self.remark(event),
@@ -90,16 +93,23 @@ impl Page {
             }
             EventKind::Notice { message, .. } => message.clone(),
             EventKind::ChangeSet { files, patch } => changes(files.len(), patch.as_ref()),
-            EventKind::Result(result) => return self.result(result),
+            EventKind::Result(result) => return self.result(event, result),
             _ => return Ok(()),
         };
         self.note(&text)
     }
 
-    fn result(&mut self, result: &RunResult) -> io::Result<()> {
-        if let Some(message) = &result.message {
-            self.note(message)?;
-        }
+    /// Why a run ended otherwise than asked: a person reads it also where programs read the stream.
+    fn cause(&mut self, event: &SessionEvent) -> io::Result<()> {
+        let EventKind::Result(RunResult { message: Some(message), reason, .. }) = &event.kind else {
+            return Ok(());
+        };
+        self.note(&format!("bailiwick: {message}"))?;
+        next_step(reason).map_or(Ok(()), |step| self.note(&format!("  next: {step}")))
+    }
+
+    fn result(&mut self, event: &SessionEvent, result: &RunResult) -> io::Result<()> {
+        self.cause(event)?;
         let usage = result.usage;
         self.note(&format!(
             "{} · {} steps · {} tokens in ({} cached), {} out · {:.1} s",
@@ -145,6 +155,18 @@ fn abridged(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
+    }
+}
+
+/// What a person can do about the end of a run, where its message does not say it.
+fn next_step(reason: &str) -> Option<&'static str> {
+    match reason {
+        "step_limit" => Some("allow more with --max-steps, or give a smaller task"),
+        "token_limit" => Some("allow more with --max-tokens, or give a smaller task"),
+        "time_limit" => Some("allow more with --timeout, or give a smaller task"),
+        "refusal" => Some("say the task in other words"),
+        "no_sandbox" => Some("bailiwick doctor shows what is missing on this machine"),
+        _ => None,
     }
 }
 

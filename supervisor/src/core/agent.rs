@@ -33,7 +33,7 @@ pub(super) enum State {
     /// The model.
     Streaming { request: RequestId, reply: Reply },
     /// The time to try again.
-    BackingOff { timer: TimerId },
+    BackingOff { timer: TimerId, failure: String },
     /// The worker.
     Working(Calls),
     /// Nothing any more.
@@ -88,6 +88,7 @@ impl Agent {
             Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
             Input::Timer(timer) => self.on_timer(timer),
             Input::TimeUp => self.stop(EndReason::TimeLimit, Some("the time of this run is spent")),
+            Input::Broken { reason, message } => self.on_broken(reason, message),
         }
         std::mem::take(&mut self.effects)
     }
@@ -188,7 +189,10 @@ impl Agent {
         match std::mem::replace(&mut self.state, State::Resting) {
             State::Resting => {}
             State::Closed => self.state = State::Closed,
-            State::BackingOff { .. } => self.finish(reason, message.map(str::to_owned)),
+            State::BackingOff { failure, .. } => {
+                let message = message.map(|message| format!("{message}; the last request failed: {failure}"));
+                self.finish(reason, message);
+            }
             State::Streaming { request, reply } => {
                 self.effects.push(Effect::CancelStream(request));
                 self.keep_interrupted(reply);
@@ -199,6 +203,16 @@ impl Agent {
                 self.finish(reason, message.map(str::to_owned));
             }
         }
+    }
+
+    /// Also a run that has not begun ends, so that whoever waits for its end hears of it.
+    fn on_broken(&mut self, reason: EndReason, message: String) {
+        if self.is_busy() {
+            self.stop(reason, Some(&message));
+        } else {
+            self.finish(reason, Some(message));
+        }
+        self.state = State::Closed;
     }
 
     /// The model's turn is over: the run ends, or goes on with what the user said meanwhile.

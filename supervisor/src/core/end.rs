@@ -42,13 +42,15 @@ pub enum EndReason {
     Interrupted,
     /// The session was told to end.
     Terminated,
+    /// There is no worker for it; no model was asked.
+    NoSandbox,
     /// Bailiwick itself failed.
     Internal,
 }
 
 impl EndReason {
     /// Every reason.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Done,
         Self::GaveUp,
         Self::StepLimit,
@@ -60,6 +62,7 @@ impl EndReason {
         Self::Provider,
         Self::Interrupted,
         Self::Terminated,
+        Self::NoSandbox,
         Self::Internal,
     ];
 
@@ -75,6 +78,7 @@ impl EndReason {
             | Self::Refusal
             | Self::ContextFull => 3,
             Self::DeniedAtEnd => 4,
+            Self::NoSandbox => 5,
             Self::Provider => 6,
             Self::Interrupted => 130,
             Self::Terminated => 143,
@@ -95,6 +99,7 @@ impl EndReason {
             Self::Provider => "provider_error",
             Self::Interrupted => "interrupted",
             Self::Terminated => "terminated",
+            Self::NoSandbox => "no_sandbox",
             Self::Internal => "internal_error",
         }
     }

@@ -8,7 +8,7 @@ use ipc::id::CallId;
 use ipc::message::Outcome;
 use ipc::tool::ToolCall;
 
-use super::RunEnd;
+use super::{EndReason, RunEnd};
 use crate::provider::{ModelRequest, ProviderError, StreamEvent};
 
 /// One attempt at a reply. Each attempt has an identifier of its own.
@@ -69,6 +69,13 @@ pub enum Input {
     Timer(TimerId),
     /// The run's time is spent.
     TimeUp,
+    /// The run cannot go on, for a reason outside the conversation.
+    Broken {
+        /// What it means for the run.
+        reason: EndReason,
+        /// What happened, in a sentence.
+        message: String,
+    },
 }
 
 /// Something to be done by the driver.

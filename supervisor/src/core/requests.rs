@@ -46,7 +46,7 @@ impl Agent {
     }
 
     pub(super) fn on_timer(&mut self, fired: TimerId) {
-        if matches!(self.state, State::BackingOff { timer } if timer == fired) {
+        if matches!(self.state, State::BackingOff { timer, .. } if timer == fired) {
             self.begin_attempt();
         }
     }
@@ -68,10 +68,10 @@ impl Agent {
         });
         let Some(after) = delay else {
             let reason = if is_overflow(error) { EndReason::ContextFull } else { EndReason::Provider };
-            return self.finish(reason, Some(error.message.clone()));
+            return self.finish(reason, Some(given_up(error, self.run.attempt)));
         };
         self.last_timer = TimerId(self.last_timer.0.saturating_add(1));
-        self.state = State::BackingOff { timer: self.last_timer };
+        self.state = State::BackingOff { timer: self.last_timer, failure: error.message.clone() };
         self.effects.push(Effect::StartTimer { id: self.last_timer, after });
     }
 
@@ -202,6 +202,18 @@ fn cut_note(limit: u32, calls: &str) -> String {
         calls => format!(" The tool calls in it ({calls}) were not run: make them again, smaller."),
     };
     format!("Your reply was cut at its limit of {limit} tokens.{lost} Go on from where it ends.")
+}
+
+/// What is said of a failure that is not tried again, though another time it might go well.
+fn given_up(error: &ProviderError, attempts: u32) -> String {
+    let message = &error.message;
+    match (error.retryable, error.retry_after, attempts) {
+        (true, Some(wait), 1) => {
+            format!("{message}; it asks to wait {} s, longer than a run waits", wait.as_secs())
+        }
+        (true, _, 2..) => format!("{message}; given up after {attempts} attempts"),
+        _ => message.clone(),
+    }
 }
 
 /// A gateway's fault; the API itself never sends such a reply.

@@ -153,6 +153,7 @@ impl Agent {
     pub(super) fn interrupt_calls(&mut self, mut calls: Calls, reason: EndReason) {
         let text = match reason {
             EndReason::TimeLimit => "interrupted: the time of the run is spent; the call was ended",
+            EndReason::Internal => "interrupted: the run cannot go on; the call was ended",
             _ => "interrupted by the user; the call was ended",
         };
         for call in calls.all_open() {

@@ -22,7 +22,7 @@ use ipc::tool::{ReadFile, ToolCall, ToolOutput};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
-use crate::core::{Agent, ContextItem, Effect, Input, RequestId, RunEnd};
+use crate::core::{Agent, ContextItem, Effect, EndReason, Input, RequestId, RunEnd};
 use crate::monitor::{StartError, WorkerEvent};
 use crate::provider::{EventStream, ModelProvider};
 use crate::session::{LogError, SessionLog};
@@ -87,26 +87,53 @@ pub enum DriverError {
     /// The project's state cannot be taken, so that there would be no patch.
     #[error(transparent)]
     Changes(#[from] ObserverError),
+    /// The core ended without saying how.
+    #[error("the agent stopped without a result")]
+    NoEnd,
 }
 
 /// Calls of the supervisor itself are numbered from here; the core numbers its own from 1.
 const OWN_CALLS: u64 = 1 << 63;
 
 impl Driver {
-    /// Runs one user turn to its end; the last event logged is the result.
+    /// Runs one user turn to its end; the last event logged is the result, whatever ended it. Only a log that cannot be
+    /// written leaves none.
     pub async fn run(mut self, began: Instant, context: ContextItem) -> Result<RunEnd, DriverError> {
+        if let Err(error) = self.serve(context).await {
+            self.break_off(error)?;
+        }
+        match self.running.end.take() {
+            Some(end) => self.finish(end, began).await,
+            None => Err(DriverError::NoEnd),
+        }
+    }
+
+    /// Serves the agent until its run has an end.
+    async fn serve(&mut self, context: ContextItem) -> Result<(), DriverError> {
         self.start_worker().await?;
         let mut items = vec![context];
         items.extend(self.instructions().await?);
         self.feed(Input::Context(items))?;
-        loop {
-            if let Some(end) = self.running.end.take() {
-                return self.finish(end, began).await;
-            }
+        while self.running.end.is_none() {
             if let Some(input) = self.next_input().await? {
                 self.feed(input)?;
             }
         }
+        Ok(())
+    }
+
+    /// Ends the run for a reason outside the conversation.
+    fn break_off(&mut self, error: DriverError) -> Result<(), DriverError> {
+        let reason = match error {
+            DriverError::NoWorker(_) => EndReason::NoSandbox,
+            DriverError::Changes(_) => {
+                // Without a base there is nothing to compare with.
+                self.changes = None;
+                EndReason::Internal
+            }
+            error @ (DriverError::Log(_) | DriverError::NoEnd) => return Err(error),
+        };
+        self.feed(Input::Broken { reason, message: error.to_string() })
     }
 
     async fn start_worker(&mut self) -> Result<(), DriverError> {

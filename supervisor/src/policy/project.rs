@@ -11,7 +11,7 @@ use super::hidden::Host;
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
     /// It is not there, or cannot be entered.
-    #[error("cannot use {path} as the project: {source}")]
+    #[error("cannot use {path} as the project: {source}\n  next: name a directory with -C DIR")]
     Unreachable {
         /// What was asked for.
         path: PathBuf,
@@ -19,7 +19,7 @@ pub enum ProjectError {
         source: io::Error,
     },
     /// It is no directory.
-    #[error("{0} is not a directory")]
+    #[error("{0} is not a directory\n  next: name a directory with -C DIR")]
     NotADirectory(PathBuf),
     /// It is too much.
     #[error("{path} cannot be the project: it {why}\n  next: use a directory of its own, with -C DIR")]
@@ -118,6 +118,6 @@ mod tests {
         assert!(error.contains("cannot use /nonexistent/p as the project"), "{error}");
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = open_project(file.path(), &host, &[]).unwrap_err().to_string();
-        assert!(error.ends_with("is not a directory"), "{error}");
+        assert!(error.contains("is not a directory\n  next: "), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 use insta::assert_snapshot;
 
 use super::script::{Script, error, file, read, run, text, thinking};
-use crate::core::Input;
+use crate::core::{EndReason, Input};
 use crate::provider::{StopReason, StreamEvent};
 
 #[test]
@@ -225,8 +225,32 @@ fn shutdown_is_final() {
     log requested 1.1 by Supervisor
     start 1 with 1 messages
     cancel 1
-    finish interrupted text="" steps=0 tokens=0 message=None
+    finish terminated text="" steps=0 tokens=0 message=None
     "#);
+}
+
+#[test]
+fn run_that_breaks_ends_before_its_first_turn_and_within_one() {
+    let broken = || Input::Broken { reason: EndReason::Internal, message: "no base".to_owned() };
+    let mut script = Script::new();
+    script.input(broken()).user("too late");
+    assert_snapshot!(script.lines(), @r#"finish internal_error text="" steps=0 tokens=0 message=Some("no base")"#);
+    let mut script = Script::new();
+    script.user("go").reply(1, &[run("a", "sleep 9")], StopReason::ToolUse).lines();
+    script.input(broken()).user("too late");
+    assert_snapshot!(script.lines(), @r#"
+    cancel call 1
+    log finished 1 a Interrupted "interrupted: the run cannot go on; the call was ended" by Supervisor
+    finish internal_error text="" steps=1 tokens=115 message=Some("no base")
+    "#);
+}
+
+#[test]
+fn time_that_is_spent_between_attempts_tells_of_the_last_failure() {
+    let mut script = Script::new();
+    script.user("go").failed(1, error("overloaded_error", true)).lines();
+    script.input(Input::TimeUp);
+    assert_snapshot!(script.lines(), @r#"finish time_limit text="" steps=0 tokens=0 message=Some("the time of this run is spent; the last request failed: it failed (overloaded_error)")"#);
 }
 
 #[test]

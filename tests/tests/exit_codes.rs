@@ -1,0 +1,383 @@
+//! Every exit code that `bailiwick --help` lists, and what a person reads beside it: the cause, then the next step.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use supervisor::replay::{ReplayServer, Reply};
+use tests::replies::{calls, done, model_of, says, serve, shell};
+use tests::{Finished, Programs, User, World, wait_until};
+
+/// An address where nobody is asked: a run that gets as far would end with 6.
+const NOWHERE: &str = "http://127.0.0.1:9";
+
+fn world() -> World {
+    let world = World::new(User::Myself);
+    world.file("a.txt", "a\n");
+    world
+}
+
+/// Runs a task in text output; gives what a person reads.
+fn text(world: &World, server: &ReplayServer, arguments: &[&str], code: i32) -> String {
+    let run = Finished::of(world.task(&server.base_url(), arguments).arg("do it")).expect(code);
+    said(world, &run)
+}
+
+/// Standard error without what differs from run to run.
+fn said(world: &World, run: &Finished) -> String {
+    let lines = run.stderr.lines().filter(|line| !line.contains(" steps · "));
+    world.stable(&lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// The last remark before the account of the run.
+fn complaint(text: &str) -> String {
+    let last = text.lines().rfind(|line| !line.starts_with("  ")).unwrap_or_default();
+    let from = text.rfind(last).unwrap_or_default();
+    text[from..].to_owned()
+}
+
+fn usage_error(world: &World, command: &mut Command) -> String {
+    said(world, &Finished::of(command).expect(2))
+}
+
+#[test]
+fn zero_is_a_task_that_is_done() {
+    let world = world();
+    let server = model_of([done()]);
+    assert_eq!(Finished::of(world.task(&server.base_url(), ["do it"]).arg("--mode").arg("auto")).code, 0);
+}
+
+#[test]
+fn zero_is_help_and_it_lists_every_code() {
+    let world = world();
+    let help = Finished::of(&mut world.bailiwick(["--help"])).expect(0).stdout;
+    let codes =
+        help.split_once("Exit status:").unwrap().1.lines().filter_map(|line| line.split_whitespace().next());
+    assert_eq!(codes.collect::<Vec<_>>(), ["0", "1", "2", "3", "4", "5", "6", "130", "143"]);
+}
+
+#[test]
+fn two_is_a_flag_that_there_is_not() {
+    let world = world();
+    let said = usage_error(&world, world.task(NOWHERE, ["do it"]).arg("--yolo"));
+    assert!(said.starts_with("error: unexpected argument '--yolo' found"), "{said}");
+}
+
+#[test]
+fn two_is_a_missing_key() {
+    let world = world();
+    let said = usage_error(&world, world.task(NOWHERE, ["do it"]).env_remove("ANTHROPIC_API_KEY"));
+    insta::assert_snapshot!(said, @r"
+    bailiwick: no API key found
+      next: set ANTHROPIC_API_KEY, or put the key into [world]/own/config/anthropic.key (mode 0600). No key yet? Try: bailiwick demo
+    ");
+}
+
+#[test]
+fn two_is_a_key_file_that_others_can_read() {
+    let world = world();
+    let file = world.own().join("config/anthropic.key");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "sk-ant-x\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let said = usage_error(&world, world.task(NOWHERE, ["do it"]).env_remove("ANTHROPIC_API_KEY"));
+    insta::assert_snapshot!(said, @r"
+    bailiwick: the key file [world]/own/config/anthropic.key has mode 644; others could read it
+      next: chmod 600 [world]/own/config/anthropic.key
+    ");
+    // Its positive twin: with mode 0600 the key is found, and the run gets as far as its first request.
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let server = model_of([done()]);
+    Finished::of(world.task(&server.base_url(), ["do it"]).env_remove("ANTHROPIC_API_KEY")).expect(0);
+}
+
+#[test]
+fn two_is_a_key_that_no_header_can_carry() {
+    let world = world();
+    let said = usage_error(&world, world.task(NOWHERE, ["do it"]).env("ANTHROPIC_API_KEY", "sk ant"));
+    insta::assert_snapshot!(said, @r"
+    bailiwick: the key from ANTHROPIC_API_KEY holds characters that no key has
+      next: check for line breaks, spaces or quotes around it
+    ");
+}
+
+#[test]
+fn two_is_a_project_that_is_too_wide() {
+    let world = world();
+    let of = |place: &Path| {
+        let mut command = world.bailiwick(["exec", "--base-url", NOWHERE, "do it", "-C"]);
+        usage_error(&world, command.arg(place).env("ANTHROPIC_API_KEY", "sk-ant-x"))
+    };
+    insta::assert_snapshot!(of(Path::new("/")), @r"
+    bailiwick: / cannot be the project: it is the whole file system
+      next: use a directory of its own, with -C DIR
+    ");
+    insta::assert_snapshot!(of(&world.home()), @r"
+    bailiwick: [world]/home cannot be the project: it is a home directory
+      next: use a directory of its own, with -C DIR
+    ");
+    // It contains a home.
+    insta::assert_snapshot!(of(world.root()), @r"
+    bailiwick: [world] cannot be the project: it contains the home directory [world]/home
+      next: use a directory of its own, with -C DIR
+    ");
+    insta::assert_snapshot!(of(&world.root().join("nowhere")), @r"
+    bailiwick: cannot use [world]/nowhere as the project: No such file or directory (os error 2)
+      next: name a directory with -C DIR
+    ");
+    insta::assert_snapshot!(of(&world.project().join("a.txt")), @r"
+    bailiwick: [world]/project/a.txt is not a directory
+      next: name a directory with -C DIR
+    ");
+}
+
+#[test]
+fn two_is_a_flag_whose_value_cannot_be() {
+    let world = world();
+    let of = |arguments: &[&str]| usage_error(&world, world.task(NOWHERE, arguments).arg("do it"));
+    insta::assert_snapshot!(of(&["--write", "/nonexistent/file"]), @"bailiwick: --write /nonexistent/file: does not exist; make it first, or grant its directory: --write /nonexistent");
+    insta::assert_snapshot!(of(&["--env", "A-B"]), @r#"bailiwick: --env "A-B": expected NAME or NAME=VALUE, with a name of letters, digits and underscores"#);
+    insta::assert_snapshot!(of(&["--patch", "/nonexistent/out.diff"]), @"bailiwick: cannot open /nonexistent/out.diff for the patch: No such file or directory (os error 2)");
+    let bad_url = |url| usage_error(&world, &mut world.task(url, ["do it"]));
+    insta::assert_snapshot!(bad_url("not a url"), @r#"bailiwick: the base URL "not a url" is not a URL: expected something like https://api.anthropic.com"#);
+    insta::assert_snapshot!(bad_url("ftp://127.0.0.1"), @r#"bailiwick: the base URL "ftp://127.0.0.1" is neither http nor https: expected something like https://api.anthropic.com"#);
+    insta::assert_snapshot!(of(&["--max-steps", "0"]).lines().next().unwrap(), @"error: invalid value '0' for '--max-steps <N>': 0 is not in 1..=4294967295");
+}
+
+#[test]
+fn two_is_an_empty_task() {
+    let world = world();
+    for task in [&[""][..], &["  \n"], &["-"], &[]] {
+        let said = usage_error(&world, &mut world.task(NOWHERE, task));
+        insta::allow_duplicates! { insta::assert_snapshot!(said, @r#"
+        bailiwick: no task given
+          next: bailiwick exec "fix the failing test", or - to read it
+        "#); }
+    }
+}
+
+#[test]
+fn three_is_a_budget_that_is_spent() {
+    let world = world();
+    let forever = || (0..9).map(|_| shell("true"));
+    let of = |arguments: &[&str]| complaint(&text(&world, &model_of(forever()), arguments, 3));
+    insta::assert_snapshot!(of(&["--max-steps", "2"]), @r"
+    bailiwick: the limit of 2 steps is reached
+      next: allow more with --max-steps, or give a smaller task
+    ");
+    insta::assert_snapshot!(of(&["--max-tokens", "200"]), @r"
+    bailiwick: the limit of 200 tokens is reached
+      next: allow more with --max-tokens, or give a smaller task
+    ");
+}
+
+#[test]
+fn three_is_time_that_is_spent_also_in_the_middle_of_a_command_or_a_reply() {
+    let world = world();
+    let silent = serve([Reply::sse(&b""[..]).then_silence()]);
+    insta::assert_snapshot!(complaint(&text(&world, &silent, &["--timeout", "1"], 3)), @r"
+    bailiwick: the time of this run is spent
+      next: allow more with --timeout, or give a smaller task
+    ");
+    let busy = model_of([shell("sleep 1000")]);
+    let run = world.run(&busy, &["--timeout", "1"]).expect(3);
+    assert_eq!(run.result()["reason"], "time_limit");
+    assert_eq!(run.events_of("tool_call_finished")[0]["status"], "interrupted");
+}
+
+#[test]
+fn three_is_a_refusal() {
+    let world = world();
+    let server = model_of([says("", "refusal")]);
+    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @r"
+    bailiwick: the model refused to go on
+      next: say the task in other words
+    ");
+}
+
+#[test]
+fn three_is_a_full_context_in_both_of_its_forms() {
+    let world = world();
+    let server = model_of([says("I was", "model_context_window_exceeded")]);
+    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the context window is full; start a new session with a smaller task");
+    let message = "prompt is too long: 200001 tokens > 200000 maximum";
+    let server = serve([Reply::error(400, "invalid_request_error", message)]);
+    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the API answered 400 (invalid_request_error): prompt is too long: 200001 tokens > 200000 maximum; the conversation is longer than the model's context: start a new one");
+}
+
+#[test]
+fn four_is_a_turn_that_ended_after_a_denial() {
+    let world = world();
+    let denied = || calls(&[("write_file", json!({"path": "/etc/bailiwick-probe", "content": "x"}))]);
+    let server = model_of([denied(), done()]);
+    insta::assert_snapshot!(complaint(&text(&world, &server, &["--mode", "auto"], 4)), @"bailiwick: denied by the kernel (Landlock): write /etc/bailiwick-probe; the missing right is: write /etc/bailiwick-probe; the user can allow it with --write /etc/bailiwick-probe");
+    // What succeeds later makes up for it; what fails does not.
+    let run = world.run(&model_of([denied(), shell("true"), done()]), &["--mode", "auto"]).expect(0);
+    assert_eq!(run.result()["reason"], "done");
+    world.run(&model_of([denied(), shell("false"), done()]), &["--mode", "auto"]).expect(4);
+    // Within one turn the order of the calls counts.
+    let both = |first: &str, second: &str| {
+        let write = |path: &str| ("write_file", json!({"path": path, "content": "x"}));
+        model_of([calls(&[write(first), write(second)]), done()])
+    };
+    world.run(&both("/etc/bailiwick-probe", "b.txt"), &["--mode", "auto"]).expect(0);
+    world.run(&both("b.txt", "/etc/bailiwick-probe"), &["--mode", "auto"]).expect(4);
+}
+
+/// Our programs in a directory of their own, with another `sandbox-exec`.
+fn with_sandbox(world: &World, sandbox: Option<&str>) -> Command {
+    let place = world.own().join("programs");
+    let _ = fs::remove_dir_all(&place);
+    fs::create_dir(&place).unwrap();
+    for name in ["bailiwick", "bailiwick-worker"] {
+        fs::copy(Programs::get().path(name), place.join(name)).unwrap();
+    }
+    if let Some(script) = sandbox {
+        fs::write(place.join("sandbox-exec"), script).unwrap();
+        fs::set_permissions(place.join("sandbox-exec"), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = world.command(place.join("bailiwick"));
+    command.arg("exec").arg("-C").arg(world.project()).env("ANTHROPIC_API_KEY", "sk-ant-x").arg("do it");
+    command
+}
+
+#[test]
+fn five_is_a_sandbox_that_is_missing_or_fails_and_no_model_is_asked() {
+    let world = world();
+    let of = |sandbox: Option<&str>| {
+        let server = model_of([done()]);
+        let mut command = with_sandbox(&world, sandbox);
+        let run = Finished::of(command.args(["--base-url", &server.base_url()])).expect(5);
+        assert_eq!(server.connections(), 0);
+        complaint(&said(&world, &run))
+    };
+    insta::assert_snapshot!(of(None), @r"
+    bailiwick: cannot execute [world]/own/programs/sandbox-exec: No such file or directory (os error 2)
+      next: bailiwick doctor shows what is missing on this machine
+    ");
+    insta::assert_snapshot!(of(Some("#!/bin/sh\necho no such luck >&2\nexit 1\n")), @r"
+    bailiwick: sandbox-exec ended before it was ready: no such luck
+      next: bailiwick doctor shows what is missing on this machine
+    ");
+}
+
+#[test]
+fn five_is_the_last_event_of_the_stream_too() {
+    let world = world();
+    let mut command = with_sandbox(&world, Some("#!/bin/sh\nexit 1\n"));
+    let run = Finished::of(command.args(["--base-url", NOWHERE, "--output", "stream-json"])).expect(5);
+    let result = run.result();
+    assert_eq!((&result["exit_code"], &result["reason"]), (&json!(5), &json!("no_sandbox")));
+}
+
+#[test]
+fn six_is_an_answer_that_no_other_attempt_makes_better() {
+    let world = world();
+    let of = |status, kind, message| {
+        let server = serve([Reply::error(status, kind, message)]);
+        let said = complaint(&text(&world, &server, &[], 6));
+        assert_eq!(server.requests().len(), 1);
+        said
+    };
+    insta::assert_snapshot!(of(400, "invalid_request_error", "messages: must not be empty"), @"bailiwick: the API answered 400 (invalid_request_error): messages: must not be empty");
+    insta::assert_snapshot!(of(401, "authentication_error", "invalid x-api-key"), @"bailiwick: the API answered 401 (authentication_error): invalid x-api-key; check ANTHROPIC_API_KEY, whose key ends in …cdef");
+    insta::assert_snapshot!(of(403, "permission_error", "not for you"), @"bailiwick: the API answered 403 (permission_error): not for you; this key may not do that: check its permissions and the model's name");
+    insta::assert_snapshot!(of(404, "not_found_error", "model: nope"), @"bailiwick: the API answered 404 (not_found_error): model: nope; check the model's name and the base URL");
+    insta::assert_snapshot!(of(413, "request_too_large", "too large"), @"bailiwick: the API answered 413 (request_too_large): too large; the request is too large: start a new conversation, or read less at once");
+}
+
+/// An answer that says to come back at once.
+fn overloaded() -> Reply {
+    Reply::error(529, "overloaded_error", "Overloaded").header("retry-after-ms", "1")
+}
+
+#[test]
+fn six_is_an_overload_that_does_not_end() {
+    let world = world();
+    let server = serve((0..20).map(|_| overloaded()));
+    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 6)), @"bailiwick: the API answered 529 (overloaded_error): Overloaded");
+    assert_eq!(server.requests().len(), 8);
+}
+
+#[test]
+fn six_is_a_wait_that_is_too_long() {
+    let world = world();
+    let reply = Reply::error(429, "rate_limit_error", "Slow down").header("retry-after", "3600");
+    insta::assert_snapshot!(complaint(&text(&world, &serve([reply]), &[], 6)), @"bailiwick: the API answered 429 (rate_limit_error): Slow down");
+}
+
+#[test]
+fn three_is_time_that_is_spent_on_attempts_and_it_tells_of_the_last_one() {
+    let world = world();
+    let whole = says("a reply that does not come to its end", "end_turn");
+    let server = serve((0..20).map(|_| Reply::sse(whole.clone()).cut_after(whole.len() / 2)));
+    let said = complaint(&text(&world, &server, &["--timeout", "2"], 3));
+    insta::assert_snapshot!(said.replace(&server.base_url()["http://".len()..], "[server]"), @r"
+    bailiwick: the time of this run is spent; the last request failed: the connection to [server] broke in the middle of the reply
+      next: allow more with --timeout, or give a smaller task
+    ");
+    assert!(server.requests().len() > 1);
+}
+
+#[test]
+fn zero_is_a_run_that_got_over_a_failure_of_the_provider() {
+    let world = world();
+    let whole = done();
+    let error = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n\n";
+    let broken: [(&str, Reply); 6] = [
+        ("overloaded", overloaded()),
+        ("nothing", Reply::sse(whole.clone()).cut_after(0)),
+        ("cut in the middle", Reply::sse(whole.clone()).cut_after(whole.len() / 2)),
+        (
+            "cut before its stop reason",
+            Reply::sse(whole.clone()).cut_after(whole.find("message_delta").unwrap()),
+        ),
+        ("ended without its end", Reply::sse(whole[..whole.len() / 2].to_owned())),
+        (
+            "an error event",
+            Reply::sse(format!("{}{error}", &whole[..whole.find("content_block_stop").unwrap() - 7])),
+        ),
+    ];
+    for (name, reply) in broken {
+        let server = serve([reply, Reply::sse(done())]);
+        let run = world.run(&server, &[]);
+        assert_eq!(run.code, 0, "{name}: {}{}", run.stdout, run.stderr);
+        assert_eq!(run.events_of("model_failed").len(), 1, "{name}");
+        // What came of the broken reply is void: it is told once.
+        assert_eq!(run.result()["text"], "Done.", "{name}");
+        assert_eq!(server.requests()[0].body, server.requests()[1].body, "{name}");
+    }
+}
+
+#[test]
+fn interruptions_have_the_codes_of_their_signals() {
+    for (signal, code, reason) in [(Signal::SIGINT, 130, "interrupted"), (Signal::SIGTERM, 143, "terminated")]
+    {
+        let world = world();
+        // While the model is silent.
+        let server = serve([Reply::sse(&b""[..]).then_silence()]);
+        let mut command = world.exec(&server, &[]);
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        wait_until("the model is asked", || !server.requests().is_empty());
+        kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+        let run = Finished::from(child.wait_with_output().unwrap()).expect(code);
+        assert_eq!(run.result()["reason"], reason);
+    }
+}
+
+#[test]
+fn six_is_a_host_that_nobody_answers_for() {
+    let world = world();
+    // A port that was ours a moment ago: nobody listens there. The whole budget of attempts is spent: half a minute.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let run =
+        Finished::of(world.task(&format!("http://127.0.0.1:{port}"), ["do it"]).args(["--output", "json"]));
+    insta::assert_snapshot!(complaint(&said(&world, &run)).replace(&port.to_string(), "[port]"), @"127.0.0.1:[port] refused the connection: check the base URL; trying again in 6398 ms");
+    assert_eq!(run.expect(6).result()["reason"], "provider_error");
+}
