@@ -327,4 +327,6 @@ pub struct FailedAccess {
     pub errno: i32,
     /// Whether plain file permissions would have allowed it, by access(2), which Landlock does not restrict.
     pub permitted_by_mode: bool,
+    /// Its nearest ancestor that exists, where it does not exist itself: a right can only be given on what exists.
+    pub nearest: Option<WirePath>,
 }

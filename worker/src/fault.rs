@@ -38,6 +38,7 @@ pub fn refused(operation: Operation, path: &Path, errno: Errno) -> Stop {
         path: path.into(),
         errno: errno as i32,
         permitted_by_mode,
+        nearest: missing(path).then(|| nearest_existing(path).map(Into::into)).flatten(),
     };
     let message = sentence(operation, path, errno, permitted_by_mode);
     Stop::Failed(ToolError {
@@ -94,6 +95,10 @@ fn sentence(operation: Operation, path: &Path, errno: Errno, permitted_by_mode: 
         ),
         _ => format!("Could not {operation} `{shown}`: {} ({errno:?}).", errno.desc()),
     }
+}
+
+fn missing(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// The nearest ancestor that exists.
