@@ -1,6 +1,7 @@
 //! Why our own tool's system call failed.
 
 use ipc::denial::{Denial, Grade, Operation};
+use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{FailedAccess, ToolError};
 use libc::{EACCES, EPERM, EROFS, EXDEV};
@@ -25,7 +26,13 @@ impl Standing {
         let path = &access.path;
         let (read, write) = (self.rights.allows_read(path), self.rights.allows_write(path));
         match access.operation {
-            Operation::Write if !write => Some(self.unwritable(path, Grade::Proved)),
+            Operation::Write if !write => {
+                let grant = self.write_grant(path).and_then(|grant| match nearest(access) {
+                    Some(nearest) => self.write_grant(nearest),
+                    None => Some(grant),
+                });
+                Some(Denial { grant, ..self.unwritable(path, Grade::Proved) })
+            }
             Operation::Read if !read => Some(unreadable(path, Grade::Proved)),
             // A tree that may be read may be executed from.
             Operation::Execute if !read => {
@@ -39,4 +46,10 @@ impl Standing {
             _ => None,
         }
     }
+}
+
+/// What has to be granted in the place of a path that does not exist, as the worker found it: never anything that is no
+/// ancestor of the path.
+fn nearest(access: &FailedAccess) -> Option<&WirePath> {
+    access.nearest.as_ref().filter(|nearest| access.path.is_within(nearest))
 }

@@ -1,6 +1,7 @@
 //! What an agent may do without asking.
 
 use std::fmt;
+use std::path::Path;
 
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::path::WirePath;
@@ -63,10 +64,14 @@ impl Standing {
         }
     }
 
-    /// What would allow exactly this write: nothing for hidden, protected and kernel-owned trees.
+    /// What would allow exactly this write: nothing for hidden, protected and kernel-owned trees, nor
+    /// for the whole file system.
     pub(super) fn write_grant(&self, path: &WirePath) -> Option<String> {
         let closed = self.rights.hidden.iter().chain(&self.rights.protected);
         if closed.into_iter().any(|root| path.is_within(root)) || is_kernel_tree(path) {
+            return None;
+        }
+        if path.as_path() == Path::new("/") {
             return None;
         }
         if path.is_within(&self.project) && self.mode == ApprovalMode::Deny {

@@ -98,6 +98,7 @@ fn refused(path: &str) -> Outcome {
         path: path.into(),
         errno: EACCES,
         permitted_by_mode: true,
+        nearest: None,
     };
     let message = format!("cannot write {path}: Permission denied");
     Outcome::Failed(ToolError { kind: ToolErrorKind::Refused, message, access: Some(access) })

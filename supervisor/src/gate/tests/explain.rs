@@ -7,7 +7,7 @@ use super::{auto, deny, online};
 use crate::gate::Standing;
 
 fn explain(standing: &Standing, operation: Operation, path: &str, errno: i32) -> Option<Denial> {
-    let access = FailedAccess { operation, path: path.into(), errno, permitted_by_mode: true };
+    let access = FailedAccess { operation, path: path.into(), errno, permitted_by_mode: true, nearest: None };
     explain_access(standing, access)
 }
 
@@ -45,6 +45,25 @@ fn grants_by_place() {
 }
 
 #[test]
+fn a_missing_file_is_granted_by_what_exists_above_it() {
+    let grant = |path: &str, nearest: &str| {
+        let access = FailedAccess {
+            operation: Operation::Write,
+            path: path.into(),
+            errno: EACCES,
+            permitted_by_mode: true,
+            nearest: Some(nearest.into()),
+        };
+        explain_access(&auto(), access).unwrap().grant
+    };
+    assert_eq!(grant("/srv/new/deep/er", "/srv"), Some("--write /srv".to_owned()));
+    assert_eq!(grant("/new/er", "/"), None);
+    // A worker can claim what it likes: only an ancestor counts, and nothing opens what is closed.
+    assert_eq!(grant("/srv/new", "/etc"), Some("--write /srv/new".to_owned()));
+    assert_eq!(grant("/home/me/.ssh/new", "/home/me"), None);
+}
+
+#[test]
 fn hidden_read_is_proved_and_nothing_can_allow_it() {
     let denial = explain(&auto(), Operation::Read, "/home/me/.ssh/id_rsa", EACCES).unwrap();
     assert_snapshot!(denial, @"denied by the kernel (Landlock): read /home/me/.ssh/id_rsa; the missing right is: read /home/me/.ssh/id_rsa; nothing can allow it here");
@@ -77,6 +96,7 @@ fn plain_permissions_and_other_failures_are_no_denials() {
         path: "/etc/x".into(),
         errno,
         permitted_by_mode,
+        nearest: None,
     };
     assert_eq!(explain_access(&auto(), access(EACCES, false)), None);
     assert_eq!(explain_access(&auto(), access(ENOENT, true)), None);
