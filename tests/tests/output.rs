@@ -1,0 +1,241 @@
+//! What `exec` prints, where, and for whom.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use supervisor::replay::ReplayServer;
+use tests::replies::{done, model_of, says, shell};
+use tests::{Finished, User, World, wait_until};
+
+fn world() -> World {
+    let world = World::new(User::Myself);
+    world.file("a.txt", "a\n");
+    world
+}
+
+fn run(world: &World, server: &ReplayServer, arguments: &[&str]) -> Finished {
+    Finished::of(&mut world.task(&server.base_url(), arguments)).expect(0)
+}
+
+/// A run whose standard input is a pipe that nobody closes.
+fn with_open_stdin(command: &mut Command) -> Finished {
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let held = child.stdin.take();
+    let done = Finished::from(child.wait_with_output().unwrap());
+    drop(held);
+    done
+}
+
+#[test]
+fn text_is_the_models_words_and_nothing_else_on_stdout() {
+    let world = world();
+    let server = model_of([shell("echo from the command; echo and its error >&2"), done()]);
+    let run = run(&world, &server, &["do it"]);
+    assert_eq!(run.stdout, "Done.\n");
+    let account = run.stderr.lines().last().unwrap();
+    let account = account.rsplit_once(" · ").unwrap().0;
+    assert_eq!(account, "done · 2 steps · 200 tokens in (0 cached), 40 out");
+    let called = run.stderr.lines().find(|line| line.starts_with('→')).unwrap();
+    assert_eq!(called, r#"→ shell_exec {"command":"echo from the command; echo and its error >&2"}"#);
+}
+
+#[test]
+fn json_is_one_object_the_result() {
+    let world = world();
+    let server = model_of([shell("true"), done()]);
+    let run = run(&world, &server, &["--output", "json", "do it"]);
+    let [result] = run.events().try_into().unwrap();
+    let result: Value = result;
+    assert_eq!(result["type"], "result");
+    let data = &result["data"];
+    assert_eq!(
+        (&data["exit_code"], &data["reason"], &data["text"]),
+        (&json!(0), &json!("done"), &json!("Done."))
+    );
+    assert_eq!(data["usage"]["output"], 40);
+}
+
+#[test]
+fn stream_json_is_every_event_in_order_and_the_result_is_the_last() {
+    let world = world();
+    world.file("AGENTS.md", "Be kind.\n");
+    let server = model_of([shell("echo hello"), done()]);
+    let run = run(&world, &server, &["--output", "stream-json", "do it"]);
+    assert_eq!(run.stderr, "");
+    let events = run.events();
+    let line = |event: &Value| {
+        let data = &event["data"];
+        let what = ["source", "text", "step", "name", "status", "stop_reason", "reason"];
+        let what = what.iter().find_map(|key| data.get(key)).unwrap_or(&Value::Null).to_string();
+        let parent = &event["parent"];
+        let what = what.split("\\n").next().unwrap_or_default();
+        format!(
+            "{} {parent} {} {} {what}",
+            event["id"],
+            event["observed_by"].as_str().unwrap(),
+            event["type"].as_str().unwrap()
+        )
+    };
+    insta::assert_snapshot!(events.iter().map(line).collect::<Vec<_>>().join("\n"), @r#"
+    1 null supervisor session_started null
+    2 1 supervisor worker_started null
+    3 2 supervisor context_added "environment"
+    4 3 supervisor context_added "AGENTS.md"
+    5 4 supervisor user_message "do it"
+    6 5 supervisor model_requested 1
+    7 6 supervisor assistant_message "tool_use"
+    8 7 supervisor tool_call_started "shell_exec"
+    9 8 worker tool_call_finished "completed"
+    10 9 supervisor model_requested 2
+    11 10 supervisor assistant_message "end_turn"
+    12 11 supervisor worker_ended "the run is over"
+    13 12 supervisor result "Done."
+    "#);
+    let session = events[0]["session"].clone();
+    for event in &events {
+        assert_eq!((&event["v"], &event["session"], &event["agent"]), (&json!(1), &session, &json!("1")));
+        assert!(event["time_ms"].as_u64().unwrap() > 1_700_000_000_000, "{event}");
+    }
+    assert_eq!(run.result()["exit_code"], 0);
+}
+
+#[test]
+fn events_come_as_they_happen() {
+    let world = world();
+    let wait = world.project().join("go");
+    let server = model_of([shell("until [ -e go ]; do read -t 0.01 < <(:) || true; done"), done()]);
+    let mut command = world.exec(&server, &[]);
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    // The command cannot end before this line was read.
+    assert!(lines.any(|line| line.contains(r#""type":"tool_call_started""#)));
+    std::fs::write(wait, "").unwrap();
+    assert!(lines.last().unwrap().contains(r#""type":"result""#));
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_task_that_was_given_never_waits_for_standard_input() {
+    let world = world();
+    let server = model_of([done()]);
+    let run = with_open_stdin(&mut world.task(&server.base_url(), ["do it"])).expect(0);
+    assert_eq!(run.stdout, "Done.\n");
+}
+
+#[test]
+fn a_dash_reads_the_task_from_standard_input() {
+    let world = world();
+    let server = model_of([done()]);
+    let mut command = world.task(&server.base_url(), ["-"]);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    child.stdin.take().unwrap().write_all("fix the\nfirst bug\n".as_bytes()).unwrap();
+    Finished::from(child.wait_with_output().unwrap()).expect(0);
+    let body: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
+    let content = body["messages"][0]["content"].as_array().unwrap().clone();
+    assert_eq!(content.last().unwrap()["text"], "fix the\nfirst bug\n");
+}
+
+#[test]
+fn a_task_that_is_not_utf_8_is_refused() {
+    let world = world();
+    let mut command = world.task("http://127.0.0.1:9", ["-"]);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"\xff\xfe").unwrap();
+    let run = Finished::from(child.wait_with_output().unwrap()).expect(2);
+    assert!(run.stderr.contains("cannot read the task from standard input"), "{}", run.stderr);
+}
+
+#[test]
+fn a_reader_that_leaves_does_not_end_the_run() {
+    for output in ["text", "json", "stream-json"] {
+        let world = world();
+        let server = model_of([shell("echo x > made.txt"), says(&"many words ".repeat(2_000), "end_turn")]);
+        let mut command = world.task(&server.base_url(), ["--mode", "auto", "--output", output, "do it"]);
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        if output == "stream-json" {
+            stdout.read_line(&mut String::new()).unwrap();
+        }
+        drop(stdout);
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{output}");
+        assert_eq!(world.read("made.txt"), "x\n");
+    }
+}
+
+#[test]
+fn a_person_who_leaves_does_not_end_the_run() {
+    let world = world();
+    let server = model_of([shell("echo x > made.txt"), done()]);
+    let mut command = world.task(&server.base_url(), ["--mode", "auto", "do it"]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    drop(child.stderr.take());
+    let run = Finished::from(child.wait_with_output().unwrap()).expect(0);
+    // What goes to standard output is not lost with standard error.
+    assert_eq!((run.stdout.as_str(), world.read("made.txt").as_str()), ("Done.\n", "x\n"));
+}
+
+#[test]
+fn hostile_text_is_harmless_on_a_terminal() {
+    let world = world();
+    let escape = "\x1b]0;owned\x07\x1b[2J\u{202e}\u{9b}31m";
+    world.file("a\x1b[2Jb", "");
+    let server = model_of([
+        shell(&format!("printf '{escape}' > /etc/'{escape}'")),
+        tests::replies::calls(&[("read_file", json!({"path": escape})), ("no\x1b[2Jtool", json!({}))]),
+        says(escape, "end_turn"),
+    ]);
+    let mut command = world.task(&server.base_url(), ["--mode", "auto", escape]);
+    let run = Finished::of(&mut command);
+    for text in [&run.stdout, &run.stderr] {
+        let bad = text.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+        assert_eq!(bad, None, "{text:?}");
+    }
+    assert!(run.stdout.contains("\\u{1b}]0;owned\\u{7}"), "{}", run.stdout);
+}
+
+#[test]
+fn no_color_is_written_to_what_is_no_terminal() {
+    let world = world();
+    for (name, value) in [("NO_COLOR", "1"), ("TERM", "dumb"), ("CLICOLOR_FORCE", "0")] {
+        let mut help = world.bailiwick(["exec", "--help"]);
+        let mut usage = world.bailiwick(["exec", "--yolo"]);
+        for command in [&mut help, &mut usage] {
+            let said = Finished::of(command.env(name, value));
+            assert!(!said.stdout.contains('\x1b') && !said.stderr.contains('\x1b'), "{said:?}");
+        }
+    }
+}
+
+#[test]
+fn no_terminal_is_needed_or_taken() {
+    let world = world();
+    let server = model_of([shell("tty; cat < /dev/tty"), done()]);
+    // Without a controlling terminal of our own, as in CI.
+    let mut command = world.command("setsid");
+    let task = world.task(&server.base_url(), ["--output", "stream-json", "do it"]);
+    command.arg(task.get_program()).args(task.get_args()).env("ANTHROPIC_API_KEY", tests::world::KEY);
+    let run = Finished::of(&mut command).expect(0);
+    let said = run.events_of("tool_call_finished")[0]["content"].to_string();
+    assert!(said.contains("not a tty") && said.contains("/dev/tty"), "{said}");
+}
+
+#[test]
+fn two_runs_in_one_project_do_not_meet() {
+    let world = world();
+    let first =
+        model_of([shell("touch one; until [ -e two ]; do read -t 0.01 < <(:) || true; done"), done()]);
+    let mut command = world.exec(&first, &["--mode", "auto"]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("the first runs", || world.project().join("one").exists());
+    let second = model_of([shell("touch two"), done()]);
+    let other = world.run(&second, &["--mode", "auto"]).expect(0);
+    let run = Finished::from(child.wait_with_output().unwrap()).expect(0);
+    assert_ne!(run.events()[0]["session"], other.events()[0]["session"]);
+}
