@@ -7,9 +7,10 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
-    reason = "a harness of tests fails by panicking"
+    reason = "a harness of tests fails by panicking, and says aloud what it skips"
 )]
 
+pub mod probe;
 pub mod process;
 pub mod programs;
 pub mod replies;

@@ -1,0 +1,108 @@
+//! Acts on files.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+
+use nix::libc;
+
+use super::{Act, Arguments, descriptor, done};
+
+const BYTES: &[u8] = b"written by the adversary\n";
+
+pub(super) const ACTS: &[(&str, Act)] = &[
+    ("read", |a| fs::read(a.os(0)?)),
+    ("list", |a| {
+        let names = fs::read_dir(a.os(0)?)?.flatten().map(|entry| entry.file_name());
+        Ok(names.flat_map(OsString::into_encoded_bytes).collect())
+    }),
+    ("write", |a| write(OpenOptions::new().write(true).create(true), a.os(0)?.into())),
+    ("open-to-write", |a| OpenOptions::new().write(true).open(a.os(0)?).map(|_| Vec::new())),
+    ("append", |a| write(OpenOptions::new().append(true), a.os(0)?.into())),
+    ("truncating-read", |a| {
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(libc::O_TRUNC);
+        options.open(a.os(0)?).map(|_| Vec::new())
+    }),
+    ("truncate", |a| {
+        // SAFETY: the path is a C string.
+        done(unsafe { libc::truncate(a.path(0)?.as_ptr(), 0) })
+    }),
+    ("unlink", |a| fs::remove_file(a.os(0)?).map(|()| Vec::new())),
+    ("rmdir", |a| fs::remove_dir(a.os(0)?).map(|()| Vec::new())),
+    ("mkdir", |a| fs::create_dir(a.os(0)?).map(|()| Vec::new())),
+    ("symlink", |a| std::os::unix::fs::symlink(a.os(0)?, a.os(1)?).map(|()| Vec::new())),
+    ("link", |a| fs::hard_link(a.os(0)?, a.os(1)?).map(|()| Vec::new())),
+    ("rename", |a| fs::rename(a.os(0)?, a.os(1)?).map(|()| Vec::new())),
+    ("exchange", exchange),
+    ("mkfifo", |a| {
+        // SAFETY: the path is a C string.
+        done(unsafe { libc::mkfifo(a.path(0)?.as_ptr(), 0o600) })
+    }),
+    ("mknod-block", |a| {
+        // SAFETY: the path is a C string; device 7:0 is the first loop device.
+        done(unsafe { libc::mknod(a.path(0)?.as_ptr(), libc::S_IFBLK | 0o600, libc::makedev(7, 0)) })
+    }),
+    ("bind-unix", |a| UnixListener::bind(a.os(0)?).map(|_| Vec::new())),
+    ("reopen-path", |a| reopen(libc::O_PATH, a)),
+    ("reopen-read-only", |a| reopen(libc::O_RDONLY, a)),
+    ("write-descriptor", |a| {
+        // SAFETY: the buffer is valid for its length; the descriptor may be anything, closed too.
+        done(unsafe { libc::write(a.number(0)?, BYTES.as_ptr().cast(), BYTES.len()) } as i64)
+    }),
+    ("read-descriptor", |a| fs::read(format!("/proc/self/fd/{}", a.number::<i32>(0)?))),
+    ("through-directory-descriptor", |a| {
+        let path = a.path(1)?;
+        // SAFETY: the path is a C string; the descriptor may be anything.
+        done(unsafe { libc::openat(a.number(0)?, path.as_ptr(), libc::O_WRONLY | libc::O_CREAT, 0o600) })
+    }),
+    ("chmod", |a| fs::set_permissions(a.os(0)?, fs::Permissions::from_mode(0o640)).map(|()| Vec::new())),
+    ("set-uid", |a| fs::set_permissions(a.os(0)?, fs::Permissions::from_mode(0o4755)).map(|()| Vec::new())),
+    ("set-gid-directory", |a| {
+        // SAFETY: the path is a C string.
+        done(unsafe { libc::mkdir(a.path(0)?.as_ptr(), 0o2755) })
+    }),
+    ("utime", |a| {
+        let file = File::open(a.os(0)?)?;
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH).map(|()| Vec::new())
+    }),
+    ("setxattr", |a| {
+        let (path, name) = (a.path(0)?, c"user.adversary");
+        // SAFETY: both names are C strings; the value is valid for its length.
+        done(unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), c"x".as_ptr().cast(), 1, 0) })
+    }),
+    ("set-acl-owner", |a| {
+        // SAFETY: the path is a C string. Another group of the same owner: what its owner may do.
+        done(unsafe { libc::chown(a.path(0)?.as_ptr(), a.number(1)?, a.number(2)?) })
+    }),
+];
+
+fn write(options: &mut OpenOptions, path: PathBuf) -> io::Result<Vec<u8>> {
+    options.open(path)?.write_all(BYTES).map(|()| Vec::new())
+}
+
+fn exchange(a: &Arguments) -> io::Result<Vec<u8>> {
+    let (from, to) = (a.path(0)?, a.path(1)?);
+    let here = libc::AT_FDCWD;
+    // SAFETY: both paths are C strings.
+    done(unsafe { libc::renameat2(here, from.as_ptr(), here, to.as_ptr(), libc::RENAME_EXCHANGE) })
+}
+
+/// Opens without the right to write, and again through the descriptor with it.
+fn reopen(flags: libc::c_int, a: &Arguments) -> io::Result<Vec<u8>> {
+    // SAFETY: the path is a C string.
+    let opened = descriptor(unsafe { libc::open(a.path(0)?.as_ptr(), flags) })?;
+    write(OpenOptions::new().write(true), format!("/proc/self/fd/{}", opened.as_raw_fd()).into())
+}
+
+/// The whole of something that has no size.
+pub(super) fn read_some(path: &str, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    let read = File::open(path)?.read(&mut bytes)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}

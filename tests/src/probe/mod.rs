@@ -1,0 +1,107 @@
+//! What an adversary tries, in the plainest form: system calls.
+
+mod files;
+mod kernel;
+mod processes;
+mod sockets;
+pub mod victim;
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Command, ExitCode, Stdio};
+
+use nix::libc;
+use serde_json::json;
+
+/// An act: takes its arguments, gives what it read.
+type Act = fn(&Arguments) -> io::Result<Vec<u8>>;
+
+/// The variable that says "this process is the act".
+const ALONE: &str = "PROBE_ALONE";
+
+/// Carries out a list of acts that `--` separates.
+pub fn run(arguments: &[OsString]) -> ExitCode {
+    if std::env::var_os(ALONE).is_some() {
+        print(arguments);
+        return ExitCode::SUCCESS;
+    }
+    for act in arguments.split(|argument| argument == "--") {
+        alone(act);
+    }
+    ExitCode::SUCCESS
+}
+
+/// One act in a process of its own: what it does to itself ends with it, and if it is killed, that is reported.
+fn alone(act: &[OsString]) {
+    let me = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    let child = Command::new(me).args(act).env(ALONE, "1").stdin(Stdio::null()).output();
+    let said = match child {
+        Ok(child) if child.status.success() && !child.stdout.is_empty() => child.stdout,
+        Ok(child) => line(act, -1, child.status.to_string().as_bytes()),
+        Err(error) => line(act, error.raw_os_error().unwrap_or(-1), b"not started"),
+    };
+    // Nobody may be listening; the acts go on all the same.
+    let _ = io::stdout().write_all(&said);
+}
+
+fn print(act: &[OsString]) {
+    let (errno, said) = match carry_out(act) {
+        Ok(said) => (0, said),
+        Err(error) => (error.raw_os_error().unwrap_or(-1), error.to_string().into_bytes()),
+    };
+    let _ = io::stdout().write_all(&line(act, errno, &said));
+}
+
+fn line(act: &[OsString], errno: i32, said: &[u8]) -> Vec<u8> {
+    let words: Vec<_> = act.iter().map(|word| word.to_string_lossy()).collect();
+    let said = String::from_utf8_lossy(said);
+    format!("{}\n", json!({"act": words.join(" "), "errno": errno, "said": said})).into_bytes()
+}
+
+fn carry_out(act: &[OsString]) -> io::Result<Vec<u8>> {
+    let (name, arguments) = act.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let tables = [files::ACTS, sockets::ACTS, processes::ACTS, kernel::ACTS];
+    let known = tables.into_iter().flatten().find(|(known, _)| name == known);
+    let (_, act) = known.ok_or_else(|| io::Error::other("no such act"))?;
+    act(&Arguments(arguments))
+}
+
+/// The arguments of an act.
+struct Arguments<'a>(&'a [OsString]);
+
+impl Arguments<'_> {
+    fn os(&self, index: usize) -> io::Result<&OsStr> {
+        let argument = self.0.get(index).map(OsString::as_os_str);
+        argument.ok_or_else(|| io::Error::other(format!("argument {index} is missing")))
+    }
+
+    fn text(&self, index: usize) -> io::Result<&str> {
+        self.os(index)?.to_str().ok_or_else(|| io::Error::other(format!("argument {index} is no text")))
+    }
+
+    fn path(&self, index: usize) -> io::Result<CString> {
+        Ok(CString::new(self.os(index)?.as_bytes())?)
+    }
+
+    fn number<N: std::str::FromStr>(&self, index: usize) -> io::Result<N> {
+        let text = self.text(index)?;
+        text.parse().map_err(|_| io::Error::other(format!("{text} is no number")))
+    }
+}
+
+/// The answer of a system call as a result.
+fn check(answer: impl Into<i64>) -> io::Result<i64> {
+    let answer = answer.into();
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+/// The same for an act that read nothing.
+fn done(answer: impl Into<i64>) -> io::Result<Vec<u8>> {
+    check(answer).map(|_| Vec::new())
+}
+
+/// The answer as a descriptor, which stays open until this process ends.
+fn descriptor(answer: impl Into<i64>) -> io::Result<libc::c_int> {
+    check(answer).and_then(|answer| i32::try_from(answer).map_err(io::Error::other))
+}
