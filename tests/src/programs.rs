@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use nix::unistd::geteuid;
@@ -75,7 +76,7 @@ fn copy() -> PathBuf {
     if !place.is_dir() {
         let fresh = tempfile::Builder::new().prefix("bailiwick-tests-").tempdir().expect("a temp directory");
         for name in NAMES {
-            fs::copy(built.join(name), fresh.path().join(name)).expect("programs can be copied");
+            copy_program(&built.join(name), &fresh.path().join(name));
         }
         fs::set_permissions(fresh.path(), fs::Permissions::from_mode(0o755)).expect("our own directory");
         // Another test process may have been faster: its copy is as good.
@@ -88,4 +89,15 @@ fn stamp(program: &Path) -> String {
     let missing = "is not built: run the whole test command of the README";
     let meta = fs::metadata(program).unwrap_or_else(|_| panic!("{} {missing}", program.display()));
     format!("{:x}{:x}{:x}", meta.len(), meta.mtime(), meta.mtime_nsec())
+}
+
+/// Copies a program by another process: one that is forked here by another thread while the copy is open for writing
+/// would inherit it, and the copy could not be executed (ETXTBSY).
+///
+/// # Panics
+///
+/// Where it cannot be copied.
+pub fn copy_program(from: &Path, to: &Path) {
+    let done = Command::new("cp").arg(from).arg(to).status().expect("cp can be executed");
+    assert!(done.success(), "cp {} {}", from.display(), to.display());
 }

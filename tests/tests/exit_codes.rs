@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 use supervisor::replay::{ReplayServer, Reply};
 use tests::replies::{calls, done, model_of, says, serve, shell};
+use tests::programs::copy_program;
 use tests::{Finished, Programs, User, World, wait_until};
 
 /// An address where nobody is asked: a run that gets as far would end with 6.
@@ -235,7 +236,7 @@ fn with_sandbox(world: &World, sandbox: Option<&str>) -> Command {
     let _ = fs::remove_dir_all(&place);
     fs::create_dir(&place).unwrap();
     for name in ["bailiwick", "bailiwick-worker"] {
-        fs::copy(Programs::get().path(name), place.join(name)).unwrap();
+        copy_program(&Programs::get().path(name), &place.join(name));
     }
     if let Some(script) = sandbox {
         fs::write(place.join("sandbox-exec"), script).unwrap();

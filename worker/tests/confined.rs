@@ -58,7 +58,9 @@ impl Site {
             sandbox_exec(),
             Path::new(env!("CARGO_BIN_EXE_bailiwick-worker")).into(),
         ] {
-            fs::copy(&program, site.path(program.file_name().unwrap())).unwrap();
+            // By another process: a fork of another thread would inherit the open copy, and it could not be executed.
+            let copy = site.path(program.file_name().unwrap());
+            assert!(Command::new("cp").arg(&program).arg(copy).status().unwrap().success());
         }
         for name in ["project", "temp", "outside"] {
             fs::create_dir(site.path(name)).unwrap();

@@ -35,7 +35,7 @@ impl Place {
             .tempdir_in("/tmp")
             .unwrap();
         let place = Self { directory, user };
-        fs::copy(env!("CARGO_BIN_EXE_sandbox-exec"), place.path("sandbox-exec")).unwrap();
+        copy_program(Path::new(env!("CARGO_BIN_EXE_sandbox-exec")), &place.path("sandbox-exec"));
         place.make("project/keep", "mine");
         place.make("home/notes", "notes");
         place.make("home/secret/key", "CANARY");
@@ -131,4 +131,10 @@ pub(crate) fn text(output: &Output) -> String {
 /// Standard error as text.
 pub(crate) fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Copies a program by another process: one that is forked here by another thread while the copy is open for writing
+/// would inherit it, and the copy could not be executed (ETXTBSY).
+fn copy_program(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
 }
