@@ -1,5 +1,13 @@
 //! `exec --patch`: the change of a run as a diff that `git apply` accepts, and nothing but that change.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking"
+)]
+
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,7 +20,7 @@ use tests::replies::{calls, done, model_of, says, shell};
 use tests::{Finished, User, World, wait_until};
 
 /// Every kind of change that a patch has to carry, made by one command.
-const CHANGES: &str = r#"set -e
+const CHANGES: &str = r"set -e
 printf 'new\n' > new.txt
 rm gone.txt
 mv old-name.txt new-name.txt
@@ -29,7 +37,7 @@ printf '#!/bin/sh\n' > deep/er/run && chmod 755 deep/er/run
 : > empty.txt
 printf 'ignored\n' > build.log
 sed -i s/secnod/second/ mended.txt
-"#;
+";
 
 fn project(world: &World) {
     world.file(".gitignore", "*.log\n");
