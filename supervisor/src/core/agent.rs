@@ -88,7 +88,7 @@ impl Agent {
             Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
             Input::Timer(timer) => self.on_timer(timer),
             Input::TimeUp => self.stop(EndReason::TimeLimit, Some("the time of this run is spent")),
-            Input::Broken { reason, message } => self.on_broken(reason, message),
+            Input::Broken { reason, message } => self.close(reason, Some(&message)),
         }
         std::mem::take(&mut self.effects)
     }
@@ -108,10 +108,7 @@ impl Agent {
         match op {
             Op::UserTurn { text } => self.on_user_turn(text),
             Op::Interrupt => self.stop(EndReason::Interrupted, None),
-            Op::Shutdown => {
-                self.stop(EndReason::Terminated, None);
-                self.state = State::Closed;
-            }
+            Op::Shutdown => self.close(EndReason::Terminated, None),
         }
     }
 
@@ -205,12 +202,12 @@ impl Agent {
         }
     }
 
-    /// Also a run that has not begun ends, so that whoever waits for its end hears of it.
-    fn on_broken(&mut self, reason: EndReason, message: String) {
-        if self.is_busy() {
-            self.stop(reason, Some(&message));
+    /// Ends for good. An agent at rest ends too, so that whoever waits for its end hears of it.
+    fn close(&mut self, reason: EndReason, message: Option<&str>) {
+        if matches!(self.state, State::Resting) {
+            self.finish(reason, message.map(str::to_owned));
         } else {
-            self.finish(reason, Some(message));
+            self.stop(reason, message);
         }
         self.state = State::Closed;
     }

@@ -1,0 +1,324 @@
+//! Core and front end by their channel alone: actions in, the exact sequence of events out. The model is a recording, the
+//! worker a real one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::fs::{DirBuilder, create_dir};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ipc::confinement::{Confinement, Environment};
+use ipc::event::EventKind;
+use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use ipc::id::{AgentId, ConversationId};
+use ipc::rights::Network;
+use supervisor::core::{Agent, AgentConfig, Backoff, ContextItem, RunEnd, RunLimits};
+use supervisor::driver::{Driver, DriverError, Running, SessionWorker};
+use supervisor::gate::{ApprovalMode, Standing};
+use supervisor::monitor::{PrivateTemp, Programs, Spawner};
+use supervisor::policy::Policy;
+use supervisor::provider::{ModelProvider, ProviderError, ReplayProvider};
+use supervisor::session::SessionLog;
+use supervisor::tools::Registry;
+use tests::World;
+use tests::replies::{done, says, shell};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// The longest that an event may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A front end's end of a session.
+struct FrontEnd {
+    id: ConversationId,
+    actions: Option<mpsc::Sender<UserAction>>,
+    events: mpsc::UnboundedReceiver<UiEvent>,
+    run: JoinHandle<Result<RunEnd, DriverError>>,
+    seen: Vec<String>,
+    provider: Arc<ReplayProvider>,
+    place: (World, PrivateTemp),
+}
+
+struct Never;
+
+impl Backoff for Never {
+    fn delay(&self, _: u32, _: &ProviderError) -> Option<Duration> {
+        None
+    }
+}
+
+/// The parts of our programs that a session needs.
+fn programs() -> Programs {
+    let ours = tests::Programs::get();
+    Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path("bailiwick-worker") }
+}
+
+fn private(directory: PathBuf) -> PathBuf {
+    DirBuilder::new().recursive(true).mode(0o700).create(&directory).unwrap();
+    directory
+}
+
+fn standing(project: &Path, temp: &Path) -> Standing {
+    let policy = Policy {
+        project: project.into(),
+        temp: temp.into(),
+        mode: ApprovalMode::Auto,
+        net: Network::Off,
+        write: Vec::new(),
+        hidden: Vec::new(),
+    };
+    Standing {
+        rights: policy.standing(),
+        project: policy.project,
+        temp: Some(policy.temp),
+        mode: policy.mode,
+    }
+}
+
+fn agent(standing: Standing) -> Agent {
+    Agent::new(AgentConfig {
+        model: "recorded".to_owned(),
+        system: "system".into(),
+        tools: Arc::new(Registry::builtin()),
+        max_tokens: 1000,
+        limits: RunLimits::default(),
+        backoff: Box::new(Never),
+        standing,
+    })
+}
+
+impl FrontEnd {
+    /// A session that has begun, in a world of its own, with a model that gives these replies.
+    fn open(replies: impl IntoIterator<Item = String>) -> Self {
+        let world = World::new(tests::User::Myself);
+        let state = private(world.own().join("state"));
+        create_dir(state.join("locks")).unwrap();
+        let temp = PrivateTemp::create(&state.join("locks")).unwrap();
+        let standing = standing(&world.project(), temp.path());
+        let programs = programs();
+        let confinement = Confinement {
+            rights: standing.rights.clone(),
+            project: standing.project.clone(),
+            temp: standing.temp.clone(),
+            environment: Environment::default(),
+            allow_degraded: false,
+        };
+        let spawner = Spawner::start(programs.sandbox_exec.clone()).unwrap();
+        let id = ConversationId("ours".to_owned());
+        let (ui, events) = mpsc::unbounded_channel();
+        let (actions, inbox) = mpsc::channel(16);
+        let provider = Arc::new(ReplayProvider::new(replies));
+        let driver = Driver {
+            conversation: id.clone(),
+            agent: agent(standing),
+            provider: Arc::clone(&provider) as Arc<dyn ModelProvider>,
+            worker: SessionWorker::new(spawner, programs, AgentId::root(), confinement),
+            log: SessionLog::create(&state, &id).unwrap(),
+            ui,
+            actions: Some(inbox),
+            changes: None,
+            deadline: None,
+            running: Running::default(),
+        };
+        let context = ContextItem { source: "environment".to_owned(), text: "context".to_owned() };
+        let run = tokio::spawn(driver.run(Instant::now(), context));
+        let place = (world, temp);
+        Self { id, actions: Some(actions), events, run, seen: Vec::new(), provider, place }
+    }
+
+    async fn act(&self, kind: UserActionKind) {
+        self.act_in(&self.id, kind).await;
+    }
+
+    async fn act_in(&self, id: &ConversationId, kind: UserActionKind) {
+        let action = UserAction { conversation_id: id.clone(), kind };
+        self.actions.as_ref().unwrap().send(action).await.unwrap();
+    }
+
+    async fn prompt(&self, text: &str) {
+        self.act(UserActionKind::Prompt { text: text.to_owned() }).await;
+    }
+
+    /// Takes events in until one of them says so.
+    async fn until(&mut self, wanted: &str) {
+        while let Some(event) = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect(wanted) {
+            assert_eq!(event.conversation_id, self.id);
+            self.seen.push(line(&event.kind));
+            if self.seen.last().unwrap().contains(wanted) {
+                return;
+            }
+        }
+        panic!("{wanted}: not among {:#?}", self.seen);
+    }
+
+    /// Everything that was shown until the session's end.
+    async fn end(mut self) -> String {
+        while let Some(event) = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an end") {
+            self.seen.push(line(&event.kind));
+        }
+        let end = self.run.await.unwrap().unwrap();
+        self.seen.push(format!("= {}", end.reason.as_str()));
+        self.seen.join("\n")
+    }
+}
+
+/// An event as a line, without what differs from run to run.
+fn line(kind: &UiEventKind) -> String {
+    match kind {
+        UiEventKind::TextDelta { text } => format!("text {text:?}"),
+        UiEventKind::ThinkingDelta { text } => format!("thinking {text:?}"),
+        UiEventKind::OutputDelta { call, text } => format!("output of {call}: {text:?}"),
+        UiEventKind::Logged(event) => format!("{} {}", event.id, logged(&event.kind)),
+    }
+}
+
+fn logged(kind: &EventKind) -> String {
+    match kind {
+        EventKind::WorkerStarted(started) => format!("worker {} started", started.generation),
+        EventKind::WorkerEnded { generation, reason } => format!("worker {generation} ended: {reason}"),
+        EventKind::ContextAdded { source, .. } => format!("context from {source}"),
+        EventKind::UserMessage { text } => format!("user {text:?}"),
+        EventKind::ModelRequested { step, attempt } => format!("request {step}.{attempt}"),
+        EventKind::AssistantMessage(message) => format!("reply ({})", message.stop_reason),
+        EventKind::ModelFailed { kind, .. } => format!("failed: {kind}"),
+        EventKind::ToolCallStarted { call, name, .. } => format!("call {call}: {name}"),
+        EventKind::ToolCallFinished { call, status, .. } => format!("call {call} {status}"),
+        EventKind::Notice { code, message } => format!("notice {code}: {message}"),
+        EventKind::Result(result) => format!("result {} {}", result.exit_code, result.reason),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn one_turn_from_prompt_to_result() {
+    let front = FrontEnd::open([shell("echo hello"), says("All is well.", "end_turn")]);
+    front.prompt("look").await;
+    insta::assert_snapshot!(front.end().await, @r#"
+    1 worker 1 started
+    2 context from environment
+    3 user "look"
+    4 request 1.1
+    5 reply (tool_use)
+    6 call 1: shell_exec
+    output of 1: "hello\n"
+    7 call 1 completed
+    8 request 2.1
+    text "All"
+    text " is"
+    text " well."
+    9 reply (end_turn)
+    10 worker 1 ended: the run is over
+    11 result 0 done
+    = done
+    "#);
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_a_command_and_the_turn() {
+    let mut front = FrontEnd::open([shell("echo ready; exec sleep 1000"), done()]);
+    front.prompt("wait").await;
+    front.until("output").await;
+    front.act(UserActionKind::Interrupt).await;
+    insta::assert_snapshot!(front.end().await, @r#"
+    1 worker 1 started
+    2 context from environment
+    3 user "wait"
+    4 request 1.1
+    5 reply (tool_use)
+    6 call 1: shell_exec
+    output of 1: "ready\n"
+    7 call 1 interrupted
+    8 worker 1 ended: the run is over
+    9 result 130 interrupted
+    = interrupted
+    "#);
+}
+
+#[tokio::test]
+async fn quitting_ends_a_session_that_works_and_one_that_rests() {
+    let mut front = FrontEnd::open([shell("echo ready; exec sleep 1000"), done()]);
+    front.prompt("wait").await;
+    front.until("output").await;
+    front.act(UserActionKind::Quit).await;
+    let said = front.end().await;
+    assert!(said.ends_with("result 143 terminated\n= terminated"), "{said}");
+    let front = FrontEnd::open([done()]);
+    front.act(UserActionKind::Quit).await;
+    insta::assert_snapshot!(front.end().await, @r"
+    1 worker 1 started
+    2 worker 1 ended: the run is over
+    3 result 143 terminated
+    = terminated
+    ");
+}
+
+#[tokio::test]
+async fn a_front_end_that_is_gone_ends_the_session() {
+    let mut front = FrontEnd::open([done()]);
+    front.actions = None;
+    let said = front.end().await;
+    assert!(said.ends_with("result 143 terminated\n= terminated"), "{said}");
+}
+
+#[tokio::test]
+async fn actions_for_another_session_are_ignored() {
+    let front = FrontEnd::open([done()]);
+    let other = ConversationId("theirs".to_owned());
+    front.act_in(&other, UserActionKind::Prompt { text: "not for you".to_owned() }).await;
+    front.act_in(&other, UserActionKind::Quit).await;
+    front.prompt("for you").await;
+    let said = front.end().await;
+    assert!(said.contains("user \"for you\"") && !said.contains("not for you"), "{said}");
+    assert!(said.ends_with("= done"), "{said}");
+}
+
+#[tokio::test]
+async fn words_that_come_meanwhile_join_the_next_message() {
+    let mut front = FrontEnd::open([shell("echo ready; until [ -e go ]; do :; done"), done()]);
+    front.prompt("first").await;
+    front.until("output").await;
+    front.prompt("second").await;
+    front.prompt(" \n").await;
+    // The channel is in order: once the notice is there, the words before it are in.
+    front.until("notice empty_message").await;
+    let (world, _) = &front.place;
+    world.file("go", "");
+    let provider = Arc::clone(&front.provider);
+    insta::assert_snapshot!(front.end().await, @r#"
+    1 worker 1 started
+    2 context from environment
+    3 user "first"
+    4 request 1.1
+    5 reply (tool_use)
+    6 call 1: shell_exec
+    output of 1: "ready\n"
+    7 notice empty_message: an empty message was not sent
+    8 call 1 completed
+    9 user "second"
+    10 request 2.1
+    text "Done."
+    11 reply (end_turn)
+    12 worker 1 ended: the run is over
+    13 result 0 done
+    = done
+    "#);
+    assert_eq!(provider.requests()[1].messages.len(), 3);
+}
+
+#[tokio::test]
+async fn a_provider_that_fails_ends_the_turn_with_its_code() {
+    let front = FrontEnd::open(Vec::new());
+    front.prompt("ask").await;
+    insta::assert_snapshot!(front.end().await, @r#"
+    1 worker 1 started
+    2 context from environment
+    3 user "ask"
+    4 request 1.1
+    5 failed: invalid_response
+    6 worker 1 ended: the run is over
+    7 result 6 provider_error
+    = provider_error
+    "#);
+}
