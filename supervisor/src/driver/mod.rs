@@ -36,6 +36,9 @@ use workers::{Cancelled, Happening};
 /// The project's own instructions, read by the worker like any file.
 const INSTRUCTIONS: &str = "AGENTS.md";
 
+/// The longest that the reading of [`INSTRUCTIONS`] may hold a run: a worker that was taken over need not answer.
+const INSTRUCTIONS_TIME: Duration = Duration::from_secs(10);
+
 /// The most lines of [`INSTRUCTIONS`] that the model is given.
 const INSTRUCTION_LINES: u64 = 400;
 
@@ -163,8 +166,22 @@ impl Driver {
         self.record(EventKind::WorkerStarted(started), Witness::Supervisor)
     }
 
-    /// Reads the project's instructions by a call of our own: the supervisor opens nothing in a project.
+    /// The project's instructions, if they can be had in time; a worker that does not answer is replaced.
     async fn instructions(&mut self) -> Result<Option<ContextItem>, DriverError> {
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let time = left.map_or(INSTRUCTIONS_TIME, |left| left.min(INSTRUCTIONS_TIME));
+        if let Ok(read) = tokio::time::timeout(time, self.read_instructions()).await {
+            return read;
+        }
+        self.notice("no_instructions", &format!("{INSTRUCTIONS} was not read: the worker did not answer"))?;
+        if let Some((generation, reason, _)) = self.worker.end().await {
+            self.record(EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
+        }
+        Ok(None)
+    }
+
+    /// Reads them by a call of our own: the supervisor opens nothing in a project.
+    async fn read_instructions(&mut self) -> Result<Option<ContextItem>, DriverError> {
         let call = self.own_call();
         let read = ReadFile { path: INSTRUCTIONS.into(), offset: None, limit: Some(INSTRUCTION_LINES) };
         self.worker.call(call, Work::Run(ToolCall::ReadFile(read)));

@@ -5,16 +5,20 @@
 
 use std::fs::File;
 use std::io;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use ipc::confinement::Confinement;
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Outcome, Work};
 use ipc::tool::{SnapshotSummary, ToolOutput};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use crate::changes::{Base, ChangeSet, Intake, IntakeError, Limits, PatchFileError, ProjectPath, Snapshot};
 use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
+
+/// How long a worker that looks may say nothing at all: it reads a hostile project, and must not hold a run for ever.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// Starts workers that only look.
 #[derive(Clone, Debug)]
@@ -127,7 +131,10 @@ impl Session {
         self.calls = self.calls.next();
         self.worker.calls().call(self.calls, work);
         loop {
-            match self.events.recv().await {
+            let event = timeout(SILENCE, self.events.recv()).await;
+            let silent =
+                |_| ObserverError::Failed(format!("the worker said nothing for {} s", SILENCE.as_secs()));
+            match event.map_err(silent)? {
                 Some(WorkerEvent::Output { chunk, .. }) => intake.accept(chunk)?,
                 Some(WorkerEvent::Outcome { outcome, .. }) => return summary(outcome),
                 Some(WorkerEvent::Ended { reason, .. }) => return Err(ObserverError::Failed(reason)),
