@@ -1,0 +1,228 @@
+//! A worker that was taken over and breaks the protocol: it is killed and the violation logged, the run ends as documented
+//! or goes on with the next generation, and nothing the worker sends costs more than a bounded amount of memory or time.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use supervisor::replay::ReplayServer;
+use tests::world::{model, tool_results};
+use tests::{Finished, Programs, User, World};
+
+/// The most memory that a run may need, whatever its worker sends.
+const MEMORY_KIB: u64 = 128 << 10;
+
+/// The programs, with the fake worker in the worker's place.
+fn taken_over(world: &World) -> PathBuf {
+    let place = world.root().join("programs");
+    fs::create_dir(&place).unwrap();
+    for (from, to) in
+        [("bailiwick", "bailiwick"), ("sandbox-exec", "sandbox-exec"), ("fake-worker", "bailiwick-worker")]
+    {
+        let (from, to) = (Programs::get().path(from), place.join(to));
+        // Another name of the same file where that is possible: copies of debug builds are large.
+        fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)).unwrap();
+    }
+    place.join("bailiwick")
+}
+
+fn exec(world: &World, server: &ReplayServer, fake: &str, more: &[&str]) -> Command {
+    let usual = world.exec(server, more);
+    let mut command = world.command(taken_over(world));
+    let key = usual.get_envs().find(|(name, _)| *name == "ANTHROPIC_API_KEY").unwrap().1.unwrap().to_owned();
+    command.args(usual.get_args()).args(["--env", &format!("FAKE={fake}")]).env("ANTHROPIC_API_KEY", key);
+    command
+}
+
+/// Runs to the end while watching the memory.
+fn watch(mut command: Command) -> (Finished, u64) {
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stopped = stop.clone();
+    let watcher = std::thread::spawn(move || {
+        let mut most = 0;
+        while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+            let text = fs::read_to_string(&status).unwrap_or_default();
+            let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+            most = peak.map_or(most, |peak| most.max(peak.trim().parse().unwrap()));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        most
+    });
+    // Everything is read to the end before it is waited for: full pipes must not be what bounds the run.
+    let mut stderr = child.stderr.take().unwrap();
+    let errors = std::thread::spawn(move || {
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut stderr, &mut text).unwrap();
+        text
+    });
+    let output = child.wait_with_output().unwrap();
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    let mut finished = Finished::from(output);
+    finished.stderr = errors.join().unwrap();
+    (finished, watcher.join().unwrap())
+}
+
+fn shell() -> ReplayServer {
+    model(&[("shell_exec", json!({"command": "true"}))])
+}
+
+fn assert_no_panic(fake: &str, done: &Finished) {
+    let said = format!("{}{}", done.stdout, done.stderr);
+    assert!(!said.contains("panicked"), "{fake}: {said}");
+}
+
+#[test]
+fn a_bad_start_ends_the_run_before_any_model_call() {
+    for (fake, message) in [
+        ("end", "worker ended before it was ready"),
+        ("kill", "worker ended before it was ready"),
+        ("garbage", "frame of 2779096485 bytes exceeds the limit"),
+        ("oversized", "frame of 4294967295 bytes exceeds the limit"),
+        ("just-oversized", "frame of 4194305 bytes exceeds the limit"),
+        ("empty-frame", "frame of 0 bytes has no header"),
+        ("short-frame", "frame of 3 bytes has no header"),
+        ("truncated", "stream ended inside a frame"),
+        ("version", "frame of protocol version 9, expected 1"),
+        ("generation", "frame of generation 2, expected 1"),
+        ("variant", "cannot decode a message"),
+        ("trailing", "cannot decode a message"),
+        ("cut-payload", "cannot decode a message"),
+        ("long-string", "cannot decode a message"),
+        ("outcome", "broke the protocol at its start: Outcome in phase Greeting"),
+        ("output", "broke the protocol at its start: Output in phase Greeting"),
+        ("bye", "broke the protocol at its start: Bye in phase Greeting"),
+        ("endless-output", "broke the protocol at its start: Output in phase Greeting"),
+    ] {
+        let world = World::new(User::Myself);
+        let server = shell();
+        let (done, memory) = watch(exec(&world, &server, fake, &[]));
+        assert_eq!(done.code, 5, "{fake}: {}\n{}", done.stdout, done.stderr);
+        assert!(done.stderr.contains(message), "{fake}: {}", done.stderr);
+        assert!(server.requests().is_empty(), "{fake}: a model was called");
+        assert!(memory < MEMORY_KIB, "{fake}: {memory} KiB");
+        assert_no_panic(fake, &done);
+    }
+}
+
+#[test]
+fn a_worker_that_says_nothing_at_all_is_given_up() {
+    let world = World::new(User::Myself);
+    let server = shell();
+    let done = Finished::of(&mut exec(&world, &server, "silence", &[]));
+    assert_eq!(done.code, 5, "{}\n{}", done.stdout, done.stderr);
+    assert!(done.stderr.contains("worker was not ready after 20 s"), "{}", done.stderr);
+}
+
+/// The log's story: the violation, the end, the next generation; and the model's: an error that says so.
+#[test]
+fn a_violation_kills_the_worker_is_logged_and_the_run_goes_on() {
+    for (fake, violation) in [
+        ("garbage", "frame of 2779096485 bytes exceeds the limit"),
+        ("oversized", "frame of 4294967295 bytes exceeds the limit"),
+        ("empty-frame", "frame of 0 bytes has no header"),
+        ("truncated", "its last frame was cut"),
+        ("version", "frame of protocol version 9, expected 1"),
+        ("generation", "expected 1"),
+        ("variant", "cannot decode a message"),
+        ("trailing", "cannot decode a message"),
+        ("ready", "Ready in phase Serving"),
+        ("bye", "Bye in phase Serving"),
+        ("output-unopened", "Output for call 78, which is not open"),
+        ("entry", "Output for call 1, which asked for something else"),
+        ("outcome-unopened", "Outcome for call 78, which is not open"),
+        ("prepared", "Outcome for call 1, which asked for something else"),
+    ] {
+        let world = World::new(User::Myself);
+        let server = shell();
+        let (done, memory) = watch(exec(&world, &server, &format!("call-{fake}"), &[]));
+        assert_eq!(done.code, 0, "{fake}: {}\n{}", done.stdout, done.stderr);
+        let violations = done.events_of("protocol_violation");
+        assert_eq!(violations.len(), 1, "{fake}: {}", done.stdout);
+        assert!(violations[0].to_string().contains(violation), "{fake}: {violations:?}");
+        let ended = done.events_of("worker_ended");
+        assert!(
+            ended[0]["reason"].to_string().contains("killed: it broke the protocol"),
+            "{fake}: {ended:?}"
+        );
+        let result = &tool_results(&server, 1)[0];
+        assert_eq!(result["is_error"], Value::Bool(true), "{fake}: {result}");
+        assert!(result.to_string().contains("broke the protocol"), "{fake}: {result}");
+        assert!(memory < MEMORY_KIB, "{fake}: {memory} KiB");
+        assert_no_panic(fake, &done);
+    }
+}
+
+/// The second outcome of a call comes when the call is closed and answered: the violation is the worker's next news.
+#[test]
+fn a_second_outcome_is_a_violation() {
+    let world = World::new(User::Myself);
+    let calls = [("shell_exec", json!({"command": "true"})), ("shell_exec", json!({"command": "true"}))];
+    let server = model(&calls);
+    let done = Finished::of(&mut exec(&world, &server, "call-outcome-twice", &[]));
+    assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
+    let violation = done.events_of("protocol_violation")[0].to_string();
+    assert!(violation.contains("Outcome for call 1, which is not open"), "{violation}");
+}
+
+#[test]
+fn a_worker_that_ends_during_a_call_is_replaced() {
+    for fake in ["call-end", "call-kill"] {
+        let world = World::new(User::Myself);
+        let server =
+            model(&[("shell_exec", json!({"command": "true"})), ("shell_exec", json!({"command": "true"}))]);
+        let done = Finished::of(&mut exec(&world, &server, fake, &[]));
+        assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
+        let generations = done.events_of("worker_started");
+        let generations: Vec<_> = generations.iter().map(|started| &started["generation"]).collect();
+        assert_eq!(generations, [1, 2], "{}", done.stdout);
+        assert!(done.events_of("protocol_violation").is_empty());
+    }
+}
+
+#[test]
+fn an_answer_of_the_wrong_kind_or_size_harms_nobody() {
+    for fake in ["call-other-output", "call-huge-outcome"] {
+        let world = World::new(User::Myself);
+        let server = shell();
+        let (done, memory) = watch(exec(&world, &server, fake, &[]));
+        assert_eq!(done.code, 0, "{fake}: {}\n{}", done.stdout, done.stderr);
+        let told = tool_results(&server, 1)[0].to_string();
+        assert!(told.len() < 2 << 20, "{fake}: {} bytes for the model", told.len());
+        assert!(memory < MEMORY_KIB, "{fake}: {memory} KiB");
+        assert_no_panic(fake, &done);
+    }
+}
+
+/// What the worker leaves undone does not hold the run beyond its time.
+#[test]
+fn endless_output_and_silence_end_with_the_runs_time() {
+    for fake in ["call-endless-output", "call-silence", "call-silence-at-once"] {
+        let world = World::new(User::Myself);
+        let server = shell();
+        let began = Instant::now();
+        let (done, memory) = watch(exec(&world, &server, fake, &["--timeout", "2"]));
+        assert_eq!(done.code, 3, "{fake}: {}\n{}", done.stdout, done.stderr);
+        assert!(began.elapsed() < Duration::from_secs(20), "{fake}: {:?}", began.elapsed());
+        assert!(memory < MEMORY_KIB, "{fake}: {memory} KiB");
+        assert_no_panic(fake, &done);
+    }
+}
+
+/// The worker that takes the base of the patch is no better than any other.
+#[test]
+fn a_worker_that_does_not_show_the_project_ends_the_run() {
+    let world = World::new(User::Myself);
+    let server = shell();
+    let patch = world.own().join("out.diff");
+    let done =
+        Finished::of(&mut exec(&world, &server, "call-silence", &["--patch", patch.to_str().unwrap()]));
+    assert_eq!(done.code, 1, "{}\n{}", done.stdout, done.stderr);
+    assert!(done.stderr.contains("the worker said nothing for 30 s"), "{}", done.stderr);
+}
