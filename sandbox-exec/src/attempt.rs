@@ -39,17 +39,10 @@ enum Act<'a> {
 impl<'a> Attempts<'a> {
     /// Chooses what to try; each act of Landlock is carried out once as the control.
     pub fn choose(plan: &'a Plan, platform: Platform, broker: pid_t) -> Self {
-        let mut attempts = Self {
-            acts: vec![],
-            untried: vec![],
-        };
+        let mut attempts = Self { acts: vec![], untried: vec![] };
         if platform.abi > 0 {
             attempts.controlled("write outside the write roots", Act::Write);
-            if let Some(hidden) = plan
-                .hidden_witness
-                .as_deref()
-                .filter(|hidden| File::open(hidden).is_ok())
-            {
+            if let Some(hidden) = plan.hidden_witness.as_deref().filter(|hidden| File::open(hidden).is_ok()) {
                 attempts.acts.push(("read a hidden file", Act::Read(hidden)));
             }
         }
@@ -57,16 +50,10 @@ impl<'a> Attempts<'a> {
             attempts.controlled("signal the broker", Act::Signal(broker));
         }
         if platform.seccomp {
-            attempts.acts.push((
-                "open a unix socket",
-                Act::Socket(libc::AF_UNIX, libc::SOCK_STREAM),
-            ));
+            attempts.acts.push(("open a unix socket", Act::Socket(libc::AF_UNIX, libc::SOCK_STREAM)));
             attempts.acts.push(("make a user namespace", Act::Namespace));
             if plan.net == Network::Off {
-                attempts.acts.push((
-                    "open a network socket",
-                    Act::Socket(libc::AF_INET, libc::SOCK_DGRAM),
-                ));
+                attempts.acts.push(("open a network socket", Act::Socket(libc::AF_INET, libc::SOCK_DGRAM)));
             }
         }
         attempts
@@ -75,24 +62,17 @@ impl<'a> Attempts<'a> {
     fn controlled(&mut self, name: &'static str, act: Act<'a>) {
         match act.run() {
             Ok(()) => self.acts.push((name, act)),
-            Err(error) => self.untried.push(format!(
-                "\"{name}\" could not be tried: it failed without us ({error})"
-            )),
+            Err(error) => {
+                self.untried.push(format!("\"{name}\" could not be tried: it failed without us ({error})"))
+            }
         }
     }
 
     /// Tries them.
     pub fn run(&self) -> Vec<Attempt> {
         let attempt = |(name, act): &(&str, Act<'_>)| {
-            let errno = act
-                .run()
-                .err()
-                .map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
-            Attempt {
-                act: (*name).to_owned(),
-                denied: errno == libc::EPERM || errno == libc::EACCES,
-                errno,
-            }
+            let errno = act.run().err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
+            Attempt { act: (*name).to_owned(), denied: errno == libc::EPERM || errno == libc::EACCES, errno }
         };
         self.acts.iter().map(attempt).collect()
     }

@@ -40,11 +40,7 @@ enum End {
 
 impl Broker {
     pub(crate) fn new(program: Pid, bound: Bound, progress: Incoming<File, BrokerReport>) -> Self {
-        Self {
-            program,
-            bound,
-            progress,
-        }
+        Self { program, bound, progress }
     }
 
     /// Watches over the program to its end; the exit status.
@@ -66,29 +62,21 @@ impl Broker {
         };
         if let Some(reports) = reports {
             // The supervisor may be gone: that is why we are here, then.
-            drop(reports.send(&BrokerReport::Ended {
-                status: status.into(),
-            }));
+            drop(reports.send(&BrokerReport::Ended { status: status.into() }));
         }
         Ok(status)
     }
 
     /// From the fork to exec: lets go of the program's pipes, and passes on what the child reports.
     fn begin(&mut self, reports: &mut Reports) -> Result<(), Failure> {
-        let null = File::options()
-            .read(true)
-            .write(true)
-            .open("/dev/null")
-            .map_err(broken)?;
+        let null = File::options().read(true).write(true).open("/dev/null").map_err(broken)?;
         dup2_stdin(&null).map_err(broken)?;
         dup2_stdout(&null).map_err(broken)?;
         system::make_undumpable().map_err(broken)?;
         let started = self.started()?;
         if let Some(reports) = reports {
             dup2_stderr(&null).map_err(broken)?;
-            reports
-                .send(&started)
-                .map_err(|error| Stage::Report.failed(error))?;
+            reports.send(&started).map_err(|error| Stage::Report.failed(error))?;
         }
         Ok(())
     }
@@ -96,11 +84,7 @@ impl Broker {
     /// The child's report, once its end of the pipe has closed on exec.
     fn started(&mut self) -> Result<BrokerReport, Failure> {
         let mut last = None;
-        while let Some(report) = self
-            .progress
-            .receive()
-            .map_err(|error| Stage::Broker.failed(error))?
-        {
+        while let Some(report) = self.progress.receive().map_err(|error| Stage::Broker.failed(error))? {
             last = Some(report);
         }
         match last {
@@ -145,11 +129,7 @@ fn broken(error: impl Into<io::Error>) -> Failure {
 }
 
 /// The exit code of a wait status: 128 + the signal that ended it.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "codes have 8 bits and signals 7"
-)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "codes have 8 bits and signals 7")]
 fn exit_code(status: c_int) -> u8 {
     if libc::WIFSIGNALED(status) {
         128 + libc::WTERMSIG(status) as u8

@@ -22,13 +22,7 @@ use ipc::rights::{Network, Rights};
 use crate::tree::{Identity, Tree};
 
 /// The devices that every program may read and write, and the only ones.
-pub const DEVICES: [&str; 5] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-];
+pub const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// Never writable, and no write root may hold them.
 const NEVER_WRITABLE: [&str; 3] = ["/proc", "/sys", "/dev"];
@@ -94,26 +88,13 @@ pub struct Plan {
 impl Plan {
     /// The plan of a domain inside another one, which has left out already what must be left out.
     pub fn within(read: &[WirePath], write: &[WirePath], net: Network) -> Self {
-        let rule = |access, named| {
-            move |path: &WirePath| PathRule {
-                path: path.clone().into(),
-                access,
-                named,
-            }
-        };
+        let rule =
+            |access, named| move |path: &WirePath| PathRule { path: path.clone().into(), access, named };
         let read = read.iter().map(rule(Access::TREE, false));
         let write = write.iter().map(rule(Access::ALL, true));
-        let device = |device: &str| PathRule {
-            path: device.into(),
-            access: Access::DEVICE,
-            named: false,
-        };
+        let device = |device: &str| PathRule { path: device.into(), access: Access::DEVICE, named: false };
         let rules = read.chain(write).chain(DEVICES.map(device)).collect();
-        Self {
-            rules,
-            net,
-            hidden_witness: None,
-        }
+        Self { rules, net, hidden_witness: None }
     }
 }
 
@@ -153,29 +134,16 @@ pub fn compile(rights: &Rights, tree: &impl Tree) -> Result<Plan, CompileError> 
 fn check_canonical(path: &WirePath) -> Result<(), CompileError> {
     use std::path::Component::{Normal, RootDir};
     let canonical = path.as_path().is_absolute()
-        && path
-            .as_path()
-            .components()
-            .all(|part| matches!(part, RootDir | Normal(_)));
-    if canonical {
-        Ok(())
-    } else {
-        Err(CompileError::NotCanonical(path.clone()))
-    }
+        && path.as_path().components().all(|part| matches!(part, RootDir | Normal(_)));
+    if canonical { Ok(()) } else { Err(CompileError::NotCanonical(path.clone())) }
 }
 
 /// Something beneath `/dev` may be granted (`/dev/shm`, `/dev/dri`), `/dev` itself may not.
 fn check_writable(root: &WirePath) -> Result<(), CompileError> {
     let path = root.as_path();
-    let holds = NEVER_WRITABLE
-        .iter()
-        .any(|system| Path::new(system).starts_with(path));
+    let holds = NEVER_WRITABLE.iter().any(|system| Path::new(system).starts_with(path));
     let within = path.starts_with("/proc") || path.starts_with("/sys");
-    if holds || within {
-        Err(CompileError::SystemWritable(root.clone()))
-    } else {
-        Ok(())
-    }
+    if holds || within { Err(CompileError::SystemWritable(root.clone())) } else { Ok(()) }
 }
 
 struct Compiler<'a, T> {
@@ -200,12 +168,15 @@ impl Exceptions {
     fn new(rights: &Rights, tree: &impl Tree) -> Self {
         let given = rights.hidden.iter().map(WirePath::as_path);
         let both = given.flat_map(|path| [path.to_owned(), tree.resolve(path)]);
-        let hidden: BTreeMap<_, _> = both.map(|path| {
-            let identity = tree.identity(&path).ok();
-            (path, identity)
-        }).collect();
+        let hidden: BTreeMap<_, _> = both
+            .map(|path| {
+                let identity = tree.identity(&path).ok();
+                (path, identity)
+            })
+            .collect();
         let above = hidden.keys().map(PathBuf::as_path).chain([Path::new("/dev")]);
-        let ancestors = above.flat_map(|path| path.ancestors().skip(1)).map(|path| path.as_os_str().to_owned()).collect();
+        let ancestors =
+            above.flat_map(|path| path.ancestors().skip(1)).map(|path| path.as_os_str().to_owned()).collect();
         let mut files: HashMap<u64, Vec<u64>> = HashMap::new();
         for identity in hidden.values().flatten().filter(|identity| !identity.directory) {
             files.entry(identity.inode).or_default().push(identity.device);
@@ -216,9 +187,9 @@ impl Exceptions {
 
     /// The hidden path that `path` is, or lies in.
     fn above(&self, path: &Path) -> Option<&Path> {
-        path.ancestors().find(|place| self.names.contains(place.as_os_str())).and_then(|place| {
-            self.hidden.get_key_value(place).map(|(hidden, _)| hidden.as_path())
-        })
+        path.ancestors()
+            .find(|place| self.names.contains(place.as_os_str()))
+            .and_then(|place| self.hidden.get_key_value(place).map(|(hidden, _)| hidden.as_path()))
     }
 }
 
@@ -231,9 +202,7 @@ impl<'a, T: Tree> Compiler<'a, T> {
         if let Some(hidden) = self.exceptions.above(root.as_path()) {
             return Err(CompileError::Hidden { root: root.clone(), hidden: hidden.into() });
         }
-        self.tree
-            .identity(root.as_path())
-            .map_err(|source| look(root.as_path(), source))?;
+        self.tree.identity(root.as_path()).map_err(|source| look(root.as_path(), source))?;
         self.grant(root.as_path(), access)?;
         if let Some((_, named)) = self.rules.get_mut(root.as_path()) {
             *named = true;
@@ -308,19 +277,12 @@ impl<'a, T: Tree> Compiler<'a, T> {
         let witness = hidden.filter(|(_, identity)| identity.is_some_and(|identity| !identity.directory));
         let witness = witness.map(|(path, _)| path).next();
         let rule = |(path, (access, named))| PathRule { path, access, named };
-        Plan {
-            rules: self.rules.into_iter().map(rule).collect(),
-            net,
-            hidden_witness: witness,
-        }
+        Plan { rules: self.rules.into_iter().map(rule).collect(), net, hidden_witness: witness }
     }
 }
 
 fn look(path: &Path, source: io::Error) -> CompileError {
-    CompileError::Look {
-        path: path.into(),
-        source,
-    }
+    CompileError::Look { path: path.into(), source }
 }
 
 #[cfg(test)]

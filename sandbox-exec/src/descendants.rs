@@ -34,11 +34,7 @@ impl Bound {
         let reachable = probe(outside).is_ok();
         signals.enter()?;
         let denied = probe(outside).is_err_and(|error| error.raw_os_error() == Some(libc::EPERM));
-        Ok(if reachable && denied {
-            Self::Domain
-        } else {
-            Self::Children
-        })
+        Ok(if reachable && denied { Self::Domain } else { Self::Children })
     }
 }
 

@@ -36,17 +36,9 @@ fn close_range(first: u32, last: u32) -> io::Result<()> {
 fn close_each(first: u32, last: u32) -> io::Result<()> {
     let mut open = vec![];
     for entry in fs::read_dir("/proc/self/fd")? {
-        open.extend(
-            entry?
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse::<u32>().ok()),
-        );
+        open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
     }
-    for descriptor in open
-        .into_iter()
-        .filter(|descriptor| (first..=last).contains(descriptor))
-    {
+    for descriptor in open.into_iter().filter(|descriptor| (first..=last).contains(descriptor)) {
         // SAFETY: nothing in this process owns a descriptor that it inherited and was not told of. The listing's own
         // descriptor is closed by now: closing it again only fails.
         unsafe { libc::close(descriptor.cast_signed()) };

@@ -46,10 +46,7 @@ impl Domain {
     pub fn build(plan: &Plan, platform: Platform) -> Result<Self, DomainError> {
         let abi = abi(platform);
         if abi == ABI::Unsupported {
-            return Ok(Self {
-                ruleset: None,
-                rules: 0,
-            });
+            return Ok(Self { ruleset: None, rules: 0 });
         }
         let mut ruleset = create(abi, plan.net).map_err(DomainError::Create)?;
         let mut rules = 0;
@@ -58,16 +55,12 @@ impl Domain {
                 continue;
             };
             let path = PathBeneath::new(path, access).set_compatibility(CompatLevel::HardRequirement);
-            ruleset = ruleset.add_rule(path).map_err(|source| DomainError::Add {
-                path: rule.path.clone().into(),
-                source,
-            })?;
+            ruleset = ruleset
+                .add_rule(path)
+                .map_err(|source| DomainError::Add { path: rule.path.clone().into(), source })?;
             rules += 1;
         }
-        Ok(Self {
-            ruleset: ruleset.into(),
-            rules,
-        })
+        Ok(Self { ruleset: ruleset.into(), rules })
     }
 
     /// Builds a domain that only bounds signals; `None` where the ABI has no scopes.
@@ -102,9 +95,7 @@ impl Domain {
 
     /// Enters the domain, for good. Async-signal-safe. `no_new_privs` must be set.
     pub fn enter(&self) -> io::Result<()> {
-        self.ruleset
-            .as_ref()
-            .map_or(Ok(()), |ruleset| system::landlock_restrict_self(ruleset.as_fd()))
+        self.ruleset.as_ref().map_or(Ok(()), |ruleset| system::landlock_restrict_self(ruleset.as_fd()))
     }
 }
 
@@ -136,18 +127,11 @@ fn open(rule: &PathRule, abi: ABI) -> Result<Option<(File, BitFlags<AccessFs>)>,
         Ok(opened) => opened,
         Err(error) if !rule.named && is_out_of_reach(&error) => return Ok(None),
         Err(source) => {
-            return Err(DomainError::Open {
-                path: rule.path.clone().into(),
-                source,
-            });
+            return Err(DomainError::Open { path: rule.path.clone().into(), source });
         }
     };
     if kind.is_symlink() {
-        return if rule.named {
-            Err(DomainError::Symlink(rule.path.clone().into()))
-        } else {
-            Ok(None)
-        };
+        return if rule.named { Err(DomainError::Symlink(rule.path.clone().into())) } else { Ok(None) };
     }
     let access = rights(rule.access, abi, kind.is_dir());
     Ok((!access.is_empty()).then_some((file, access)))
@@ -209,10 +193,7 @@ mod tests {
             let abi = ABI::from(number);
             for access in [Access::LIST, Access::TREE, Access::ALL, Access::DEVICE] {
                 for directory in [true, false] {
-                    assert_eq!(
-                        rights(access, abi, directory) & !AccessFs::from_all(abi),
-                        BitFlags::EMPTY
-                    );
+                    assert_eq!(rights(access, abi, directory) & !AccessFs::from_all(abi), BitFlags::EMPTY);
                 }
             }
             assert_eq!(rights(Access::ALL, abi, true), AccessFs::from_all(abi));
@@ -221,10 +202,7 @@ mod tests {
 
     #[test]
     fn listing_allows_no_contents_and_reading_no_change() {
-        assert_eq!(
-            rights(Access::LIST, ABI::V7, true),
-            BitFlags::from(AccessFs::ReadDir)
-        );
+        assert_eq!(rights(Access::LIST, ABI::V7, true), BitFlags::from(AccessFs::ReadDir));
         assert_eq!(rights(Access::TREE, ABI::V7, true), AccessFs::from_read(ABI::V7));
         let hidden_inside = Access::LIST | Access::WRITE;
         assert_eq!(

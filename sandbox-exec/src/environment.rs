@@ -122,17 +122,8 @@ const NAMES: &[&str] = &[
 const PREFIXES: &[&str] = &["LC_", "CONDA_", "PYENV_"];
 
 /// In a name, the mark of a credential.
-const CREDENTIAL_NAMES: &[&str] = &[
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "CREDENTIAL",
-    "APIKEY",
-    "_AUTH",
-    "COOKIE",
-];
+const CREDENTIAL_NAMES: &[&str] =
+    &["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "_AUTH", "COOKIE"];
 
 /// How a name of a credential ends, or begins.
 const CREDENTIAL_ENDS: &[&str] = &["_KEY", "_PAT", "_SOCK"];
@@ -173,10 +164,8 @@ pub fn build(
     environment: &Environment,
     temp: Option<&Path>,
 ) -> Vec<(OsString, OsString)> {
-    let mut set: Vec<(OsString, OsString)> = temp
-        .map(|temp| ("TMPDIR".into(), temp.into()))
-        .into_iter()
-        .collect();
+    let mut set: Vec<(OsString, OsString)> =
+        temp.map(|temp| ("TMPDIR".into(), temp.into())).into_iter().collect();
     for (name, value) in &environment.set {
         set.retain(|(earlier, _)| earlier != OsStr::new(name));
         set.push((name.into(), OsString::from_vec(value.clone())));
@@ -202,9 +191,7 @@ fn names_credential(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     CREDENTIAL_NAMES.iter().any(|mark| name.contains(mark))
         || CREDENTIAL_ENDS.iter().any(|end| name.ends_with(end))
-        || CREDENTIAL_BEGINNINGS
-            .iter()
-            .any(|beginning| name.starts_with(beginning))
+        || CREDENTIAL_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 fn holds_credential(value: &[u8]) -> bool {
@@ -221,16 +208,10 @@ fn holds_credential(value: &[u8]) -> bool {
 
 /// `scheme://user:password@host`.
 fn has_password_in_url(value: &[u8]) -> bool {
-    value
-        .windows(3)
-        .enumerate()
-        .filter(|(_, window)| *window == b"://")
-        .any(|(at, _)| {
-            let authority = value[at + 3..]
-                .split(|byte| matches!(byte, b'/' | b'?' | b'#' | b' '))
-                .next();
-            authority.is_some_and(|authority| authority.contains(&b'@') && authority.contains(&b':'))
-        })
+    value.windows(3).enumerate().filter(|(_, window)| *window == b"://").any(|(at, _)| {
+        let authority = value[at + 3..].split(|byte| matches!(byte, b'/' | b'?' | b'#' | b' ')).next();
+        authority.is_some_and(|authority| authority.contains(&b'@') && authority.contains(&b':'))
+    })
 }
 
 #[cfg(test)]
@@ -238,13 +219,8 @@ mod tests {
     use super::*;
 
     fn names(ours: &[(&str, &str)], environment: &Environment) -> Vec<String> {
-        let ours = ours
-            .iter()
-            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        build(ours, environment, None)
-            .into_iter()
-            .map(|(name, _)| name.into_string().unwrap())
-            .collect()
+        let ours = ours.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        build(ours, environment, None).into_iter().map(|(name, _)| name.into_string().unwrap()).collect()
     }
 
     #[test]
@@ -295,16 +271,11 @@ mod tests {
             pass: vec!["OPENAI_API_KEY".into()],
             set: vec![("LANG".into(), b"C".to_vec()), ("EXTRA".into(), b"\xff".to_vec())],
         };
-        let ours = [
-            ("OPENAI_API_KEY", "sk-0123456789abcdefghij"),
-            ("LANG", "de_DE.UTF-8"),
-        ]
-        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let ours = [("OPENAI_API_KEY", "sk-0123456789abcdefghij"), ("LANG", "de_DE.UTF-8")]
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let built = build(ours, &environment, Some(Path::new("/t")));
-        let show: Vec<_> = built
-            .iter()
-            .map(|(name, value)| format!("{}={:?}", name.display(), value))
-            .collect();
+        let show: Vec<_> =
+            built.iter().map(|(name, value)| format!("{}={:?}", name.display(), value)).collect();
         assert_eq!(
             show,
             [

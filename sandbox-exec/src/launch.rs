@@ -65,12 +65,7 @@ impl Launch {
         let parent = getppid();
         let ruleset = self.compile()?;
         let (progress, reports) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
-        SIGNALS
-            .iter()
-            .copied()
-            .collect::<SigSet>()
-            .thread_block()
-            .map_err(at(Stage::Start))?;
+        SIGNALS.iter().copied().collect::<SigSet>().thread_block().map_err(at(Stage::Start))?;
         system::set_subreaper().map_err(at(Stage::Start))?;
         if self.die_with_parent {
             system::set_parent_death_signal(libc::SIGTERM).map_err(at(Stage::Parent))?;
@@ -86,11 +81,7 @@ impl Launch {
         match unsafe { fork() }.map_err(at(Stage::Start))? {
             ForkResult::Parent { child } => {
                 drop(reports);
-                Ok(Broker::new(
-                    child,
-                    bound,
-                    Incoming::new(File::from(progress), Generation(0)),
-                ))
+                Ok(Broker::new(child, bound, Incoming::new(File::from(progress), Generation(0))))
             }
             ForkResult::Child => {
                 drop(progress);
@@ -100,13 +91,7 @@ impl Launch {
     }
 
     fn compile(&self) -> Result<Ruleset, Failure> {
-        let Confinement {
-            rights,
-            temp,
-            environment,
-            allow_degraded,
-            ..
-        } = &self.confinement;
+        let Confinement { rights, temp, environment, allow_degraded, .. } = &self.confinement;
         let temp = temp.as_ref().map(AsRef::as_ref);
         let environment = environment::build(std::env::vars_os(), environment, temp);
         let platform = Platform::probe();
@@ -123,14 +108,7 @@ impl Launch {
             .transpose()
             .map_err(at(Stage::Seccomp))?;
         let missing = platform.missing(rights);
-        Ok(Ruleset {
-            environment,
-            platform,
-            plan,
-            domain,
-            program,
-            missing,
-        })
+        Ok(Ruleset { environment, platform, plan, domain, program, missing })
     }
 
     /// The child's whole life before exec.
@@ -139,11 +117,7 @@ impl Launch {
         let Err(failure) = self.confine_and_execute(ruleset, broker, &mut reports);
         let (stage, code) = (failure.stage.to_string(), failure.stage.code());
         // The broker prints it and reports it; without a broker nobody is left to tell.
-        drop(reports.send(&BrokerReport::Failed {
-            code,
-            stage,
-            detail: failure.detail,
-        }));
+        drop(reports.send(&BrokerReport::Failed { code, stage, detail: failure.detail }));
         // SAFETY: ends the child without running what belongs to the parent's image.
         unsafe { libc::_exit(code.into()) }
     }
@@ -168,17 +142,10 @@ impl Launch {
         privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;
         let attempts = Attempts::choose(&ruleset.plan, ruleset.platform, broker);
         ruleset.domain.enter().map_err(at(Stage::Landlock))?;
-        ruleset
-            .program
-            .as_ref()
-            .map_or(Ok(()), Program::attach)
-            .map_err(at(Stage::Seccomp))?;
+        ruleset.program.as_ref().map_or(Ok(()), Program::attach).map_err(at(Stage::Seccomp))?;
         let report = self.attempt(ruleset, &attempts)?;
         reports
-            .send(&BrokerReport::Started {
-                pid: std::process::id(),
-                ruleset: report,
-            })
+            .send(&BrokerReport::Started { pid: std::process::id(), ruleset: report })
             .map_err(at(Stage::Report))?;
         execute(&self.command, &ruleset.environment)
     }
@@ -214,14 +181,9 @@ fn at<E: std::fmt::Display>(stage: Stage) -> impl Fn(E) -> Failure {
 /// Rust ignores SIGPIPE, and the broker blocks what it waits for; a program expects neither.
 fn default_signals() -> nix::Result<()> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    for signal in [
-        Signal::SIGPIPE,
-        Signal::SIGINT,
-        Signal::SIGQUIT,
-        Signal::SIGHUP,
-        Signal::SIGTERM,
-        Signal::SIGCHLD,
-    ] {
+    for signal in
+        [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGCHLD]
+    {
         // SAFETY: installs the default action; no handler is involved.
         unsafe { sigaction(signal, &default) }?;
     }
@@ -235,21 +197,14 @@ fn execute(command: &[OsString], environment: &[(OsString, OsString)]) -> Result
     };
     let name = command.first().map_or(OsStr::new(""), OsString::as_os_str);
     let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|_| refuse(name, &"a word holds a NUL byte"));
-    let arguments = command
-        .iter()
-        .map(|word| c_string(word.as_bytes()))
-        .collect::<Result<Vec<_>, _>>()?;
+    let arguments = command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<Vec<_>, _>>()?;
     let variables = environment
         .iter()
         .map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()))
         .collect::<Result<Vec<_>, _>>()?;
     let mut worst = Errno::ENOENT;
     for candidate in candidates(name, environment) {
-        let Err(errno) = execve(
-            &c_string(candidate.as_os_str().as_bytes())?,
-            &arguments,
-            &variables,
-        );
+        let Err(errno) = execve(&c_string(candidate.as_os_str().as_bytes())?, &arguments, &variables);
         match errno {
             Errno::ENOENT | Errno::ENOTDIR => {}
             Errno::EACCES => worst = errno,
@@ -263,13 +218,9 @@ fn candidates(name: &OsStr, environment: &[(OsString, OsString)]) -> Vec<std::pa
     if name.as_bytes().contains(&b'/') {
         return vec![name.into()];
     }
-    let path = environment
-        .iter()
-        .find(|(variable, _)| variable == "PATH")
-        .map(|(_, value)| value.as_os_str());
+    let path =
+        environment.iter().find(|(variable, _)| variable == "PATH").map(|(_, value)| value.as_os_str());
     // What execvp(3) searches without PATH.
     let path = path.unwrap_or(OsStr::new("/bin:/usr/bin"));
-    std::env::split_paths(path)
-        .map(|directory| Path::new(&directory).join(name))
-        .collect()
+    std::env::split_paths(path).map(|directory| Path::new(&directory).join(name)).collect()
 }

@@ -104,9 +104,7 @@ fn execute(options: Options) -> Result<u8, Failure> {
     // SAFETY: the command line names two different descriptors, and `close_all_but` found them open.
     let take = |descriptor| File::from(unsafe { descriptors::take(descriptor) });
     let rights = options.rights_fd.map(take);
-    let mut reports = options
-        .status_fd
-        .map(|descriptor| Outgoing::new(take(descriptor), Generation(0)));
+    let mut reports = options.status_fd.map(|descriptor| Outgoing::new(take(descriptor), Generation(0)));
     let outcome = launch(options, rights).and_then(|launch| launch.run(&mut reports));
     if let (Err(failure), Some(reports)) = (&outcome, &mut reports) {
         // Whoever should have read it is gone, or reads the exit code.
@@ -120,11 +118,7 @@ fn launch(options: Options, rights: Option<File>) -> Result<Launch, Failure> {
     let mut confinement = rights.map_or_else(|| confinement(options.flags), received)?;
     confinement.allow_degraded |= options.allow_degraded;
     confinement.rights = confinement.rights.normalised();
-    Ok(Launch {
-        confinement,
-        die_with_parent,
-        command: options.command,
-    })
+    Ok(Launch { confinement, die_with_parent, command: options.command })
 }
 
 /// The order of a program: one value, then the end of the file.
@@ -140,11 +134,7 @@ fn received(rights: File) -> Result<Confinement, Failure> {
 /// The order of a person.
 fn confinement(flags: Flags) -> Result<Confinement, Failure> {
     let directory = flags.directory.unwrap_or_else(|| PathBuf::from("."));
-    let read = if flags.read.is_empty() {
-        vec![PathBuf::from("/")]
-    } else {
-        flags.read
-    };
+    let read = if flags.read.is_empty() { vec![PathBuf::from("/")] } else { flags.read };
     Ok(Confinement {
         rights: Rights {
             read: read.iter().map(canonical).collect::<Result<_, _>>()?,
@@ -165,9 +155,7 @@ fn confinement(flags: Flags) -> Result<Confinement, Failure> {
 fn canonical(path: impl AsRef<Path>) -> Result<WirePath, Failure> {
     let path = path.as_ref();
     let found = std::fs::canonicalize(path);
-    found
-        .map(Into::into)
-        .map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))
+    found.map(Into::into).map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))
 }
 
 /// Hidden under its own name, which may be a link; what it leads to is hidden when the rights are compiled.

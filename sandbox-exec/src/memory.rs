@@ -27,7 +27,9 @@ unsafe extern "C" fn release(
     let (program, result) = unsafe { (&*program, &mut *result.cast::<io::Result<()>>()) };
     // SAFETY: the headers are where and as many as the description says, for as long as the program is loaded.
     let headers = unsafe { std::slice::from_raw_parts(program.dlpi_phdr, program.dlpi_phnum.into()) };
-    for header in headers.iter().filter(|header| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W == 0) {
+    for header in
+        headers.iter().filter(|header| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W == 0)
+    {
         *result = release_segment(program.dlpi_addr + header.p_vaddr, header.p_memsz);
         if result.is_err() {
             break;

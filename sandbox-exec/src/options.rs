@@ -75,11 +75,7 @@ pub enum UsageError {
     #[error("{0} needs a value")]
     NoValue(&'static str),
     #[error("{option} {value}: expected {expected}")]
-    Value {
-        option: &'static str,
-        value: String,
-        expected: &'static str,
-    },
+    Value { option: &'static str, value: String, expected: &'static str },
     #[error("--rights-fd brings the rights: {0} does not go with it")]
     Conflict(&'static str),
     #[error("--rights-fd and --status-fd are the same descriptor")]
@@ -99,10 +95,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
     while let Some(argument) = arguments.next() {
         let (name, attached) = split(&argument);
         let mut value = |option: &'static str| {
-            attached
-                .clone()
-                .or_else(|| arguments.next())
-                .ok_or(UsageError::NoValue(option))
+            attached.clone().or_else(|| arguments.next()).ok_or(UsageError::NoValue(option))
         };
         let flags = &mut options.flags;
         match name.as_bytes() {
@@ -158,30 +151,22 @@ fn check(options: Options) -> Result<Options, UsageError> {
     if options.rights_fd.is_some() && options.rights_fd == options.status_fd {
         return Err(UsageError::SameDescriptor);
     }
-    if options.command.is_empty() {
-        Err(UsageError::NoCommand)
-    } else {
-        Ok(options)
-    }
+    if options.command.is_empty() { Err(UsageError::NoCommand) } else { Ok(options) }
 }
 
 /// `--option=value` as two; everything else as it is.
 fn split(argument: &OsStr) -> (OsString, Option<OsString>) {
     let bytes = argument.as_bytes();
     match bytes.iter().position(|byte| *byte == b'=') {
-        Some(at) if bytes.starts_with(b"--") => (
-            OsString::from_vec(bytes[..at].to_vec()),
-            Some(OsString::from_vec(bytes[at + 1..].to_vec())),
-        ),
+        Some(at) if bytes.starts_with(b"--") => {
+            (OsString::from_vec(bytes[..at].to_vec()), Some(OsString::from_vec(bytes[at + 1..].to_vec())))
+        }
         _ => (argument.to_owned(), None),
     }
 }
 
 fn descriptor(option: &'static str, value: &OsStr) -> Result<RawFd, UsageError> {
-    let number = value
-        .to_str()
-        .and_then(|text| text.parse().ok())
-        .filter(|number| *number > 2);
+    let number = value.to_str().and_then(|text| text.parse().ok()).filter(|number| *number > 2);
     number.ok_or_else(|| wrong(option, value, "the number of an open descriptor above 2"))
 }
 
@@ -200,9 +185,7 @@ fn variable(value: &OsStr, environment: &mut Environment) -> Result<(), UsageErr
         None => (bytes, None),
     };
     let name = std::str::from_utf8(name).ok().filter(|name| !name.is_empty());
-    let name = name
-        .ok_or_else(|| wrong("--env", value, "NAME or NAME=VALUE"))?
-        .to_owned();
+    let name = name.ok_or_else(|| wrong("--env", value, "NAME or NAME=VALUE"))?.to_owned();
     match set {
         Some(set) => environment.set.push((name, set.to_vec())),
         None => environment.pass.push(name),
@@ -211,11 +194,7 @@ fn variable(value: &OsStr, environment: &mut Environment) -> Result<(), UsageErr
 }
 
 fn wrong(option: &'static str, value: &OsStr, expected: &'static str) -> UsageError {
-    UsageError::Value {
-        option,
-        value: value.to_string_lossy().into_owned(),
-        expected,
-    }
+    UsageError::Value { option, value: value.to_string_lossy().into_owned(), expected }
 }
 
 #[cfg(test)]
@@ -230,9 +209,7 @@ mod tests {
     fn a_line_of_every_flag() {
         let line = "-C /p --read / --write=/p --hide /s --net on --env A --env B=c=d --allow-degraded \
                     --die-with-parent -- ls --net";
-        let Invocation::Run(options) = parsed(line).unwrap() else {
-            panic!("not a run")
-        };
+        let Invocation::Run(options) = parsed(line).unwrap() else { panic!("not a run") };
         assert_eq!(options.command, ["ls", "--net"]);
         assert!(options.allow_degraded && options.die_with_parent);
         let expected = Flags {
@@ -241,10 +218,7 @@ mod tests {
             write: vec!["/p".into()],
             hide: vec!["/s".into()],
             net: Network::On,
-            environment: Environment {
-                pass: vec!["A".into()],
-                set: vec![("B".into(), b"c=d".to_vec())],
-            },
+            environment: Environment { pass: vec!["A".into()], set: vec![("B".into(), b"c=d".to_vec())] },
         };
         assert_eq!(options.flags, expected);
     }
@@ -266,18 +240,9 @@ mod tests {
             ("--net maybe -- ls", "--net maybe: expected off or on"),
             ("--write", "--write needs a value"),
             ("--env = -- ls", "--env =: expected NAME or NAME=VALUE"),
-            (
-                "--rights-fd 1 -- ls",
-                "--rights-fd 1: expected the number of an open descriptor above 2",
-            ),
-            (
-                "--rights-fd 3 --write /p -- ls",
-                "--rights-fd brings the rights: --write does not go with it",
-            ),
-            (
-                "--self-test-hidden /s ls",
-                "--self-test-hidden goes with --self-test alone",
-            ),
+            ("--rights-fd 1 -- ls", "--rights-fd 1: expected the number of an open descriptor above 2"),
+            ("--rights-fd 3 --write /p -- ls", "--rights-fd brings the rights: --write does not go with it"),
+            ("--self-test-hidden /s ls", "--self-test-hidden goes with --self-test alone"),
         ] {
             assert_eq!(parsed(line).unwrap_err(), message, "{line}");
         }
@@ -288,9 +253,6 @@ mod tests {
         assert_eq!(parsed("--help"), Ok(Invocation::Help));
         assert_eq!(parsed("--version"), Ok(Invocation::Version));
         let hidden = Some("/s".into());
-        assert_eq!(
-            parsed("--self-test --self-test-hidden /s"),
-            Ok(Invocation::SelfTest { hidden })
-        );
+        assert_eq!(parsed("--self-test --self-test-hidden /s"), Ok(Invocation::SelfTest { hidden }));
     }
 }

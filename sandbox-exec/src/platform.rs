@@ -67,22 +67,10 @@ impl Platform {
                 missing.push(sentence.to_owned());
             }
         };
-        say(
-            self.abi == 1,
-            "files cannot be moved or linked between directories (Landlock ABI 1)",
-        );
-        say(
-            self.abi < SCOPES,
-            "signals to the user's other processes are not denied (needs Landlock ABI 6)",
-        );
-        say(
-            true,
-            "modes, owners, times and attributes of files outside the write roots are not protected",
-        );
-        say(
-            true,
-            "unix sockets are denied inside the sandbox too, but for socketpair (no mediation yet)",
-        );
+        say(self.abi == 1, "files cannot be moved or linked between directories (Landlock ABI 1)");
+        say(self.abi < SCOPES, "signals to the user's other processes are not denied (needs Landlock ABI 6)");
+        say(true, "modes, owners, times and attributes of files outside the write roots are not protected");
+        say(true, "unix sockets are denied inside the sandbox too, but for socketpair (no mediation yet)");
         say(
             rights.net == Network::Off,
             "sockets on loopback are denied inside the sandbox too (no mediation yet)",
@@ -127,40 +115,19 @@ mod tests {
 
     #[test]
     fn absent_layers_are_named() {
-        let none = Platform {
-            abi: 0,
-            seccomp: false,
-            root: false,
-        };
+        let none = Platform { abi: 0, seccomp: false, root: false };
         assert_eq!(none.absent_layers().len(), 2);
-        assert!(
-            Platform {
-                abi: 1,
-                seccomp: true,
-                root: false
-            }
-            .absent_layers()
-            .is_empty()
-        );
+        assert!(Platform { abi: 1, seccomp: true, root: false }.absent_layers().is_empty());
     }
 
     #[test]
     fn each_abi_leaves_open_exactly_this() {
         let says = |abi, word: &str| {
-            let platform = Platform {
-                abi,
-                seccomp: true,
-                root: false,
-            };
-            platform
-                .missing(&rights())
-                .iter()
-                .any(|sentence| sentence.contains(word))
+            let platform = Platform { abi, seccomp: true, root: false };
+            platform.missing(&rights()).iter().any(|sentence| sentence.contains(word))
         };
         let table = |word: &str| {
-            (0..=NEWEST_ABI)
-                .map(|abi| u8::from(says(abi, word)).to_string())
-                .collect::<String>()
+            (0..=NEWEST_ABI).map(|abi| u8::from(says(abi, word)).to_string()).collect::<String>()
         };
         assert_eq!(table("Landlock is not available"), "1000000000");
         assert_eq!(table("moved or linked"), "0100000000");
@@ -170,11 +137,7 @@ mod tests {
 
     #[test]
     fn the_rights_decide_what_is_named() {
-        let platform = Platform {
-            abi: 7,
-            seccomp: true,
-            root: false,
-        };
+        let platform = Platform { abi: 7, seccomp: true, root: false };
         let all = Rights {
             hidden: vec!["/p/.env".into()],
             protected: vec!["/p/.git/hooks".into()],

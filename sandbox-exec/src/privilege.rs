@@ -50,12 +50,8 @@ pub fn drop_capabilities() -> Result<(), PrivilegeError> {
     if may_lock {
         drop_bounding_set()?;
         // SAFETY: a prctl with integer arguments.
-        check(unsafe { libc::prctl(libc::PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) }.into()).map_err(
-            |source| PrivilegeError::System {
-                act: "lock the securebits",
-                source,
-            },
-        )?;
+        check(unsafe { libc::prctl(libc::PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) }.into())
+            .map_err(|source| PrivilegeError::System { act: "lock the securebits", source })?;
     }
     for (set, name) in [
         (CapSet::Ambient, "ambient"),
@@ -81,10 +77,7 @@ fn drop_bounding_set() -> Result<(), PrivilegeError> {
             // Beyond the last one that this kernel has.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(()),
             Err(source) => {
-                return Err(PrivilegeError::System {
-                    act: "empty the bounding set",
-                    source,
-                });
+                return Err(PrivilegeError::System { act: "empty the bounding set", source });
             }
             Ok(()) => {}
         }

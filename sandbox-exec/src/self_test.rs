@@ -27,9 +27,7 @@ pub struct Outcome {
 /// Tries every act and writes a JSON object a line.
 pub fn run(hidden: Option<&Path>, out: &mut impl Write) -> io::Result<()> {
     for (act, outcome) in acts(hidden) {
-        let errno = outcome
-            .err()
-            .map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
+        let errno = outcome.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
         let denied = matches!(errno, libc::EPERM | libc::EACCES | libc::ENOSYS);
         serde_json::to_writer(&mut *out, &Outcome { act, denied, errno })?;
         out.write_all(b"\n")?;
@@ -47,21 +45,14 @@ fn acts(hidden: Option<&Path>) -> Vec<(&'static str, io::Result<()>)> {
         ("open a terminal", open(Path::new("/dev/ptmx"), true)),
         ("signal the parent", descendants::send(parent, 0)),
         ("trace the parent", trace(parent)),
-        (
-            "read the parent's environment",
-            open(&PathBuf::from(format!("/proc/{parent}/environ")), false),
-        ),
+        ("read the parent's environment", open(&PathBuf::from(format!("/proc/{parent}/environ")), false)),
         ("make a user namespace", unshare()),
         ("use io_uring", io_uring()),
         ("use a kernel keyring", keyring()),
         ("change the mounts", mount()),
         ("make a datagram socketpair", socketpair()),
     ];
-    acts.extend(
-        SOCKETS
-            .iter()
-            .map(|(act, family, kind)| (*act, socket(*family, *kind))),
-    );
+    acts.extend(SOCKETS.iter().map(|(act, family, kind)| (*act, socket(*family, *kind))));
     if let Some(hidden) = hidden {
         acts.push(("read a hidden file", open(hidden, false)));
     }
@@ -132,10 +123,6 @@ fn socket(family: c_int, kind: c_int) -> io::Result<()> {
 /// An error that comes only after the call was permitted.
 fn allow(errno: c_int) -> impl Fn(io::Error) -> io::Result<()> {
     move |error| {
-        if error.raw_os_error() == Some(errno) {
-            Ok(())
-        } else {
-            Err(error)
-        }
+        if error.raw_os_error() == Some(errno) { Ok(()) } else { Err(error) }
     }
 }

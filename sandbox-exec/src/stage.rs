@@ -113,10 +113,7 @@ impl Stage {
 
     /// The failure of this stage.
     pub fn failed(self, detail: impl fmt::Display) -> Failure {
-        Failure {
-            stage: self,
-            detail: detail.to_string(),
-        }
+        Failure { stage: self, detail: detail.to_string() }
     }
 }
 
@@ -140,11 +137,7 @@ impl Failure {
     /// The failure, as the broker reports it.
     pub fn report(&self) -> BrokerReport {
         let (code, stage) = (self.stage.code(), self.stage.to_string());
-        BrokerReport::Failed {
-            code,
-            stage,
-            detail: self.detail.clone(),
-        }
+        BrokerReport::Failed { code, stage, detail: self.detail.clone() }
     }
 }
 
@@ -154,10 +147,7 @@ mod tests {
 
     #[test]
     fn every_stage_has_its_own_code_and_name() {
-        let table: Vec<String> = Stage::ALL
-            .iter()
-            .map(|stage| format!("{} {stage}", stage.code()))
-            .collect();
+        let table: Vec<String> = Stage::ALL.iter().map(|stage| format!("{} {stage}", stage.code())).collect();
         insta::assert_snapshot!(table.join("\n"), @r"
         100 usage
         101 rights
@@ -179,11 +169,7 @@ mod tests {
         117 execute
         118 broker
         ");
-        assert!(
-            Stage::ALL
-                .iter()
-                .all(|&stage| Stage::from_code(stage.code()) == Some(stage))
-        );
+        assert!(Stage::ALL.iter().all(|&stage| Stage::from_code(stage.code()) == Some(stage)));
         assert_eq!(Stage::from_code(99), None);
     }
 }

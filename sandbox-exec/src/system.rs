@@ -28,12 +28,7 @@ pub fn landlock_abi() -> u32 {
 pub fn has_seccomp() -> bool {
     // SAFETY: the null pointer is refused by the kernel; nothing is read or changed.
     let answer = unsafe {
-        libc::syscall(
-            libc::SYS_seccomp,
-            libc::SECCOMP_SET_MODE_FILTER,
-            0,
-            ptr::null::<libc::c_void>(),
-        )
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, ptr::null::<libc::c_void>())
     };
     answer == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
 }
@@ -70,20 +65,12 @@ pub fn make_undumpable() -> io::Result<()> {
 
 /// Closes the descriptors `first..=last`, or marks them close-on-exec (`close_range(2)`, Linux 5.9 and 5.11).
 pub fn close_range(first: u32, last: u32, on_exec_only: bool) -> io::Result<()> {
-    let flags = if on_exec_only {
-        libc::CLOSE_RANGE_CLOEXEC
-    } else {
-        0
-    };
+    let flags = if on_exec_only { libc::CLOSE_RANGE_CLOEXEC } else { 0 };
     // SAFETY: closes descriptors; callers own everything in the range, or are about to execute.
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) })
 }
 
 /// Turns the answer of a system call into a result.
 pub(crate) fn check(answer: libc::c_long) -> io::Result<()> {
-    if answer < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

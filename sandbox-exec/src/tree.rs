@@ -47,22 +47,14 @@ impl Tree for Host {
         let entry = |entry: io::Result<fs::DirEntry>| {
             let entry = entry?;
             let symlink = entry.file_type()?.is_symlink();
-            Ok(Entry {
-                symlink,
-                inode: entry.ino(),
-                name: entry.file_name(),
-            })
+            Ok(Entry { symlink, inode: entry.ino(), name: entry.file_name() })
         };
         fs::read_dir(directory)?.map(entry).collect()
     }
 
     fn identity(&self, path: &Path) -> io::Result<Identity> {
         let metadata = fs::symlink_metadata(path)?;
-        Ok(Identity {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            directory: metadata.is_dir(),
-        })
+        Ok(Identity { device: metadata.dev(), inode: metadata.ino(), directory: metadata.is_dir() })
     }
 
     fn resolve(&self, path: &Path) -> PathBuf {

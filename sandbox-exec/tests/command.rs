@@ -3,12 +3,7 @@
 //! Most tests are the worker themselves. Where the worker has to die, or to be confined, it is a process of its own: this
 //! file's last "test", which only runs when another one executes it.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stderr,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
 mod common;
 
@@ -67,11 +62,7 @@ impl Worker {
 
 fn gone(output: &str) {
     for pid in output.split_whitespace() {
-        assert_eq!(
-            kill(Pid::from_raw(pid.parse().unwrap()), None),
-            Err(Errno::ESRCH),
-            "{pid} lives"
-        );
+        assert_eq!(kill(Pid::from_raw(pid.parse().unwrap()), None), Err(Errno::ESRCH), "{pid} lives");
     }
 }
 
@@ -81,10 +72,7 @@ fn a_command_runs_and_reports() {
     let (output, ending) = worker.run("echo out; echo err >&2; pwd; cat; exit 3");
     assert_eq!(
         output,
-        format!(
-            "out\nerr\n{}\n",
-            worker.path("").display().to_string().trim_end_matches('/')
-        )
+        format!("out\nerr\n{}\n", worker.path("").display().to_string().trim_end_matches('/'))
     );
     assert_eq!(ending, Ending::Exited(3));
     assert_eq!(worker.run("kill -9 $$").1, Ending::Signalled(9));
@@ -96,29 +84,11 @@ fn what_cannot_be_executed_says_why() {
     let failed = |command: &CommandSpec| finish(worker.domain.spawn(command).unwrap()).1;
     let mut command = spec(worker.project.path(), "true");
     command.argv[0] = "/no/such/program".into();
-    assert_eq!(
-        failed(&command),
-        Ending::NotStarted {
-            stage: Stage::Execute,
-            errno: libc::ENOENT
-        }
-    );
+    assert_eq!(failed(&command), Ending::NotStarted { stage: Stage::Execute, errno: libc::ENOENT });
     command.argv[0] = worker.path("keep").into();
-    assert_eq!(
-        failed(&command),
-        Ending::NotStarted {
-            stage: Stage::Execute,
-            errno: libc::EACCES
-        }
-    );
+    assert_eq!(failed(&command), Ending::NotStarted { stage: Stage::Execute, errno: libc::EACCES });
     command = spec(Path::new("/no/such/directory"), "true");
-    assert_eq!(
-        failed(&command),
-        Ending::NotStarted {
-            stage: Stage::Directory,
-            errno: libc::ENOENT
-        }
-    );
+    assert_eq!(failed(&command), Ending::NotStarted { stage: Stage::Directory, errno: libc::ENOENT });
 }
 
 #[test]
@@ -147,28 +117,16 @@ fn a_command_that_reads_changes_nothing_but_its_temp() {
     let before = fs::metadata(worker.path("keep")).unwrap();
     for (script, error) in changes {
         let (output, ending) = worker.read(script);
-        assert!(
-            output.contains(error) || output.contains("not permitted"),
-            "{script}: {output}"
-        );
+        assert!(output.contains(error) || output.contains("not permitted"), "{script}: {output}");
         assert_ne!(ending, Ending::Exited(0), "{script}");
     }
     let after = fs::metadata(worker.path("keep")).unwrap();
     assert_eq!(fs::read_to_string(worker.path("keep")).unwrap(), "mine");
     assert_eq!(before.permissions().mode(), after.permissions().mode());
     assert_eq!(before.modified().unwrap(), after.modified().unwrap());
-    assert_eq!(
-        worker
-            .read("cat keep; echo x > $TMPDIR/f; cat $TMPDIR/f; echo > /dev/null")
-            .0,
-        "minex\n"
-    );
+    assert_eq!(worker.read("cat keep; echo x > $TMPDIR/f; cat $TMPDIR/f; echo > /dev/null").0, "minex\n");
     for (script, _) in [&changes[0], &changes[3], &changes[4], &changes[2], &changes[1]] {
-        assert_eq!(
-            worker.run(script),
-            (String::new(), Ending::Exited(0)),
-            "{script} works with all rights"
-        );
+        assert_eq!(worker.run(script), (String::new(), Ending::Exited(0)), "{script} works with all rights");
     }
 }
 
@@ -210,10 +168,7 @@ fn a_command_can_be_ended() {
     let worker = Worker::new();
     let running = worker
         .domain
-        .spawn(&spec(
-            worker.project.path(),
-            "trap '' TERM; mkfifo f; cat f; sleep 1000",
-        ))
+        .spawn(&spec(worker.project.path(), "trap '' TERM; mkfifo f; cat f; sleep 1000"))
         .unwrap();
     assert!(running.pid() > 0);
     running.end().unwrap();
@@ -226,10 +181,8 @@ fn a_command_that_nobody_waits_for_is_ended() {
     let worker = Worker::new();
     let fifo = worker.path("f");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let running = worker
-        .domain
-        .spawn(&spec(worker.project.path(), "exec 3> f; echo $$ >&3; sleep 1000"))
-        .unwrap();
+    let running =
+        worker.domain.spawn(&spec(worker.project.path(), "exec 3> f; echo $$ >&3; sleep 1000")).unwrap();
     let mut lines = BufReader::new(fs::File::open(&fifo).unwrap());
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
@@ -256,10 +209,7 @@ fn a_command_can_touch_neither_its_reaper_nor_its_worker() {
 #[test]
 fn killing_everything_kills_the_command_alone() {
     let worker = Worker::new();
-    let other = worker
-        .domain
-        .spawn(&spec(worker.project.path(), "mkfifo f; cat f"))
-        .unwrap();
+    let other = worker.domain.spawn(&spec(worker.project.path(), "mkfifo f; cat f")).unwrap();
     // With signal scopes -1 reaches the command's own domain; a bystander of another call lives on.
     let (_, ending) = worker.run("until [ -p f ]; do :; done; kill -9 -1; exit 4");
     assert_eq!(ending, Ending::Exited(4));
@@ -297,10 +247,7 @@ fn worker_process(sandbox: bool, project: &Path) -> Command {
         Command::new(me)
     };
     command.args(["--exact", "a_worker_for_other_tests", "--ignored", "--nocapture"]);
-    command
-        .current_dir(project)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit());
+    command.current_dir(project).stdout(Stdio::piped()).stderr(Stdio::inherit());
     command
 }
 

@@ -33,11 +33,7 @@ fn children_are_ended_round_by_round() {
     assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
     assert_eq!(pids.lines().count(), 4, "{pids}");
     for pid in pids.lines() {
-        assert_eq!(
-            kill(Pid::from_raw(pid.parse().unwrap()), None),
-            Err(Errno::ESRCH),
-            "{pid} lives"
-        );
+        assert_eq!(kill(Pid::from_raw(pid.parse().unwrap()), None), Err(Errno::ESRCH), "{pid} lives");
     }
 }
 
@@ -46,11 +42,7 @@ fn children_are_ended_round_by_round() {
 fn broker() -> String {
     system::set_subreaper().unwrap();
     let mut command = Command::new("/bin/bash");
-    let mut child = command
-        .args(["-c", SCRIPT])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.args(["-c", SCRIPT]).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let pids: Vec<_> = lines.take(4).map(Result::unwrap).collect();
     let mut ended = 0;

@@ -1,11 +1,6 @@
 //! What a confined program can do to files, judged from the victim's side.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stderr,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
 mod common;
 
@@ -25,26 +20,11 @@ const WRITES: &[(&str, &str)] = &[
     ("rename away", "mv ../home/notes taken"),
     ("rename in", "mv keep ../home/new"),
     ("rename within", "mv ../home/notes ../home/renamed"),
-    (
-        "through a symbolic link",
-        "ln -s ../home/notes link && echo x > link",
-    ),
-    (
-        "through a directory link",
-        "ln -s ../home dir && echo x > dir/new",
-    ),
-    (
-        "through /proc/self/cwd",
-        "cd ../home && echo x > /proc/self/cwd/new",
-    ),
-    (
-        "through /proc/self/root",
-        "echo x > /proc/self/root$PWD/../home/new",
-    ),
-    (
-        "by reopening a descriptor",
-        "exec 3< ../home/notes && echo x > /proc/self/fd/3",
-    ),
+    ("through a symbolic link", "ln -s ../home/notes link && echo x > link"),
+    ("through a directory link", "ln -s ../home dir && echo x > dir/new"),
+    ("through /proc/self/cwd", "cd ../home && echo x > /proc/self/cwd/new"),
+    ("through /proc/self/root", "echo x > /proc/self/root$PWD/../home/new"),
+    ("by reopening a descriptor", "exec 3< ../home/notes && echo x > /proc/self/fd/3"),
     ("through a hard link", "ln ../home/notes here && echo x > here"),
 ];
 
@@ -57,9 +37,8 @@ fn nothing_outside_the_write_roots_changes() {
             assert_eq!(place.contents("home"), before, "{name}");
             assert!(!output.status.success(), "{name}");
             let said = errors(&output);
-            let denied = ["Permission denied", "Invalid cross-device link"]
-                .iter()
-                .any(|error| said.contains(error));
+            let denied =
+                ["Permission denied", "Invalid cross-device link"].iter().any(|error| said.contains(error));
             assert!(denied, "{name}: {said}");
         }
     });
@@ -104,10 +83,7 @@ const READS: &[(&str, &str)] = &[
     ("by copying", "cp ../home/secret/key here; cat here"),
     ("by an archiver", "tar cf - -C ../home secret | tr -d '\\0'"),
     ("by moving it here", "mv ../home/secret/key here; cat here"),
-    (
-        "by moving its directory here",
-        "mv ../home/secret here; cat here/key",
-    ),
+    ("by moving its directory here", "mv ../home/secret here; cat here/key"),
 ];
 
 #[test]
@@ -119,11 +95,7 @@ fn hidden_contents_stay_hidden_by_every_way() {
             assert!(!text(&output).contains("CANARY"), "{name}");
         }
         let output = place.confined(&["--hide", &hide], "ls ../home/secret; cat ../home/notes");
-        assert_eq!(
-            text(&output),
-            "key\nnotes",
-            "names list, and what lies beside is readable"
-        );
+        assert_eq!(text(&output), "key\nnotes", "names list, and what lies beside is readable");
         assert_eq!(place.contents("home/secret/key")[0].1, "CANARY");
     });
 }
@@ -141,11 +113,9 @@ fn a_hidden_file_in_the_project_cannot_be_renamed_into_view() {
         place.make("project/sub/.env", "CANARY");
         place.make("project/lib/code", "code");
         let hide = place.path("project/sub/.env").display().to_string();
-        for script in [
-            "mv sub new; cat new/.env",
-            "mv sub/.env sub/env; cat sub/env",
-            "mv sub/.env lib/; cat lib/.env",
-        ] {
+        for script in
+            ["mv sub new; cat new/.env", "mv sub/.env sub/env; cat sub/env", "mv sub/.env lib/; cat lib/.env"]
+        {
             let output = place.confined(&["--hide", &hide], script);
             assert!(!text(&output).contains("CANARY"), "{script}");
             drop(place.unconfined("mv new sub; mv sub/env sub/.env; mv lib/.env sub/"));
@@ -161,9 +131,7 @@ fn what_does_not_exist_yet_is_hidden_when_it_comes() {
         let hide = place.path("home/later/token").display().to_string();
         let fifo = "mkfifo ready; cat ready > /dev/null; cat ../home/later/token";
         let mut running = place.sandbox(&["--hide", &hide]);
-        running
-            .args(["/bin/bash", "-c", fifo])
-            .stdout(std::process::Stdio::piped());
+        running.args(["/bin/bash", "-c", fifo]).stdout(std::process::Stdio::piped());
         // The attacker waits at the fifo; a process outside makes the file, then opens the fifo.
         let attacker = running.spawn().unwrap();
         let outside = "until [ -p ready ]; do :; done; mkdir ../home/later; echo CANARY > ../home/later/token; \
@@ -182,11 +150,7 @@ fn terminals_and_disks_cannot_be_opened_and_the_harmless_devices_can() {
         assert!(errors(&output).contains("No space left on device"));
         for device in ["/dev/tty", "/dev/ptmx", "/dev/pts/ptmx", "/dev/kmsg"] {
             let output = place.confined(&[], &format!(": < {device}"));
-            assert!(
-                errors(&output).contains("Permission denied"),
-                "{device}: {}",
-                errors(&output)
-            );
+            assert!(errors(&output).contains("Permission denied"), "{device}: {}", errors(&output));
         }
     });
 }

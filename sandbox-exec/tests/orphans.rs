@@ -1,11 +1,6 @@
 //! What a killed reaper leaves. A test process of its own: every child of the process that is no reaper is an orphan.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stderr,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
 mod common;
 
@@ -22,12 +17,7 @@ use sandbox_exec::command::{CommandDomain, end_orphans};
 fn what_a_killed_reaper_leaves_is_ended_by_the_worker() {
     let project = tempfile::tempdir().unwrap();
     let domain = CommandDomain::prepare(&worker_rights(project.path()), None).unwrap();
-    let running = domain
-        .spawn(&spec(
-            project.path(),
-            "exec 2>/dev/null; echo $$; sleep 1000; echo",
-        ))
-        .unwrap();
+    let running = domain.spawn(&spec(project.path(), "exec 2>/dev/null; echo $$; sleep 1000; echo")).unwrap();
     let mut line = [0; 32];
     let mut output = fs::File::from(running.output.try_clone().unwrap());
     let read = loop {
@@ -37,11 +27,7 @@ fn what_a_killed_reaper_leaves_is_ended_by_the_worker() {
         }
     };
     kill(Pid::from_raw(running.pid().cast_signed()), Signal::SIGKILL).unwrap();
-    assert_eq!(
-        read_all(&running.status),
-        b"",
-        "no status comes from a killed reaper"
-    );
+    assert_eq!(read_all(&running.status), b"", "no status comes from a killed reaper");
     running.reap().unwrap();
     end_orphans(&[]);
     let pid = String::from_utf8_lossy(&line[..read]).trim().parse().unwrap();

@@ -1,11 +1,6 @@
 //! Processes, signals, descriptors and the environment of a confined program.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stderr,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
 mod common;
 
@@ -24,22 +19,13 @@ fn outcomes(output: &str) -> Vec<(String, bool, i64)> {
     let outcome = |line: &str| {
         let value: Value = serde_json::from_str(line).unwrap();
         let act = value["act"].as_str().unwrap().to_owned();
-        (
-            act,
-            value["denied"].as_bool().unwrap(),
-            value["errno"].as_i64().unwrap(),
-        )
+        (act, value["denied"].as_bool().unwrap(), value["errno"].as_i64().unwrap())
     };
     output.lines().map(outcome).collect()
 }
 
 fn self_test(place: &Place, flags: &[&str]) -> Vec<(String, bool, i64)> {
-    let output = place
-        .sandbox(flags)
-        .arg(place.path("sandbox-exec"))
-        .arg("--self-test")
-        .output()
-        .unwrap();
+    let output = place.sandbox(flags).arg(place.path("sandbox-exec")).arg("--self-test").output().unwrap();
     outcomes(&text(&output))
 }
 
@@ -63,27 +49,12 @@ fn every_act_of_the_self_test_is_denied() {
 #[test]
 fn the_self_test_succeeds_unconfined() {
     as_each_user(|place| {
-        let output = place
-            .command(place.path("sandbox-exec"))
-            .arg("--self-test")
-            .output()
-            .unwrap();
+        let output = place.command(place.path("sandbox-exec")).arg("--self-test").output().unwrap();
         let all = outcomes(&text(&output));
-        for act in [
-            "write the home",
-            "write /proc/self/comm",
-            "open a TCP socket",
-            "open a unix socket",
-        ] {
-            assert!(
-                all.iter().any(|(found, _, errno)| found == act && *errno == 0),
-                "{act}: {all:?}"
-            );
+        for act in ["write the home", "write /proc/self/comm", "open a TCP socket", "open a unix socket"] {
+            assert!(all.iter().any(|(found, _, errno)| found == act && *errno == 0), "{act}: {all:?}");
         }
-        assert!(
-            all.iter()
-                .any(|(act, denied, _)| act == "make a datagram socketpair" && !denied)
-        );
+        assert!(all.iter().any(|(act, denied, _)| act == "make a datagram socketpair" && !denied));
     });
 }
 
@@ -94,14 +65,7 @@ fn the_network_opens_tcp_and_udp_and_nothing_else() {
             .into_iter()
             .filter_map(|(act, denied, _)| (!denied).then_some(act))
             .collect();
-        assert_eq!(
-            allowed,
-            [
-                "open a TCP socket",
-                "open a UDP socket",
-                "open a TCP socket over IPv6"
-            ]
-        );
+        assert_eq!(allowed, ["open a TCP socket", "open a UDP socket", "open a TCP socket over IPv6"]);
     });
 }
 
@@ -111,15 +75,8 @@ fn inherited_descriptors_do_not_get_through() {
         let sandbox = place.path("sandbox-exec").display().to_string();
         let script = format!("exec 9< keep; exec {sandbox} -- /bin/bash -c 'cat <&9'");
         let output = place.unconfined(&script);
-        assert!(
-            errors(&output).contains("9: Bad file descriptor"),
-            "{}",
-            errors(&output)
-        );
-        assert_eq!(
-            text(&place.unconfined("exec 9< keep; exec /bin/bash -c 'cat <&9'")),
-            "mine"
-        );
+        assert!(errors(&output).contains("9: Bad file descriptor"), "{}", errors(&output));
+        assert_eq!(text(&place.unconfined("exec 9< keep; exec /bin/bash -c 'cat <&9'")), "mine");
     });
 }
 
@@ -136,10 +93,7 @@ fn the_environment_holds_no_credential() {
             text(&command.output().unwrap())
         };
         let plain = run(&[]);
-        assert!(
-            !plain.contains("CANARY") && !plain.contains("SSH_AUTH_SOCK"),
-            "{plain}"
-        );
+        assert!(!plain.contains("CANARY") && !plain.contains("SSH_AUTH_SOCK"), "{plain}");
         assert!(plain.contains("PATH=") && plain.contains("HOME="));
         assert!(run(&["--env", "ANTHROPIC_API_KEY"]).contains("ANTHROPIC_API_KEY=CANARY"));
         assert!(run(&["--env", "MINE=yes"]).contains("MINE=yes"));
@@ -149,10 +103,8 @@ fn the_environment_holds_no_credential() {
 #[test]
 fn no_capability_is_left_and_none_can_come() {
     as_each_user(|place| {
-        let output = place.confined(
-            &[],
-            "grep -E '^(Cap(Prm|Eff|Amb|Inh)|NoNewPrivs|Seccomp):' /proc/self/status",
-        );
+        let output =
+            place.confined(&[], "grep -E '^(Cap(Prm|Eff|Amb|Inh)|NoNewPrivs|Seccomp):' /proc/self/status");
         let none = "0000000000000000";
         let expected = format!(
             "CapInh:\t{none}\nCapPrm:\t{none}\nCapEff:\t{none}\nCapAmb:\t{none}\nNoNewPrivs:\t1\nSeccomp:\t2\n"
@@ -162,10 +114,7 @@ fn no_capability_is_left_and_none_can_come() {
 }
 
 fn pids(output: &str) -> Vec<Pid> {
-    output
-        .split_whitespace()
-        .map(|pid| Pid::from_raw(pid.parse().unwrap()))
-        .collect()
+    output.split_whitespace().map(|pid| Pid::from_raw(pid.parse().unwrap())).collect()
 }
 
 fn assert_gone(pids: &[Pid]) {
@@ -199,11 +148,8 @@ fn a_process_that_keeps_forking_away_is_caught() {
     let script = "import os\nif os.fork() == 0:\n  while True:\n    if os.fork(): os._exit(0)\n";
     as_each_user(|place| {
         let mut command = place.sandbox(&[]);
-        let mut child = command
-            .args(["/usr/bin/python3", "-c", script])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            command.args(["/usr/bin/python3", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
         // Every process of the chain holds the pipe: its end is the chain's end.
         let mut rest = vec![];
         child.stdout.take().unwrap().read_to_end(&mut rest).unwrap();
@@ -218,11 +164,7 @@ fn start(
     script: &str,
 ) -> (Child, BufReader<std::process::ChildStdout>, String) {
     let mut command = place.sandbox(flags);
-    let mut child = command
-        .args(["/bin/bash", "-c", script])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.args(["/bin/bash", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     output.read_line(&mut line).unwrap();
@@ -233,11 +175,8 @@ fn start(
 fn termination_ends_everything_and_says_by_which_signal() {
     as_each_user(|place| {
         for signal in [Signal::SIGTERM, Signal::SIGHUP] {
-            let (mut child, mut output, line) = start(
-                place,
-                &[],
-                "setsid sleep 1000 & echo $! $$; trap '' TERM HUP; wait",
-            );
+            let (mut child, mut output, line) =
+                start(place, &[], "setsid sleep 1000 & echo $! $$; trap '' TERM HUP; wait");
             kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
             output.read_to_end(&mut vec![]).unwrap();
             assert_eq!(child.wait().unwrap().code(), Some(128 + signal as i32));
@@ -249,11 +188,7 @@ fn termination_ends_everything_and_says_by_which_signal() {
 #[test]
 fn an_interrupt_goes_to_the_program() {
     as_each_user(|place| {
-        let (mut child, ..) = start(
-            place,
-            &[],
-            "trap 'exit 9' INT; echo ready; while :; do sleep 1; done",
-        );
+        let (mut child, ..) = start(place, &[], "trap 'exit 9' INT; echo ready; while :; do sleep 1; done");
         kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(9));
     });
@@ -265,12 +200,8 @@ fn the_parents_death_leaves_nothing() {
         let sandbox = place.path("sandbox-exec").display().to_string();
         let inner = "setsid sleep 1000 & echo $! $$; wait";
         let script = format!("{sandbox} --die-with-parent -- /bin/bash -c '{inner}' & wait");
-        let mut parent = place
-            .command("/bin/bash")
-            .args(["-c", &script])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut parent =
+            place.command("/bin/bash").args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(parent.stdout.take().unwrap());
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
@@ -301,11 +232,7 @@ fn the_broker_keeps_no_pipe_of_the_program_open() {
     as_each_user(|place| {
         let mut command = place.sandbox(&[]);
         command.args(["/bin/bash", "-c", "exec 1>&-; read line; exit 5"]);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         // Ends although the program still runs: it waits for a line.
         child.stdout.take().unwrap().read_to_end(&mut vec![]).unwrap();
         assert_eq!(child.try_wait().unwrap(), None);
@@ -319,11 +246,7 @@ fn set_id_bits_cannot_be_set() {
     as_each_user(|place| {
         for script in ["chmod u+s keep", "chmod g+s .", "mkdir -m 2755 new"] {
             let output = place.confined(&[], script);
-            assert!(
-                errors(&output).contains("Operation not permitted"),
-                "{script}: {}",
-                errors(&output)
-            );
+            assert!(errors(&output).contains("Operation not permitted"), "{script}: {}", errors(&output));
             assert!(place.unconfined(script).status.success(), "{script}");
             place.unconfined("chmod ug-s keep .; rmdir new");
         }
@@ -346,11 +269,7 @@ fn a_program_may_trace_its_own_children() {
 #[test]
 fn help_goes_to_standard_output() {
     as_each_user(|place| {
-        let output = place
-            .command(place.path("sandbox-exec"))
-            .arg("--help")
-            .output()
-            .unwrap();
+        let output = place.command(place.path("sandbox-exec")).arg("--help").output().unwrap();
         assert!(output.status.success());
         assert!(text(&output).starts_with("usage: sandbox-exec"));
     });

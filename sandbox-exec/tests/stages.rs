@@ -1,11 +1,6 @@
 //! Exit codes by stage, the reports, and refusals to start half confined.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stderr,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
 mod common;
 
@@ -59,9 +54,7 @@ fn ordered(place: &Place, rights: &[u8], program: &[&str]) -> (Output, Vec<Broke
     let mut command = place.command(place.path("sandbox-exec"));
     pass(&mut command, rights_read, 20);
     pass(&mut command, status_write, 21);
-    command
-        .args(["--rights-fd", "20", "--status-fd", "21", "--"])
-        .args(program);
+    command.args(["--rights-fd", "20", "--status-fd", "21", "--"]).args(program);
     let output = command.output().unwrap();
     drop(command);
     let mut incoming = Incoming::<_, BrokerReport>::new(File::from(status_read), Generation(0));
@@ -75,22 +68,13 @@ fn the_broker_reports_the_start_and_the_end() {
         let rights = codec::encode(&confinement(place)).unwrap();
         let (output, reports) = ordered(place, &rights, &["/bin/bash", "-c", "echo $$; exit 3"]);
         assert_eq!(output.status.code(), Some(3), "{}", errors(&output));
-        let [
-            BrokerReport::Started { pid, ruleset },
-            BrokerReport::Ended { status: 3 },
-        ] = &reports[..]
-        else {
+        let [BrokerReport::Started { pid, ruleset }, BrokerReport::Ended { status: 3 }] = &reports[..] else {
             panic!("{reports:?}");
         };
         assert_eq!(text(&output).trim(), pid.to_string());
         assert_eq!(ruleset.tier, Tier::FloorUnmediated);
         assert!(ruleset.landlock_abi > 0 && ruleset.rules > 5 && ruleset.seccomp_rules > 50);
-        assert!(
-            ruleset
-                .missing
-                .iter()
-                .any(|sentence| sentence.contains("loopback"))
-        );
+        assert!(ruleset.missing.iter().any(|sentence| sentence.contains("loopback")));
         assert!(ruleset.attempts.len() >= 4 && ruleset.attempts.iter().all(|attempt| attempt.denied));
     });
 }
@@ -100,21 +84,11 @@ fn the_temp_directory_and_the_environment_come_with_the_rights() {
     as_each_user(|place| {
         let mut confinement = confinement(place);
         confinement.temp = Some(place.path("project/tmp").into());
-        confinement
-            .environment
-            .set
-            .push(("MODE".into(), b"test".to_vec()));
+        confinement.environment.set.push(("MODE".into(), b"test".to_vec()));
         let script = "echo $TMPDIR $MODE $PWD";
-        let (output, _) = ordered(
-            place,
-            &codec::encode(&confinement).unwrap(),
-            &["/bin/bash", "-c", script],
-        );
+        let (output, _) = ordered(place, &codec::encode(&confinement).unwrap(), &["/bin/bash", "-c", script]);
         let (temp, project) = (place.path("project/tmp"), place.path("project"));
-        assert_eq!(
-            text(&output),
-            format!("{} test {}\n", temp.display(), project.display())
-        );
+        assert_eq!(text(&output), format!("{} test {}\n", temp.display(), project.display()));
     });
 }
 
@@ -131,24 +105,9 @@ fn a_failed_stage_is_the_exit_code_a_line_and_a_report() {
         place.make("project/data", "not a program");
         for (stage, rights, program, message) in [
             (Stage::Rights, b"garbage".to_vec(), "true", "cannot decode"),
-            (
-                Stage::Rights,
-                [&plain[..], b"x"].concat(),
-                "true",
-                "cannot decode",
-            ),
-            (
-                Stage::Rules,
-                with(&|order| order.rights.write.push("/proc/sys".into())),
-                "true",
-                "/proc/sys",
-            ),
-            (
-                Stage::Rules,
-                with(&|order| order.rights.write.push("/nowhere".into())),
-                "true",
-                "/nowhere",
-            ),
+            (Stage::Rights, [&plain[..], b"x"].concat(), "true", "cannot decode"),
+            (Stage::Rules, with(&|order| order.rights.write.push("/proc/sys".into())), "true", "/proc/sys"),
+            (Stage::Rules, with(&|order| order.rights.write.push("/nowhere".into())), "true", "/nowhere"),
             (
                 Stage::Directory,
                 with(&|order| order.project = "/nowhere".into()),
@@ -161,33 +120,16 @@ fn a_failed_stage_is_the_exit_code_a_line_and_a_report() {
                 "no-such-program",
                 "cannot execute no-such-program: No such file",
             ),
-            (
-                Stage::Execute,
-                plain.clone(),
-                "./data",
-                "cannot execute ./data: Permission denied",
-            ),
+            (Stage::Execute, plain.clone(), "./data", "cannot execute ./data: Permission denied"),
         ] {
             let (output, reports) = ordered(place, &rights, &[program]);
-            assert_eq!(
-                output.status.code(),
-                Some(stage.code().into()),
-                "{stage}: {}",
-                errors(&output)
-            );
+            assert_eq!(output.status.code(), Some(stage.code().into()), "{stage}: {}", errors(&output));
             let line = errors(&output);
             assert!(
                 line.starts_with(&format!("sandbox-exec: {stage}: ")) && line.contains(message),
                 "{line}"
             );
-            let [
-                BrokerReport::Failed {
-                    code,
-                    stage: name,
-                    detail,
-                },
-            ] = &reports[..]
-            else {
+            let [BrokerReport::Failed { code, stage: name, detail }] = &reports[..] else {
                 panic!("{reports:?}")
             };
             assert_eq!((*code, name.as_str()), (stage.code(), stage.name()));
@@ -204,11 +146,8 @@ fn wrong_usage_is_the_first_stage() {
             assert_eq!(output.status.code(), Some(100));
             assert!(errors(&output).contains("usage: sandbox-exec"));
         }
-        let output = place
-            .command(place.path("sandbox-exec"))
-            .args(["--status-fd", "77", "true"])
-            .output()
-            .unwrap();
+        let output =
+            place.command(place.path("sandbox-exec")).args(["--status-fd", "77", "true"]).output().unwrap();
         assert_eq!(output.status.code(), Some(Stage::Descriptors.code().into()));
         let output = place.sandbox(&["-C", "/nowhere"]).arg("true").output().unwrap();
         assert_eq!(output.status.code(), Some(Stage::Rights.code().into()));
@@ -239,12 +178,7 @@ fn a_kernel_without_a_layer_is_refused_unless_told_otherwise() {
                 command.args(["/bin/bash", "-c", "echo ran"]).output().unwrap()
             };
             let refused = run(&[]);
-            assert_eq!(
-                refused.status.code(),
-                Some(Stage::Platform.code().into()),
-                "{}",
-                errors(&refused)
-            );
+            assert_eq!(refused.status.code(), Some(Stage::Platform.code().into()), "{}", errors(&refused));
             assert!(
                 errors(&refused).contains("is not available")
                     || errors(&refused).contains("are not available")
@@ -261,12 +195,7 @@ fn a_layer_that_only_says_it_is_in_force_is_found_out() {
         let mut command = place.sandbox(&[]);
         kernel(&mut command, libc::SYS_landlock_restrict_self, 0);
         let output = command.args(["/bin/bash", "-c", "echo ran"]).output().unwrap();
-        assert_eq!(
-            output.status.code(),
-            Some(Stage::Attempt.code().into()),
-            "{}",
-            errors(&output)
-        );
+        assert_eq!(output.status.code(), Some(Stage::Attempt.code().into()), "{}", errors(&output));
         assert!(errors(&output).contains("\"write outside the write roots\" was not denied"));
         assert_eq!(text(&output), "");
     });
@@ -280,11 +209,7 @@ fn a_link_as_a_root_of_ordered_rights_is_refused() {
         order.rights.write = vec![place.path("link").into()];
         let (output, _) = ordered(place, &codec::encode(&order).unwrap(), &["true"]);
         assert_eq!(output.status.code(), Some(Stage::Rules.code().into()));
-        assert!(
-            errors(&output).contains("is a symbolic link"),
-            "{}",
-            errors(&output)
-        );
+        assert!(errors(&output).contains("is a symbolic link"), "{}", errors(&output));
         fs::remove_file(place.path("link")).unwrap();
     });
 }

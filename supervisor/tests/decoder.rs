@@ -1,11 +1,6 @@
 //! Properties of the decoder, on replies that no provider would send and on those that one would.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
 use std::collections::VecDeque;
 
@@ -57,35 +52,21 @@ fn part() -> impl Strategy<Value = Value> {
         ".{0,6}".prop_map(Value::from),
         word(&["", "{", "}", "{\"a\":1}", "[", "\"", "\\ud83e", "\n"])
     ];
-    (
-        kind,
-        piece.clone(),
-        piece,
-        prop::option::of(stop),
-        prop::option::weighted(0.2, any_json()),
-    )
-        .prop_map(|(kind, text, json, stop, odd)| {
+    (kind, piece.clone(), piece, prop::option::of(stop), prop::option::weighted(0.2, any_json())).prop_map(
+        |(kind, text, json, stop, odd)| {
             let mut part = json!({
                 "type": kind, "id": "i", "name": "n", "text": text, "thinking": text, "partial_json": json,
                 "signature": text, "citation": {"cited": text}, "content": [], "stop_reason": stop,
                 "usage": {"output_tokens": 3},
             });
             if let Some(odd) = odd {
-                let names = [
-                    "text",
-                    "input",
-                    "content",
-                    "usage",
-                    "type",
-                    "id",
-                    "citations",
-                    "stop_details",
-                ];
+                let names = ["text", "input", "content", "usage", "type", "id", "citations", "stop_details"];
                 let index = odd.to_string().len() % names.len();
                 part[names[index]] = odd;
             }
             part
-        })
+        },
+    )
 }
 
 fn event(kind: &str, index: usize, part: &Value) -> Value {
@@ -120,22 +101,11 @@ fn any_event() -> impl Strategy<Value = String> {
 
 /// A block from its start to its end, with deltas that fit it or not; now and then it is not closed.
 fn block() -> impl Strategy<Value = (Value, Vec<Value>, bool)> {
-    let kind = word(&[
-        "text",
-        "thinking",
-        "tool_use",
-        "tool_use",
-        "redacted_thinking",
-        "hologram",
-    ]);
+    let kind = word(&["text", "thinking", "tool_use", "tool_use", "redacted_thinking", "hologram"]);
     let start = (kind, any_input()).prop_map(|(kind, input)| {
         json!({"type": kind, "id": "i", "name": "n", "text": "", "thinking": "", "input": input})
     });
-    (
-        start,
-        prop::collection::vec(part(), 0..5),
-        prop::bool::weighted(0.9),
-    )
+    (start, prop::collection::vec(part(), 0..5), prop::bool::weighted(0.9))
 }
 
 fn any_input() -> impl Strategy<Value = Value> {
@@ -145,20 +115,14 @@ fn any_input() -> impl Strategy<Value = Value> {
 /// A reply as a provider would send it, with a few events that it would not in between.
 fn reply() -> impl Strategy<Value = Vec<String>> {
     let odd = prop::collection::vec((any_event(), any::<prop::sample::Index>()), 0..2);
-    (
-        prop::collection::vec(block(), 0..5),
-        prop::option::weighted(0.9, Just("tool_use")),
-        odd,
-    )
-        .prop_map(|(blocks, stop, odd)| {
+    (prop::collection::vec(block(), 0..5), prop::option::weighted(0.9, Just("tool_use")), odd).prop_map(
+        |(blocks, stop, odd)| {
             let mut data =
                 vec![json!({"type": "message_start", "message": {"id": "m", "model": "x"}}).to_string()];
             for (index, (start, deltas, closed)) in blocks.into_iter().enumerate() {
                 data.push(event("content_block_start", index, &start).to_string());
                 data.extend(
-                    deltas
-                        .iter()
-                        .map(|delta| event("content_block_delta", index, delta).to_string()),
+                    deltas.iter().map(|delta| event("content_block_delta", index, delta).to_string()),
                 );
                 data.extend(
                     closed.then(|| json!({"type": "content_block_stop", "index": index}).to_string()),
@@ -170,7 +134,8 @@ fn reply() -> impl Strategy<Value = Vec<String>> {
                 data.insert(1 + at.index(data.len()), event);
             }
             data
-        })
+        },
+    )
 }
 
 fn decode(data: &[String]) -> (Vec<StreamEvent>, Result<(), ProviderError>) {

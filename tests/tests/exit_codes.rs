@@ -18,8 +18,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 use supervisor::replay::{ReplayServer, Reply};
-use tests::replies::{calls, done, model_of, says, serve, shell};
 use tests::programs::copy_program;
+use tests::replies::{calls, done, model_of, says, serve, shell};
 use tests::{Finished, Programs, User, World, wait_until};
 
 /// An address where nobody is asked: a run that gets as far would end with 6.

@@ -23,11 +23,7 @@ pub type Result<T> = std::result::Result<T, Stop>;
 
 /// A failure that no system call reported.
 pub fn failed(kind: ToolErrorKind, message: impl Into<String>) -> Stop {
-    Stop::Failed(ToolError {
-        kind,
-        message: message.into(),
-        access: None,
-    })
+    Stop::Failed(ToolError { kind, message: message.into(), access: None })
 }
 
 /// A failure that a system call reported.
@@ -41,11 +37,7 @@ pub fn refused(operation: Operation, path: &Path, errno: Errno) -> Stop {
         nearest: missing(path).then(|| nearest_existing(path).map(Into::into)).flatten(),
     };
     let message = sentence(operation, path, errno, permitted_by_mode);
-    Stop::Failed(ToolError {
-        kind: kind(errno),
-        message,
-        access: Some(access),
-    })
+    Stop::Failed(ToolError { kind: kind(errno), message, access: Some(access) })
 }
 
 /// As [`refused`], of an error of the standard library; one without an error number counts as `EIO`.
@@ -154,11 +146,7 @@ mod tests {
         let stop = refused(Operation::Write, &directory.path().join("new"), Errno::EACCES);
         let error = error(stop);
         assert_eq!(error.kind, ToolErrorKind::Refused);
-        assert!(
-            error.message.starts_with("The sandbox refused to write"),
-            "{}",
-            error.message
-        );
+        assert!(error.message.starts_with("The sandbox refused to write"), "{}", error.message);
         let access = error.access.unwrap();
         assert_eq!((access.errno, access.permitted_by_mode), (13, true));
     }

@@ -44,10 +44,7 @@ fn main() -> ExitCode {
         Ok(generation) => generation,
         Err(error) => return say(&error, 2),
     };
-    match hidden
-        .context("cannot become non-dumpable")
-        .and_then(|()| run(generation))
-    {
+    match hidden.context("cannot become non-dumpable").and_then(|()| run(generation)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => say(&error, 1),
     }
@@ -62,9 +59,7 @@ fn say(error: &anyhow::Error, code: u8) -> ExitCode {
 fn generation(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Generation> {
     match (arguments.next().as_deref(), arguments.next(), arguments.next()) {
         (Some("--generation"), Some(number), None) => {
-            let number = number
-                .parse()
-                .with_context(|| format!("`{number}` is no generation"))?;
+            let number = number.parse().with_context(|| format!("`{number}` is no generation"))?;
             Ok(Generation(number))
         }
         _ => bail!("usage: bailiwick-worker --generation N"),
@@ -97,19 +92,14 @@ fn runtime() -> io::Result<Runtime> {
 
 /// A standard stream as tokio wants it: owned, and never blocking.
 fn stream(standard: impl AsFd) -> anyhow::Result<OwnedFd> {
-    let owned = standard
-        .as_fd()
-        .try_clone_to_owned()
-        .context("cannot duplicate a standard stream")?;
+    let owned = standard.as_fd().try_clone_to_owned().context("cannot duplicate a standard stream")?;
     let flags = OFlag::from_bits_retain(fcntl(&owned, FcntlArg::F_GETFL)?);
     fcntl(&owned, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
     Ok(owned)
 }
 
 fn trace() {
-    let level = std::env::var("BAILIWICK_LOG")
-        .ok()
-        .and_then(|level| Level::from_str(&level).ok());
+    let level = std::env::var("BAILIWICK_LOG").ok().and_then(|level| Level::from_str(&level).ok());
     tracing_subscriber::fmt()
         .with_max_level(level.unwrap_or(Level::WARN))
         .with_writer(stderr)

@@ -18,20 +18,12 @@ pub struct OpenCall {
 impl OpenCall {
     /// A call whose messages go to `outbox` until `cancelled` turns true.
     pub fn new(call: CallId, outbox: mpsc::Sender<ToSupervisor>, cancelled: watch::Receiver<bool>) -> Self {
-        Self {
-            call,
-            outbox,
-            cancelled,
-        }
+        Self { call, outbox, cancelled }
     }
 
     /// Stops a tool whose call is not wanted any more.
     pub fn check(&self) -> Result<()> {
-        if self.is_cancelled() {
-            Err(Stop::Cancelled)
-        } else {
-            Ok(())
-        }
+        if self.is_cancelled() { Err(Stop::Cancelled) } else { Ok(()) }
     }
 
     /// Whether the call was cancelled.
@@ -48,38 +40,26 @@ impl OpenCall {
     /// Sends a piece of output, from a thread that may block.
     pub fn output(&self, chunk: Chunk) -> Result<()> {
         self.check()?;
-        let message = ToSupervisor::Output {
-            call: self.call,
-            chunk,
-        };
+        let message = ToSupervisor::Output { call: self.call, chunk };
         self.outbox.blocking_send(message).map_err(|_| Stop::Cancelled)
     }
 
     /// Waits, in a task, until a piece of output can be sent; `None` if nobody listens any more. Cancel safe.
     pub async fn slot(&self) -> Option<Slot<'_>> {
         let permit = self.outbox.reserve().await.ok()?;
-        Some(Slot {
-            call: self.call,
-            permit,
-        })
+        Some(Slot { call: self.call, permit })
     }
 
     /// Sends a part of a prepared effect, from a thread that may block.
     pub fn prepared(&self, part: Part) -> Result<()> {
         self.check()?;
-        let message = ToSupervisor::Prepared {
-            call: self.call,
-            part,
-        };
+        let message = ToSupervisor::Prepared { call: self.call, part };
         self.outbox.blocking_send(message).map_err(|_| Stop::Cancelled)
     }
 
     /// Sends the end of the call.
     pub async fn close(self, outcome: Outcome) {
-        let message = ToSupervisor::Outcome {
-            call: self.call,
-            outcome,
-        };
+        let message = ToSupervisor::Outcome { call: self.call, outcome };
         // The writer has gone: the message loop ends with the reason.
         let _ = self.outbox.send(message).await;
     }
@@ -95,9 +75,6 @@ pub struct Slot<'a> {
 impl Slot<'_> {
     /// Sends it.
     pub fn send(self, chunk: Chunk) {
-        self.permit.send(ToSupervisor::Output {
-            call: self.call,
-            chunk,
-        });
+        self.permit.send(ToSupervisor::Output { call: self.call, chunk });
     }
 }

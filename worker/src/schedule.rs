@@ -39,11 +39,7 @@ pub struct Schedule {
 impl Schedule {
     /// Runs at most `limit` calls at once.
     pub fn new(limit: usize) -> Self {
-        Self {
-            queue: VecDeque::new(),
-            running: BTreeMap::new(),
-            limit,
-        }
+        Self { queue: VecDeque::new(), running: BTreeMap::new(), limit }
     }
 
     /// Puts a call at the end of the queue.
@@ -106,9 +102,7 @@ mod tests {
     }
 
     fn started(schedule: &mut Schedule) -> Vec<u64> {
-        std::iter::from_fn(|| schedule.start())
-            .map(|call| call.0)
-            .collect()
+        std::iter::from_fn(|| schedule.start()).map(|call| call.0).collect()
     }
 
     #[test]

@@ -65,10 +65,7 @@ where
     let tools = Arc::new(Tools::new(Assignment::new(greeting(&mut incoming).await?))?);
     let (outbox, inbox) = mpsc::channel(OUTBOX);
     let mut writer = tokio::spawn(write(outgoing, inbox));
-    let ready = Ready {
-        pid: std::process::id(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    };
+    let ready = Ready { pid: std::process::id(), version: env!("CARGO_PKG_VERSION").to_owned() };
     // The writer's own error is the one to report, below.
     let _ = outbox.send(ToSupervisor::Ready(ready)).await;
     let mut host = Host::new(tools, outbox);
@@ -201,9 +198,7 @@ impl Host {
             return Err(ServeError::DoubledCall(call));
         }
         let mut assembler = self.arriving.remove(&call).unwrap_or_default();
-        let effect = assembler
-            .push(part)
-            .map_err(|error| ServeError::Effect(call, error))?;
+        let effect = assembler.push(part).map_err(|error| ServeError::Effect(call, error))?;
         if let Some(effect) = effect {
             return self.open(call, Job::Commit(effect));
         }

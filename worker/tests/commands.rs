@@ -1,11 +1,6 @@
 //! `shell_exec` with real commands.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -22,20 +17,11 @@ use support::{Worker, command, hello, read_file, rights};
 
 fn shell(command: &str) -> ShellExec {
     let command = command.to_owned();
-    ShellExec {
-        command,
-        access: Access::Standing,
-        network: None,
-        cwd: None,
-        timeout_ms: None,
-    }
+    ShellExec { command, access: Access::Standing, network: None, cwd: None, timeout_ms: None }
 }
 
 fn reading(command: &str) -> ShellExec {
-    ShellExec {
-        access: Access::Read,
-        ..shell(command)
-    }
+    ShellExec { access: Access::Read, ..shell(command) }
 }
 
 fn run(worker: &mut Worker, call: ShellExec) -> Result<CommandResult, ToolError> {
@@ -60,18 +46,10 @@ fn a_command_ends_with_its_output_and_status() {
     let mut worker = Worker::new();
     let table = [
         ("true", CommandExit::Code(0), ""),
-        (
-            "echo out; echo err >&2; exit 3",
-            CommandExit::Code(3),
-            "out\nerr\n",
-        ),
+        ("echo out; echo err >&2; exit 3", CommandExit::Code(3), "out\nerr\n"),
         ("kill -TERM $$", CommandExit::Signal(15), ""),
         ("printf 'a\\377b'", CommandExit::Code(0), "a\u{fffd}b"),
-        (
-            "echo $0 $#; shopt -q login_shell || echo no login",
-            CommandExit::Code(0),
-            "no login\n",
-        ),
+        ("echo $0 $#; shopt -q login_shell || echo no login", CommandExit::Code(0), "no login\n"),
         ("no-such-program-here", CommandExit::Code(127), "not found"),
         ("cat; echo empty", CommandExit::Code(0), "empty\n"),
         ("tty", CommandExit::Code(1), "not a tty\n"),
@@ -79,10 +57,7 @@ fn a_command_ends_with_its_output_and_status() {
     ];
     for (text, exit, output) in table {
         let result = run(&mut worker, shell(text)).unwrap();
-        assert!(
-            result.exit == exit && result.head.contains(output),
-            "{text}: {result:?}"
-        );
+        assert!(result.exit == exit && result.head.contains(output), "{text}: {result:?}");
         assert_eq!((result.omitted_bytes, result.tail.as_str()), (0, ""));
     }
 }
@@ -98,32 +73,17 @@ fn it_runs_where_it_is_told_with_the_init_line_first() {
     let place = |path: &Path| format!("{p} {p} hi\n", p = path.display());
     let result = run(&mut worker, shell("echo $(/bin/pwd) $PWD $greeting")).unwrap();
     assert_eq!(result.head, place(&project));
-    let there = ShellExec {
-        cwd: Some("sub dir".into()),
-        ..shell("echo $(/bin/pwd) $PWD $greeting")
-    };
-    assert_eq!(
-        run(&mut worker, there).unwrap().head,
-        place(&project.join("sub dir"))
-    );
-    let missing = ShellExec {
-        cwd: Some("nowhere".into()),
-        ..shell("true")
-    };
-    assert_eq!(
-        run(&mut worker, missing).unwrap_err().kind,
-        ToolErrorKind::NotFound
-    );
+    let there = ShellExec { cwd: Some("sub dir".into()), ..shell("echo $(/bin/pwd) $PWD $greeting") };
+    assert_eq!(run(&mut worker, there).unwrap().head, place(&project.join("sub dir")));
+    let missing = ShellExec { cwd: Some("nowhere".into()), ..shell("true") };
+    assert_eq!(run(&mut worker, missing).unwrap_err().kind, ToolErrorKind::NotFound);
 }
 
 #[test]
 fn output_streams_while_the_command_runs() {
     let mut worker = Worker::new();
     nix::unistd::mkfifo(&worker.project.join("gate"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let call = start(
-        &mut worker,
-        shell("echo first; read line < gate; echo second $line"),
-    );
+    let call = start(&mut worker, shell("echo first; read line < gate; echo second $line"));
     let first = worker.next_of(call);
     assert!(matches!(first, ToSupervisor::Output { chunk: Chunk::Text(text), .. } if text == b"first\n"));
     worker.write("gate", "opened\n");
@@ -139,50 +99,25 @@ fn head_and_tail_of_long_output_are_kept_and_the_rest_is_counted() {
     let mut worker = Worker::new();
     let call = start(&mut worker, shell("seq 1 1000000"));
     let (chunks, _, outcome) = worker.all_of(call);
-    let Outcome::Done(ToolOutput::Command(result)) = outcome else {
-        panic!()
-    };
+    let Outcome::Done(ToolOutput::Command(result)) = outcome else { panic!() };
     assert!(result.head.starts_with("1\n2\n") && result.head.ends_with('\n'));
     assert!(result.tail.ends_with("\n1000000\n"));
     let total = result.head.len() as u64 + result.omitted_bytes + result.tail.len() as u64;
     assert_eq!(total, 6_888_896, "all bytes of seq are accounted for");
     assert!(result.head.len() + result.tail.len() <= 64 << 10);
-    let sizes: Vec<_> = chunks
-        .iter()
-        .map(|chunk| {
-            if let Chunk::Text(text) = chunk {
-                text.len()
-            } else {
-                0
-            }
-        })
-        .collect();
-    assert!(
-        sizes.iter().all(|&size| size <= 64 << 10) && sizes.iter().sum::<usize>() < 2 << 20,
-        "{sizes:?}"
-    );
+    let sizes: Vec<_> =
+        chunks.iter().map(|chunk| if let Chunk::Text(text) = chunk { text.len() } else { 0 }).collect();
+    assert!(sizes.iter().all(|&size| size <= 64 << 10) && sizes.iter().sum::<usize>() < 2 << 20, "{sizes:?}");
 }
 
 #[test]
 fn a_command_is_ended_at_its_time_out_with_what_it_printed() {
     let mut worker = Worker::new();
-    let call = ShellExec {
-        timeout_ms: Some(300),
-        ..shell("trap '' TERM; echo begun; sleep 1000")
-    };
+    let call = ShellExec { timeout_ms: Some(300), ..shell("trap '' TERM; echo begun; sleep 1000") };
     let result = run(&mut worker, call).unwrap();
-    assert_eq!(
-        (result.exit, result.head.as_str()),
-        (CommandExit::TimedOut, "begun\n")
-    );
-    let zero = ShellExec {
-        timeout_ms: Some(0),
-        ..shell("true")
-    };
-    assert_eq!(
-        run(&mut worker, zero).unwrap_err().kind,
-        ToolErrorKind::InvalidArgument
-    );
+    assert_eq!((result.exit, result.head.as_str()), (CommandExit::TimedOut, "begun\n"));
+    let zero = ShellExec { timeout_ms: Some(0), ..shell("true") };
+    assert_eq!(run(&mut worker, zero).unwrap_err().kind, ToolErrorKind::InvalidArgument);
 }
 
 #[test]
@@ -202,13 +137,7 @@ fn every_descendant_is_dead_when_the_call_ends() {
 fn a_cancelled_command_is_ended_with_its_descendants() {
     let mut worker = Worker::new();
     let call = start(&mut worker, shell("sleep 1000 & echo $! $$; wait"));
-    let ToSupervisor::Output {
-        chunk: Chunk::Text(text),
-        ..
-    } = worker.next_of(call)
-    else {
-        panic!()
-    };
+    let ToSupervisor::Output { chunk: Chunk::Text(text), .. } = worker.next_of(call) else { panic!() };
     worker.cancel(call);
     assert_eq!(worker.all_of(call).2, Outcome::Cancelled);
     for pid in String::from_utf8(text).unwrap().split_whitespace() {
@@ -219,22 +148,10 @@ fn a_cancelled_command_is_ended_with_its_descendants() {
 #[test]
 fn the_end_of_the_pipe_ends_the_worker_and_its_commands() {
     let mut worker = Worker::new();
-    let call = start(
-        &mut worker,
-        shell("trap '' TERM; setsid sleep 1000 & echo $! $$; wait"),
-    );
-    let ToSupervisor::Output {
-        chunk: Chunk::Text(text),
-        ..
-    } = worker.next_of(call)
-    else {
-        panic!()
-    };
+    let call = start(&mut worker, shell("trap '' TERM; setsid sleep 1000 & echo $! $$; wait"));
+    let ToSupervisor::Output { chunk: Chunk::Text(text), .. } = worker.next_of(call) else { panic!() };
     let (code, said) = worker.end();
-    assert_eq!(
-        (code, said.as_str()),
-        (Some(1), "bailiwick-worker: the supervisor closed the pipe\n")
-    );
+    assert_eq!((code, said.as_str()), (Some(1), "bailiwick-worker: the supervisor closed the pipe\n"));
     for pid in String::from_utf8(text).unwrap().split_whitespace() {
         assert!(!is_alive(pid), "{pid}");
     }
@@ -248,21 +165,12 @@ fn a_command_can_neither_trace_nor_signal_its_worker() {
     // (may_access_mm in kernel/fork.c).
     let text = format!("kill -0 {pid}; head -c1 /proc/{pid}/mem; echo end");
     let result = run(&mut worker, shell(&text)).unwrap();
-    assert!(
-        result.head.contains("Operation not permitted") && result.head.ends_with("end\n"),
-        "{result:?}"
-    );
+    assert!(result.head.contains("Operation not permitted") && result.head.ends_with("end\n"), "{result:?}");
     assert_eq!(result.head.matches("ermission denied").count(), 1, "{result:?}");
     let target = nix::unistd::Pid::from_raw(pid.cast_signed());
-    assert!(
-        nix::sys::signal::kill(target, None).is_ok(),
-        "unconfined, the same act succeeds"
-    );
+    assert!(nix::sys::signal::kill(target, None).is_ok(), "unconfined, the same act succeeds");
     if nix::unistd::geteuid().is_root() {
-        assert!(
-            std::fs::File::open(format!("/proc/{pid}/mem")).is_ok(),
-            "unconfined, the same act succeeds"
-        );
+        assert!(std::fs::File::open(format!("/proc/{pid}/mem")).is_ok(), "unconfined, the same act succeeds");
     }
 }
 
@@ -280,64 +188,35 @@ fn a_reading_command_writes_nothing_but_its_own_temp() {
     worker.write("file", "kept");
     let denied = "echo x > file; echo x > new; chmod 777 file; touch file; rm file; echo x > ../temp/y; true";
     let result = run(&mut worker, reading(denied)).unwrap();
-    assert_eq!(
-        (worker.bytes("file"), worker.names()),
-        (b"kept".to_vec(), vec!["file".to_owned()])
-    );
+    assert_eq!((worker.bytes("file"), worker.names()), (b"kept".to_vec(), vec!["file".to_owned()]));
     assert!(
         result.head.matches("denied").count() + result.head.matches("not permitted").count() >= 6,
         "{result:?}"
     );
-    let allowed = run(
-        &mut worker,
-        reading("echo x > $TMPDIR/x && cat file $TMPDIR/x > /dev/null && echo $TMPDIR"),
-    )
-    .unwrap();
+    let allowed =
+        run(&mut worker, reading("echo x > $TMPDIR/x && cat file $TMPDIR/x > /dev/null && echo $TMPDIR"))
+            .unwrap();
     assert!(
         allowed.head.starts_with(temp.to_str().unwrap()) && allowed.exit == CommandExit::Code(0),
         "{allowed:?}"
     );
-    assert_eq!(
-        std::fs::read_dir(&temp).unwrap().count(),
-        0,
-        "its temp directory is gone"
-    );
-    run(
-        &mut worker,
-        shell("chmod 700 file && echo changed > file && echo x > new"),
-    )
-    .unwrap();
-    assert_eq!(
-        worker.bytes("file"),
-        b"changed\n",
-        "the same acts succeed with access"
-    );
+    assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 0, "its temp directory is gone");
+    run(&mut worker, shell("chmod 700 file && echo changed > file && echo x > new")).unwrap();
+    assert_eq!(worker.bytes("file"), b"changed\n", "the same acts succeed with access");
 }
 
 #[test]
 fn what_was_not_granted_is_refused_before_anything_runs() {
     let mut worker = Worker::new();
-    let net = ShellExec {
-        network: Some(Network::On),
-        ..shell("touch ran")
-    };
+    let net = ShellExec { network: Some(Network::On), ..shell("touch ran") };
     assert_eq!(run(&mut worker, net).unwrap_err().kind, ToolErrorKind::NotGranted);
     let directory = tempfile::tempdir().unwrap();
     let project = directory.path().canonicalize().unwrap();
     let mut read_only = hello(&project);
-    read_only.rights = ipc::rights::Rights {
-        write: vec![],
-        ..rights(&project)
-    };
+    read_only.rights = ipc::rights::Rights { write: vec![], ..rights(&project) };
     let mut worker = Worker::start(command(), read_only);
-    let write = ShellExec {
-        access: Access::Write,
-        ..shell("touch ran")
-    };
-    assert_eq!(
-        run(&mut worker, write).unwrap_err().kind,
-        ToolErrorKind::NotGranted
-    );
+    let write = ShellExec { access: Access::Write, ..shell("touch ran") };
+    assert_eq!(run(&mut worker, write).unwrap_err().kind, ToolErrorKind::NotGranted);
     assert_eq!(
         run(&mut worker, shell("touch ran")).unwrap().exit,
         CommandExit::Code(1),
@@ -353,10 +232,7 @@ fn a_worker_without_execution_executes_nothing() {
     let mut hello = hello(&project);
     hello.rights.exec = Execution::Denied;
     let mut worker = Worker::start(command(), hello);
-    assert_eq!(
-        run(&mut worker, shell("true")).unwrap_err().kind,
-        ToolErrorKind::NotGranted
-    );
+    assert_eq!(run(&mut worker, shell("true")).unwrap_err().kind, ToolErrorKind::NotGranted);
     worker.write("file", "still read\n");
     assert_eq!(worker.read("file").unwrap().text, "still read\n");
     let status = read_to_string(format!("/proc/{}/status", worker.child.id())).unwrap();
@@ -366,10 +242,7 @@ fn a_worker_without_execution_executes_nothing() {
 #[test]
 fn the_effect_of_a_command_is_what_will_run() {
     let mut worker = Worker::new();
-    let call = ShellExec {
-        timeout_ms: Some(9_000_000),
-        ..shell("echo x > made; cat made")
-    };
+    let call = ShellExec { timeout_ms: Some(9_000_000), ..shell("echo x > made; cat made") };
     let effect = worker.prepare(ToolCall::ShellExec(call)).unwrap();
     assert!(worker.names().is_empty());
     let Effect::Exec(exec) = &effect else { panic!() };
@@ -390,17 +263,10 @@ fn commands_that_may_write_run_in_order_and_reads_wait_for_them() {
     ];
     let cancelled = start(&mut worker, shell("echo 3 >> log"));
     worker.cancel(cancelled);
-    assert_eq!(
-        worker.all_of(cancelled).2,
-        Outcome::Cancelled,
-        "a queued call ends at once"
-    );
+    assert_eq!(worker.all_of(cancelled).2, Outcome::Cancelled, "a queued call ends at once");
     worker.write("go", "");
     let outcomes = calls.map(|call| support::done(worker.all_of(call).2).unwrap());
-    assert!(
-        matches!(&outcomes[2], ToolOutput::File(text) if text.text == "1\n2\n"),
-        "{outcomes:?}"
-    );
+    assert!(matches!(&outcomes[2], ToolOutput::File(text) if text.text == "1\n2\n"), "{outcomes:?}");
 }
 
 #[test]
@@ -418,23 +284,12 @@ fn reading_commands_run_beside_each_other() {
 fn a_killed_reaper_is_said_and_leaves_nobody() {
     let mut worker = Worker::new();
     let call = start(&mut worker, shell("echo $PPID $$; exec sleep 1000"));
-    let ToSupervisor::Output {
-        chunk: Chunk::Text(text),
-        ..
-    } = worker.next_of(call)
-    else {
-        panic!()
-    };
+    let ToSupervisor::Output { chunk: Chunk::Text(text), .. } = worker.next_of(call) else { panic!() };
     let text = String::from_utf8(text).unwrap();
     let (reaper, command) = text.trim().split_once(' ').unwrap();
-    nix::sys::signal::kill(
-        nix::unistd::Pid::from_raw(reaper.parse().unwrap()),
-        nix::sys::signal::SIGKILL,
-    )
-    .unwrap();
-    let Outcome::Failed(error) = worker.all_of(call).2 else {
-        panic!()
-    };
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(reaper.parse().unwrap()), nix::sys::signal::SIGKILL)
+        .unwrap();
+    let Outcome::Failed(error) = worker.all_of(call).2 else { panic!() };
     assert_eq!(error.kind, ToolErrorKind::Interrupted);
     assert!(!is_alive(command));
     assert_eq!(run(&mut worker, shell("echo on")).unwrap().head, "on\n");

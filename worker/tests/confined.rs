@@ -38,11 +38,7 @@ struct Site {
 impl Site {
     /// One for each user that can be tested here; none if sandbox-exec was not built.
     fn all() -> Vec<Self> {
-        let users = if geteuid().is_root() {
-            vec![0, PLAIN]
-        } else {
-            vec![Uid::effective().as_raw()]
-        };
+        let users = if geteuid().is_root() { vec![0, PLAIN] } else { vec![Uid::effective().as_raw()] };
         if !sandbox_exec().exists() {
             eprintln!("skipped: {} is not built", sandbox_exec().display());
             return vec![];
@@ -54,10 +50,7 @@ impl Site {
         let directory = tempfile::tempdir().unwrap();
         let site = Self { directory, user };
         fs::set_permissions(site.path(""), Permissions::from_mode(0o755)).unwrap();
-        for program in [
-            sandbox_exec(),
-            Path::new(env!("CARGO_BIN_EXE_bailiwick-worker")).into(),
-        ] {
+        for program in [sandbox_exec(), Path::new(env!("CARGO_BIN_EXE_bailiwick-worker")).into()] {
             // By another process: a fork of another thread would inherit the open copy, and it could not be executed.
             let copy = site.path(program.file_name().unwrap());
             assert!(Command::new("cp").arg(&program).arg(copy).status().unwrap().success());
@@ -66,12 +59,7 @@ impl Site {
             fs::create_dir(site.path(name)).unwrap();
             chown(site.path(name), Some(user), Some(user)).unwrap();
         }
-        for name in [
-            "project/file",
-            "outside/file",
-            "outside/secret",
-            "outside/granted",
-        ] {
+        for name in ["project/file", "outside/file", "outside/secret", "outside/granted"] {
             site.write(name, "old\n");
         }
         site
@@ -94,9 +82,7 @@ impl Site {
         let mut hello = hello(&self.path("project"));
         hello.temp = Some(self.path("temp").into());
         hello.rights.hidden = vec![self.path("outside/secret").into()];
-        hello.rights.write = ["project", "temp", "outside/granted"]
-            .map(|name| self.path(name).into())
-            .into();
+        hello.rights.write = ["project", "temp", "outside/granted"].map(|name| self.path(name).into()).into();
         hello.rights = hello.rights.normalised();
         hello
     }
@@ -116,13 +102,8 @@ impl Site {
                 .flat_map(|path| [flag, path.as_path().to_str().unwrap()].map(str::to_owned))
                 .collect::<Vec<_>>()
         };
-        command
-            .args(flagged("--write", &hello.rights.write))
-            .args(flagged("--hide", &hello.rights.hidden));
-        command
-            .arg("--")
-            .arg(self.path("bailiwick-worker"))
-            .args(["--generation", "1"]);
+        command.args(flagged("--write", &hello.rights.write)).args(flagged("--hide", &hello.rights.hidden));
+        command.arg("--").arg(self.path("bailiwick-worker")).args(["--generation", "1"]);
         Worker::start(self.as_user(command), hello)
     }
 
@@ -151,13 +132,7 @@ fn sandbox_exec() -> PathBuf {
 }
 
 fn shell(worker: &mut Worker, access: Access, command: &str) -> CommandResult {
-    let call = ShellExec {
-        command: command.to_owned(),
-        access,
-        network: None,
-        cwd: None,
-        timeout_ms: None,
-    };
+    let call = ShellExec { command: command.to_owned(), access, network: None, cwd: None, timeout_ms: None };
     match worker.run(ToolCall::ShellExec(call)).unwrap() {
         ToolOutput::Command(result) => result,
         other => panic!("{other:?}"),
@@ -170,10 +145,7 @@ fn assert_denied(result: Result<impl std::fmt::Debug, ToolError>, operation: Ope
     assert_eq!(error.kind, ToolErrorKind::Refused, "{error:?}");
     let access = error.access.unwrap();
     assert_eq!((access.operation, access.path.as_path()), (operation, path));
-    assert_eq!(
-        (access.errno, access.permitted_by_mode),
-        (nix::libc::EACCES, true)
-    );
+    assert_eq!((access.errno, access.permitted_by_mode), (nix::libc::EACCES, true));
 }
 
 #[test]
@@ -188,11 +160,7 @@ fn writes_outside_the_write_roots_are_denied_and_inside_they_succeed() {
         );
         let (file, new) = (site.path("outside/file"), site.path("outside/new"));
         assert_denied(worker.run(write_file(&file, "x")), Operation::Write, &file);
-        assert_denied(
-            worker.run(edit_file("../outside/file", &[("old", "x")])),
-            Operation::Write,
-            &file,
-        );
+        assert_denied(worker.run(edit_file("../outside/file", &[("old", "x")])), Operation::Write, &file);
         assert_denied(worker.run(write_file(&new, "x")), Operation::Write, &new);
         assert_denied(
             worker.run(write_file("../outside/d/new", "x")),
@@ -202,11 +170,7 @@ fn writes_outside_the_write_roots_are_denied_and_inside_they_succeed() {
         std::os::unix::fs::symlink(&file, site.path("project/link")).unwrap();
         assert_denied(worker.run(write_file("link", "x")), Operation::Write, &file);
         assert_eq!(site.read("outside/file"), "old\n");
-        assert_eq!(
-            fs::read_dir(site.path("outside")).unwrap().count(),
-            3,
-            "nothing was left there"
-        );
+        assert_eq!(fs::read_dir(site.path("outside")).unwrap().count(), 3, "nothing was left there");
         let mut worker = site.unconfined();
         worker.run(write_file(&file, "x")).unwrap();
         worker.run(write_file(&new, "x")).unwrap();
@@ -232,9 +196,7 @@ fn a_file_that_is_granted_alone_is_overwritten_in_place() {
         let granted = site.path("outside/granted");
         let before = granted.metadata().unwrap();
         let mut worker = site.confined();
-        worker
-            .run(edit_file(&granted, &[("old", "a longer text")]))
-            .unwrap();
+        worker.run(edit_file(&granted, &[("old", "a longer text")])).unwrap();
         assert_eq!(site.read("outside/granted"), "a longer text\n");
         worker.run(write_file(&granted, "x")).unwrap();
         assert_eq!(site.read("outside/granted"), "x");
@@ -254,21 +216,11 @@ fn hidden_files_are_unreadable_for_every_tool_and_command() {
             Operation::Read,
             &site.path("project/../outside/secret"),
         );
-        assert_denied(
-            worker.run(edit_file(&secret, &[("old", "new")])),
-            Operation::Read,
-            &secret,
-        );
+        assert_denied(worker.run(edit_file(&secret, &[("old", "new")])), Operation::Read, &secret);
         assert_eq!(worker.read(site.path("outside/file")).unwrap().text, "old\n");
         let path = Some(site.path("outside").into());
-        let call = ToolCall::SearchFiles(SearchFiles {
-            pattern: "old".into(),
-            path,
-            glob: None,
-        });
-        let ToolOutput::Matches(matches) = worker.run(call).unwrap() else {
-            panic!()
-        };
+        let call = ToolCall::SearchFiles(SearchFiles { pattern: "old".into(), path, glob: None });
+        let ToolOutput::Matches(matches) = worker.run(call).unwrap() else { panic!() };
         assert_eq!(matches.files, 2, "{matches:?}");
         for access in [Access::Standing, Access::Read] {
             let result = shell(&mut worker, access, &format!("cat {}", secret.display()));
@@ -299,10 +251,7 @@ fn plain_permissions_are_not_taken_for_the_ruleset() {
             (write_file("/usr/new", "x"), Operation::Write),
         ] {
             let access = worker.run(call).unwrap_err().access.unwrap();
-            assert_eq!(
-                (access.operation, access.errno, access.permitted_by_mode),
-                (operation, 13, false)
-            );
+            assert_eq!((access.operation, access.errno, access.permitted_by_mode), (operation, 13, false));
         }
     }
 }
@@ -316,14 +265,8 @@ fn commands_have_the_rights_of_their_worker_and_no_hold_on_it() {
             Access::Standing,
             "echo x > made; echo x > ../outside/file; echo $PPID; ls /proc/self/fd",
         );
-        assert_eq!(
-            (site.read("project/made"), site.read("outside/file")),
-            ("x\n".into(), "old\n".into())
-        );
-        assert!(
-            result.head.contains("../outside/file: Permission denied"),
-            "{result:?}"
-        );
+        assert_eq!((site.read("project/made"), site.read("outside/file")), ("x\n".into(), "old\n".into()));
+        assert!(result.head.contains("../outside/file: Permission denied"), "{result:?}");
         assert!(
             result.head.ends_with("\n0\n1\n2\n3\n"),
             "no descriptor but the standard ones and ls's own: {result:?}"
@@ -332,10 +275,7 @@ fn commands_have_the_rights_of_their_worker_and_no_hold_on_it() {
                       for name in mem environ fd/0 maps; do cat /proc/$worker/$name && echo got $name; done; \
                       kill -0 $worker && echo got kill; kill -0 $PPID && echo got reaper; exit 0";
         let result = shell(&mut worker, Access::Standing, attack);
-        assert!(
-            result.exit == CommandExit::Code(0) && !result.head.contains("got "),
-            "{result:?}"
-        );
+        assert!(result.exit == CommandExit::Code(0) && !result.head.contains("got "), "{result:?}");
     }
 }
 
@@ -348,24 +288,10 @@ fn development_goes_on_inside() {
                    mktemp && python3 -c 'print(1)'";
         let result = shell(&mut worker, Access::Standing, git);
         assert_eq!(result.exit, CommandExit::Code(0), "{result:?}");
-        let result = shell(
-            &mut worker,
-            Access::Read,
-            "git status --short && git log --oneline | wc -l",
-        );
-        assert_eq!(
-            (result.exit, result.head.trim()),
-            (CommandExit::Code(0), "1"),
-            "{result:?}"
-        );
+        let result = shell(&mut worker, Access::Read, "git status --short && git log --oneline | wc -l");
+        assert_eq!((result.exit, result.head.trim()), (CommandExit::Code(0), "1"), "{result:?}");
         let (entries, notes) = worker.entries(Work::Snapshot { contents: true });
         let names: Vec<_> = entries.iter().map(|(entry, _)| entry.path.to_string()).collect();
-        assert_eq!(
-            (names, notes),
-            (
-                [".gitignore", "file", "kept.log"].map(str::to_owned).into(),
-                vec![]
-            )
-        );
+        assert_eq!((names, notes), ([".gitignore", "file", "kept.log"].map(str::to_owned).into(), vec![]));
     }
 }

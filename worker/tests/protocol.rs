@@ -1,11 +1,6 @@
 //! What a worker makes of bytes that are no message, and of messages that may not come.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -45,81 +40,36 @@ fn bad_bytes_end_the_worker_with_one_line_and_no_panic() {
     let project = std::env::temp_dir();
     let hello = message(&ToWorker::Hello(hello(&project)));
     let after_hello = |bytes: &[u8]| [&hello, bytes].concat();
-    let call = ToWorker::Call {
-        call: CallId(1),
-        work: Work::Run(read_file("x")),
-    };
+    let call = ToWorker::Call { call: CallId(1), work: Work::Run(read_file("x")) };
     let unknown = [&[VERSION, 1, 0, 0, 0][..], &codec::encode(&99_u32).unwrap()].concat();
     let mut trailing = seal(Generation(1), &ToWorker::Drain).unwrap();
     trailing.push(0);
-    let part = |index, last| ToWorker::Commit {
-        call: CallId(1),
-        part: Part {
-            index,
-            last,
-            bytes: vec![7; 9],
-        },
-    };
+    let part =
+        |index, last| ToWorker::Commit { call: CallId(1), part: Part { index, last, bytes: vec![7; 9] } };
     let table: Vec<(&str, Vec<u8>, &str)> = vec![
         ("nothing", vec![], "the supervisor closed the pipe"),
         ("no hello", message(&call), "anything but Hello may not come now"),
         ("torn length", vec![1, 0], "stream ended inside a frame"),
         ("torn frame", hello[..9].to_vec(), "stream ended inside a frame"),
-        (
-            "torn later",
-            after_hello(&message(&call)[..20]),
-            "stream ended inside a frame",
-        ),
-        (
-            "oversized",
-            after_hello(&u32::MAX.to_le_bytes()),
-            "exceeds the limit of 4194304",
-        ),
+        ("torn later", after_hello(&message(&call)[..20]), "stream ended inside a frame"),
+        ("oversized", after_hello(&u32::MAX.to_le_bytes()), "exceeds the limit of 4194304"),
         (
             "just oversized",
             after_hello(&u32::try_from(MAX_FRAME + 1).unwrap().to_le_bytes()),
             "exceeds the limit",
         ),
-        (
-            "empty frame",
-            after_hello(&framed(&[])),
-            "frame of 0 bytes has no header",
-        ),
-        (
-            "version",
-            after_hello(&framed(&[9, 1, 0, 0, 0, 0])),
-            "protocol version 9",
-        ),
+        ("empty frame", after_hello(&framed(&[])), "frame of 0 bytes has no header"),
+        ("version", after_hello(&framed(&[9, 1, 0, 0, 0, 0])), "protocol version 9"),
         (
             "generation",
             after_hello(&framed(&seal(Generation(2), &ToWorker::Drain).unwrap())),
             "generation 2, expected 1",
         ),
-        (
-            "unknown message",
-            after_hello(&framed(&unknown)),
-            "cannot decode a message",
-        ),
-        (
-            "no payload",
-            after_hello(&framed(&[VERSION, 1, 0, 0, 0])),
-            "cannot decode a message",
-        ),
-        (
-            "trailing byte",
-            after_hello(&framed(&trailing)),
-            "cannot decode a message",
-        ),
-        (
-            "text",
-            after_hello(b"GET / HTTP/1.1\r\n\r\n"),
-            "exceeds the limit",
-        ),
-        (
-            "second hello",
-            after_hello(&hello),
-            "a second Hello may not come now",
-        ),
+        ("unknown message", after_hello(&framed(&unknown)), "cannot decode a message"),
+        ("no payload", after_hello(&framed(&[VERSION, 1, 0, 0, 0])), "cannot decode a message"),
+        ("trailing byte", after_hello(&framed(&trailing)), "cannot decode a message"),
+        ("text", after_hello(b"GET / HTTP/1.1\r\n\r\n"), "exceeds the limit"),
+        ("second hello", after_hello(&hello), "a second Hello may not come now"),
         (
             "doubled call",
             after_hello(&[message(&part(0, false)), message(&call)].concat()),
@@ -130,11 +80,7 @@ fn bad_bytes_end_the_worker_with_one_line_and_no_panic() {
             after_hello(&message(&part(1, false))),
             "part 1 of an effect came where part 0 was due",
         ),
-        (
-            "parts of no effect",
-            after_hello(&message(&part(0, true))),
-            "the effect of call 1 is broken",
-        ),
+        ("parts of no effect", after_hello(&message(&part(0, true))), "the effect of call 1 is broken"),
     ];
     for (what, bytes, part) in table {
         let (code, said) = fed(&bytes);
@@ -145,22 +91,14 @@ fn bad_bytes_end_the_worker_with_one_line_and_no_panic() {
 
 #[test]
 fn a_wrong_command_line_is_a_usage_error() {
-    for arguments in [
-        &[][..],
-        &["--generation"],
-        &["--generation", "x"],
-        &["--generation", "1", "2"],
-        &["--help"],
-    ] {
+    for arguments in
+        [&[][..], &["--generation"], &["--generation", "x"], &["--generation", "1", "2"], &["--help"]]
+    {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_bailiwick-worker"))
             .args(arguments)
             .output()
             .unwrap();
-        assert_eq!(
-            (output.status.code(), output.stdout.as_slice()),
-            (Some(2), &b""[..]),
-            "{arguments:?}"
-        );
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]), "{arguments:?}");
         assert_eq!(String::from_utf8(output.stderr).unwrap().lines().count(), 1);
     }
 }
@@ -169,10 +107,7 @@ fn a_wrong_command_line_is_a_usage_error() {
 fn drain_ends_the_open_calls_first() {
     let mut worker = Worker::new();
     worker.write("file", "x");
-    let calls = [
-        worker.call(Work::Snapshot { contents: true }),
-        worker.call(Work::Run(read_file("file"))),
-    ];
+    let calls = [worker.call(Work::Snapshot { contents: true }), worker.call(Work::Run(read_file("file")))];
     worker.send(&ToWorker::Drain);
     for call in calls {
         assert!(matches!(worker.all_of(call).2, Outcome::Done(_)));
@@ -185,14 +120,7 @@ fn drain_ends_the_open_calls_first() {
 fn a_cancelled_effect_of_which_parts_are_missing_has_an_outcome() {
     let mut worker = Worker::new();
     let call = worker.fresh_call();
-    worker.send(&ToWorker::Commit {
-        call,
-        part: Part {
-            index: 0,
-            last: false,
-            bytes: vec![1],
-        },
-    });
+    worker.send(&ToWorker::Commit { call, part: Part { index: 0, last: false, bytes: vec![1] } });
     worker.cancel(call);
     assert_eq!(worker.all_of(call).2, Outcome::Cancelled);
     // One that is unknown, because it has ended, has no second outcome.
@@ -214,9 +142,7 @@ fn a_worker_is_not_dumpable_and_idle_with_one_thread() {
         eprintln!("idle worker, this build: {} PSS", pss.trim());
     }
     // The files of a process that is not dumpable belong to root (proc(5)).
-    let owner = std::fs::metadata(format!("/proc/{}/environ", worker.child.id()))
-        .unwrap()
-        .uid();
+    let owner = std::fs::metadata(format!("/proc/{}/environ", worker.child.id())).unwrap().uid();
     assert_eq!(owner, 0);
 }
 
@@ -224,17 +150,11 @@ fn a_worker_is_not_dumpable_and_idle_with_one_thread() {
 fn many_calls_each_have_one_outcome() {
     let mut worker = Worker::new();
     worker.write("file", "x\n");
-    let calls: Vec<_> = (0..500)
-        .map(|_| worker.call(Work::Run(read_file("file"))))
-        .collect();
+    let calls: Vec<_> = (0..500).map(|_| worker.call(Work::Run(read_file("file")))).collect();
     for call in calls {
         assert!(matches!(worker.all_of(call).2, Outcome::Done(_)));
     }
     worker.send(&ToWorker::Drain);
     let last = worker.receive();
-    assert_eq!(
-        last,
-        ToSupervisor::Bye,
-        "within {PATIENCE:?}, and nothing before it"
-    );
+    assert_eq!(last, ToSupervisor::Bye, "within {PATIENCE:?}, and nothing before it");
 }

@@ -1,11 +1,6 @@
 //! `read_file` and `list_directory` on real files.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -17,10 +12,7 @@ use ipc::tool::{EntryKind, ListDirectory, ReadFile, ToolCall, ToolErrorKind, Too
 use support::{Worker, read_file};
 
 fn list(worker: &mut Worker, path: &str, depth: Option<u32>) -> Vec<String> {
-    let call = ToolCall::ListDirectory(ListDirectory {
-        path: path.into(),
-        depth,
-    });
+    let call = ToolCall::ListDirectory(ListDirectory { path: path.into(), depth });
     match worker.run(call).unwrap() {
         ToolOutput::Listing(listing) => listing
             .entries
@@ -47,10 +39,7 @@ fn text_is_read_in_its_encoding() {
     for (bytes, text, encoding, lines, notes) in table {
         worker.write("file", bytes);
         let read = worker.read("file").unwrap();
-        assert_eq!(
-            (read.text.as_str(), read.encoding.as_str(), read.lines),
-            (text, encoding, lines)
-        );
+        assert_eq!((read.text.as_str(), read.encoding.as_str(), read.lines), (text, encoding, lines));
         assert_eq!(
             (read.total_lines, read.notes.len(), read.first_line),
             (Some(lines), notes, 1),
@@ -64,11 +53,7 @@ fn ranges_and_their_ends() {
     let mut worker = Worker::new();
     worker.write("file", "1\n2\n3\n4\n");
     let mut read = |offset, limit| {
-        let call = ToolCall::ReadFile(ReadFile {
-            path: "file".into(),
-            offset: Some(offset),
-            limit,
-        });
+        let call = ToolCall::ReadFile(ReadFile { path: "file".into(), offset: Some(offset), limit });
         worker.run(call).map(|output| match output {
             ToolOutput::File(text) => (text.text, text.first_line, text.total_lines),
             other => panic!("{other:?}"),
@@ -76,16 +61,9 @@ fn ranges_and_their_ends() {
     };
     assert_eq!(read(2, Some(2)).unwrap(), ("2\n3\n".to_owned(), 2, Some(4)));
     assert_eq!(read(4, None).unwrap(), ("4\n".to_owned(), 4, Some(4)));
-    for (offset, limit, part) in [
-        (5, None, "has 4 lines"),
-        (0, None, "from 1"),
-        (1, Some(0), "at least 1"),
-    ] {
+    for (offset, limit, part) in [(5, None, "has 4 lines"), (0, None, "from 1"), (1, Some(0), "at least 1")] {
         let error = read(offset, limit).unwrap_err();
-        assert!(
-            error.kind == ToolErrorKind::InvalidArgument && error.message.contains(part),
-            "{error}"
-        );
+        assert!(error.kind == ToolErrorKind::InvalidArgument && error.message.contains(part), "{error}");
     }
 }
 
@@ -109,10 +87,7 @@ fn what_is_no_text_file_is_refused_with_a_reason() {
     ];
     for (path, kind, part) in table {
         let error = worker.read(path).unwrap_err();
-        assert!(
-            error.kind == kind && error.message.contains(part),
-            "{path}: {error:?}"
-        );
+        assert!(error.kind == kind && error.message.contains(part), "{path}: {error:?}");
     }
 }
 
@@ -124,13 +99,7 @@ fn paths_mean_what_the_kernel_says() {
     worker.write(odd, "odd\n");
     symlink("a/b", worker.project.join("link")).unwrap();
     let absolute = worker.project.join("a/b/file");
-    for path in [
-        "a/b/file",
-        "./a//b/file",
-        "a/b/../b/file",
-        "link/file",
-        absolute.to_str().unwrap(),
-    ] {
+    for path in ["a/b/file", "./a//b/file", "a/b/../b/file", "link/file", absolute.to_str().unwrap()] {
         assert_eq!(worker.read(path).unwrap().text, "found\n", "{path}");
     }
     // `link/..` is the target's parent, not the link's.
@@ -156,27 +125,13 @@ fn a_huge_file_is_streamed_and_cut() {
 #[test]
 fn files_of_proc_have_no_size_but_content() {
     let mut worker = Worker::new();
-    assert!(
-        worker
-            .read("/proc/self/status")
-            .unwrap()
-            .text
-            .contains("bailiwick-work")
-    );
+    assert!(worker.read("/proc/self/status").unwrap().text.contains("bailiwick-work"));
 }
 
 #[test]
 fn a_listing_is_sorted_and_leaves_out_what_is_ignored() {
     let mut worker = Worker::new();
-    for path in [
-        "src/b.rs",
-        "src/deep/c.rs",
-        "a.txt",
-        ".hidden",
-        "target/x",
-        ".git/HEAD",
-        "z.log",
-    ] {
+    for path in ["src/b.rs", "src/deep/c.rs", "a.txt", ".hidden", "target/x", ".git/HEAD", "z.log"] {
         worker.write(path, "12345");
     }
     worker.write(".gitignore", "/target\n*.log\n");
@@ -192,15 +147,8 @@ fn a_listing_is_sorted_and_leaves_out_what_is_ignored() {
             "src Directory 0",
         ]
     );
-    assert_eq!(
-        list(&mut worker, "src", Some(9)),
-        ["b.rs File 5", "deep Directory 0", "deep/c.rs File 5"]
-    );
-    assert!(
-        !list(&mut worker, ".", Some(9))
-            .iter()
-            .any(|line| line.starts_with(".git/"))
-    );
+    assert_eq!(list(&mut worker, "src", Some(9)), ["b.rs File 5", "deep Directory 0", "deep/c.rs File 5"]);
+    assert!(!list(&mut worker, ".", Some(9)).iter().any(|line| line.starts_with(".git/")));
 }
 
 #[test]
@@ -209,13 +157,8 @@ fn a_listing_has_a_cap_and_counts_the_rest() {
     for index in 0..2_050 {
         worker.write(format!("f{index:04}"), "");
     }
-    let call = ToolCall::ListDirectory(ListDirectory {
-        path: ".".into(),
-        depth: None,
-    });
-    let ToolOutput::Listing(listing) = worker.run(call).unwrap() else {
-        panic!()
-    };
+    let call = ToolCall::ListDirectory(ListDirectory { path: ".".into(), depth: None });
+    let ToolOutput::Listing(listing) = worker.run(call).unwrap() else { panic!() };
     assert_eq!((listing.entries.len(), listing.omitted), (2_000, 50));
     assert_eq!(listing.entries[1_999].path.as_path().to_str(), Some("f1999"));
     assert_eq!(listing.entries[0].kind, EntryKind::File);
@@ -230,10 +173,7 @@ fn a_listing_of_no_directory_is_an_error() {
         ("missing", None, ToolErrorKind::NotFound),
         (".", Some(0), ToolErrorKind::InvalidArgument),
     ] {
-        let call = ToolCall::ListDirectory(ListDirectory {
-            path: path.into(),
-            depth,
-        });
+        let call = ToolCall::ListDirectory(ListDirectory { path: path.into(), depth });
         assert_eq!(worker.run(call).unwrap_err().kind, kind, "{path}");
     }
 }

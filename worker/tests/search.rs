@@ -1,11 +1,6 @@
 //! `search_files` on real trees.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -19,11 +14,7 @@ use support::Worker;
 
 fn call(pattern: &str, path: Option<&str>, glob: Option<&str>) -> ToolCall {
     let (path, glob) = (path.map(Into::into), glob.map(str::to_owned));
-    ToolCall::SearchFiles(SearchFiles {
-        pattern: pattern.to_owned(),
-        path,
-        glob,
-    })
+    ToolCall::SearchFiles(SearchFiles { pattern: pattern.to_owned(), path, glob })
 }
 
 fn search(worker: &mut Worker, call: ToolCall) -> Result<Matches, ToolError> {
@@ -67,10 +58,7 @@ fn matches_are_sorted_by_path_and_bounded_by_glob_and_root() {
             call("main", None, Some("*.rs")),
             "src/deep/lib.rs:1:pub fn main_loop() {}\nsrc/main.rs:1:fn main() {}\n",
         ),
-        (
-            call("main", None, Some("src/*.rs")),
-            "src/main.rs:1:fn main() {}\n",
-        ),
+        (call("main", None, Some("src/*.rs")), "src/main.rs:1:fn main() {}\n"),
         (
             call("main", None, Some("src/**/*.rs")),
             "src/deep/lib.rs:1:pub fn main_loop() {}\nsrc/main.rs:1:fn main() {}\n",
@@ -81,20 +69,14 @@ fn matches_are_sorted_by_path_and_bounded_by_glob_and_root() {
         ),
         (call("main", Some("src/deep"), None), lib),
         (call("main", Some("src/deep/lib.rs"), None), lib),
-        (
-            call(r"^fn m\w+\(\) \{\}$", Some(&absolute), None),
-            &absolute_found,
-        ),
+        (call(r"^fn m\w+\(\) \{\}$", Some(&absolute), None), &absolute_found),
         (call("(?i)MAIN_LOOP", None, None), lib),
         (call("no such text", None, None), ""),
     ];
     for (call, expected) in table {
         let matches = search(&mut worker, call.clone()).unwrap();
         assert_eq!(matches.text, expected, "{call:?}");
-        assert_eq!(
-            (matches.matches, matches.truncated),
-            (expected.lines().count() as u64, None)
-        );
+        assert_eq!((matches.matches, matches.truncated), (expected.lines().count() as u64, None));
     }
 }
 
@@ -102,31 +84,11 @@ fn matches_are_sorted_by_path_and_bounded_by_glob_and_root() {
 fn what_cannot_be_searched_is_said() {
     let mut worker = project();
     for (call, kind, part) in [
-        (
-            call("(", None, None),
-            ToolErrorKind::InvalidArgument,
-            "unclosed group",
-        ),
-        (
-            call("a\nb", None, None),
-            ToolErrorKind::InvalidArgument,
-            "by lines",
-        ),
-        (
-            call("a", None, Some("{")),
-            ToolErrorKind::InvalidArgument,
-            "glob `{`",
-        ),
-        (
-            call("a", Some("missing"), None),
-            ToolErrorKind::NotFound,
-            "does not exist",
-        ),
-        (
-            call("a", Some("/dev/null"), None),
-            ToolErrorKind::WrongKind,
-            "a device",
-        ),
+        (call("(", None, None), ToolErrorKind::InvalidArgument, "unclosed group"),
+        (call("a\nb", None, None), ToolErrorKind::InvalidArgument, "by lines"),
+        (call("a", None, Some("{")), ToolErrorKind::InvalidArgument, "glob `{`"),
+        (call("a", Some("missing"), None), ToolErrorKind::NotFound, "does not exist"),
+        (call("a", Some("/dev/null"), None), ToolErrorKind::WrongKind, "a device"),
     ] {
         let error = search(&mut worker, call).unwrap_err();
         assert!(error.kind == kind && error.message.contains(part), "{error:?}");
@@ -141,24 +103,14 @@ fn a_large_tree_is_searched_whole_and_the_result_is_bounded() {
     }
     let id = worker.call(Work::Run(call("needle", None, None)));
     let (chunks, _, outcome) = worker.all_of(id);
-    let Outcome::Done(ToolOutput::Matches(matches)) = outcome else {
-        panic!()
-    };
-    assert_eq!(
-        (matches.matches, matches.files, matches.searched),
-        (5_000, 5_000, 5_000)
-    );
+    let Outcome::Done(ToolOutput::Matches(matches)) = outcome else { panic!() };
+    assert_eq!((matches.matches, matches.files, matches.searched), (5_000, 5_000, 5_000));
     let lines: Vec<_> = matches.text.lines().collect();
     assert_eq!(
         (lines.len(), lines[0], lines[499]),
         (500, "d00/f0000.txt:1:one needle", "d04/f4954.txt:1:one needle")
     );
-    assert!(
-        matches
-            .truncated
-            .unwrap()
-            .starts_with("only 500 of 5000 matching lines are shown")
-    );
+    assert!(matches.truncated.unwrap().starts_with("only 500 of 5000 matching lines are shown"));
     let streamed = chunks.iter().map(|chunk| match chunk {
         Chunk::Text(text) => text.split(|&byte| byte == b'\n').count() - 1,
         other => panic!("{other:?}"),

@@ -1,11 +1,6 @@
 //! Snapshots of real projects, with real repositories.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -21,20 +16,8 @@ use ipc::rights::Execution;
 use support::{Worker, command, hello};
 
 fn git(directory: &Path, arguments: &[&str]) {
-    let identity = [
-        "-c",
-        "user.name=t",
-        "-c",
-        "user.email=t@example.org",
-        "-c",
-        "init.defaultBranch=main",
-    ];
-    let status = Command::new("git")
-        .current_dir(directory)
-        .args(identity)
-        .args(arguments)
-        .output()
-        .unwrap();
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"];
+    let status = Command::new("git").current_dir(directory).args(identity).args(arguments).output().unwrap();
     assert!(status.status.success(), "{status:?}");
 }
 
@@ -53,15 +36,9 @@ fn a_repository_is_what_git_would_consider() {
     worker.write(".gitignore", "*.log\n/build/\n");
     worker.write(".ignore", "seen.txt\n");
     worker.write(".git/info/exclude", "private\n");
-    for path in [
-        "seen.txt",
-        "kept.log",
-        "lost.log",
-        "build/tracked",
-        "build/untracked",
-        "private",
-        "sub/new.txt",
-    ] {
+    for path in
+        ["seen.txt", "kept.log", "lost.log", "build/tracked", "build/untracked", "private", "sub/new.txt"]
+    {
         worker.write(path, path);
     }
     git(&project, &["add", "-f", "kept.log", "build/tracked", "seen.txt"]);
@@ -73,14 +50,7 @@ fn a_repository_is_what_git_would_consider() {
     let (entries, notes) = worker.entries(STAMPS);
     assert_eq!(
         names(&entries),
-        [
-            ".gitignore",
-            ".ignore",
-            "build/tracked",
-            "kept.log",
-            "link",
-            "sub/new.txt"
-        ]
+        [".gitignore", ".ignore", "build/tracked", "kept.log", "link", "sub/new.txt"]
     );
     assert_eq!(notes, ["`nested` is a repository of its own and is left out."]);
 }
@@ -98,30 +68,17 @@ fn contents_modes_links_and_odd_names_are_exact() {
     let (entries, notes) = worker.entries(CONTENTS);
     assert_eq!(
         (names(&entries), notes),
-        (
-            vec!["large".into(), "link".into(), "n\u{fffd}".into(), "tool".into()],
-            vec![]
-        )
+        (vec!["large".into(), "link".into(), "n\u{fffd}".into(), "tool".into()], vec![])
     );
-    let file = |size, executable| SnapshotKind::File {
-        executable,
-        size,
-        omitted: false,
-    };
+    let file = |size, executable| SnapshotKind::File { executable, size, omitted: false };
     let kinds: Vec<_> = entries.iter().map(|(entry, _)| entry.kind.clone()).collect();
     let link = SnapshotKind::Symlink(odd.into());
-    assert_eq!(
-        kinds,
-        [file(3_000_000, false), link, file(2, false), file(2, true)]
-    );
+    assert_eq!(kinds, [file(3_000_000, false), link, file(2, false), file(2, true)]);
     let contents: Vec<_> = entries.iter().map(|(_, bytes)| bytes.as_slice()).collect();
     assert_eq!(contents, [&large[..], b"", b"\0\xff", b"#!"]);
     let metadata = worker.project.join("tool").metadata().unwrap();
     assert_eq!(entries[3].0.stamp.inode, metadata.ino());
-    assert_eq!(
-        entries[3].0.stamp.changed_ns,
-        metadata.ctime() * 1_000_000_000 + metadata.ctime_nsec()
-    );
+    assert_eq!(entries[3].0.stamp.changed_ns, metadata.ctime() * 1_000_000_000 + metadata.ctime_nsec());
 }
 
 #[test]
@@ -130,14 +87,7 @@ fn too_large_a_file_has_an_entry_without_content() {
     let file = std::fs::File::create(worker.project.join("sparse")).unwrap();
     file.set_len(33 << 20).unwrap();
     let (entries, _) = worker.entries(CONTENTS);
-    assert_eq!(
-        entries[0].0.kind,
-        SnapshotKind::File {
-            executable: false,
-            size: 33 << 20,
-            omitted: true
-        }
-    );
+    assert_eq!(entries[0].0.kind, SnapshotKind::File { executable: false, size: 33 << 20, omitted: true });
     assert!(entries[0].1.is_empty());
 }
 
@@ -148,29 +98,10 @@ fn fetch_leaves_out_what_is_missing_or_beyond_a_link() {
     worker.write("real/b", "B");
     symlink("real", worker.project.join("dir")).unwrap();
     symlink("/etc/hostname", worker.project.join("out")).unwrap();
-    let paths = [
-        "a",
-        "real/b",
-        "missing",
-        "dir/b",
-        "../x",
-        "/etc/hostname",
-        "a/b",
-        "",
-        "out",
-        "real",
-    ];
-    let (entries, notes) = worker.entries(Work::Fetch {
-        paths: paths.iter().map(Into::into).collect(),
-    });
-    assert_eq!(
-        (names(&entries), notes),
-        (vec!["a".into(), "real/b".into(), "out".into()], vec![])
-    );
-    assert_eq!(
-        (entries[1].1.as_slice(), entries[2].1.as_slice()),
-        (&b"B"[..], &b""[..])
-    );
+    let paths = ["a", "real/b", "missing", "dir/b", "../x", "/etc/hostname", "a/b", "", "out", "real"];
+    let (entries, notes) = worker.entries(Work::Fetch { paths: paths.iter().map(Into::into).collect() });
+    assert_eq!((names(&entries), notes), (vec!["a".into(), "real/b".into(), "out".into()], vec![]));
+    assert_eq!((entries[1].1.as_slice(), entries[2].1.as_slice()), (&b"B"[..], &b""[..]));
 }
 
 #[test]
@@ -193,10 +124,7 @@ fn where_git_cannot_be_asked_a_note_says_so() {
     worker.write("a", "");
     let (entries, notes) = worker.entries(STAMPS);
     assert_eq!((names(&entries), notes.len()), (vec!["a".to_owned()], 1));
-    assert!(
-        notes[0].starts_with("What git tracks although it is ignored is not included"),
-        "{notes:?}"
-    );
+    assert!(notes[0].starts_with("What git tracks although it is ignored is not included"), "{notes:?}");
 }
 
 #[test]
@@ -213,10 +141,7 @@ fn nothing_that_a_repository_configures_is_run() {
     assert_eq!(names(&worker.entries(STAMPS).0), ["a", "hook"]);
     assert!(!project.join("ran").exists());
     git(&project, &["status"]);
-    assert!(
-        project.join("ran").exists(),
-        "the control: an unconfined git does run it"
-    );
+    assert!(project.join("ran").exists(), "the control: an unconfined git does run it");
 }
 
 #[test]
@@ -227,11 +152,7 @@ fn a_tree_of_thousands_of_files_takes_well_under_a_second() {
     }
     let begun = Instant::now();
     let (entries, _) = worker.entries(CONTENTS);
-    eprintln!(
-        "snapshot with contents of {} files: {:?}",
-        entries.len(),
-        begun.elapsed()
-    );
+    eprintln!("snapshot with contents of {} files: {:?}", entries.len(), begun.elapsed());
     assert_eq!(entries.len(), 6_000);
     assert!(entries.iter().all(|(_, content)| content == b"content\n"));
 }
@@ -246,8 +167,5 @@ fn a_snapshot_is_cancelled_while_it_is_sent() {
     let _first = worker.next_of(call);
     worker.cancel(call);
     let (_, _, outcome) = worker.all_of(call);
-    assert!(
-        matches!(outcome, Outcome::Cancelled | Outcome::Done(_)),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, Outcome::Cancelled | Outcome::Done(_)), "{outcome:?}");
 }

@@ -1,11 +1,6 @@
 //! `write_file`, `edit_file`, preparation and commit on real files.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -58,10 +53,7 @@ fn permission_bits_survive_a_write_and_an_edit() {
         worker.write("tool", "#!/bin/sh\necho old");
         std::fs::set_permissions(worker.project.join("tool"), PermissionsExt::from_mode(bits)).unwrap();
         worker.run(edit_file("tool", &[("old", "new")])).unwrap();
-        assert_eq!(
-            (mode(&worker, "tool"), worker.bytes("tool")),
-            (bits, b"#!/bin/sh\necho new".to_vec())
-        );
+        assert_eq!((mode(&worker, "tool"), worker.bytes("tool")), (bits, b"#!/bin/sh\necho new".to_vec()));
         worker.run(write_file("tool", "x")).unwrap();
         assert_eq!(mode(&worker, "tool"), bits);
     }
@@ -107,18 +99,9 @@ fn line_ends_marks_and_odd_bytes_are_kept() {
 fn several_edits_happen_or_none() {
     let mut worker = Worker::new();
     worker.write("file", "one two three");
-    let file = written(
-        worker
-            .run(edit_file("file", &[("one", "1"), ("three", "3")]))
-            .unwrap(),
-    );
-    assert_eq!(
-        (worker.bytes("file"), file.replacements),
-        (b"1 two 3".to_vec(), 2)
-    );
-    let error = worker
-        .run(edit_file("file", &[("two", "2"), ("four", "4")]))
-        .unwrap_err();
+    let file = written(worker.run(edit_file("file", &[("one", "1"), ("three", "3")])).unwrap());
+    assert_eq!((worker.bytes("file"), file.replacements), (b"1 two 3".to_vec(), 2));
+    let error = worker.run(edit_file("file", &[("two", "2"), ("four", "4")])).unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::NoUniqueMatch);
     assert!(error.message.starts_with("Edit 2 of 2:"), "{error}");
     assert_eq!(worker.bytes("file"), b"1 two 3");
@@ -127,22 +110,12 @@ fn several_edits_happen_or_none() {
 #[test]
 fn absent_and_ambiguous_text_is_refused_with_lines() {
     let mut worker = Worker::new();
-    worker.write(
-        "file",
-        "def total(values):\n    return sum(values)\n\nx = 1\nx = 1\n",
-    );
+    worker.write("file", "def total(values):\n    return sum(values)\n\nx = 1\nx = 1\n");
     let error = worker.run(edit_file("file", &[("x = 1", "y")])).unwrap_err();
     assert!(error.message.contains("2 times, at lines 4, 5;"), "{error}");
-    let error = worker
-        .run(edit_file("file", &[("return sum(value)", "y")]))
-        .unwrap_err();
-    assert!(
-        error.message.contains("     2\t    return sum(values)\n"),
-        "{error}"
-    );
-    let error = worker
-        .run(edit_file("file", &[("  return  sum(values)", "y")]))
-        .unwrap_err();
+    let error = worker.run(edit_file("file", &[("return sum(value)", "y")])).unwrap_err();
+    assert!(error.message.contains("     2\t    return sum(values)\n"), "{error}");
+    let error = worker.run(edit_file("file", &[("  return  sum(values)", "y")])).unwrap_err();
     assert!(error.message.contains("Only white space differs"), "{error}");
 }
 
@@ -159,16 +132,9 @@ fn what_is_no_regular_file_is_not_written() {
         ("file/below", ToolErrorKind::WrongKind),
         ("none/../x", ToolErrorKind::InvalidArgument),
     ] {
-        assert_eq!(
-            worker.run(write_file(path, "y")).unwrap_err().kind,
-            kind,
-            "{path}"
-        );
+        assert_eq!(worker.run(write_file(path, "y")).unwrap_err().kind, kind, "{path}");
     }
-    assert_eq!(
-        worker.run(edit_file("missing", &[("a", "b")])).unwrap_err().kind,
-        ToolErrorKind::NotFound
-    );
+    assert_eq!(worker.run(edit_file("missing", &[("a", "b")])).unwrap_err().kind, ToolErrorKind::NotFound);
     assert_eq!(worker.names(), ["dir", "fifo", "file"]);
 }
 
@@ -177,20 +143,14 @@ fn preparation_changes_nothing_and_commit_does_exactly_that() {
     let mut worker = Worker::new();
     worker.write("file", "old\n");
     let large = "x".repeat(3 << 20);
-    for call in [
-        edit_file("file", &[("old", "new")]),
-        write_file("made/large", &large),
-    ] {
+    for call in [edit_file("file", &[("old", "new")]), write_file("made/large", &large)] {
         let before = worker.names();
         let effect = worker.prepare(call).unwrap();
         assert_eq!(worker.names(), before);
         worker.commit(&effect).unwrap();
         let Effect::Patch(patch) = effect else { panic!() };
         let file = &patch.files[0];
-        assert_eq!(
-            std::fs::read(file.path.as_path()).unwrap(),
-            file.new.as_ref().unwrap().bytes
-        );
+        assert_eq!(std::fs::read(file.path.as_path()).unwrap(), file.new.as_ref().unwrap().bytes);
     }
     assert_eq!(worker.bytes("file"), b"new\n");
 }
@@ -218,11 +178,7 @@ fn commit_refuses_a_file_that_changed_and_leaves_no_litter() {
     ];
     for (what, change) in changes {
         change(&worker);
-        assert_eq!(
-            worker.commit(&edit).unwrap_err().kind,
-            ToolErrorKind::Changed,
-            "{what}"
-        );
+        assert_eq!(worker.commit(&edit).unwrap_err().kind, ToolErrorKind::Changed, "{what}");
     }
     worker.write("made", "by someone else");
     assert_eq!(worker.commit(&make).unwrap_err().kind, ToolErrorKind::Changed);
@@ -236,34 +192,20 @@ fn a_patch_of_several_files_is_refused_whole() {
     let mut worker = Worker::new();
     worker.write("a", "a");
     worker.write("b", "b");
-    let state = |bytes: &[u8]| {
-        Some(FileState {
-            bytes: bytes.to_vec(),
-            mode: 0o644,
-        })
-    };
+    let state = |bytes: &[u8]| Some(FileState { bytes: bytes.to_vec(), mode: 0o644 });
     let file = |name: &str, old: &[u8], new| FileEffect {
         path: (&worker.project.join(name)).into(),
         old: state(old),
         new,
         replacements: 0,
     };
-    let outdated = Effect::Patch(Patch {
-        files: vec![file("a", b"a", state(b"A")), file("b", b"outdated", None)],
-    });
-    let fresh = Effect::Patch(Patch {
-        files: vec![file("a", b"a", state(b"A")), file("b", b"b", None)],
-    });
+    let outdated =
+        Effect::Patch(Patch { files: vec![file("a", b"a", state(b"A")), file("b", b"outdated", None)] });
+    let fresh = Effect::Patch(Patch { files: vec![file("a", b"a", state(b"A")), file("b", b"b", None)] });
     assert_eq!(worker.commit(&outdated).unwrap_err().kind, ToolErrorKind::Changed);
-    assert_eq!(
-        (worker.bytes("a"), worker.names()),
-        (b"a".to_vec(), vec!["a".to_owned(), "b".to_owned()])
-    );
+    assert_eq!((worker.bytes("a"), worker.names()), (b"a".to_vec(), vec!["a".to_owned(), "b".to_owned()]));
     worker.commit(&fresh).unwrap();
-    assert_eq!(
-        (worker.bytes("a"), worker.names()),
-        (b"A".to_vec(), vec!["a".to_owned()])
-    );
+    assert_eq!((worker.bytes("a"), worker.names()), (b"A".to_vec(), vec!["a".to_owned()]));
 }
 
 #[test]

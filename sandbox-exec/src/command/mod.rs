@@ -132,12 +132,7 @@ impl CommandDomain {
     /// Makes the calling process a subreaper, so that what a killed reaper leaves comes to [`end_orphans`].
     pub fn prepare(rights: &Rights, temp: Option<&Path>) -> Result<Self, CommandError> {
         let platform = Platform::probe();
-        let write: Vec<_> = rights
-            .write
-            .iter()
-            .cloned()
-            .chain(temp.map(WirePath::from))
-            .collect();
+        let write: Vec<_> = rights.write.iter().cloned().chain(temp.map(WirePath::from)).collect();
         let null = File::open("/dev/null").map_err(system("open /dev/null"))?;
         crate::system::set_subreaper().map_err(system("adopt orphans"))?;
         Ok(Self {
@@ -178,11 +173,7 @@ impl CommandDomain {
             failed: failed.as_raw_fd(),
         };
         let reaper = job.start().map_err(system("fork"))?;
-        Ok(Running {
-            output,
-            status,
-            reaper: Some(reaper),
-        })
+        Ok(Running { output, status, reaper: Some(reaper) })
     }
 
     /// The domain of a command that has less than all the rights.
@@ -203,8 +194,7 @@ impl Running {
 
     /// Asks the reaper to kill the command and all its descendants. The status follows.
     pub fn end(&self) -> io::Result<()> {
-        self.reaper
-            .map_or(Ok(()), |reaper| descendants::send(reaper, libc::SIGTERM))
+        self.reaper.map_or(Ok(()), |reaper| descendants::send(reaper, libc::SIGTERM))
     }
 
     /// Waits for the reaper itself, so that no zombie is left; returns at once after the end of [`Running::status`].
@@ -239,20 +229,10 @@ impl Ending {
         let status = i32::from_le_bytes(bytes);
         let code = libc::WEXITSTATUS(status);
         if status & NOT_STARTED != 0 {
-            let stage = u8::try_from(code)
-                .ok()
-                .and_then(Stage::from_code)
-                .unwrap_or(Stage::Start);
-            return Self::NotStarted {
-                stage,
-                errno: status >> 16 & 0xff,
-            };
+            let stage = u8::try_from(code).ok().and_then(Stage::from_code).unwrap_or(Stage::Start);
+            return Self::NotStarted { stage, errno: status >> 16 & 0xff };
         }
-        if libc::WIFSIGNALED(status) {
-            Self::Signalled(libc::WTERMSIG(status))
-        } else {
-            Self::Exited(code)
-        }
+        if libc::WIFSIGNALED(status) { Self::Signalled(libc::WTERMSIG(status)) } else { Self::Exited(code) }
     }
 }
 
@@ -281,10 +261,7 @@ fn children() -> io::Result<Vec<pid_t>> {
     let mut children = vec![];
     for thread in fs::read_dir("/proc/self/task")? {
         match fs::read_to_string(thread?.path().join("children")) {
-            Ok(list) => children.extend(
-                list.split_whitespace()
-                    .filter_map(|pid| pid.parse::<pid_t>().ok()),
-            ),
+            Ok(list) => children.extend(list.split_whitespace().filter_map(|pid| pid.parse::<pid_t>().ok())),
             // A thread that has ended has no children.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => {}
             Err(error) => return Err(error),
@@ -322,14 +299,8 @@ impl Image {
         let variable =
             |(name, value): &(OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
         Ok(Self {
-            cwd: c_string(
-                command.cwd.as_os_str().as_bytes().to_vec(),
-                "the working directory",
-            )?,
-            argv: Strings::new(
-                command.argv.iter().map(|word| word.as_bytes().to_vec()),
-                "an argument",
-            )?,
+            cwd: c_string(command.cwd.as_os_str().as_bytes().to_vec(), "the working directory")?,
+            argv: Strings::new(command.argv.iter().map(|word| word.as_bytes().to_vec()), "an argument")?,
             environment: Strings::new(command.environment.iter().map(variable), "a variable")?,
         })
     }
@@ -344,18 +315,9 @@ struct Strings {
 
 impl Strings {
     fn new(strings: impl Iterator<Item = Vec<u8>>, what: &'static str) -> Result<Self, CommandError> {
-        let strings = strings
-            .map(|bytes| c_string(bytes, what))
-            .collect::<Result<Vec<_>, _>>()?;
-        let pointers = strings
-            .iter()
-            .map(|string| string.as_ptr())
-            .chain([ptr::null()])
-            .collect();
-        Ok(Self {
-            pointers,
-            _strings: strings,
-        })
+        let strings = strings.map(|bytes| c_string(bytes, what)).collect::<Result<Vec<_>, _>>()?;
+        let pointers = strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect();
+        Ok(Self { pointers, _strings: strings })
     }
 }
 
@@ -382,13 +344,7 @@ mod tests {
         assert_eq!(ending(3 << 8), Ending::Exited(3));
         assert_eq!(ending(libc::SIGKILL), Ending::Signalled(libc::SIGKILL));
         let execute = i32::from(Stage::Execute.code()) << 8 | NOT_STARTED | libc::ENOENT << 16;
-        assert_eq!(
-            ending(execute),
-            Ending::NotStarted {
-                stage: Stage::Execute,
-                errno: libc::ENOENT
-            }
-        );
+        assert_eq!(ending(execute), Ending::NotStarted { stage: Stage::Execute, errno: libc::ENOENT });
         assert!(
             libc::WIFEXITED(execute),
             "a reader that knows only wait statuses sees the stage's exit code"
@@ -405,20 +361,8 @@ mod tests {
         };
         let error = |command: &CommandSpec| Image::new(command).unwrap_err().to_string();
         assert_eq!(error(&command("true", "/")), "true is not an absolute path");
-        assert_eq!(
-            error(&command("/bin/true", "here")),
-            "here is not an absolute path"
-        );
-        assert_eq!(
-            error(&command("/bin/\0true", "/")),
-            "an argument holds a NUL byte"
-        );
-        assert_eq!(
-            error(&CommandSpec {
-                argv: vec![],
-                ..command("", "/")
-            }),
-            "the command is empty"
-        );
+        assert_eq!(error(&command("/bin/true", "here")), "here is not an absolute path");
+        assert_eq!(error(&command("/bin/\0true", "/")), "an argument holds a NUL byte");
+        assert_eq!(error(&CommandSpec { argv: vec![], ..command("", "/") }), "the command is empty");
     }
 }

@@ -203,14 +203,7 @@ fn default_child_signal() -> io::Result<()> {
 
 /// Rust ignores SIGPIPE, and ignored signals stay ignored across exec; a command expects neither that nor a blocked mask.
 fn default_signals() -> io::Result<()> {
-    for signal in [
-        libc::SIGPIPE,
-        libc::SIGCHLD,
-        libc::SIGINT,
-        libc::SIGQUIT,
-        libc::SIGTERM,
-        libc::SIGHUP,
-    ] {
+    for signal in [libc::SIGPIPE, libc::SIGCHLD, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
         set_default(signal)?;
     }
     let mut none = MaybeUninit::uninit();
@@ -238,11 +231,7 @@ fn duplicate(from: RawFd, to: RawFd) -> io::Result<()> {
 /// Closes every descriptor but two.
 fn close_all_but(one: RawFd, other: RawFd) -> io::Result<()> {
     let (low, high) = (one.min(other).cast_unsigned(), one.max(other).cast_unsigned());
-    for (first, last) in [
-        (0, low.wrapping_sub(1)),
-        (low + 1, high.wrapping_sub(1)),
-        (high + 1, u32::MAX),
-    ] {
+    for (first, last) in [(0, low.wrapping_sub(1)), (low + 1, high.wrapping_sub(1)), (high + 1, u32::MAX)] {
         // Nothing lies below descriptor 0, nor between neighbours.
         if first <= last && (first, last) != (0, u32::MAX) {
             system::close_range(first, last, false)?;

@@ -14,11 +14,7 @@ struct Listed {
 
 impl Listed {
     fn new(lines: &str) -> Self {
-        let mut listed = Self {
-            paths: BTreeSet::new(),
-            links: BTreeMap::new(),
-            locked: vec![],
-        };
+        let mut listed = Self { paths: BTreeSet::new(), links: BTreeMap::new(), locked: vec![] };
         for (number, line) in lines.split_whitespace().enumerate() {
             let number = 1000 + number as u64;
             if let Some(directory) = line.strip_suffix("/!") {
@@ -30,23 +26,16 @@ impl Listed {
             } else if let Some((file, inode)) = line.split_once('=') {
                 listed.paths.insert((file.into(), 'f', inode.parse().unwrap()));
             } else if line.len() > 1 && line.ends_with('/') {
-                listed
-                    .paths
-                    .insert((line.trim_end_matches('/').into(), 'd', number));
+                listed.paths.insert((line.trim_end_matches('/').into(), 'd', number));
             } else {
-                listed
-                    .paths
-                    .insert((line.into(), if line == "/" { 'd' } else { 'f' }, number));
+                listed.paths.insert((line.into(), if line == "/" { 'd' } else { 'f' }, number));
             }
         }
         listed
     }
 
     fn find(&self, path: &Path) -> io::Result<&(PathBuf, char, u64)> {
-        self.paths
-            .iter()
-            .find(|(found, ..)| found == path)
-            .ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.paths.iter().find(|(found, ..)| found == path).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
@@ -58,10 +47,7 @@ impl Tree for Listed {
         if self.locked.iter().any(|locked| locked == directory) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let children = self
-            .paths
-            .iter()
-            .filter(|(path, ..)| path.parent() == Some(directory));
+        let children = self.paths.iter().filter(|(path, ..)| path.parent() == Some(directory));
         Ok(children
             .map(|(path, kind, inode)| Entry {
                 name: path.file_name().unwrap().to_owned(),
@@ -73,11 +59,7 @@ impl Tree for Listed {
 
     fn identity(&self, path: &Path) -> io::Result<Identity> {
         let (_, kind, inode) = self.find(path)?;
-        Ok(Identity {
-            device: 1,
-            inode: *inode,
-            directory: *kind == 'd',
-        })
+        Ok(Identity { device: 1, inode: *inode, directory: *kind == 'd' })
     }
 
     fn resolve(&self, path: &Path) -> PathBuf {
@@ -115,12 +97,7 @@ fn show(plan: &Plan) -> String {
         format!("{} {}{named}", String::from_iter(flags), rule.path.display())
     };
     let devices = |rule: &&PathRule| !DEVICES.iter().any(|device| rule.path == Path::new(device));
-    plan.rules
-        .iter()
-        .filter(devices)
-        .map(line)
-        .collect::<Vec<_>>()
-        .join("\n")
+    plan.rules.iter().filter(devices).map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn compiled(tree: &str, rights: &Rights) -> String {
@@ -212,21 +189,10 @@ fn a_hidden_path_beneath_a_file_takes_nothing_from_the_file() {
 
 #[test]
 fn only_five_devices_are_granted_with_the_root() {
-    let plan = compile(
-        &rights(&["/"], &[], &[]),
-        &Listed::new("/ /dev/ /dev/sda /dev/pts/ /usr/"),
-    )
-    .unwrap();
-    let devices: Vec<_> = plan
-        .rules
-        .iter()
-        .filter(|rule| rule.path.starts_with("/dev"))
-        .collect();
-    let granted: BTreeSet<_> = devices
-        .iter()
-        .filter(|rule| rule.access == Access::DEVICE)
-        .map(|rule| &rule.path)
-        .collect();
+    let plan = compile(&rights(&["/"], &[], &[]), &Listed::new("/ /dev/ /dev/sda /dev/pts/ /usr/")).unwrap();
+    let devices: Vec<_> = plan.rules.iter().filter(|rule| rule.path.starts_with("/dev")).collect();
+    let granted: BTreeSet<_> =
+        devices.iter().filter(|rule| rule.access == Access::DEVICE).map(|rule| &rule.path).collect();
     assert_eq!(granted, DEVICES.map(PathBuf::from).iter().collect());
     assert_eq!(devices.len(), DEVICES.len() + 1);
 }
@@ -237,19 +203,13 @@ fn rights_that_cannot_be_held_are_refused() {
     let refusal = |rights: &Rights| compile(rights, &tree).unwrap_err().to_string();
     for write in ["/", "/proc", "/proc/sys", "/sys/fs", "/dev"] {
         let message = refusal(&rights(&[], &[], &[write]));
-        assert!(
-            message.contains("/proc, /sys or /dev writable"),
-            "{write}: {message}"
-        );
+        assert!(message.contains("/proc, /sys or /dev writable"), "{write}: {message}");
     }
     assert_eq!(
         refusal(&rights(&["/"], &["/home/me"], &["/home/me/p"])),
         "the root /home/me/p lies in /home/me, which is hidden"
     );
-    assert_eq!(
-        refusal(&rights(&["usr"], &[], &[])),
-        "usr is not an absolute path without `.` and `..`"
-    );
+    assert_eq!(refusal(&rights(&["usr"], &[], &[])), "usr is not an absolute path without `.` and `..`");
     assert_eq!(
         refusal(&rights(&["/a/../b"], &[], &[])),
         "/a/../b is not an absolute path without `.` and `..`"

@@ -13,11 +13,7 @@ pub const ALWAYS: &[Group] = &[
     Group {
         reason: "makes and uses sockets that no rule on socket(2) sees; large attack surface",
         answer: NoSuchCall,
-        calls: &[
-            libc::SYS_io_uring_setup,
-            libc::SYS_io_uring_enter,
-            libc::SYS_io_uring_register,
-        ],
+        calls: &[libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register],
     },
     Group {
         reason: "its flags are behind a pointer, so new namespaces cannot be told apart; libraries fall back to clone",
@@ -32,12 +28,7 @@ pub const ALWAYS: &[Group] = &[
     Group {
         reason: "changes what paths mean, or uncovers what is mounted over",
         answer: Forbidden,
-        calls: &[
-            libc::SYS_mount,
-            libc::SYS_umount2,
-            libc::SYS_pivot_root,
-            libc::SYS_chroot,
-        ],
+        calls: &[libc::SYS_mount, libc::SYS_umount2, libc::SYS_pivot_root, libc::SYS_chroot],
     },
     Group {
         reason: "the same by the newer interface; tools fall back to mount(2)",
@@ -126,12 +117,7 @@ pub const ALWAYS: &[Group] = &[
     Group {
         reason: "old x86 doors: port input and output, segment tables, libraries of a.out",
         answer: Forbidden,
-        calls: &[
-            libc::SYS_ioperm,
-            libc::SYS_iopl,
-            libc::SYS_modify_ldt,
-            libc::SYS_uselib,
-        ],
+        calls: &[libc::SYS_ioperm, libc::SYS_iopl, libc::SYS_modify_ldt, libc::SYS_uselib],
     },
 ];
 

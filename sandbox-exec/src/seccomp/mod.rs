@@ -49,11 +49,7 @@ pub struct Policy {
 impl Policy {
     /// The policy of rights on a platform.
     pub fn of(net: Network, platform: Platform) -> Self {
-        Self {
-            net,
-            root: platform.root,
-            truncate: (1..TRUNCATE).contains(&platform.abi),
-        }
+        Self { net, root: platform.root, truncate: (1..TRUNCATE).contains(&platform.abi) }
     }
 }
 
@@ -121,9 +117,8 @@ fn join(denials: &[Denial]) -> Result<Program, SeccompError> {
         }
         when.push(denial.when);
     }
-    let arch: TargetArch = std::env::consts::ARCH
-        .try_into()
-        .map_err(|_: BackendError| SeccompError::Architecture)?;
+    let arch: TargetArch =
+        std::env::consts::ARCH.try_into().map_err(|_: BackendError| SeccompError::Architecture)?;
     let calls: Vec<_> = calls.into_iter().collect();
     let mut instructions = prologue(arch)?;
     for block in calls.chunks(BLOCK) {
@@ -149,21 +144,13 @@ fn join(denials: &[Denial]) -> Result<Program, SeccompError> {
 const RETURN: u16 = code(libc::BPF_RET | libc::BPF_K);
 
 /// An operation code of classic BPF; they all fit.
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the codes of linux/filter.h are below 0x100"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "the codes of linux/filter.h are below 0x100")]
 const fn code(code: u32) -> u16 {
     code as u16
 }
 
 const fn statement(code: u16, k: u32) -> sock_filter {
-    sock_filter {
-        code,
-        jt: 0,
-        jf: 0,
-        k,
-    }
+    sock_filter { code, jt: 0, jf: 0, k }
 }
 
 /// Architecture, then the x32 table; leaves the number loaded.
@@ -172,16 +159,8 @@ fn prologue(arch: TargetArch) -> Result<BpfProgram, SeccompError> {
     program.truncate(ARCH_CHECK);
     program.push(LOAD_NUMBER);
     let at_least = code(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K);
-    program.push(sock_filter {
-        code: at_least,
-        jt: 0,
-        jf: 1,
-        k: X32_FIRST,
-    });
-    program.push(statement(
-        RETURN,
-        libc::SECCOMP_RET_ERRNO | Answer::NoSuchCall.errno(),
-    ));
+    program.push(sock_filter { code: at_least, jt: 0, jf: 1, k: X32_FIRST });
+    program.push(statement(RETURN, libc::SECCOMP_RET_ERRNO | Answer::NoSuchCall.errno()));
     Ok(program)
 }
 
@@ -203,12 +182,7 @@ fn skip_beyond(last: i64, length: usize) -> [sock_filter; 2] {
     let greater = code(libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K);
     let always = code(libc::BPF_JMP | libc::BPF_JA);
     [
-        sock_filter {
-            code: greater,
-            jt: 0,
-            jf: 1,
-            k: u32::try_from(last).unwrap_or(u32::MAX),
-        },
+        sock_filter { code: greater, jt: 0, jf: 1, k: u32::try_from(last).unwrap_or(u32::MAX) },
         statement(always, u32::try_from(length).unwrap_or(u32::MAX)),
     ]
 }
@@ -217,12 +191,7 @@ fn skip_beyond(last: i64, length: usize) -> [sock_filter; 2] {
 fn always(number: i64, answer: Answer) -> [sock_filter; 2] {
     let equal = code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K);
     [
-        sock_filter {
-            code: equal,
-            jt: 0,
-            jf: 1,
-            k: u32::try_from(number).unwrap_or(u32::MAX),
-        },
+        sock_filter { code: equal, jt: 0, jf: 1, k: u32::try_from(number).unwrap_or(u32::MAX) },
         statement(RETURN, libc::SECCOMP_RET_ERRNO | answer.errno()),
     ]
 }
@@ -236,11 +205,8 @@ fn chain(
     arch: TargetArch,
 ) -> Result<BpfProgram, SeccompError> {
     let always = when.iter().any(|tests| tests.is_empty());
-    let rules = if always {
-        vec![]
-    } else {
-        when.iter().map(|tests| rule(tests)).collect::<Result<_, _>>()?
-    };
+    let rules =
+        if always { vec![] } else { when.iter().map(|tests| rule(tests)).collect::<Result<_, _>>()? };
     let filter = SeccompFilter::new(
         BTreeMap::from([(number, rules)]),
         SeccompAction::Allow,

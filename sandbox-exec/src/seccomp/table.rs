@@ -95,10 +95,7 @@ macro_rules! set_id {
         Conditional {
             reason: SET_ID,
             call: $call,
-            any_of: &[
-                &[Masked($mode, SET_UID, SET_UID)],
-                &[Masked($mode, SET_GID, SET_GID)],
-            ],
+            any_of: &[&[Masked($mode, SET_UID, SET_UID)], &[Masked($mode, SET_GID, SET_GID)]],
         }
     };
 }
@@ -204,10 +201,7 @@ pub const BY_ARGUMENT: &[Conditional] = &[
 pub const NET_OFF: &[Conditional] = &[Conditional {
     reason: "no socket leaves the sandbox; NETLINK_ROUTE stays, since getifaddrs(3) needs it",
     call: libc::SYS_socket,
-    any_of: &[
-        &[IsNot(0, int(libc::AF_NETLINK))],
-        &[IsNot(2, int(libc::NETLINK_ROUTE))],
-    ],
+    any_of: &[&[IsNot(0, int(libc::AF_NETLINK))], &[IsNot(2, int(libc::NETLINK_ROUTE))]],
 }];
 
 /// Denied while the network is on.
@@ -216,11 +210,7 @@ pub const NET_ON: &[Conditional] = &[Conditional {
              pass by port rules, the others are attack surface; unix sockets are a way out",
     call: libc::SYS_socket,
     any_of: &[
-        &[
-            IsNot(0, int(libc::AF_NETLINK)),
-            IsNot(0, int(libc::AF_INET)),
-            IsNot(0, int(libc::AF_INET6)),
-        ],
+        &[IsNot(0, int(libc::AF_NETLINK)), IsNot(0, int(libc::AF_INET)), IsNot(0, int(libc::AF_INET6))],
         &[Is(0, int(libc::AF_NETLINK)), IsNot(2, int(libc::NETLINK_ROUTE))],
         &[
             IsNot(0, int(libc::AF_NETLINK)),
@@ -228,33 +218,17 @@ pub const NET_ON: &[Conditional] = &[Conditional {
             IsNot(2, int(libc::IPPROTO_TCP)),
             IsNot(2, int(libc::IPPROTO_UDP)),
         ],
-        &[
-            IsNot(0, int(libc::AF_NETLINK)),
-            Masked(1, 0xf, int(libc::SOCK_RAW)),
-        ],
-        &[
-            IsNot(0, int(libc::AF_NETLINK)),
-            Masked(1, 0xf, int(libc::SOCK_RDM)),
-        ],
-        &[
-            IsNot(0, int(libc::AF_NETLINK)),
-            Masked(1, 0xf, int(libc::SOCK_SEQPACKET)),
-        ],
-        &[
-            IsNot(0, int(libc::AF_NETLINK)),
-            Masked(1, 0xf, int(libc::SOCK_DCCP)),
-        ],
+        &[IsNot(0, int(libc::AF_NETLINK)), Masked(1, 0xf, int(libc::SOCK_RAW))],
+        &[IsNot(0, int(libc::AF_NETLINK)), Masked(1, 0xf, int(libc::SOCK_RDM))],
+        &[IsNot(0, int(libc::AF_NETLINK)), Masked(1, 0xf, int(libc::SOCK_SEQPACKET))],
+        &[IsNot(0, int(libc::AF_NETLINK)), Masked(1, 0xf, int(libc::SOCK_DCCP))],
         &[IsNot(0, int(libc::AF_NETLINK)), Masked(1, 0xf, SOCK_PACKET)],
     ],
 }];
 
 /// Denied as uid 0, whose set-id files would be root's. `openat2` has its mode behind a pointer.
 pub const AS_ROOT: (&[Group], &[Conditional]) = (
-    &[Group {
-        reason: SET_ID,
-        answer: NoSuchCall,
-        calls: &[libc::SYS_openat2],
-    }],
+    &[Group { reason: SET_ID, answer: NoSuchCall, calls: &[libc::SYS_openat2] }],
     &[
         set_id_in_open!(libc::SYS_openat, 2, 3),
         #[cfg(target_arch = "x86_64")]
@@ -273,11 +247,7 @@ pub const TRUNCATION: (&[Group], &[Conditional]) = (
             answer: Forbidden,
             calls: &[libc::SYS_truncate],
         },
-        Group {
-            reason: "its flags are behind a pointer",
-            answer: NoSuchCall,
-            calls: &[libc::SYS_openat2],
-        },
+        Group { reason: "its flags are behind a pointer", answer: NoSuchCall, calls: &[libc::SYS_openat2] },
     ],
     &[
         truncating_open!(libc::SYS_openat, 2),
@@ -326,11 +296,7 @@ pub const READ_ONLY: (&[Group], &[Conditional]) = (
             reason: "FS_IOC_SETFLAGS, FS_IOC_SETVERSION and FS_IOC_FSSETXATTR change attributes through a descriptor that \
                      was opened to read",
             call: libc::SYS_ioctl,
-            any_of: &[
-                &[Is(1, 0x4008_6602)],
-                &[Is(1, 0x4008_7602)],
-                &[Is(1, 0x401C_5820)],
-            ],
+            any_of: &[&[Is(1, 0x4008_6602)], &[Is(1, 0x4008_7602)], &[Is(1, 0x401C_5820)]],
         },
         Conditional {
             reason: "it could send away what it reads, whatever the network right of its worker",
@@ -379,21 +345,10 @@ pub fn no_execution() -> Vec<Denial> {
 
 fn flatten(tables: &[(&[Group], &[Conditional])]) -> Vec<Denial> {
     let groups = tables.iter().flat_map(|(groups, _)| *groups).flat_map(|group| {
-        group.calls.iter().map(|&number| Denial {
-            number,
-            when: &[],
-            answer: group.answer,
-        })
+        group.calls.iter().map(|&number| Denial { number, when: &[], answer: group.answer })
     });
-    let conditionals = tables
-        .iter()
-        .flat_map(|(_, conditionals)| *conditionals)
-        .flat_map(|conditional| {
-            conditional.any_of.iter().map(|&when| Denial {
-                number: conditional.call,
-                when,
-                answer: Forbidden,
-            })
-        });
+    let conditionals = tables.iter().flat_map(|(_, conditionals)| *conditionals).flat_map(|conditional| {
+        conditional.any_of.iter().map(|&when| Denial { number: conditional.call, when, answer: Forbidden })
+    });
     groups.chain(conditionals).collect()
 }

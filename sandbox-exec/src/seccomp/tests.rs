@@ -13,21 +13,13 @@ struct Call {
     arguments: [u64; 6],
 }
 
-const NATIVE: u32 = if cfg!(target_arch = "x86_64") {
-    0xC000_003E
-} else {
-    0xC000_00B7
-};
+const NATIVE: u32 = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 };
 
 impl Call {
     fn new(number: i64, arguments: &[u64]) -> Self {
         let mut all = [0; 6];
         all[..arguments.len()].copy_from_slice(arguments);
-        Self {
-            arch: NATIVE,
-            number: u32::try_from(number).unwrap(),
-            arguments: all,
-        }
+        Self { arch: NATIVE, number: u32::try_from(number).unwrap(), arguments: all }
     }
 
     fn word(&self, offset: u32) -> u32 {
@@ -37,11 +29,7 @@ impl Call {
             4 => self.arch,
             16.. => {
                 let argument = self.arguments[(offset as usize - 16) / 8];
-                if offset.is_multiple_of(8) {
-                    low(argument)
-                } else {
-                    low(argument >> 32)
-                }
+                if offset.is_multiple_of(8) { low(argument) } else { low(argument >> 32) }
             }
             _ => unreachable!("the programs never load {offset}"),
         }
@@ -52,12 +40,7 @@ impl Call {
 fn run(program: &Program, call: &Call) -> (u32, usize) {
     let (mut at, mut accumulator, mut steps) = (0, 0, 0);
     loop {
-        let sock_filter {
-            code: operation,
-            jt,
-            jf,
-            k,
-        } = program.instructions[at];
+        let sock_filter { code: operation, jt, jf, k } = program.instructions[at];
         steps += 1;
         at += 1;
         let branch = |taken: bool| usize::from(if taken { jt } else { jf });
@@ -96,11 +79,7 @@ fn policies() -> Vec<Policy> {
     policies
 }
 
-const PLAIN: Policy = Policy {
-    net: Network::Off,
-    root: false,
-    truncate: false,
-};
+const PLAIN: Policy = Policy { net: Network::Off, root: false, truncate: false };
 
 /// What the table says, without any program.
 fn expected(denials: &[Denial], call: &Call) -> u32 {
@@ -124,11 +103,7 @@ fn every_denied_call_is_denied_and_every_other_number_allowed() {
         let (program, denials) = (Program::standing(policy).unwrap(), table::standing(policy));
         for number in 0..600 {
             let call = Call::new(number, &[]);
-            assert_eq!(
-                run(&program, &call).0,
-                expected(&denials, &call),
-                "{number} under {policy:?}"
-            );
+            assert_eq!(run(&program, &call).0, expected(&denials, &call), "{number} under {policy:?}");
         }
         let unconditional = denials.iter().filter(|denial| denial.when.is_empty());
         assert!(unconditional.clone().count() > 50);
@@ -158,10 +133,7 @@ proptest! {
 #[test]
 fn foreign_tables_are_refused() {
     let program = Program::standing(PLAIN).unwrap();
-    let i386 = Call {
-        arch: 0x4000_0003,
-        ..Call::new(1, &[])
-    };
+    let i386 = Call { arch: 0x4000_0003, ..Call::new(1, &[]) };
     assert_eq!(run(&program, &i386).0, libc::SECCOMP_RET_KILL_PROCESS);
     for number in [0x4000_0000, 0x4000_0000 + libc::SYS_write, 0xffff_ffff] {
         assert_eq!(answer(&program, number, &[]), errno(libc::ENOSYS));
@@ -178,19 +150,12 @@ fn sockets_by_family() {
         (0..64).filter(allowed).collect::<Vec<_>>()
     };
     assert_eq!(families(Network::Off), [libc::AF_NETLINK]);
-    assert_eq!(
-        families(Network::On),
-        [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]
-    );
+    assert_eq!(families(Network::On), [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]);
 }
 
 #[test]
 fn sockets_by_type_and_protocol() {
-    let program = Program::standing(Policy {
-        net: Network::On,
-        ..PLAIN
-    })
-    .unwrap();
+    let program = Program::standing(Policy { net: Network::On, ..PLAIN }).unwrap();
     let socket = |family: i32, kind: i32, protocol: i32| {
         let arguments = [family, kind, protocol].map(|argument| u64::from(argument.cast_unsigned()));
         answer(&program, libc::SYS_socket, &arguments) == ALLOW
@@ -205,25 +170,15 @@ fn sockets_by_type_and_protocol() {
         assert!(!socket(family, libc::SOCK_SEQPACKET, 0));
         assert!(!socket(family, 10, 0));
     }
-    assert!(socket(
-        libc::AF_NETLINK,
-        libc::SOCK_RAW | flags,
-        libc::NETLINK_ROUTE
-    ));
-    assert!(!socket(
-        libc::AF_NETLINK,
-        libc::SOCK_RAW,
-        libc::NETLINK_KOBJECT_UEVENT
-    ));
+    assert!(socket(libc::AF_NETLINK, libc::SOCK_RAW | flags, libc::NETLINK_ROUTE));
+    assert!(!socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_KOBJECT_UEVENT));
 }
 
 #[test]
 fn set_id_bits_are_refused_where_they_are_set() {
     let program = Program::standing(Policy { root: true, ..PLAIN }).unwrap();
-    let (create, temporary) = (
-        u64::from(libc::O_CREAT.cast_unsigned()),
-        u64::from(libc::O_TMPFILE.cast_unsigned()),
-    );
+    let (create, temporary) =
+        (u64::from(libc::O_CREAT.cast_unsigned()), u64::from(libc::O_TMPFILE.cast_unsigned()));
     let directory = u64::from(libc::O_DIRECTORY.cast_unsigned());
     for (call, arguments, denied) in [
         (libc::SYS_fchmodat, [0, 0, 0o4755, 0], true),
@@ -237,11 +192,7 @@ fn set_id_bits_are_refused_where_they_are_set() {
         (libc::SYS_openat, [0, 0, directory, 0o6755], false),
     ] {
         let expected = if denied { errno(libc::EPERM) } else { ALLOW };
-        assert_eq!(
-            answer(&program, call, &arguments),
-            expected,
-            "{call} {arguments:?}"
-        );
+        assert_eq!(answer(&program, call, &arguments), expected, "{call} {arguments:?}");
     }
     assert_eq!(answer(&program, libc::SYS_openat2, &[]), errno(libc::ENOSYS));
     let plain = Program::standing(PLAIN).unwrap();
@@ -251,43 +202,21 @@ fn set_id_bits_are_refused_where_they_are_set() {
 
 #[test]
 fn truncation_is_held_where_landlock_does_not() {
-    let program = Program::standing(Policy {
-        truncate: true,
-        ..PLAIN
-    })
-    .unwrap();
+    let program = Program::standing(Policy { truncate: true, ..PLAIN }).unwrap();
     let flags = |flags: i32| [0, 0, u64::from(flags.cast_unsigned())];
-    assert_eq!(
-        answer(&program, libc::SYS_openat, &flags(libc::O_TRUNC)),
-        errno(libc::EPERM)
-    );
-    assert_eq!(
-        answer(&program, libc::SYS_openat, &flags(libc::O_WRONLY | libc::O_TRUNC)),
-        ALLOW
-    );
+    assert_eq!(answer(&program, libc::SYS_openat, &flags(libc::O_TRUNC)), errno(libc::EPERM));
+    assert_eq!(answer(&program, libc::SYS_openat, &flags(libc::O_WRONLY | libc::O_TRUNC)), ALLOW);
     assert_eq!(answer(&program, libc::SYS_truncate, &[]), errno(libc::EPERM));
-    assert_eq!(
-        answer(&Program::standing(PLAIN).unwrap(), libc::SYS_truncate, &[]),
-        ALLOW
-    );
+    assert_eq!(answer(&Program::standing(PLAIN).unwrap(), libc::SYS_truncate, &[]), ALLOW);
 }
 
 #[test]
 fn upper_halves_of_arguments_do_not_hide_them() {
     let program = Program::standing(PLAIN).unwrap();
     let high = 0xdead_beef_0000_0000;
-    assert_eq!(
-        answer(&program, libc::SYS_ioctl, &[0, high | 0x5412]),
-        errno(libc::EPERM)
-    );
-    assert_eq!(
-        answer(&program, libc::SYS_socket, &[high | 2, 1, 0]),
-        errno(libc::EPERM)
-    );
-    assert_eq!(
-        answer(&program, libc::SYS_clone, &[high | 0x1000_0000]),
-        errno(libc::EPERM)
-    );
+    assert_eq!(answer(&program, libc::SYS_ioctl, &[0, high | 0x5412]), errno(libc::EPERM));
+    assert_eq!(answer(&program, libc::SYS_socket, &[high | 2, 1, 0]), errno(libc::EPERM));
+    assert_eq!(answer(&program, libc::SYS_clone, &[high | 0x1000_0000]), errno(libc::EPERM));
 }
 
 #[test]
@@ -312,10 +241,7 @@ fn what_programs_need_stays_allowed() {
         assert_eq!(answer(&program, call, &arguments), ALLOW, "{call} {arguments:?}");
     }
     for kind in [2, 3] {
-        assert_eq!(
-            answer(&program, libc::SYS_socketpair, &[unix, kind, 0]),
-            errno(libc::EPERM)
-        );
+        assert_eq!(answer(&program, libc::SYS_socketpair, &[unix, kind, 0]), errno(libc::EPERM));
     }
 }
 
@@ -323,21 +249,14 @@ fn what_programs_need_stays_allowed() {
 fn a_call_costs_few_instructions() {
     for policy in policies() {
         let program = Program::standing(policy).unwrap();
-        let most = (0..600)
-            .map(|number| run(&program, &Call::new(number, &[])).1)
-            .max()
-            .unwrap();
+        let most = (0..600).map(|number| run(&program, &Call::new(number, &[])).1).max().unwrap();
         assert!(most < 120, "{most} instructions under {policy:?}");
     }
 }
 
 #[test]
 fn a_call_with_two_answers_is_no_program() {
-    let denial = |answer| Denial {
-        number: 1,
-        when: &[],
-        answer,
-    };
+    let denial = |answer| Denial { number: 1, when: &[], answer };
     let error = join(&[denial(Answer::Forbidden), denial(Answer::NoSuchCall)]).unwrap_err();
     assert!(matches!(error, SeccompError::TwoAnswers(1)));
 }

@@ -47,11 +47,7 @@ pub(crate) fn read_all(descriptor: &OwnedFd) -> Vec<u8> {
         match file.read(&mut buffer) {
             Ok(0) => return all,
             Ok(read) => all.extend_from_slice(&buffer[..read]),
-            Err(error) => assert_eq!(
-                error.kind(),
-                std::io::ErrorKind::WouldBlock,
-                "after twenty seconds"
-            ),
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "after twenty seconds"),
         }
     }
 }
@@ -59,9 +55,7 @@ pub(crate) fn read_all(descriptor: &OwnedFd) -> Vec<u8> {
 /// Waits for a command; what it printed, and how it ended.
 pub(crate) fn finish(running: Running) -> (String, Ending) {
     let output = String::from_utf8_lossy(&read_all(&running.output)).into_owned();
-    let status: [u8; 4] = read_all(&running.status)
-        .try_into()
-        .expect("a status of four bytes");
+    let status: [u8; 4] = read_all(&running.status).try_into().expect("a status of four bytes");
     running.reap().unwrap();
     (output, Ending::from_bytes(status))
 }

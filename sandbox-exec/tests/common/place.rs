@@ -52,10 +52,7 @@ impl Place {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
-        for part in path
-            .ancestors()
-            .take_while(|part| *part != self.path("").as_path())
-        {
+        for part in path.ancestors().take_while(|part| *part != self.path("").as_path()) {
             chown(part, self.user, self.user).unwrap();
         }
         chown(self.path(""), self.user, self.user).unwrap();
@@ -64,10 +61,7 @@ impl Place {
     /// A command of the user's, in the project.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
-        command
-            .current_dir(self.path("project"))
-            .env("HOME", self.path("home"))
-            .env("LC_ALL", "C");
+        command.current_dir(self.path("project")).env("HOME", self.path("home")).env("LC_ALL", "C");
         command.env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
         if let Some(user) = self.user {
             command.uid(user).gid(user);
@@ -78,20 +72,13 @@ impl Place {
     /// sandbox-exec as the user's, with the project writable, up to the program.
     pub(crate) fn sandbox(&self, flags: &[&str]) -> Command {
         let mut command = self.command(self.path("sandbox-exec"));
-        command
-            .arg("--write")
-            .arg(self.path("project"))
-            .args(flags)
-            .arg("--");
+        command.arg("--write").arg(self.path("project")).args(flags).arg("--");
         command
     }
 
     /// Runs a script in the sandbox.
     pub(crate) fn confined(&self, flags: &[&str], script: &str) -> Output {
-        self.sandbox(flags)
-            .args(["/bin/bash", "-c", script])
-            .output()
-            .unwrap()
+        self.sandbox(flags).args(["/bin/bash", "-c", script]).output().unwrap()
     }
 
     /// Runs a script without one.
@@ -110,11 +97,7 @@ impl Place {
 
 fn collect(path: &Path, found: &mut Vec<(PathBuf, String)>) {
     let kind = fs::symlink_metadata(path).unwrap().file_type();
-    let content = if kind.is_file() {
-        fs::read_to_string(path).unwrap()
-    } else {
-        format!("{kind:?}")
-    };
+    let content = if kind.is_file() { fs::read_to_string(path).unwrap() } else { format!("{kind:?}") };
     found.push((path.to_owned(), content));
     if kind.is_dir() {
         for entry in fs::read_dir(path).unwrap() {

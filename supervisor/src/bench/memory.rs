@@ -1,9 +1,13 @@
 //! What an idle worker keeps in memory.
 
 use std::fs;
+use std::time::Duration;
 
 use super::stats::{Report, Row};
 use super::{BenchError, Setup, processes};
+
+/// An idle worker gives pages back when it has had nothing to do for a tenth of a second.
+const REST: Duration = Duration::from_millis(400);
 
 /// Proportional set size of a confined worker that has answered `Ready` and waits, and of its broker.
 pub(super) fn idle_worker(setup: &Setup) -> Result<Report, BenchError> {
@@ -11,6 +15,7 @@ pub(super) fn idle_worker(setup: &Setup) -> Result<Report, BenchError> {
     let (mut workers, mut brokers) = (Vec::new(), Vec::new());
     for _ in 0..5 {
         let (worker, _events) = runtime.block_on(processes::start(setup))?;
+        std::thread::sleep(REST);
         workers.push(pss(worker.pid)?);
         brokers.push(pss(parent(worker.pid)?)?);
     }

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
+use nix::unistd::{AccessFlags, access};
 
 use crate::directories::Directories;
 
@@ -119,6 +120,8 @@ pub struct Host {
     pub homes: Vec<PathBuf>,
     /// The homes of other users, canonical.
     pub other_homes: Vec<PathBuf>,
+    /// Whether we are root, whom modes deny nothing that root owns.
+    pub is_root: bool,
 }
 
 /// The hidden paths of a session.
@@ -138,7 +141,7 @@ impl Host {
             .collect();
         homes.dedup();
         let other_homes = all_homes().into_iter().filter(|other| !homes.contains(other)).collect();
-        Self { homes, other_homes }
+        Self { homes, other_homes, is_root: nix::unistd::geteuid().is_root() }
     }
 }
 
@@ -146,7 +149,7 @@ impl HiddenPaths {
     /// The defaults, our own directories, and what the user adds; `project` decides whose home is another's.
     pub fn new(host: &Host, directories: &Directories, project: &Path, more: &[PathBuf]) -> Self {
         let in_home = host.homes.iter().flat_map(|home| IN_HOME.iter().map(|name| home.join(name)));
-        let of_system = OF_SYSTEM.iter().map(PathBuf::from);
+        let of_system = OF_SYSTEM.iter().map(PathBuf::from).filter(|path| host.is_root || is_readable(path));
         // The owner's home is not "another user's" for a project inside it.
         let others = host.other_homes.iter().filter(|other| !project.starts_with(other)).cloned();
         let own = [&directories.config, &directories.state, &directories.cache].map(PathBuf::clone);
@@ -174,6 +177,12 @@ fn settled(path: &Path) -> PathBuf {
     }
 }
 
+/// Whether a plain user can read it. What modes keep from us needs no rule, and the rules beside each path of /etc are
+/// most of what a start costs.
+fn is_readable(path: &Path) -> bool {
+    access(path, AccessFlags::R_OK).is_ok()
+}
+
 /// Root's home and everything in /home that belongs to a user.
 fn all_homes() -> Vec<PathBuf> {
     let entries = fs::read_dir("/home").into_iter().flatten().flatten();
@@ -189,7 +198,11 @@ mod tests {
     use super::*;
 
     fn hidden(project: &str) -> Vec<String> {
-        let host = Host { homes: vec!["/nowhere/me".into()], other_homes: vec!["/nowhere/you".into()] };
+        let host = Host {
+            homes: vec!["/nowhere/me".into()],
+            other_homes: vec!["/nowhere/you".into()],
+            is_root: true,
+        };
         let place = |name: &str| PathBuf::from("/nowhere/me/.b").join(name);
         let directories = Directories { config: place("c"), state: place("s"), cache: place("k") };
         let paths = HiddenPaths::new(&host, &directories, Path::new(project), &["/nowhere/more".into()]);

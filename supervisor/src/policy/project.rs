@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_confined_is_refused() {
-        let host = Host { homes: vec!["/h/me".into()], other_homes: vec!["/h/you".into()] };
+        let host = Host { homes: vec!["/h/me".into()], other_homes: vec!["/h/you".into()], is_root: true };
         let hidden = [PathBuf::from("/h/me/.ssh"), PathBuf::from("/etc")];
         let why = |project: &str| too_wide(Path::new(project), &host, &hidden);
         assert_eq!(why("/").as_deref(), Some("is the whole file system"));
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_missing_directory_and_a_file_are_named() {
-        let host = Host { homes: vec![], other_homes: vec![] };
+        let host = Host { homes: vec![], other_homes: vec![], is_root: false };
         let error = open_project(Path::new("/nonexistent/p"), &host, &[]).unwrap_err().to_string();
         assert!(error.contains("cannot use /nonexistent/p as the project"), "{error}");
         let file = tempfile::NamedTempFile::new().unwrap();

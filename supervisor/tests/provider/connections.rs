@@ -14,24 +14,13 @@ use crate::{KEY, answer, ask, config, failure, hello, provider, request, serve, 
 
 #[tokio::test]
 async fn a_connection_that_fails_says_where_and_on_which_host() {
-    let free = TcpListener::bind("127.0.0.1:0")
-        .expect("a port")
-        .local_addr()
-        .expect("an address");
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let refused = failure(&format!("http://{free}")).await;
-    assert_eq!(
-        refused.message,
-        format!("{free} refused the connection: check the base URL")
-    );
+    assert_eq!(refused.message, format!("{free} refused the connection: check the base URL"));
     assert_eq!((refused.kind.as_str(), refused.retryable), ("connection", true));
 
     let unknown = failure("http://no-such-host.invalid:81/x").await;
-    assert!(
-        unknown
-            .message
-            .starts_with("the name no-such-host.invalid:81 cannot be looked up"),
-        "{unknown}"
-    );
+    assert!(unknown.message.starts_with("the name no-such-host.invalid:81 cannot be looked up"), "{unknown}");
     assert_eq!((unknown.kind.as_str(), unknown.retryable), ("connection", true));
 }
 
@@ -39,10 +28,7 @@ async fn a_connection_that_fails_says_where_and_on_which_host() {
 async fn a_server_that_speaks_no_tls_is_named_and_not_tried_again() {
     let server = serve(Script::new());
     let error = failure(&server.base_url().replace("http:", "https:")).await;
-    assert!(
-        error.message.starts_with("no TLS connection to 127.0.0.1:"),
-        "{error}"
-    );
+    assert!(error.message.starts_with("no TLS connection to 127.0.0.1:"), "{error}");
     assert_eq!((error.kind.as_str(), error.retryable), ("connection", false));
 }
 
@@ -58,48 +44,24 @@ async fn e5_a_connection_that_does_not_come_about_is_a_timeout() {
         queued.push(stream);
         assert!(queued.len() < 10_000, "the queue does not fill");
     }
-    let timeouts = Timeouts {
-        connect: Duration::from_millis(100),
-        ..Timeouts::default()
-    };
-    let config = Config {
-        timeouts,
-        ..config(&format!("http://{address}"))
-    };
+    let timeouts = Timeouts { connect: Duration::from_millis(100), ..Timeouts::default() };
+    let config = Config { timeouts, ..config(&format!("http://{address}")) };
     let items = ask(&Anthropic::new(config).expect("a provider")).await;
-    let [Err(error)] = &items[..] else {
-        panic!("{items:?}")
-    };
+    let [Err(error)] = &items[..] else { panic!("{items:?}") };
     assert_eq!((error.kind.as_str(), error.retryable), ("timeout", true));
-    assert!(
-        error
-            .message
-            .starts_with(&format!("no connection to {address} within 100ms")),
-        "{error}"
-    );
+    assert!(error.message.starts_with(&format!("no connection to {address} within 100ms")), "{error}");
 }
 
 #[tokio::test]
 async fn e5_silence_is_a_timeout_before_and_within_a_reply() {
     let text = hello();
     let half = text[..text.len() / 2].to_owned();
-    for (reply, expected) in [
-        (Reply::sse(half).then_silence(), 1),
-        (Reply::sse("").then_silence(), 0),
-    ] {
+    for (reply, expected) in [(Reply::sse(half).then_silence(), 1), (Reply::sse("").then_silence(), 0)] {
         let server = serve(Script::new().push(reply));
-        let timeouts = Timeouts {
-            idle: Duration::from_millis(100),
-            ..Timeouts::default()
-        };
-        let config = Config {
-            timeouts,
-            ..config(&server.base_url())
-        };
+        let timeouts = Timeouts { idle: Duration::from_millis(100), ..Timeouts::default() };
+        let config = Config { timeouts, ..config(&server.base_url()) };
         let mut items = ask(&Anthropic::new(config).expect("a provider")).await;
-        let Some(Err(error)) = items.pop() else {
-            panic!("{items:?}")
-        };
+        let Some(Err(error)) = items.pop() else { panic!("{items:?}") };
         assert_eq!((error.kind.as_str(), error.retryable), ("timeout", true));
         assert!(error.message.ends_with("sent nothing for 100ms"), "{error}");
         assert!(items.len() >= expected, "{items:?}");
@@ -112,29 +74,16 @@ async fn s7_a_connection_that_breaks_is_a_truncated_stream_unless_the_model_was_
     let stop = text.find("event: message_stop").expect("a stop");
     for length in [0, 1, text.len() / 2, stop - 40] {
         let server = serve(
-            Script::new().push(
-                Reply::sse(text.clone())
-                    .header("request-id", "req_9")
-                    .cut_after(length),
-            ),
+            Script::new().push(Reply::sse(text.clone()).header("request-id", "req_9").cut_after(length)),
         );
         let mut items = ask(&provider(&server.base_url())).await;
-        let Some(Err(error)) = items.pop() else {
-            panic!("{items:?}")
-        };
-        assert_eq!(
-            (error.kind.as_str(), error.retryable),
-            ("truncated_stream", true),
-            "{length}: {error}"
-        );
+        let Some(Err(error)) = items.pop() else { panic!("{items:?}") };
+        assert_eq!((error.kind.as_str(), error.retryable), ("truncated_stream", true), "{length}: {error}");
         assert_eq!(error.request_id.as_deref(), Some("req_9"));
     }
     let server = serve(Script::new().push(Reply::sse(text).cut_after(stop)));
     let items = ask(&provider(&server.base_url())).await;
-    assert!(
-        matches!(items.last(), Some(Ok(StreamEvent::MessageCompleted { .. }))),
-        "{items:?}"
-    );
+    assert!(matches!(items.last(), Some(Ok(StreamEvent::MessageCompleted { .. }))), "{items:?}");
 }
 
 #[tokio::test]
@@ -143,27 +92,15 @@ async fn s10_json_instead_of_a_stream_is_a_message_and_html_a_clear_error() {
         "content": [{"type": "text", "text": "hi"}], "usage": {"input_tokens": 1, "output_tokens": 2}});
     let server = serve(
         Script::new()
-            .push(
-                Reply::new(200, whole.to_string())
-                    .header("content-type", "application/json")
-                    .chunked(7),
-            )
+            .push(Reply::new(200, whole.to_string()).header("content-type", "application/json").chunked(7))
             .push(Reply::new(200, "<html>log in</html>").header("content-type", "text/html")),
     );
     let provider = provider(&server.base_url());
     let items = ask(&provider).await;
-    assert!(
-        matches!(items.last(), Some(Ok(StreamEvent::MessageCompleted { .. }))),
-        "{items:?}"
-    );
+    assert!(matches!(items.last(), Some(Ok(StreamEvent::MessageCompleted { .. }))), "{items:?}");
     let items = ask(&provider).await;
-    let [Err(error)] = &items[..] else {
-        panic!("{items:?}")
-    };
-    assert!(
-        error.kind == "invalid_response" && error.message.contains("a page of HTML"),
-        "{error}"
-    );
+    let [Err(error)] = &items[..] else { panic!("{items:?}") };
+    assert!(error.kind == "invalid_response" && error.message.contains("a page of HTML"), "{error}");
 }
 
 #[tokio::test]
@@ -173,10 +110,7 @@ async fn e6_a_redirect_is_an_error_and_the_key_does_not_follow_it() {
         let target = format!("{}/v1/messages", other.base_url());
         let error = answer(Reply::new(status, "").header("location", &target)).await;
         assert_eq!((error.status, error.retryable), (Some(status), false));
-        assert!(
-            error.message.contains(&format!("it redirects to {target}")),
-            "{error}"
-        );
+        assert!(error.message.contains(&format!("it redirects to {target}")), "{error}");
     }
     assert_eq!((other.connections(), other.requests().len()), (0, 0));
     // The twin: asked directly, the other server answers.
@@ -199,9 +133,7 @@ fn accept(listener: &TcpListener) -> TcpStream {
 /// Waits until the other side closes, and returns how long that took.
 fn closed(mut stream: TcpStream) -> Duration {
     let begin = Instant::now();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .expect("a time-out");
+    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");
     match stream.read(&mut [0; 16]) {
         Ok(0) => begin.elapsed(),
         Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => begin.elapsed(),
@@ -221,19 +153,13 @@ async fn e5_dropping_the_stream_closes_the_socket_at_once() {
         let text = hello();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
         stream.write_all(head.as_bytes()).expect("the head");
-        stream
-            .write_all(&text.as_bytes()[..text.len() / 2])
-            .expect("half a reply");
+        stream.write_all(&text.as_bytes()[..text.len() / 2]).expect("half a reply");
         (listener, closed(stream))
     });
-    assert!(matches!(
-        events.next().await,
-        Some(Ok(StreamEvent::MessageStarted { .. }))
-    ));
+    assert!(matches!(events.next().await, Some(Ok(StreamEvent::MessageStarted { .. }))));
     drop(events);
-    let (listener, took) = tokio::task::spawn_blocking(|| server.join().expect("the server"))
-        .await
-        .expect("joined");
+    let (listener, took) =
+        tokio::task::spawn_blocking(|| server.join().expect("the server")).await.expect("joined");
     assert!(took < Duration::from_secs(5), "{took:?}");
 
     // Before the reply.
@@ -249,9 +175,7 @@ async fn e5_dropping_the_stream_closes_the_socket_at_once() {
         got = receiver => got.expect("a request"),
     }
     drop(events);
-    let took = tokio::task::spawn_blocking(|| server.join().expect("the server"))
-        .await
-        .expect("joined");
+    let took = tokio::task::spawn_blocking(|| server.join().expect("the server")).await.expect("joined");
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
@@ -262,17 +186,11 @@ async fn a_connection_is_used_again_for_the_next_turn() {
     for _ in 0..3 {
         assert!(ask(&provider).await.iter().all(Result::is_ok));
     }
-    assert_eq!(
-        (server.requests().len(), server.connections(), server.remaining()),
-        (3, 1, 0)
-    );
+    assert_eq!((server.requests().len(), server.connections(), server.remaining()), (3, 1, 0));
 }
 
 #[tokio::test]
 async fn a_script_at_its_end_says_so_and_is_not_asked_again() {
     let error = failure(&serve(Script::new()).base_url()).await;
-    assert!(
-        error.message.contains("the script has no reply to request 1") && !error.retryable,
-        "{error}"
-    );
+    assert!(error.message.contains("the script has no reply to request 1") && !error.retryable, "{error}");
 }

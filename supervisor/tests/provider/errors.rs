@@ -11,12 +11,7 @@ use crate::{KEY, answer};
 async fn e1_e2_every_status_is_a_kind_a_decision_and_a_line() {
     let cases = [
         (400, "invalid_request_error", "messages.0: bad", false),
-        (
-            400,
-            "invalid_request_error",
-            "prompt is too long: 210000 tokens > 200000 maximum",
-            false,
-        ),
+        (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", false),
         (401, "authentication_error", "invalid x-api-key", false),
         (402, "billing_error", "no credit", false),
         (403, "permission_error", "not yours", false),
@@ -32,11 +27,7 @@ async fn e1_e2_every_status_is_a_kind_a_decision_and_a_line() {
     for (status, kind, message, retryable) in cases {
         let error = answer(Reply::error(status, kind, message).header("request-id", "req_1")).await;
         assert_eq!((error.status, error.kind.as_str()), (Some(status), kind));
-        assert_eq!(
-            (error.retryable, error.request_id.as_deref()),
-            (retryable, Some("req_1")),
-            "{error:?}"
-        );
+        assert_eq!((error.retryable, error.request_id.as_deref()), (retryable, Some("req_1")), "{error:?}");
         lines.push(error.message);
     }
     insta::assert_snapshot!(lines.join("\n"), @r#"
@@ -93,10 +84,7 @@ async fn e2_the_providers_word_on_retries_wins_and_a_spend_limit_is_final() {
         "type": "rate_limit_error", "message": "limit", "details": {"error_code": "enforced_spend_limit_reached"},
     }});
     let error = answer(Reply::new(429, body.to_string())).await;
-    assert!(
-        !error.retryable && error.message.contains("spend limit is reached"),
-        "{error:?}"
-    );
+    assert!(!error.retryable && error.message.contains("spend limit is reached"), "{error:?}");
 }
 
 #[tokio::test]
@@ -112,20 +100,7 @@ async fn e3_the_wait_that_the_provider_asks_for_is_reported() {
 
 #[tokio::test]
 async fn a_key_that_is_echoed_by_the_provider_is_not_shown() {
-    let error = answer(Reply::error(
-        401,
-        "authentication_error",
-        &format!("bad key: {KEY}"),
-    ))
-    .await;
-    assert!(
-        !error.message.contains(KEY) && error.message.contains("bad key: [key]"),
-        "{error}"
-    );
-    assert!(
-        error
-            .message
-            .ends_with("check ANTHROPIC_API_KEY, whose key ends in …tail"),
-        "{error}"
-    );
+    let error = answer(Reply::error(401, "authentication_error", &format!("bad key: {KEY}"))).await;
+    assert!(!error.message.contains(KEY) && error.message.contains("bad key: [key]"), "{error}");
+    assert!(error.message.ends_with("check ANTHROPIC_API_KEY, whose key ends in …tail"), "{error}");
 }

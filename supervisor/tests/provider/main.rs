@@ -1,11 +1,6 @@
 //! The provider over real HTTP on loopback. The names of the tests begin with the rule of the wire that they show.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
 mod connections;
 mod errors;
@@ -27,10 +22,7 @@ pub(crate) const KEY: &str = "sk-ant-canary-0123456789-tail";
 pub(crate) type Item = Result<StreamEvent, ProviderError>;
 
 pub(crate) fn config(base_url: &str) -> Config {
-    Config {
-        base_url: base_url.to_owned(),
-        ..Config::new(Some(SecretString::from(KEY)))
-    }
+    Config { base_url: base_url.to_owned(), ..Config::new(Some(SecretString::from(KEY))) }
 }
 
 pub(crate) fn provider(base_url: &str) -> Anthropic {

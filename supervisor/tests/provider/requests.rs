@@ -18,12 +18,7 @@ async fn a_reply_comes_as_typed_events_and_the_request_as_the_api_wants_it() {
         Block::text("Let me look."),
         Block::tool_use("toolu_1", "read_file", r#"{"path": "a b"}"#),
     ];
-    let usage = Usage {
-        input: 7,
-        cache_creation: 5,
-        cache_read: 3,
-        output: 11,
-    };
+    let usage = Usage { input: 7, cache_creation: 5, cache_read: 3, output: 11 };
     let server = serve(Script::new().reply(sse::message(&blocks, "tool_use", usage)));
     let events = ask(&provider(&format!("{}/team/gw/", server.base_url()))).await;
     let events: Vec<_> = events.into_iter().collect::<Result<_, _>>().expect("no error");
@@ -32,15 +27,7 @@ async fn a_reply_comes_as_typed_events_and_the_request_as_the_api_wants_it() {
         panic!("{events:?}")
     };
     assert_eq!(*stop_reason, StopReason::ToolUse);
-    assert_eq!(
-        *usage,
-        TokenUsage {
-            input: 7,
-            cache_creation: 5,
-            cache_read: 3,
-            output: 11
-        }
-    );
+    assert_eq!(*usage, TokenUsage { input: 7, cache_creation: 5, cache_read: 3, output: 11 });
     let closed = events.iter().filter_map(|event| match event {
         StreamEvent::BlockClosed { block, .. } => Some(block),
         _ => None,
@@ -52,18 +39,10 @@ async fn a_reply_comes_as_typed_events_and_the_request_as_the_api_wants_it() {
         input: Ok(r#"{"path": "a b"}"#.to_owned()),
     };
     assert_eq!(closed[2].content, call);
-    assert_eq!(
-        closed[0].raw.get(),
-        r#"{"type":"thinking","thinking":"Hm. I look.","signature":"sig=="}"#
-    );
+    assert_eq!(closed[0].raw.get(), r#"{"type":"thinking","thinking":"Hm. I look.","signature":"sig=="}"#);
 
-    let [request] = &server.requests()[..] else {
-        panic!("one request")
-    };
-    assert_eq!(
-        (request.method.as_str(), request.path.as_str()),
-        ("POST", "/team/gw/v1/messages")
-    );
+    let [request] = &server.requests()[..] else { panic!("one request") };
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/team/gw/v1/messages"));
     let header = |name| request.header(name).expect(name);
     assert_eq!(header("anthropic-version"), "2026-10-21");
     assert_eq!(header("content-type"), "application/json");
@@ -75,11 +54,8 @@ async fn a_reply_comes_as_typed_events_and_the_request_as_the_api_wants_it() {
 #[tokio::test]
 async fn r1_another_api_version_and_no_key_can_be_chosen() {
     let server = serve(Script::new().reply(hello()));
-    let config = Config {
-        base_url: server.base_url(),
-        version: ApiVersion::V2023_06_01,
-        ..Config::new(None)
-    };
+    let config =
+        Config { base_url: server.base_url(), version: ApiVersion::V2023_06_01, ..Config::new(None) };
     ask(&Anthropic::new(config).expect("a provider")).await;
     let request = &server.requests()[0];
     assert_eq!(request.header("anthropic-version"), Some("2023-06-01"));
@@ -89,9 +65,7 @@ async fn r1_another_api_version_and_no_key_can_be_chosen() {
 /// The conversation after each of three turns.
 fn turns() -> [Vec<Arc<Message>>; 3] {
     let call = |id: &str| {
-        raw(&format!(
-            r#"{{"type":"tool_use","id":"{id}","name":"read_file","input":{{"path": "x"}}}}"#
-        ))
+        raw(&format!(r#"{{"type":"tool_use","id":"{id}","name":"read_file","input":{{"path": "x"}}}}"#))
     };
     let result = |id: &str, content: &str| UserBlock::ToolResult {
         tool_use: id.into(),
@@ -103,9 +77,7 @@ fn turns() -> [Vec<Arc<Message>>; 3] {
     second.push(Arc::new(Message::Assistant(vec![call("a"), call("b")])));
     second.push(Arc::new(Message::User(vec![result("a", "1"), result("b", "2")])));
     let mut third = second.clone();
-    third.push(Arc::new(Message::Assistant(vec![raw(
-        r#"{"type":"text","text":"so"}"#,
-    )])));
+    third.push(Arc::new(Message::Assistant(vec![raw(r#"{"type":"text","text":"so"}"#)])));
     third.push(user("and?"));
     [first, second, third]
 }
@@ -117,9 +89,7 @@ async fn r8_what_was_sent_before_is_sent_again_byte_for_byte_but_for_the_markers
     let mut before = String::new();
     for messages in turns() {
         let body = provider.body(&request(&messages)).expect("a body");
-        let text = String::from_utf8(body.to_vec())
-            .expect("UTF-8")
-            .replace(MARKER, "");
+        let text = String::from_utf8(body.to_vec()).expect("UTF-8").replace(MARKER, "");
         let unclosed = text.strip_suffix("]}").expect("the end of the messages");
         assert!(unclosed.starts_with(&before), "{before}\n{unclosed}");
         before = unclosed.to_owned();
@@ -140,27 +110,16 @@ async fn r8_markers_are_at_the_system_prompt_and_the_last_two_user_messages() {
     };
     let [first, second, third] = turns();
     assert_eq!(markers(&first), ["/system/0", "/messages/0/content/0"]);
-    assert_eq!(
-        markers(&second),
-        ["/system/0", "/messages/0/content/0", "/messages/2/content/1"]
-    );
-    assert_eq!(
-        markers(&third),
-        ["/system/0", "/messages/2/content/1", "/messages/4/content/0"]
-    );
+    assert_eq!(markers(&second), ["/system/0", "/messages/0/content/0", "/messages/2/content/1"]);
+    assert_eq!(markers(&third), ["/system/0", "/messages/2/content/1", "/messages/4/content/0"]);
 }
 
 fn find_markers(value: &Value, path: &str, found: &mut Vec<String>) {
     let children: Vec<(String, &Value)> = match value {
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| (name.clone(), value))
-            .collect(),
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .map(|(index, value)| (index.to_string(), value))
-            .collect(),
+        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), value)).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect()
+        }
         _ => return,
     };
     for (name, child) in children {
@@ -174,9 +133,7 @@ fn find_markers(value: &Value, path: &str, found: &mut Vec<String>) {
 
 #[tokio::test]
 async fn r1_the_fixed_part_of_a_request_has_no_sampling_parameters() {
-    let body = provider("http://127.0.0.1:1")
-        .body(&request(&turns()[0]))
-        .expect("a body");
+    let body = provider("http://127.0.0.1:1").body(&request(&turns()[0])).expect("a body");
     insta::assert_snapshot!(String::from_utf8_lossy(&body), @r#"{"model":"claude-opus-5-5","max_tokens":32000,"stream":true,"tools":[{"name":"read_file","description":"Reads a file.","input_schema":{"type":"object","properties":{"path":{"type":"string"}}}}],"system":[{"type":"text","text":"You are a test.","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hello","cache_control":{"type":"ephemeral"}}]}]}"#);
 }
 
@@ -184,27 +141,15 @@ async fn r1_the_fixed_part_of_a_request_has_no_sampling_parameters() {
 async fn r2_a_request_that_is_too_large_is_not_sent() {
     let server = serve(Script::new().reply(hello()));
     let huge = user(&"x".repeat(33_000_000));
-    let items: Vec<Item> = provider(&server.base_url())
-        .stream(request(&[huge]))
-        .collect()
-        .await;
-    let [Err(error)] = &items[..] else {
-        panic!("an error")
-    };
-    assert_eq!(
-        (error.kind.as_str(), error.retryable),
-        ("request_too_large", false)
-    );
+    let items: Vec<Item> = provider(&server.base_url()).stream(request(&[huge])).collect().await;
+    let [Err(error)] = &items[..] else { panic!("an error") };
+    assert_eq!((error.kind.as_str(), error.retryable), ("request_too_large", false));
     assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
 async fn debug_stream_prints_the_message_or_the_error() {
-    let server = serve(
-        Script::new()
-            .reply(hello())
-            .reply_error(529, "overloaded_error", "Overloaded"),
-    );
+    let server = serve(Script::new().reply(hello()).reply_error(529, "overloaded_error", "Overloaded"));
     let request = br#"{"model": "m", "max_tokens": 1.0e1}"#;
     let first = debug::stream(config(&server.base_url()), request).await;
     insta::assert_snapshot!(first, @r#"{"ok":true,"message":{"id":"msg_replay","type":"message","role":"assistant","model":"replay","content":[{"type":"text","text":"Hello there."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":100,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":20}}}"#);

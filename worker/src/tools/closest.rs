@@ -36,23 +36,17 @@ fn same_but_space(lines: &[&str], wanted: &str) -> Option<usize> {
     }
     let lines: Vec<_> = lines.iter().map(|line| words(line)).collect();
     let single = wanted.len() == 1;
-    lines.windows(wanted.len()).position(|window| {
-        if single {
-            window[0].contains(&wanted[0])
-        } else {
-            window == wanted
-        }
-    })
+    lines
+        .windows(wanted.len())
+        .position(|window| if single { window[0].contains(&wanted[0]) } else { window == wanted })
 }
 
 /// The line most similar to the longest of the wanted lines.
 fn closest(lines: &[&str], wanted: &str) -> Option<usize> {
     let wanted = wanted.lines().map(str::trim).max_by_key(|line| line.len())?;
     let pairs = Pairs::of(wanted);
-    let scored = lines
-        .iter()
-        .enumerate()
-        .map(|(index, line)| (index, pairs.similarity(&Pairs::of(line.trim()))));
+    let scored =
+        lines.iter().enumerate().map(|(index, line)| (index, pairs.similarity(&Pairs::of(line.trim()))));
     let (best, score) = scored.fold((0, 0.0), |best, next| if next.1 > best.1 { next } else { best });
     (score >= SIMILAR).then_some(best)
 }
@@ -60,9 +54,7 @@ fn closest(lines: &[&str], wanted: &str) -> Option<usize> {
 fn numbered(lines: &[&str], first: usize, count: usize) -> String {
     let shown = lines.iter().enumerate().skip(first).take(count);
     let clipped = |line: &str| line.chars().take(LINE_CHARS).collect::<String>();
-    shown.fold(String::new(), |text, (index, line)| {
-        text + &format!("{:>6}\t{}\n", index + 1, clipped(line))
-    })
+    shown.fold(String::new(), |text, (index, line)| text + &format!("{:>6}\t{}\n", index + 1, clipped(line)))
 }
 
 /// The neighbouring characters of a line, for Dice's coefficient.
@@ -89,11 +81,7 @@ impl Pairs {
             }
         }
         let total = u32::try_from(self.0.len() + other.0.len()).unwrap_or(u32::MAX);
-        if total == 0 {
-            0.0
-        } else {
-            f64::from(2 * common) / f64::from(total)
-        }
+        if total == 0 { 0.0 } else { f64::from(2 * common) / f64::from(total) }
     }
 }
 
@@ -107,10 +95,7 @@ mod tests {
     fn white_space_is_named_as_the_difference() {
         let hint = hint(FILE, "fn main() {\n  let total  = sum(&values);\n");
         assert!(hint.starts_with("Only white space differs"), "{hint}");
-        assert!(
-            hint.ends_with("\n     1\tfn main() {\n     2\t    let total = sum(&values);\n"),
-            "{hint}"
-        );
+        assert!(hint.ends_with("\n     1\tfn main() {\n     2\t    let total = sum(&values);\n"), "{hint}");
     }
 
     #[test]

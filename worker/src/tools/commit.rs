@@ -27,10 +27,7 @@ use crate::fault::{Result, errno_of, failed, refused, refused_io};
 /// Carries a patch out: all files are compared and staged before the first one changes.
 pub fn commit(patch: &Patch) -> Result<Written> {
     let staged = patch.files.iter().map(Staged::new).collect::<Result<Vec<_>>>()?;
-    let files = staged
-        .into_iter()
-        .map(Staged::finish)
-        .collect::<Result<Vec<_>>>()?;
+    let files = staged.into_iter().map(Staged::finish).collect::<Result<Vec<_>>>()?;
     Ok(Written { files })
 }
 
@@ -54,14 +51,9 @@ enum New {
 impl<'a> Staged<'a> {
     fn new(effect: &'a FileEffect) -> Result<Self> {
         let path = effect.path.as_path();
-        let missing = if effect.old.is_none() && effect.new.is_some() {
-            Missing::Make
-        } else {
-            Missing::Fail
-        };
-        let parent = path
-            .parent()
-            .ok_or_else(|| refused(Operation::Write, path, Errno::EINVAL))?;
+        let missing =
+            if effect.old.is_none() && effect.new.is_some() { Missing::Make } else { Missing::Fail };
+        let parent = path.parent().ok_or_else(|| refused(Operation::Write, path, Errno::EINVAL))?;
         let directory =
             open_directory(parent, missing).map_err(|errno| refused(Operation::Write, path, errno))?;
         compare(effect, &directory)?;
@@ -69,19 +61,11 @@ impl<'a> Staged<'a> {
             None => New::Remove,
             Some(state) => stage(effect, state, &directory)?,
         };
-        Ok(Self {
-            effect,
-            directory,
-            new,
-        })
+        Ok(Self { effect, directory, new })
     }
 
     fn finish(self) -> Result<WrittenFile> {
-        let Self {
-            effect,
-            directory,
-            new,
-        } = self;
+        let Self { effect, directory, new } = self;
         let (path, name) = (effect.path.as_path(), name(effect)?);
         let old = effect.old.as_ref().map_or(&[][..], |old| &old.bytes);
         let written = match new {
@@ -108,18 +92,14 @@ fn new_bytes(effect: &FileEffect) -> &[u8] {
 
 fn name(effect: &FileEffect) -> Result<&std::ffi::OsStr> {
     let path = effect.path.as_path();
-    path.file_name()
-        .ok_or_else(|| refused(Operation::Write, path, Errno::EINVAL))
+    path.file_name().ok_or_else(|| refused(Operation::Write, path, Errno::EINVAL))
 }
 
 /// Refuses to go on unless the file is exactly what the effect was computed from.
 fn compare(effect: &FileEffect, directory: &OwnedFd) -> Result<()> {
     let path = effect.path.as_path();
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-    let file = match (
-        openat(directory, name(effect)?, flags, Mode::empty()),
-        &effect.old,
-    ) {
+    let file = match (openat(directory, name(effect)?, flags, Mode::empty()), &effect.old) {
         (Ok(file), Some(_)) => File::from(file),
         (Err(Errno::ENOENT), None) => return Ok(()),
         (Ok(_), None) | (Err(Errno::ENOENT | Errno::ELOOP), _) => return Err(changed(path)),
@@ -143,10 +123,8 @@ fn is_same(file: File, old: &FileState) -> std::io::Result<bool> {
 }
 
 fn changed(path: &Path) -> crate::fault::Stop {
-    let message = format!(
-        "`{}` changed after it was read, and was left as it is; read it again.",
-        path.display()
-    );
+    let message =
+        format!("`{}` changed after it was read, and was left as it is; read it again.", path.display());
     failed(ToolErrorKind::Changed, message)
 }
 
@@ -195,17 +173,8 @@ impl Temporary {
         let directory = directory.try_clone().map_err(|error| errno_of(&error))?;
         let name = format!(".bw-{:016x}.tmp", random());
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let mut file = File::from(openat(
-            &directory,
-            name.as_str(),
-            flags,
-            Mode::S_IRUSR | Mode::S_IWUSR,
-        )?);
-        let temporary = Self {
-            directory,
-            name,
-            renamed: false,
-        };
+        let mut file = File::from(openat(&directory, name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
+        let temporary = Self { directory, name, renamed: false };
         file.write_all(&state.bytes).map_err(|error| errno_of(&error))?;
         fchmod(&file, Mode::from_bits_truncate(state.mode & 0o777))?;
         Ok(temporary)

@@ -34,11 +34,7 @@ impl Tree {
         let project = project.canonicalize().map_err(|error| errno_of(&error))?;
         let root = open_directory(&project, Missing::Fail)?;
         let directory = root.try_clone().map_err(|error| errno_of(&error))?;
-        Ok(Self {
-            root,
-            parent: PathBuf::new(),
-            directory,
-        })
+        Ok(Self { root, parent: PathBuf::new(), directory })
     }
 
     /// Sends the entry of a path and its content; says whether there is such a file or link.
@@ -51,22 +47,17 @@ impl Tree {
         open: &OpenCall,
     ) -> Result<std::result::Result<bool, Errno>> {
         let (entry, content) = match self.look(path.as_path(), contents) {
-            Ok(Some(Look { kind, stamp, content })) => (
-                SnapshotEntry {
-                    path: path.clone(),
-                    kind,
-                    stamp,
-                },
-                content,
-            ),
+            Ok(Some(Look { kind, stamp, content })) => {
+                (SnapshotEntry { path: path.clone(), kind, stamp }, content)
+            }
             Ok(None) => return Ok(Ok(false)),
             Err(errno) => return Ok(Err(errno)),
         };
         open.output(Chunk::Entry(entry))?;
         match content {
-            Ok(content) => content
-                .chunks(PART)
-                .try_for_each(|piece| open.output(Chunk::Content(piece.to_vec())))?,
+            Ok(content) => {
+                content.chunks(PART).try_for_each(|piece| open.output(Chunk::Content(piece.to_vec())))?
+            }
             Err(errno) => return Ok(Err(errno)),
         }
         Ok(Ok(true))
@@ -108,11 +99,7 @@ impl Tree {
 
     fn file(&self, name: &OsStr, stat: &FileStat, contents: bool) -> Look {
         let size = u64::try_from(stat.st_size).unwrap_or(0);
-        let read = if contents {
-            self.read(name, size).transpose()
-        } else {
-            None
-        };
+        let read = if contents { self.read(name, size).transpose() } else { None };
         let omitted = contents && !matches!(read, Some(Ok(_)));
         let content = read.unwrap_or_else(|| Ok(Vec::new()));
         // The size as read, so that entry and content agree even while the file grows.
@@ -122,15 +109,7 @@ impl Tree {
             size
         };
         let executable = stat.st_mode & 0o100 != 0;
-        Look {
-            kind: SnapshotKind::File {
-                executable,
-                size,
-                omitted,
-            },
-            stamp: stamp(stat),
-            content,
-        }
+        Look { kind: SnapshotKind::File { executable, size, omitted }, stamp: stamp(stat), content }
     }
 
     /// A file's content; `None` if it is too large.
@@ -145,9 +124,7 @@ impl Tree {
             return Err(Errno::EINVAL);
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-        file.take(MAX_CONTENT + 1)
-            .read_to_end(&mut bytes)
-            .map_err(|error| errno_of(&error))?;
+        file.take(MAX_CONTENT + 1).read_to_end(&mut bytes).map_err(|error| errno_of(&error))?;
         Ok((bytes.len() as u64 <= MAX_CONTENT).then_some(bytes))
     }
 }

@@ -37,12 +37,7 @@ pub struct Lines<'a> {
 impl<'a> Lines<'a> {
     /// Gathers the lines of the file that is shown as `path`, while the call is open.
     pub fn new(path: &'a Path, open: &'a OpenCall) -> Self {
-        Self {
-            path,
-            open,
-            found: Found::default(),
-            binary: false,
-        }
+        Self { path, open, found: Found::default(), binary: false }
     }
 
     /// What was found, if anything was. A file that turned out to be binary has no lines.
@@ -134,19 +129,9 @@ impl Kept {
         let cut = (shown < self.matches)
             .then(|| format!("only {shown} of {} matching lines are shown", self.matches));
         let reasons: Vec<_> = ended.into_iter().chain(cut).collect();
-        let truncated = (!reasons.is_empty()).then(|| {
-            format!(
-                "{}; narrow the pattern, the path or the glob",
-                reasons.join(", and ")
-            )
-        });
-        Matches {
-            text,
-            matches: self.matches,
-            files: self.matched_files,
-            searched,
-            truncated,
-        }
+        let truncated = (!reasons.is_empty())
+            .then(|| format!("{}; narrow the pattern, the path or the glob", reasons.join(", and ")));
+        Matches { text, matches: self.matches, files: self.matched_files, searched, truncated }
     }
 }
 
@@ -156,9 +141,7 @@ mod tests {
 
     fn found(path: &str, count: u64) -> Found {
         Found {
-            lines: (1..=count.min(500))
-                .map(|line| format!("{path}:{line}:x\n"))
-                .collect(),
+            lines: (1..=count.min(500)).map(|line| format!("{path}:{line}:x\n")).collect(),
             matches: count,
         }
     }
@@ -181,45 +164,28 @@ mod tests {
         assert_eq!(matches.text.lines().count(), 500);
         assert!(matches.text.ends_with("c:50:x\n"));
         assert_eq!((matches.matches, matches.files, matches.searched), (650, 4, 9));
-        assert!(
-            matches
-                .truncated
-                .unwrap()
-                .starts_with("only 500 of 650 matching lines are shown;")
-        );
+        assert!(matches.truncated.unwrap().starts_with("only 500 of 650 matching lines are shown;"));
     }
 
     #[test]
     fn a_whole_result_is_not_truncated() {
         assert_eq!(result(&[("b", 1), ("a", 2)]).text, "a:1:x\na:2:x\nb:1:x\n");
         assert_eq!(result(&[("b", 1), ("a", 2)]).truncated, None);
-        assert!(
-            result(&[("a", 20_000)])
-                .truncated
-                .unwrap()
-                .contains("500 of 20000")
-        );
+        assert!(result(&[("a", 20_000)]).truncated.unwrap().contains("500 of 20000"));
     }
 
     #[test]
     fn what_is_streamed_has_the_bounds_of_a_result() {
         let mut kept = Kept::default();
         let lines = |kept: &mut Kept| {
-            kept.stream(&found("a", 300))
-                .map_or(0, |text| text.split(|&byte| byte == b'\n').count() - 1)
+            kept.stream(&found("a", 300)).map_or(0, |text| text.split(|&byte| byte == b'\n').count() - 1)
         };
-        assert_eq!(
-            [lines(&mut kept), lines(&mut kept), lines(&mut kept)],
-            [300, 200, 0]
-        );
+        assert_eq!([lines(&mut kept), lines(&mut kept), lines(&mut kept)], [300, 200, 0]);
     }
 
     #[test]
     fn long_lines_are_clipped_between_characters() {
         assert_eq!(clipped("kurz"), "kurz");
-        assert_eq!(
-            clipped(&"ä".repeat(501)),
-            format!("{} … [line cut]", "ä".repeat(500))
-        );
+        assert_eq!(clipped(&"ä".repeat(501)), format!("{} … [line cut]", "ä".repeat(500)));
     }
 }

@@ -28,12 +28,7 @@ pub struct Ends {
 impl HeadTail {
     /// Keeps at most `limit` bytes, half of them from either end.
     pub fn new(limit: usize) -> Self {
-        Self {
-            half: limit / 2,
-            head: Vec::new(),
-            tail: VecDeque::new(),
-            omitted: 0,
-        }
+        Self { half: limit / 2, head: Vec::new(), tail: VecDeque::new(), omitted: 0 }
     }
 
     /// Takes the next bytes.
@@ -58,11 +53,7 @@ impl HeadTail {
         let tail = &*tail.make_contiguous();
         if self.omitted == 0 {
             let head = String::from_utf8_lossy(&[&head, tail].concat()).into_owned();
-            return Ends {
-                head,
-                omitted: 0,
-                tail: String::new(),
-            };
+            return Ends { head, omitted: 0, tail: String::new() };
         }
         let (end, start) = (end_of_head(&head), start_of_tail(tail));
         Ends {
@@ -84,22 +75,13 @@ fn end_of_head(head: &[u8]) -> usize {
 fn start_of_tail(tail: &[u8]) -> usize {
     match memchr::memchr(b'\n', &tail[..tail.len() / GIVEN_UP]) {
         Some(index) => index + 1,
-        None => tail
-            .iter()
-            .take(3)
-            .take_while(|&&byte| is_continuation(byte))
-            .count(),
+        None => tail.iter().take(3).take_while(|&&byte| is_continuation(byte)).count(),
     }
 }
 
 /// How many bytes remain without a last character that is incomplete.
 pub fn whole_characters(bytes: &[u8]) -> usize {
-    let continued = bytes
-        .iter()
-        .rev()
-        .take(3)
-        .take_while(|&&byte| is_continuation(byte))
-        .count();
+    let continued = bytes.iter().rev().take(3).take_while(|&&byte| is_continuation(byte)).count();
     let Some(lead) = bytes.len().checked_sub(continued + 1) else {
         return bytes.len();
     };
@@ -129,29 +111,19 @@ mod tests {
     #[test]
     fn what_fits_is_kept_whole() {
         for text in ["", "a", "0123456789"] {
-            let expected = Ends {
-                head: text.to_owned(),
-                omitted: 0,
-                tail: String::new(),
-            };
+            let expected = Ends { head: text.to_owned(), omitted: 0, tail: String::new() };
             assert_eq!(ends(10, text.as_bytes(), 3), expected);
         }
     }
 
     #[test]
     fn pieces_do_not_matter_and_every_byte_is_counted() {
-        let text: String = (0..500)
-            .map(|line| format!("line {line}"))
-            .collect::<Vec<_>>()
-            .join("\n");
+        let text: String = (0..500).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n");
         let whole = ends(400, text.as_bytes(), text.len());
         for piece in [1, 7, 199, 200, 201, 450] {
             assert_eq!(ends(400, text.as_bytes(), piece), whole, "{piece}");
         }
-        assert_eq!(
-            whole.head.len() as u64 + whole.omitted + whole.tail.len() as u64,
-            text.len() as u64
-        );
+        assert_eq!(whole.head.len() as u64 + whole.omitted + whole.tail.len() as u64, text.len() as u64);
         assert!(whole.head.starts_with("line 0\n") && whole.head.ends_with('\n'));
         assert!(whole.tail.starts_with("line ") && whole.tail.ends_with("line 499"));
     }
@@ -161,22 +133,14 @@ mod tests {
         let text = "ä→😀".repeat(100);
         for limit in 8..40 {
             let ends = ends(limit, text.as_bytes(), 5);
-            assert!(
-                !ends.head.contains('\u{fffd}') && !ends.tail.contains('\u{fffd}'),
-                "{limit}: {ends:?}"
-            );
+            assert!(!ends.head.contains('\u{fffd}') && !ends.tail.contains('\u{fffd}'), "{limit}: {ends:?}");
         }
     }
 
     #[test]
     fn bytes_that_are_no_text_become_text() {
         assert_eq!(ends(10, b"a\xffb", 1).head, "a\u{fffd}b");
-        assert!(
-            ends(4, &[0x80; 50], 3)
-                .head
-                .chars()
-                .all(|char| char == '\u{fffd}')
-        );
+        assert!(ends(4, &[0x80; 50], 3).head.chars().all(|char| char == '\u{fffd}'));
     }
 
     #[test]

@@ -33,18 +33,7 @@ impl Lines {
     pub fn new(first: u64, limit: u64) -> Self {
         let last = first.saturating_add(limit).saturating_sub(1);
         let (text, cut) = (String::new(), Vec::new());
-        Self {
-            first,
-            last,
-            text,
-            line: 0,
-            open: false,
-            chars: 0,
-            start: 0,
-            taken: 0,
-            cut,
-            full: false,
-        }
+        Self { first, last, text, line: 0, open: false, chars: 0, start: 0, taken: 0, cut, full: false }
     }
 
     /// Takes the next piece of the text.
@@ -79,10 +68,7 @@ impl Lines {
         }
         if self.full {
             let next = self.first + self.taken;
-            notes.push(format!(
-                "The text ends at {} KiB; continue with offset {next}.",
-                TEXT_BYTES >> 10
-            ));
+            notes.push(format!("The text ends at {} KiB; continue with offset {next}.", TEXT_BYTES >> 10));
         }
         FileText {
             text: self.text,
@@ -113,19 +99,11 @@ impl Lines {
             None => (part, ""),
         };
         let room = LINE_CHARS - self.chars;
-        let fits = if body.len() <= room {
-            body.len()
-        } else {
-            prefix(body, room)
-        };
+        let fits = if body.len() <= room { body.len() } else { prefix(body, room) };
         if fits < body.len() && self.cut.last() != Some(&self.line) {
             self.cut.push(self.line);
         }
-        self.chars += if fits < body.len() {
-            room
-        } else {
-            body.chars().count()
-        };
+        self.chars += if fits < body.len() { room } else { body.chars().count() };
         self.text.push_str(&body[..fits]);
         self.text.push_str(end);
         if self.text.len() > TEXT_BYTES {
@@ -139,9 +117,7 @@ impl Lines {
 
 /// How many bytes the first `chars` characters have.
 fn prefix(text: &str, chars: usize) -> usize {
-    text.char_indices()
-        .nth(chars)
-        .map_or(text.len(), |(index, _)| index)
+    text.char_indices().nth(chars).map_or(text.len(), |(index, _)| index)
 }
 
 fn cut_note(cut: &[u64]) -> String {
@@ -151,10 +127,7 @@ fn cut_note(cut: &[u64]) -> String {
         more => format!(" and {more} more"),
     };
     let noun = if cut.len() == 1 { "Line" } else { "Lines" };
-    format!(
-        "{noun} {}{more} cut after {LINE_CHARS} characters.",
-        shown.join(", ")
-    )
+    format!("{noun} {}{more} cut after {LINE_CHARS} characters.", shown.join(", "))
 }
 
 #[cfg(test)]
@@ -209,10 +182,7 @@ mod tests {
     #[test]
     fn the_text_ends_between_two_lines_and_says_how_to_go_on() {
         let got = lines(&"x".repeat(1_023).add_newline().repeat(300), 1, 300);
-        assert_eq!(
-            (got.text.len(), got.lines, got.total_lines),
-            (TEXT_BYTES, 256, Some(300))
-        );
+        assert_eq!((got.text.len(), got.lines, got.total_lines), (TEXT_BYTES, 256, Some(300)));
         assert_eq!(got.notes, ["The text ends at 256 KiB; continue with offset 257."]);
     }
 

@@ -25,16 +25,10 @@ pub fn list_directory(assignment: &Assignment, call: &ListDirectory, open: &Open
     let root = assignment.absolute(&call.path);
     let depth = call.depth.unwrap_or(1);
     if depth == 0 {
-        return Err(failed(
-            ToolErrorKind::InvalidArgument,
-            "depth counts levels from 1.",
-        ));
+        return Err(failed(ToolErrorKind::InvalidArgument, "depth counts levels from 1."));
     }
     readable_directory(&root)?;
-    let mut listing = Listing {
-        entries: Vec::new(),
-        omitted: 0,
-    };
+    let mut listing = Listing { entries: Vec::new(), omitted: 0 };
     let mut left = PATH_BYTES;
     for found in walk(&root, depth).flatten().filter(|found| found.depth() > 0) {
         open.check()?;
@@ -57,31 +51,20 @@ pub fn list_directory(assignment: &Assignment, call: &ListDirectory, open: &Open
 
 /// Fails as the kernel does if the directory cannot be listed: the walk itself would only skip it.
 pub fn readable_directory(path: &Path) -> Result<()> {
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_DIRECTORY | libc::O_NONBLOCK)
-        .open(path);
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NONBLOCK).open(path);
     match opened {
         Err(error) if error.raw_os_error() == Some(libc::ENOTDIR) && path.exists() => {
-            let message = format!(
-                "`{}` is not a directory; read_file shows what is in a file.",
-                path.display()
-            );
+            let message =
+                format!("`{}` is not a directory; read_file shows what is in a file.", path.display());
             Err(failed(ToolErrorKind::WrongKind, message))
         }
-        opened => opened
-            .map(drop)
-            .map_err(|error| refused_io(Operation::Read, path, &error)),
+        opened => opened.map(drop).map_err(|error| refused_io(Operation::Read, path, &error)),
     }
 }
 
 fn walk(root: &Path, depth: u32) -> ignore::Walk {
     let in_git = |entry: &DirEntry| {
-        entry.depth() > 1
-            && entry
-                .path()
-                .parent()
-                .is_some_and(|parent| parent.ends_with(".git"))
+        entry.depth() > 1 && entry.path().parent().is_some_and(|parent| parent.ends_with(".git"))
     };
     WalkBuilder::new(root)
         .hidden(false)

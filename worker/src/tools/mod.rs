@@ -63,10 +63,7 @@ impl Tools {
         if assignment.rights.exec == Execution::Denied {
             deny_execution()?;
         }
-        Ok(Self {
-            assignment,
-            commands: Commands::default(),
-        })
+        Ok(Self { assignment, commands: Commands::default() })
     }
 
     /// Serves a call that is quicker than a thread: a read of a small file.
@@ -116,9 +113,9 @@ impl Tools {
     fn read(&self, call: &ToolCall, open: &OpenCall) -> Result<ToolOutput> {
         let assignment = &self.assignment;
         match call {
-            ToolCall::ReadFile(call) => Opened::open(assignment, call)?
-                .read(call, || open.check())
-                .map(ToolOutput::File),
+            ToolCall::ReadFile(call) => {
+                Opened::open(assignment, call)?.read(call, || open.check()).map(ToolOutput::File)
+            }
             ToolCall::ListDirectory(call) => {
                 list_directory::list_directory(assignment, call, open).map(ToolOutput::Listing)
             }
@@ -132,10 +129,7 @@ impl Tools {
     }
 
     async fn command(&self, exec: &Exec, open: OpenCall) -> Result<ToolOutput> {
-        self.commands
-            .run(&self.assignment, exec, open)
-            .await
-            .map(ToolOutput::Command)
+        self.commands.run(&self.assignment, exec, open).await.map(ToolOutput::Command)
     }
 
     async fn prepare(self: Arc<Self>, call: ToolCall, open: OpenCall) -> Outcome {
@@ -152,11 +146,7 @@ impl Tools {
             ToolCall::ShellExec(call) => Effect::Exec(shell_exec::effect(&self.assignment, call)?),
             _ => return Err(nothing_to_prepare(call)),
         };
-        effect
-            .to_parts()
-            .map_err(too_large)?
-            .into_iter()
-            .try_for_each(|part| open.prepared(part))
+        effect.to_parts().map_err(too_large)?.into_iter().try_for_each(|part| open.prepared(part))
     }
 
     async fn snapshot(self: Arc<Self>, contents: bool, open: OpenCall) -> Result<ToolOutput> {
@@ -168,10 +158,7 @@ impl Tools {
 
 /// The outcome of a call whose task ended without one.
 pub fn broken() -> Outcome {
-    stopped(failed(
-        ToolErrorKind::System,
-        "The tool failed inside; try it another way.",
-    ))
+    stopped(failed(ToolErrorKind::System, "The tool failed inside; try it another way."))
 }
 
 fn outcome(done: Result<ToolOutput>) -> Outcome {
@@ -186,10 +173,7 @@ fn stopped(stop: Stop) -> Outcome {
 }
 
 fn nothing_to_prepare(call: &ToolCall) -> Stop {
-    failed(
-        ToolErrorKind::InvalidArgument,
-        format!("{} changes nothing that could be prepared.", call.name()),
-    )
+    failed(ToolErrorKind::InvalidArgument, format!("{} changes nothing that could be prepared.", call.name()))
 }
 
 fn too_large(error: EffectError) -> Stop {
@@ -201,17 +185,12 @@ fn too_large(error: EffectError) -> Stop {
 
 /// Works a patch out and carries it out. A change that has begun is not cancelled.
 async fn commit(patch: impl FnOnce() -> Result<Patch> + Send + 'static) -> Result<ToolOutput> {
-    blocking(move || commit::commit(&patch()?))
-        .await
-        .map(ToolOutput::Written)
+    blocking(move || commit::commit(&patch()?)).await.map(ToolOutput::Written)
 }
 
 /// Runs what may wait for a disk on a thread of its own.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    spawn_blocking(work).await.unwrap_or_else(|_| {
-        Err(failed(
-            ToolErrorKind::System,
-            "The tool failed inside; try it another way.",
-        ))
-    })
+    spawn_blocking(work)
+        .await
+        .unwrap_or_else(|_| Err(failed(ToolErrorKind::System, "The tool failed inside; try it another way.")))
 }

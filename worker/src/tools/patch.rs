@@ -25,16 +25,8 @@ pub fn of_write(assignment: &Assignment, call: &WriteFile) -> Result<Patch> {
     let path = place::resolve(&assignment.absolute(&call.path))?;
     let old = state(&path)?;
     let mode = old.as_ref().map_or(assignment.new_file_mode, |old| old.mode);
-    let new = Some(FileState {
-        bytes: call.content.clone().into_bytes(),
-        mode,
-    });
-    Ok(one(FileEffect {
-        path: path.into(),
-        old,
-        new,
-        replacements: 0,
-    }))
+    let new = Some(FileState { bytes: call.content.clone().into_bytes(), mode });
+    Ok(one(FileEffect { path: path.into(), old, new, replacements: 0 }))
 }
 
 /// What `edit_file` would do.
@@ -42,17 +34,9 @@ pub fn of_edit(assignment: &Assignment, call: &EditFile) -> Result<Patch> {
     let path = place::resolve(&assignment.absolute(&call.path))?;
     let old = state(&path)?.ok_or_else(|| refused(Operation::Read, &path, Errno::ENOENT))?;
     let replaced = replace(&old.bytes, &call.edits)?;
-    let new = Some(FileState {
-        bytes: replaced.bytes,
-        mode: old.mode,
-    });
+    let new = Some(FileState { bytes: replaced.bytes, mode: old.mode });
     let replacements = replaced.replacements;
-    Ok(one(FileEffect {
-        path: path.into(),
-        old: Some(old),
-        new,
-        replacements,
-    }))
+    Ok(one(FileEffect { path: path.into(), old: Some(old), new, replacements }))
 }
 
 fn one(file: FileEffect) -> Patch {
@@ -66,24 +50,16 @@ fn state(path: &Path) -> Result<Option<FileState>> {
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(None),
         opened => opened.map_err(|error| refused_io(Operation::Read, path, &error))?,
     };
-    let metadata = file
-        .metadata()
-        .map_err(|error| refused_io(Operation::Read, path, &error))?;
+    let metadata = file.metadata().map_err(|error| refused_io(Operation::Read, path, &error))?;
     if !metadata.is_file() {
         return Err(wrong_kind(path, metadata.file_type()));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.size().min(MAX_FILE)).unwrap_or(0));
     let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
     if read.map_err(|error| refused_io(Operation::Read, path, &error))? as u64 > MAX_FILE {
-        let message = format!(
-            "`{}` has more than {} MiB; change it with shell_exec.",
-            path.display(),
-            MAX_FILE >> 20
-        );
+        let message =
+            format!("`{}` has more than {} MiB; change it with shell_exec.", path.display(), MAX_FILE >> 20);
         return Err(failed(ToolErrorKind::Unreadable, message));
     }
-    Ok(Some(FileState {
-        bytes,
-        mode: metadata.mode() & 0o777,
-    }))
+    Ok(Some(FileState { bytes, mode: metadata.mode() & 0o777 }))
 }

@@ -77,11 +77,7 @@ pub enum Missing {
 pub fn open_directory(directory: &Path, missing: Missing) -> std::result::Result<OwnedFd, Errno> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let root = open("/", flags, Mode::empty())?;
-    descend(
-        root,
-        directory.strip_prefix("/").map_err(|_| Errno::EINVAL)?,
-        missing,
-    )
+    descend(root, directory.strip_prefix("/").map_err(|_| Errno::EINVAL)?, missing)
 }
 
 /// Opens a directory beneath another one without following a link.
@@ -145,17 +141,10 @@ mod tests {
             ("dirlink/link".into(), "a/b/file".into()),
             ("dangling".into(), "missing".into()),
             ("dirlink/new/deeper/leaf".into(), "a/new/deeper/leaf".into()),
-            (
-                Path::new("a").join(odd).join(odd),
-                Path::new("a").join(odd).join(odd),
-            ),
+            (Path::new("a").join(odd).join(odd), Path::new("a").join(odd).join(odd)),
         ];
         for (path, expected) in table {
-            assert_eq!(
-                resolve(&root.join(&path)).unwrap(),
-                root.join(&expected),
-                "{path:?}"
-            );
+            assert_eq!(resolve(&root.join(&path)).unwrap(), root.join(&expected), "{path:?}");
         }
         assert!(message(resolve(&root.join("loop"))).contains("too many symbolic links"));
         assert!(message(resolve(&root.join("new/../x"))).contains("without `..`"));
@@ -169,14 +158,8 @@ mod tests {
         std::fs::create_dir(root.join("real")).unwrap();
         assert!(open_directory(&root.join("real"), Missing::Fail).is_ok());
         symlink("real", root.join("swapped")).unwrap();
-        assert_eq!(
-            open_directory(&root.join("swapped"), Missing::Fail).unwrap_err(),
-            Errno::ENOTDIR
-        );
-        assert_eq!(
-            open_directory(&root.join("new/dir"), Missing::Fail).unwrap_err(),
-            Errno::ENOENT
-        );
+        assert_eq!(open_directory(&root.join("swapped"), Missing::Fail).unwrap_err(), Errno::ENOTDIR);
+        assert_eq!(open_directory(&root.join("new/dir"), Missing::Fail).unwrap_err(), Errno::ENOENT);
         assert!(open_directory(&root.join("new/dir"), Missing::Make).is_ok());
     }
 }

@@ -34,22 +34,14 @@ impl Opened {
     /// Opens the file of a call. Never waits for a writer of a fifo, and refuses what is not a regular file.
     pub fn open(assignment: &Assignment, call: &ReadFile) -> Result<Self> {
         let path = assignment.absolute(&call.path);
-        let opened = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(&path);
+        let opened =
+            OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(&path);
         let file = opened.map_err(|error| refused_io(Operation::Read, &path, &error))?;
-        let metadata = file
-            .metadata()
-            .map_err(|error| refused_io(Operation::Read, &path, &error))?;
+        let metadata = file.metadata().map_err(|error| refused_io(Operation::Read, &path, &error))?;
         if !metadata.is_file() {
             return Err(wrong_kind(&path, metadata.file_type()));
         }
-        Ok(Self {
-            file,
-            path,
-            size: metadata.size(),
-        })
+        Ok(Self { file, path, size: metadata.size() })
     }
 
     /// Whether reading it is quick. Files of /proc and /sys have no size, and may be large.
@@ -66,11 +58,7 @@ impl Opened {
             return Err(self.binary());
         }
         let form = Form::of(&block[..filled], ended);
-        let mut text = Text {
-            lines: Lines::new(first, limit),
-            decoder: form.decoder(),
-            broken: false,
-        };
+        let mut text = Text { lines: Lines::new(first, limit), decoder: form.decoder(), broken: false };
         text.push(&block[form.mark.min(filled)..filled], ended);
         while !(ended || text.lines.is_done() && self.size > COUNTED) {
             check()?;
@@ -85,10 +73,7 @@ impl Opened {
 
     /// One byte more than a small file has, so that its end is seen with its last byte.
     fn block(&self) -> usize {
-        usize::try_from(self.size).map_or(
-            BLOCK,
-            |size| if size == 0 { BLOCK } else { (size + 1).min(BLOCK) },
-        )
+        usize::try_from(self.size).map_or(BLOCK, |size| if size == 0 { BLOCK } else { (size + 1).min(BLOCK) })
     }
 
     /// Fills the block as far as the file goes; says whether it ended.
@@ -138,9 +123,7 @@ impl Text {
 
     fn finish(self, form: Form, ended: bool) -> FileText {
         let mut text = self.lines.finish(ended, form.name());
-        let broken = self
-            .broken
-            .then_some("Bytes that are not valid in this encoding are shown as U+FFFD.");
+        let broken = self.broken.then_some("Bytes that are not valid in this encoding are shown as U+FFFD.");
         text.notes.extend(form.note().or(broken).map(str::to_owned));
         text
     }
@@ -169,10 +152,7 @@ pub fn wrong_kind(path: &Path, kind: std::fs::FileType) -> crate::fault::Stop {
     let message = if kind.is_dir() {
         format!("`{path}` is a directory; list_directory shows what is in it.")
     } else {
-        format!(
-            "`{path}` is {}; only regular files can be read or changed.",
-            kind_name(kind)
-        )
+        format!("`{path}` is {}; only regular files can be read or changed.", kind_name(kind))
     };
     failed(ToolErrorKind::WrongKind, message)
 }

@@ -31,16 +31,10 @@ pub fn replace(old: &[u8], edits: &[Edit]) -> Result<Replaced> {
     }
     let form = Form::of(old, true);
     let ends = LineEnds::of(&form.decode(old));
-    let mut replaced = Replaced {
-        bytes: old.to_vec(),
-        replacements: 0,
-    };
+    let mut replaced = Replaced { bytes: old.to_vec(), replacements: 0 };
     for (index, edit) in edits.iter().enumerate() {
-        let label = if edits.len() == 1 {
-            String::new()
-        } else {
-            format!("Edit {} of {}: ", index + 1, edits.len())
-        };
+        let label =
+            if edits.len() == 1 { String::new() } else { format!("Edit {} of {}: ", index + 1, edits.len()) };
         let one = OneEdit {
             form,
             label,
@@ -120,10 +114,7 @@ impl OneEdit<'_> {
             }
             () => return Ok(()),
         };
-        Err(failed(
-            ToolErrorKind::InvalidArgument,
-            format!("{}{message}", self.label),
-        ))
+        Err(failed(ToolErrorKind::InvalidArgument, format!("{}{message}", self.label)))
     }
 
     fn encode<'a>(&self, text: &'a str) -> Result<Cow<'a, [u8]>> {
@@ -142,11 +133,8 @@ impl OneEdit<'_> {
     }
 
     fn ambiguous(&self, bytes: &[u8], found: &[usize]) -> crate::fault::Stop {
-        let lines: Vec<_> = found
-            .iter()
-            .take(TOLD)
-            .map(|&at| line_of(bytes, at, self.form).to_string())
-            .collect();
+        let lines: Vec<_> =
+            found.iter().take(TOLD).map(|&at| line_of(bytes, at, self.form).to_string()).collect();
         let more = if found.len() > TOLD { " …" } else { "" };
         let message = format!(
             "{}old_string occurs {} times, at lines {}{more}; add lines around it until it is unique, or set replace_all.",
@@ -195,11 +183,7 @@ mod tests {
     use crate::fault::Stop;
 
     fn edit(old: &str, new: &str) -> Edit {
-        Edit {
-            old_string: old.to_owned(),
-            new_string: new.to_owned(),
-            replace_all: false,
-        }
+        Edit { old_string: old.to_owned(), new_string: new.to_owned(), replace_all: false }
     }
 
     fn refusal(old: &[u8], edits: &[Edit]) -> (ToolErrorKind, String) {
@@ -226,14 +210,7 @@ mod tests {
         ];
         for (old, edit, expected) in table {
             let replaced = replace(old, std::slice::from_ref(&edit)).unwrap();
-            assert_eq!(
-                replaced,
-                Replaced {
-                    bytes: expected.to_vec(),
-                    replacements: 1
-                },
-                "{edit:?}"
-            );
+            assert_eq!(replaced, Replaced { bytes: expected.to_vec(), replacements: 1 }, "{edit:?}");
         }
     }
 
@@ -246,23 +223,9 @@ mod tests {
 
     #[test]
     fn several_edits_happen_in_order() {
-        let replaced = replace(
-            b"one two two",
-            &[
-                edit("one", "two"),
-                Edit {
-                    replace_all: true,
-                    ..edit("two", "3")
-                },
-            ],
-        );
-        assert_eq!(
-            replaced.unwrap(),
-            Replaced {
-                bytes: b"3 3 3".to_vec(),
-                replacements: 4
-            }
-        );
+        let replaced =
+            replace(b"one two two", &[edit("one", "two"), Edit { replace_all: true, ..edit("two", "3") }]);
+        assert_eq!(replaced.unwrap(), Replaced { bytes: b"3 3 3".to_vec(), replacements: 4 });
     }
 
     #[test]
@@ -270,24 +233,9 @@ mod tests {
         let many = "x\n".repeat(12);
         let table: [(&[u8], Vec<Edit>, ToolErrorKind, &str); 7] = [
             (b"a", vec![], ToolErrorKind::InvalidArgument, "There is no edit"),
-            (
-                b"a",
-                vec![edit("", "b")],
-                ToolErrorKind::InvalidArgument,
-                "old_string is empty",
-            ),
-            (
-                b"a",
-                vec![edit("a", "a")],
-                ToolErrorKind::InvalidArgument,
-                "are the same",
-            ),
-            (
-                b"a\r\n",
-                vec![edit("a\n", "a\r\n")],
-                ToolErrorKind::InvalidArgument,
-                "only in line ends",
-            ),
+            (b"a", vec![edit("", "b")], ToolErrorKind::InvalidArgument, "old_string is empty"),
+            (b"a", vec![edit("a", "a")], ToolErrorKind::InvalidArgument, "are the same"),
+            (b"a\r\n", vec![edit("a\n", "a\r\n")], ToolErrorKind::InvalidArgument, "only in line ends"),
             (
                 b"a\nb\na",
                 vec![edit("a", "c")],

@@ -25,18 +25,12 @@ const THREADS: usize = 4;
 
 /// Searches a tree or a file, and streams what it finds while it searches.
 pub fn search_files(assignment: &Assignment, call: &SearchFiles, open: &OpenCall) -> Result<Matches> {
-    let root = call
-        .path
-        .as_ref()
-        .map_or_else(|| assignment.project.clone(), |path| assignment.absolute(path));
+    let root =
+        call.path.as_ref().map_or_else(|| assignment.project.clone(), |path| assignment.absolute(path));
     let search = Search {
         matcher: matcher(&call.pattern)?,
         glob: call.glob.as_deref().map(Glob::new).transpose()?,
-        shown: call
-            .path
-            .as_ref()
-            .map(|path| path.as_path().to_owned())
-            .unwrap_or_default(),
+        shown: call.path.as_ref().map(|path| path.as_path().to_owned()).unwrap_or_default(),
         open,
         kept: Mutex::new(Kept::default()),
         searched: AtomicU64::new(0),
@@ -50,14 +44,11 @@ pub fn search_files(assignment: &Assignment, call: &SearchFiles, open: &OpenCall
 
 /// Line by line, as ripgrep does; a pattern that would need several lines is refused with the reason.
 fn matcher(pattern: &str) -> Result<RegexMatcher> {
-    RegexMatcherBuilder::new()
-        .line_terminator(Some(b'\n'))
-        .build(pattern)
-        .map_err(|error| {
-            let message =
-                format!("The pattern is not a regular expression that can be searched by lines: {error}");
-            failed(ToolErrorKind::InvalidArgument, message)
-        })
+    RegexMatcherBuilder::new().line_terminator(Some(b'\n')).build(pattern).map_err(|error| {
+        let message =
+            format!("The pattern is not a regular expression that can be searched by lines: {error}");
+        failed(ToolErrorKind::InvalidArgument, message)
+    })
 }
 
 /// Which files: by name where the glob has no slash, else by the path beneath the root; `!` in front excludes.
@@ -71,20 +62,13 @@ impl Glob {
     fn new(glob: &str) -> Result<Self> {
         let (wanted, text) = glob.strip_prefix('!').map_or((true, glob), |text| (false, text));
         let text = text.trim_start_matches("./").trim_start_matches('/');
-        let built = GlobBuilder::new(text)
-            .literal_separator(true)
-            .build()
-            .map_err(|error| {
-                failed(
-                    ToolErrorKind::InvalidArgument,
-                    format!("The glob `{glob}` is not valid: {}.", error.kind()),
-                )
-            })?;
-        Ok(Self {
-            matcher: built.compile_matcher(),
-            whole: text.contains('/'),
-            wanted,
-        })
+        let built = GlobBuilder::new(text).literal_separator(true).build().map_err(|error| {
+            failed(
+                ToolErrorKind::InvalidArgument,
+                format!("The glob `{glob}` is not valid: {}.", error.kind()),
+            )
+        })?;
+        Ok(Self { matcher: built.compile_matcher(), whole: text.contains('/'), wanted })
     }
 
     fn takes(&self, relative: &Path) -> bool {
@@ -107,17 +91,13 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn run(&self) -> Result<()> {
-        let metadata = self
-            .root
-            .metadata()
-            .map_err(|error| refused_io(Operation::Read, &self.root, &error))?;
+        let metadata =
+            self.root.metadata().map_err(|error| refused_io(Operation::Read, &self.root, &error))?;
         if !metadata.is_dir() {
             return self.root_file(metadata.file_type());
         }
         super::list_directory::readable_directory(&self.root)?;
-        let threads = thread::available_parallelism()
-            .map_or(1, usize::from)
-            .min(THREADS);
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
         let walk = WalkBuilder::new(&self.root)
             .hidden(false)
             .filter_entry(|entry| entry.file_name() != ".git" || entry.depth() == 0)
@@ -162,11 +142,8 @@ impl Search<'_> {
 
     fn search(&self, searcher: &mut Searcher, path: &Path, relative: &Path) {
         self.searched.fetch_add(1, Ordering::Relaxed);
-        let shown = if relative.as_os_str().is_empty() {
-            self.shown.clone()
-        } else {
-            self.shown.join(relative)
-        };
+        let shown =
+            if relative.as_os_str().is_empty() { self.shown.clone() } else { self.shown.join(relative) };
         let mut lines = Lines::new(&shown, self.open);
         // A file that ends in an error or turns out to be binary keeps what was found before.
         let _ = searcher.search_path(&self.matcher, path, &mut lines);
@@ -177,10 +154,7 @@ impl Search<'_> {
     }
 
     fn keep(&self, shown: PathBuf, found: Found) {
-        let mut kept = self
-            .kept
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let streamed = kept.stream(&found);
         kept.add(shown, found);
         drop(kept);
@@ -192,10 +166,7 @@ impl Search<'_> {
 
     fn finish(self) -> Result<Matches> {
         let kept = self.kept.into_inner().map_err(|_| {
-            failed(
-                ToolErrorKind::System,
-                "The search failed inside; try it with another pattern.",
-            )
+            failed(ToolErrorKind::System, "The search failed inside; try it with another pattern.")
         })?;
         let ended = (self.matches.load(Ordering::Relaxed) >= ENOUGH)
             .then(|| format!("the search ended after {ENOUGH} matching lines"));
@@ -204,8 +175,5 @@ impl Search<'_> {
 }
 
 fn searcher() -> Searcher {
-    SearcherBuilder::new()
-        .line_number(true)
-        .binary_detection(BinaryDetection::quit(0))
-        .build()
+    SearcherBuilder::new().line_number(true).binary_detection(BinaryDetection::quit(0)).build()
 }

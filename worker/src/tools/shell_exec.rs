@@ -51,19 +51,13 @@ pub struct Commands {
 pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     let limit = assignment.rights.limits.timeout_ms;
     if call.timeout_ms == Some(0) {
-        return Err(failed(
-            ToolErrorKind::InvalidArgument,
-            "The time-out has to be longer than nothing.",
-        ));
+        return Err(failed(ToolErrorKind::InvalidArgument, "The time-out has to be longer than nothing."));
     }
     let text = match &assignment.shell_init {
         Some(init) => format!("{init}\n{}", call.command),
         None => call.command.clone(),
     };
-    let cwd = call
-        .cwd
-        .as_ref()
-        .map_or_else(|| assignment.project.clone(), |cwd| assignment.absolute(cwd));
+    let cwd = call.cwd.as_ref().map_or_else(|| assignment.project.clone(), |cwd| assignment.absolute(cwd));
     Ok(Exec {
         argv: ["bash", "-c", &text].map(WirePath::from).into(),
         cwd: cwd.into(),
@@ -96,28 +90,12 @@ impl Commands {
         let limits = assignment.rights.limits;
         let deadline = started + Duration::from_millis(exec.timeout_ms.min(limits.timeout_ms));
         let mut kept = HeadTail::new(usize::try_from(limits.output_bytes.min(MAX_OUTPUT)).unwrap_or(0));
-        let end = self
-            .follow(
-                &Run {
-                    assignment,
-                    exec,
-                    deadline,
-                    stream: true,
-                },
-                &mut kept,
-                &mut open,
-            )
-            .await?;
+        let end =
+            self.follow(&Run { assignment, exec, deadline, stream: true }, &mut kept, &mut open).await?;
         let exit = exit(exec, end)?;
         let ends = kept.finish();
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(CommandResult {
-            exit,
-            head: ends.head,
-            omitted_bytes: ends.omitted,
-            tail: ends.tail,
-            duration_ms,
-        })
+        Ok(CommandResult { exit, head: ends.head, omitted_bytes: ends.omitted, tail: ends.tail, duration_ms })
     }
 
     /// Asks git what it tracks, in the domain of a command that only reads.
@@ -134,12 +112,7 @@ impl Commands {
             timeout_ms: 0,
         };
         let mut kept = HeadTail::new(2 * MAX_INDEX);
-        let run = Run {
-            assignment,
-            exec: &exec,
-            deadline: Instant::now() + INDEX_TIME,
-            stream: false,
-        };
+        let run = Run { assignment, exec: &exec, deadline: Instant::now() + INDEX_TIME, stream: false };
         let unknown = |reason: String| Ok(Tracked::Unknown(reason));
         match self.follow(&run, &mut kept, &mut open).await {
             Ok(End::Itself(Ending::Exited(0))) => match kept.whole() {
@@ -170,10 +143,7 @@ impl Commands {
         }
         drop(reapers);
         followed.map_err(|error| {
-            failed(
-                ToolErrorKind::System,
-                format!("The command could not be followed: {error}."),
-            )
+            failed(ToolErrorKind::System, format!("The command could not be followed: {error}."))
         })
     }
 
@@ -185,9 +155,7 @@ impl Commands {
             argv: argv(exec)?,
             environment: environment(exec, temp),
             cwd: exec.cwd.as_path().to_owned(),
-            access: temp.map_or(DomainAccess::Standing, |temp| DomainAccess::Read {
-                temp: temp.0.clone(),
-            }),
+            access: temp.map_or(DomainAccess::Standing, |temp| DomainAccess::Read { temp: temp.0.clone() }),
         };
         domain.spawn(&spec).map_err(|error| not_spawned(&error))
     }
@@ -216,19 +184,13 @@ fn granted(assignment: &Assignment, exec: &Exec) -> Result<()> {
     let rights = &assignment.rights;
     let message = match exec {
         _ if rights.exec == Execution::Denied => "Commands are not allowed here; use the other tools.",
-        Exec {
-            access: Access::Read,
-            network: Some(Network::On),
-            ..
-        } => "A command with access `read` has no network; ask for access `write` or `standing` with it.",
-        Exec {
-            network: Some(Network::On),
-            ..
-        } if rights.net == Network::Off => "The network is off here; do without it.",
-        Exec {
-            access: Access::Write,
-            ..
-        } if !rights.allows_write(&(&assignment.project).into()) => {
+        Exec { access: Access::Read, network: Some(Network::On), .. } => {
+            "A command with access `read` has no network; ask for access `write` or `standing` with it."
+        }
+        Exec { network: Some(Network::On), .. } if rights.net == Network::Off => {
+            "The network is off here; do without it."
+        }
+        Exec { access: Access::Write, .. } if !rights.allows_write(&(&assignment.project).into()) => {
             "Writing to the project was not granted; use access `read`."
         }
         _ => return Ok(()),
@@ -238,11 +200,7 @@ fn granted(assignment: &Assignment, exec: &Exec) -> Result<()> {
 
 /// The argument vector with the program's absolute path, found as execvp(3) would.
 fn argv(exec: &Exec) -> Result<Vec<OsString>> {
-    let mut words: Vec<_> = exec
-        .argv
-        .iter()
-        .map(|word| word.as_path().as_os_str().to_owned())
-        .collect();
+    let mut words: Vec<_> = exec.argv.iter().map(|word| word.as_path().as_os_str().to_owned()).collect();
     if let Some(program) = words.first_mut() {
         let found = locate(program, &std::env::var_os("PATH").unwrap_or_default());
         *program = found.ok_or_else(|| {
@@ -261,14 +219,9 @@ fn locate(program: &OsStr, path: &OsStr) -> Option<OsString> {
     }
     let is_program = |file: &PathBuf| {
         file.is_absolute()
-            && file
-                .metadata()
-                .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+            && file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
     };
-    std::env::split_paths(path)
-        .map(|directory| directory.join(program))
-        .find(is_program)
-        .map(Into::into)
+    std::env::split_paths(path).map(|directory| directory.join(program)).find(is_program).map(Into::into)
 }
 
 /// The worker's own environment, which `sandbox-exec` has filtered, with what follows from the call.
@@ -285,18 +238,13 @@ fn environment(exec: &Exec, temp: Option<&FreshTemp>) -> Vec<(OsString, OsString
 
 fn not_spawned(error: &CommandError) -> Stop {
     match error {
-        CommandError::Denied => failed(
-            ToolErrorKind::NotGranted,
-            "Commands are not allowed here; use the other tools.",
-        ),
-        CommandError::Nul { .. } => failed(
-            ToolErrorKind::InvalidArgument,
-            format!("The command cannot be run: {error}."),
-        ),
-        _ => failed(
-            ToolErrorKind::System,
-            format!("The command could not be started: {error}."),
-        ),
+        CommandError::Denied => {
+            failed(ToolErrorKind::NotGranted, "Commands are not allowed here; use the other tools.")
+        }
+        CommandError::Nul { .. } => {
+            failed(ToolErrorKind::InvalidArgument, format!("The command cannot be run: {error}."))
+        }
+        _ => failed(ToolErrorKind::System, format!("The command could not be started: {error}.")),
     }
 }
 

@@ -33,9 +33,7 @@ pub enum Tracked {
 
 /// Whether the project lies in a repository.
 pub fn in_repository(project: &Path) -> bool {
-    project
-        .ancestors()
-        .any(|ancestor| ancestor.join(".git").symlink_metadata().is_ok())
+    project.ancestors().any(|ancestor| ancestor.join(".git").symlink_metadata().is_ok())
 }
 
 /// Sends an entry, and its content where asked for, for every file and link of the project, sorted by path.
@@ -50,9 +48,9 @@ pub fn snapshot(
     let mut paths = walk(&assignment.project, &mut notes, open)?;
     match tracked {
         Tracked::None => {}
-        Tracked::Unknown(reason) => notes.push(format!(
-            "What git tracks although it is ignored is not included: {reason}"
-        )),
+        Tracked::Unknown(reason) => {
+            notes.push(format!("What git tracks although it is ignored is not included: {reason}"))
+        }
         Tracked::Paths(bytes) => {
             let listed = bytes.split(|&byte| byte == 0).filter(|path| !path.is_empty());
             paths.extend(listed.map(|path| WirePath::from(path.to_vec())));
@@ -83,10 +81,7 @@ fn send<'a>(
             Err(errno) => notes.push(format!("`{path}` could not be read ({errno:?}).")),
         }
     }
-    Ok(SnapshotSummary {
-        entries,
-        notes: bounded(notes),
-    })
+    Ok(SnapshotSummary { entries, notes: bounded(notes) })
 }
 
 fn bounded(mut notes: Vec<String>) -> Vec<String> {
@@ -105,11 +100,7 @@ fn walk(project: &Path, notes: &mut Vec<String>, open: &OpenCall) -> Result<BTre
     for found in walker(project, Arc::clone(&nested)) {
         open.check()?;
         match found {
-            Ok(entry)
-                if entry
-                    .file_type()
-                    .is_some_and(|kind| kind.is_file() || kind.is_symlink()) =>
-            {
+            Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file() || kind.is_symlink()) => {
                 paths.extend(entry.path().strip_prefix(project).map(WirePath::from));
             }
             Ok(_) => {}
@@ -119,9 +110,7 @@ fn walk(project: &Path, notes: &mut Vec<String>, open: &OpenCall) -> Result<BTre
     let nested = nested.lock().unwrap_or_else(PoisonError::into_inner);
     let name = |path: &Path| path.strip_prefix(project).unwrap_or(path).display().to_string();
     notes.extend(
-        nested
-            .iter()
-            .map(|path| format!("`{}` is a repository of its own and is left out.", name(path))),
+        nested.iter().map(|path| format!("`{}` is a repository of its own and is left out.", name(path))),
     );
     Ok(paths)
 }
@@ -140,10 +129,7 @@ fn walker(project: &Path, nested: Arc<Mutex<Vec<PathBuf>>>) -> ignore::Walk {
             }
             let repository = is_repository(entry);
             if repository {
-                nested
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(entry.path().to_owned());
+                nested.lock().unwrap_or_else(PoisonError::into_inner).push(entry.path().to_owned());
             }
             !repository && entry.file_name().as_bytes() != b".git"
         })

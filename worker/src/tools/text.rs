@@ -83,11 +83,7 @@ impl Form {
 
     /// How many bytes one unit has: matches begin only between units.
     pub fn unit(self) -> usize {
-        if matches!(self.encoding, Encoding::Utf16Le | Encoding::Utf16Be) {
-            2
-        } else {
-            1
-        }
+        if matches!(self.encoding, Encoding::Utf16Le | Encoding::Utf16Be) { 2 } else { 1 }
     }
 
     fn codec(self) -> &'static encoding_rs::Encoding {
@@ -151,12 +147,7 @@ mod tests {
 
     #[test]
     fn what_was_decoded_encodes_to_the_same_bytes() {
-        for bytes in [
-            &b"gr\xfcn\x81"[..],
-            b"\xff\xfea\0=\xd8\0\xde",
-            b"\xfe\xff\0a",
-            "é".as_bytes(),
-        ] {
+        for bytes in [&b"gr\xfcn\x81"[..], b"\xff\xfea\0=\xd8\0\xde", b"\xfe\xff\0a", "é".as_bytes()] {
             let form = Form::of(bytes, true);
             let text = form.decode(bytes);
             assert_eq!(form.encode(&text).unwrap(), &bytes[form.mark..], "{bytes:x?}");

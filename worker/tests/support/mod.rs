@@ -55,11 +55,7 @@ pub fn hello(project: &Path) -> Hello {
 
 pub fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick-worker"));
-    command
-        .args(["--generation", "1"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.args(["--generation", "1"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
@@ -88,15 +84,8 @@ impl Worker {
         });
         outgoing.send(&ToWorker::Hello(hello)).unwrap();
         let early = HashMap::new();
-        let mut worker = Self {
-            child,
-            project,
-            outgoing: Some(outgoing),
-            incoming,
-            early,
-            last: 0,
-            directory: None,
-        };
+        let mut worker =
+            Self { child, project, outgoing: Some(outgoing), incoming, early, last: 0, directory: None };
         assert!(matches!(worker.receive(), ToSupervisor::Ready(_)));
         worker
     }
@@ -106,9 +95,7 @@ impl Worker {
     }
 
     pub fn receive(&mut self) -> ToSupervisor {
-        self.incoming
-            .recv_timeout(PATIENCE)
-            .expect("a message from the worker")
+        self.incoming.recv_timeout(PATIENCE).expect("a message from the worker")
     }
 
     /// Sends a call without waiting for anything.
@@ -218,12 +205,7 @@ impl Worker {
     pub fn end(mut self) -> (Option<i32>, String) {
         self.outgoing = None;
         let mut said = String::new();
-        self.child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut said)
-            .unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         (self.child.wait().unwrap().code(), said)
     }
 
@@ -264,18 +246,11 @@ pub fn done(outcome: Outcome) -> Result<ToolOutput, ToolError> {
 }
 
 pub fn read_file(path: impl AsRef<Path>) -> ToolCall {
-    ToolCall::ReadFile(ReadFile {
-        path: path.as_ref().into(),
-        offset: None,
-        limit: None,
-    })
+    ToolCall::ReadFile(ReadFile { path: path.as_ref().into(), offset: None, limit: None })
 }
 
 pub fn write_file(path: impl AsRef<Path>, content: &str) -> ToolCall {
-    ToolCall::WriteFile(WriteFile {
-        path: path.as_ref().into(),
-        content: content.to_owned(),
-    })
+    ToolCall::WriteFile(WriteFile { path: path.as_ref().into(), content: content.to_owned() })
 }
 
 pub fn edit_file(path: impl AsRef<Path>, edits: &[(&str, &str)]) -> ToolCall {
@@ -284,8 +259,5 @@ pub fn edit_file(path: impl AsRef<Path>, edits: &[(&str, &str)]) -> ToolCall {
         new_string: new.to_owned(),
         replace_all: false,
     };
-    ToolCall::EditFile(EditFile {
-        path: path.as_ref().into(),
-        edits: edits.iter().map(edit).collect(),
-    })
+    ToolCall::EditFile(EditFile { path: path.as_ref().into(), edits: edits.iter().map(edit).collect() })
 }
