@@ -17,7 +17,7 @@ pub mod replies;
 pub mod runs;
 pub mod world;
 
-pub use process::{Finished, alive, wait_until};
+pub use process::{Finished, alive, marked, wait_until};
 pub use programs::{PLAIN_USER, Programs, User};
 pub use world::World;
 

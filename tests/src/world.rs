@@ -97,6 +97,8 @@ impl World {
             }
         }
         command.env("HOME", self.home()).env("BAILIWICK_HOME", self.own()).env("LC_ALL", "C.UTF-8");
+        // A name that passes into the sandbox: see `mark`.
+        command.env("CONDA_WORLD", self.root());
         if self.user == User::Plain {
             command.uid(self.user.uid()).gid(self.user.uid());
         }
@@ -116,6 +118,24 @@ impl World {
             self.bailiwick(["exec", "--output", "stream-json", "--base-url", &server.base_url()]);
         command.arg("-C").arg(self.project()).args(arguments).arg("do it").env("ANTHROPIC_API_KEY", KEY);
         command
+    }
+
+    /// What stands in the environment of every process that belongs to this world, and of no other.
+    pub fn mark(&self) -> String {
+        format!("CONDA_WORLD={}", self.root().display())
+    }
+
+    /// The session logs, complete lines only.
+    pub fn log(&self) -> Vec<serde_json::Value> {
+        let sessions = fs::read_dir(self.own().join("state/sessions")).into_iter().flatten().flatten();
+        let texts = sessions.map(|entry| fs::read_to_string(entry.path()).expect("a log is text"));
+        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        texts
+            .flat_map(|text| {
+                let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+                lines.map(parse).collect::<Vec<_>>()
+            })
+            .collect()
     }
 
     /// Hands a path to the world's user.

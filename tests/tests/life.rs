@@ -1,0 +1,225 @@
+//! Who dies when, and what is left: nothing.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use supervisor::replay::ReplayServer;
+use tests::world::{model, tool_results};
+use tests::{Finished, Programs, User, World, alive, marked, wait_until};
+
+/// How long anything may live on after its supervisor.
+const AFTERLIFE: Duration = Duration::from_secs(2);
+
+/// A command that does not want to end: it leaves a daemon that lost its session, its parent and its descriptors, and all
+/// of it ignores every signal that can be ignored.
+const STUBBORN: &str = "trap '' TERM HUP INT QUIT
+    (setsid bash -c 'exec <&- >&- 2>&-; trap \"\" TERM HUP INT QUIT; echo $$ > daemon; while :; do sleep 9; done' &)
+    until [ -s daemon ]; do :; done
+    echo $$ > command
+    while :; do sleep 9; done";
+
+fn start(world: &World, server: &ReplayServer, more: &[&str]) -> Child {
+    let mut command = world.exec(server, &[&["--mode", "auto"], more].concat());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn end(child: Child) -> Finished {
+    child.wait_with_output().unwrap().into()
+}
+
+fn pid_in(world: &World, name: &str) -> u32 {
+    let path = world.project().join(name);
+    let mut pid = None;
+    wait_until(&format!("{name} holds a pid"), || {
+        pid = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+        pid.is_some()
+    });
+    pid.unwrap()
+}
+
+fn worker_of(world: &World) -> u32 {
+    let started = world.log().into_iter().find(|event| event["type"] == "worker_started").unwrap();
+    u32::try_from(started["data"]["pid"].as_u64().unwrap()).unwrap()
+}
+
+fn parent_of(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap()
+}
+
+fn slay(pid: u32) {
+    kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL).unwrap();
+}
+
+/// Kills what `victim` picks while a stubborn command runs; the run goes on with the next generation.
+fn kill_during_a_call(user: User, victim: fn(u32) -> u32) {
+    let world = World::new(user);
+    let server = model(&[
+        ("shell_exec", json!({"command": STUBBORN})),
+        ("shell_exec", json!({"command": "echo on we go"})),
+    ]);
+    let child = start(&world, &server, &[]);
+    let (command, daemon) = (pid_in(&world, "command"), pid_in(&world, "daemon"));
+    slay(victim(worker_of(&world)));
+    let done = end(child);
+    assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
+    let lost = &tool_results(&server, 1)[0];
+    assert_eq!(lost["is_error"], Value::Bool(true), "{lost}");
+    assert!(lost["content"].to_string().contains("worker"), "{lost}");
+    let next = tool_results(&server, 2)[0]["content"].to_string();
+    assert!(next.contains("on we go"), "{next}");
+    let generations: Vec<_> =
+        done.events_of("worker_started").iter().map(|started| started["generation"].clone()).collect();
+    assert_eq!(generations, [1, 2]);
+    assert!(done.events_of("worker_ended")[0]["generation"] == 1);
+    assert!(!alive(command) && !alive(daemon), "{command} {daemon}");
+}
+
+#[test]
+fn a_killed_worker_is_replaced_and_its_call_is_lost() {
+    for user in User::all() {
+        kill_during_a_call(user, |worker| worker);
+    }
+}
+
+#[test]
+fn a_killed_broker_takes_its_worker_along_and_is_replaced() {
+    for user in User::all() {
+        kill_during_a_call(user, parent_of);
+    }
+}
+
+/// The moments: from the first instruction to well into the call, so that starts, the snapshot of the base, and commands
+/// with their daemons are all hit.
+#[test]
+fn a_killed_supervisor_leaves_no_process_no_litter_and_a_log_that_parses() {
+    for user in User::all() {
+        for moment in 0..32 {
+            let world = World::new(user);
+            world.file("kept.txt", "kept\n");
+            world.file(".gitignore", "ignored\n");
+            world.commit();
+            let server = model(&[
+                ("shell_exec", json!({"command": "touch $TMPDIR/x; echo 1"})),
+                ("shell_exec", json!({"command": STUBBORN})),
+            ]);
+            let patch = world.own().join("out.diff");
+            let child = start(&world, &server, &["--patch", patch.to_str().unwrap()]);
+            // Every other moment counts from when the stubborn command and its daemon run.
+            if moment % 2 == 1 {
+                pid_in(&world, "command");
+            }
+            // Not an event: any moment has to do.
+            std::thread::sleep(Duration::from_millis(moment * 8));
+            slay(child.id());
+            let killed = Instant::now();
+            end(child);
+            let mark = world.mark();
+            wait_until("everything is gone", || marked(mark.as_bytes()).is_empty());
+            assert!(killed.elapsed() < AFTERLIFE, "{user:?}, moment {moment}: {:?}", killed.elapsed());
+            check_what_is_left(&world);
+        }
+    }
+}
+
+fn check_what_is_left(world: &World) {
+    world.log();
+    let status = Finished::of(
+        world.command("git").args(["status", "--porcelain", "--ignored"]).current_dir(world.project()),
+    );
+    let by_commands = |line: &&str| ["?? daemon", "?? command"].contains(line);
+    let litter: Vec<_> = status.stdout.lines().filter(|line| !by_commands(line)).collect();
+    assert!(litter.is_empty() && status.code == 0, "{litter:?} {}", status.stderr);
+    let locks = world.own().join("state/temps");
+    let temps: Vec<_> = fs::read_dir(&locks)
+        .into_iter()
+        .flatten()
+        .map(|lock| PathBuf::from(fs::read_to_string(lock.unwrap().path()).unwrap()))
+        .collect();
+    let next = Finished::of(world.bailiwick(["sandbox", "-C"]).arg(world.project()).args(["--", "true"]));
+    assert_eq!(next.code, 0, "{}", next.stderr);
+    assert!(temps.iter().all(|temp| !temp.is_dir()), "{temps:?}");
+    assert_eq!(fs::read_dir(&locks).unwrap().count(), 0);
+}
+
+#[test]
+fn a_daemon_ends_with_its_call() {
+    for user in User::all() {
+        let world = World::new(user);
+        let leave = STUBBORN.replace("echo $$ > command\n    while :; do sleep 9; done", "exit 0");
+        assert!(leave.ends_with("exit 0"));
+        let server = model(&[
+            ("shell_exec", json!({"command": leave})),
+            ("shell_exec", json!({"command": "[ -d /proc/$(cat daemon) ] && echo alive || echo gone"})),
+        ]);
+        let done = end(start(&world, &server, &[]));
+        assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
+        let said = tool_results(&server, 2)[0]["content"].to_string();
+        assert!(said.contains("gone"), "{said}");
+        assert!(!alive(pid_in(&world, "daemon")));
+        // The twin: unconfined, the same daemon lives on.
+        fs::remove_file(world.project().join("daemon")).unwrap();
+        Finished::of(
+            world.command("bash").args(["-c", &leave]).current_dir(world.project()).stdout(Stdio::null()),
+        );
+        let daemon = pid_in(&world, "daemon");
+        assert!(alive(daemon));
+        slay(daemon);
+    }
+}
+
+/// What forks away faster than anybody could list it ends with its time all the same.
+#[test]
+fn what_keeps_forking_ends_with_its_time() {
+    let world = World::new(User::Myself);
+    let bomb = "trap '' TERM HUP; for i in {1..40}; do (setsid sleep 99 &); done
+        flee() { (flee &); }; flee; echo started > started; while :; do sleep 9; done";
+    let server = model(&[("shell_exec", json!({"command": bomb, "timeout_s": 1}))]);
+    let done = end(start(&world, &server, &[]));
+    assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
+    assert_eq!(world.read("started"), "started\n");
+    let said = tool_results(&server, 1)[0].to_string();
+    assert!(said.contains("it ran longer than it may"), "{said}");
+    assert!(marked(world.mark().as_bytes()).is_empty());
+}
+
+/// Upwards from a command: its reaper, the worker, the broker, the supervisor.
+#[test]
+fn a_command_has_no_hold_on_what_is_above_it() {
+    for user in User::all() {
+        let world = World::new(user);
+        let probe = Programs::get().path("probe").display().to_string();
+        let script = format!(
+            "pid=$PPID; for name in reaper worker broker supervisor; do echo $name $pid >> above
+            {probe} kill $pid 9 -- kill $pid 15 -- kill $pid 19 -- tgkill $pid 9 -- pidfd-signal $pid 9 \
+            -- sigqueue $pid 9 -- ptrace-attach $pid -- ptrace-seize $pid -- proc $pid environ -- proc $pid maps \
+            -- proc-mem $pid 4096 -- vm-read $pid 4096 -- pidfd-getfd $pid 0 -- proc-links $pid ns/net \
+            -- proc-links $pid root -- proc-links $pid cwd -- proc-links $pid exe -- prlimit $pid \
+            -- proc $pid stack -- open-to-write /proc/$pid/mem -- open-to-write /proc/$pid/oom_score_adj >> tried
+            pid=$(sed -n 's/^PPid:\\t//p' /proc/$pid/status); done"
+        );
+        let server = model(&[("shell_exec", json!({"command": script}))]);
+        let done = end(start(&world, &server, &[]));
+        assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
+        let above = world.read("above");
+        let worker = done.events_of("worker_started")[0]["pid"].as_u64().unwrap();
+        assert!(above.contains(&format!("worker {worker}\n")), "{above}");
+        let tried = world.read("tried");
+        assert_eq!(tried.lines().count(), 4 * 21, "{tried}");
+        let got_through: Vec<_> = tried.lines().filter(|line| !is_refused(line)).collect();
+        assert!(got_through.is_empty(), "{user:?} {above}{}", got_through.join("\n"));
+        assert_eq!(done.events_of("worker_started").len(), 1, "{}", done.stdout);
+    }
+}
+
+fn is_refused(line: &str) -> bool {
+    let tried: Value = serde_json::from_str(line).unwrap();
+    [nix::libc::EPERM, nix::libc::EACCES].iter().any(|errno| tried["errno"] == *errno)
+}
