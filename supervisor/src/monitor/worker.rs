@@ -241,7 +241,11 @@ impl Starting {
 
     async fn finish(mut self, began: Instant) -> Result<(Worker, mpsc::Receiver<WorkerEvent>), StartError> {
         let (pid, ruleset) = self.started().await?;
-        self.outgoing.send(ToWorker::Hello(self.hello())).await?;
+        match self.outgoing.send(ToWorker::Hello(self.hello())).await {
+            // Gone already: what it said before, or its silence, tells why.
+            Err(FrameError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            sent => sent?,
+        }
         let mut register = Register { phase: Phase::Greeting, calls: OpenCalls::default() };
         let Some(first) = self.incoming.receive().await? else {
             return Err(self.ended("worker").await);
