@@ -1,6 +1,8 @@
 //! `bailiwick exec` as tests run it.
 
 use std::ffi::OsStr;
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use supervisor::replay::ReplayServer;
@@ -14,6 +16,18 @@ impl World {
         let mut command = self.bailiwick(["exec", "--base-url", base_url]);
         command.arg("-C").arg(self.project()).args(arguments).env("ANTHROPIC_API_KEY", KEY);
         command
+    }
+
+    /// Makes a directory outside the project, with the file `there.txt` in it: plain permissions let the world's user
+    /// write both.
+    pub fn outside(&self) -> PathBuf {
+        let place = self.root().join("outside");
+        fs::create_dir(&place).expect("our own directory");
+        fs::write(place.join("there.txt"), "untouched\n").expect("our own file");
+        for path in [&place, &place.join("there.txt")] {
+            self.give(path);
+        }
+        place
     }
 
     /// Runs [`World::exec`] to its end.

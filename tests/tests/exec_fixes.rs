@@ -182,7 +182,7 @@ fn a_run_that_changes_nothing_leaves_an_empty_patch() {
 #[test]
 fn the_patch_is_written_whatever_the_exit_status() {
     let write = || shell("echo x > made.txt");
-    let outside = || shell("echo x > /etc/bailiwick-probe");
+    let outside = || shell("echo x > ../outside/there.txt");
     let cases: [(i32, &[&str], Vec<String>); 3] = [
         (3, &["--max-steps", "1"], vec![write()]),
         (4, &[], vec![write(), outside(), done()]),
@@ -191,6 +191,7 @@ fn the_patch_is_written_whatever_the_exit_status() {
     ];
     for (code, arguments, replies) in cases {
         let world = World::new(User::Myself);
+        world.outside();
         project(&world);
         let patch = world.own().join("out.diff");
         let server = model_of(replies);

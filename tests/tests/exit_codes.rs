@@ -222,9 +222,10 @@ fn three_is_a_full_context_in_both_of_its_forms() {
 #[test]
 fn four_is_a_turn_that_ended_after_a_denial() {
     let world = world();
-    let denied = || calls(&[("write_file", json!({"path": "/etc/bailiwick-probe", "content": "x"}))]);
+    let outside = world.outside().join("there.txt").display().to_string();
+    let denied = || calls(&[("write_file", json!({"path": outside, "content": "x"}))]);
     let server = model_of([denied(), done()]);
-    insta::assert_snapshot!(complaint(&text(&world, &server, &["--mode", "auto"], 4)), @"bailiwick: denied by the kernel (Landlock): write /etc/bailiwick-probe; the missing right is: write /etc/bailiwick-probe; the user can allow it with --write /etc/bailiwick-probe");
+    insta::assert_snapshot!(complaint(&text(&world, &server, &["--mode", "auto"], 4)), @"bailiwick: denied by the kernel (Landlock): write [world]/outside/there.txt; the missing right is: write [world]/outside/there.txt; the user can allow it with --write [world]/outside/there.txt");
     // What succeeds later makes up for it; what fails does not.
     let run = world.run(&model_of([denied(), shell("true"), done()]), &["--mode", "auto"]).expect(0);
     assert_eq!(run.result()["reason"], "done");
@@ -234,8 +235,8 @@ fn four_is_a_turn_that_ended_after_a_denial() {
         let write = |path: &str| ("write_file", json!({"path": path, "content": "x"}));
         model_of([calls(&[write(first), write(second)]), done()])
     };
-    world.run(&both("/etc/bailiwick-probe", "b.txt"), &["--mode", "auto"]).expect(0);
-    world.run(&both("b.txt", "/etc/bailiwick-probe"), &["--mode", "auto"]).expect(4);
+    world.run(&both(&outside, "b.txt"), &["--mode", "auto"]).expect(0);
+    world.run(&both("b.txt", &outside), &["--mode", "auto"]).expect(4);
 }
 
 /// Our programs in a directory of their own, with another `sandbox-exec`.
@@ -309,7 +310,7 @@ fn overloaded() -> Reply {
 fn six_is_an_overload_that_does_not_end() {
     let world = world();
     let server = serve((0..20).map(|_| overloaded()));
-    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 6)), @"bailiwick: the API answered 529 (overloaded_error): Overloaded");
+    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 6)), @"bailiwick: the API answered 529 (overloaded_error): Overloaded; given up after 8 attempts");
     assert_eq!(server.requests().len(), 8);
 }
 
@@ -317,7 +318,7 @@ fn six_is_an_overload_that_does_not_end() {
 fn six_is_a_wait_that_is_too_long() {
     let world = world();
     let reply = Reply::error(429, "rate_limit_error", "Slow down").header("retry-after", "3600");
-    insta::assert_snapshot!(complaint(&text(&world, &serve([reply]), &[], 6)), @"bailiwick: the API answered 429 (rate_limit_error): Slow down");
+    insta::assert_snapshot!(complaint(&text(&world, &serve([reply]), &[], 6)), @"bailiwick: the API answered 429 (rate_limit_error): Slow down; it asks to wait 3600 s, longer than a run waits");
 }
 
 #[test]
@@ -387,6 +388,6 @@ fn six_is_a_host_that_nobody_answers_for() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let run =
         Finished::of(world.task(&format!("http://127.0.0.1:{port}"), ["do it"]).args(["--output", "json"]));
-    insta::assert_snapshot!(complaint(&said(&world, &run)).replace(&port.to_string(), "[port]"), @"127.0.0.1:[port] refused the connection: check the base URL; trying again in 6398 ms");
+    insta::assert_snapshot!(complaint(&said(&world, &run)).replace(&port.to_string(), "[port]"), @"bailiwick: 127.0.0.1:[port] refused the connection: check the base URL; given up after 8 attempts");
     assert_eq!(run.expect(6).result()["reason"], "provider_error");
 }

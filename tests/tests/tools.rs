@@ -102,14 +102,9 @@ fn an_ambiguous_or_absent_edit_is_refused_and_changes_nothing() {
     assert_eq!(world.read("a.txt"), "x\ntwo\nx\n");
 }
 
-/// A directory outside the project and every temp, with a file in it.
+/// A directory outside the project, as text.
 fn outside(world: &World) -> String {
-    let place = world.root().join("outside");
-    fs::create_dir(&place).unwrap();
-    fs::write(place.join("there.txt"), "untouched\n").unwrap();
-    world.give(&place);
-    world.give(&place.join("there.txt"));
-    place.display().to_string()
+    world.outside().display().to_string()
 }
 
 /// The flags of a grant, as a shell splits them.

@@ -52,7 +52,10 @@ impl Page {
                 self.cause(event)
             }
             (Output::Json, UiEventKind::Logged(event)) => match &event.kind {
-                EventKind::Result(_) => line(event),
+                EventKind::Result(_) => {
+                    line(event)?;
+                    self.cause(event)
+                }
                 _ => self.remark(event),
             },
             (Output::Text, UiEventKind::TextDelta { text }) => self.text(text),
