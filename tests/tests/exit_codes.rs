@@ -339,8 +339,11 @@ fn zero_is_a_run_that_got_over_a_failure_of_the_provider() {
     let world = world();
     let whole = done();
     let error = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n\n";
-    let broken: [(&str, Reply); 6] = [
+    let at_once = |reply: Reply| reply.header("retry-after-ms", "1");
+    let broken: [(&str, Reply); 8] = [
         ("overloaded", overloaded()),
+        ("too many requests", at_once(Reply::error(429, "rate_limit_error", "Slow down"))),
+        ("a page of a gateway", at_once(Reply::new(502, "<html>Bad gateway</html>"))),
         ("nothing", Reply::sse(whole.clone()).cut_after(0)),
         ("cut in the middle", Reply::sse(whole.clone()).cut_after(whole.len() / 2)),
         (

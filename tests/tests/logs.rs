@@ -114,6 +114,15 @@ fn no_command_and_no_tool_reads_or_changes_a_log() {
     }
 }
 
+/// The private temp directory, as the model was told of it.
+fn temp_of<'a>(mut events: impl Iterator<Item = &'a EventKind>) -> PathBuf {
+    let line = events.find_map(|event| match event {
+        EventKind::ContextAdded { text, .. } => text.lines().find_map(|line| line.strip_prefix("TMPDIR: ")),
+        _ => None,
+    });
+    line.expect("a line with TMPDIR").into()
+}
+
 #[test]
 fn a_call_is_in_the_log_before_its_effect() {
     for user in User::all() {
@@ -136,6 +145,11 @@ fn a_call_is_in_the_log_before_its_effect() {
             _ => None,
         });
         wait_until("the worker is gone", || !alive(started.unwrap()));
+        // The next start removes what a killed run left in the temp directory of the system.
+        let temp = temp_of(loaded.tree.events().map(|event| &event.kind));
+        assert!(temp.is_dir(), "{}", temp.display());
+        world.run(&model_of([done()]), &[]).expect(0);
+        assert!(!temp.exists(), "{}", temp.display());
     }
 }
 

@@ -8,7 +8,9 @@
     reason = "a test fails by panicking"
 )]
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
@@ -393,6 +395,32 @@ fn names_that_are_not_utf_8_work_in_commands_and_listings() {
     assert!(content(&results[1]).contains("w.txt"), "{results:?}");
     assert!(content(&results[2]).contains("raw") && content(&results[3]).contains("raw"), "{results:?}");
     assert_eq!(run.code, 0);
+}
+
+#[test]
+fn a_project_whose_own_name_is_not_utf_8_works() {
+    for user in User::all() {
+        let world = World::new(user);
+        let project = world.root().join(OsStr::from_bytes(b"pro ject \xff\xfe"));
+        fs::create_dir(&project).unwrap();
+        world.give(&project);
+        let asked = [
+            ("write_file", json!({"path": "new.txt", "content": "new\n"})),
+            command("cat new.txt && echo more >> new.txt"),
+            ("read_file", json!({"path": "new.txt"})),
+        ];
+        let server = model_of([calls(&asked), done()]);
+        let mut task = world.bailiwick(["exec", "--base-url", &server.base_url(), "--mode", "auto", "do it"]);
+        task.arg("-C").arg(&project).args(["--patch", "out.diff"]).env("ANTHROPIC_API_KEY", KEY);
+        task.current_dir(&project);
+        let run = Finished::of(&mut task).expect(0);
+        assert_eq!(run.stdout, "Done.\n");
+        let results = tool_results(&server, 1);
+        assert!(results.iter().all(|result| result["is_error"] != true), "{results:?}");
+        assert!(content(&results[2]).contains("more"), "{results:?}");
+        let patch = fs::read_to_string(project.join("out.diff")).unwrap();
+        assert!(patch.contains("+new\n+more\n") && !patch.contains("out.diff"), "{patch}");
+    }
 }
 
 #[test]
