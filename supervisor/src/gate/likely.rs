@@ -55,7 +55,12 @@ impl Standing {
     fn missing_for(&self, call: &ShellExec, message: &Message<'_>, named: &str) -> Option<Denial> {
         let path = self.absolute(call, named)?;
         if !self.rights.allows_read(&path) {
-            return Some(unreadable(&path, Grade::Likely));
+            // Nearly every complaint about what is hidden is one of reading it, so a change has to be told in so many words.
+            return Some(if message.tells_of_writing(named) {
+                self.unwritable(&path, Grade::Likely)
+            } else {
+                unreadable(&path, Grade::Likely)
+            });
         }
         let uncovered = !self.rights.allows_write(&path) && !is_kernel_tree(&path);
         (uncovered && message.is_about_writing(named)).then(|| self.unwritable(&path, Grade::Likely))

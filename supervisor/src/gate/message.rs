@@ -97,21 +97,29 @@ impl<'a> Message<'a> {
 
     /// Whether the refusal is one of changing the path, as far as the words tell.
     pub(super) fn is_about_writing(&self, named: &str) -> bool {
+        self.tells_of_writing(named)
+            || !(self.call.access == Access::Read
+                || self.is_of_a_shell()
+                || READERS.contains(&self.program())
+                || self.lower.contains("cannot open")
+                || self.lower.contains("for reading"))
+    }
+
+    /// Whether the line itself says that the path was to be changed.
+    pub(super) fn tells_of_writing(&self, named: &str) -> bool {
         if self.call.access == Access::Read {
             // The command declared to write nothing: the missing right would not have helped.
             return false;
         }
-        if self.phrase == "read-only file system" || WRITES.iter().any(|word| self.words().contains(word)) {
-            return true;
-        }
-        let program = self.program();
-        if program == "bash" || program == "sh" || program.ends_with("/bash") {
+        self.phrase == "read-only file system"
+            || WRITES.iter().any(|word| self.words().contains(word))
             // The shell says the same of `> PATH` and of a PATH that may not be executed or read.
-            return self.redirects_to(named);
-        }
-        !READERS.contains(&program)
-            && !self.lower.contains("cannot open")
-            && !self.lower.contains("for reading")
+            || (self.is_of_a_shell() && self.redirects_to(named))
+    }
+
+    fn is_of_a_shell(&self) -> bool {
+        let program = self.program();
+        program == "bash" || program == "sh"
     }
 
     /// The line without what it quotes: a path `…/writer.rs` tells nothing of writing.

@@ -92,6 +92,14 @@ fn what_programs_say_of_hidden_files() {
     for (command, output, path) in table {
         assert_eq!(missing(&auto(), command, output), Some(format!("read {path}")), "{output}");
     }
+    let table = [
+        ("rm ~/.ssh/id", "rm: cannot remove '/home/me/.ssh/id': Permission denied", "/home/me/.ssh/id"),
+        ("echo x >> ~/.ssh/rc", "bash: line 1: /home/me/.ssh/rc: Permission denied", "/home/me/.ssh/rc"),
+    ];
+    for (command, output, path) in table {
+        let command = command.replace('~', "/home/me");
+        assert_eq!(missing(&auto(), &command, output), Some(format!("write {path}")), "{output}");
+    }
 }
 
 #[test]
