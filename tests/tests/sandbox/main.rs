@@ -5,6 +5,7 @@
 
 mod attacks;
 mod victim;
+mod works;
 
 use std::time::{Duration, Instant};
 
