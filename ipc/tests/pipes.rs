@@ -114,10 +114,14 @@ fn the_two_ends_of_two_pipes_understand_each_other() {
         for message in down() {
             assert_eq!(incoming.receive().unwrap(), Some(message));
         }
-        up().iter().for_each(|message| outgoing.send(message).unwrap());
+        for message in up() {
+            outgoing.send(&message).unwrap();
+        }
     });
     let (mut incoming, mut outgoing) = supervisor_ends(up_reader, down_writer, GENERATION);
-    down().iter().for_each(|message| outgoing.send(message).unwrap());
+    for message in down() {
+        outgoing.send(&message).unwrap();
+    }
     for message in up() {
         assert_eq!(incoming.receive().unwrap(), Some(message));
     }

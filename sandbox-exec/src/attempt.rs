@@ -63,7 +63,7 @@ impl<'a> Attempts<'a> {
         match act.run() {
             Ok(()) => self.acts.push((name, act)),
             Err(error) => {
-                self.untried.push(format!("\"{name}\" could not be tried: it failed without us ({error})"))
+                self.untried.push(format!("\"{name}\" could not be tried: it failed without us ({error})"));
             }
         }
     }

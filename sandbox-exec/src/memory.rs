@@ -47,7 +47,9 @@ fn release_segment(start: u64, length: u64) -> io::Result<()> {
     if from >= to {
         return Ok(());
     }
-    let (address, length) = (from as usize as *mut libc::c_void, (to - from) as usize);
+    let too_large = |_| io::Error::from(io::ErrorKind::InvalidInput);
+    let address = usize::try_from(from).map_err(too_large)? as *mut libc::c_void;
+    let length = usize::try_from(to - from).map_err(too_large)?;
     // SAFETY: the range is a private mapping of our own file that nothing ever wrote to: its pages hold what the file
     // holds, before and after (`madvise(2)`, MADV_DONTNEED).
     match unsafe { libc::madvise(address, length, libc::MADV_DONTNEED) } {

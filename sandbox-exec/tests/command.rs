@@ -131,6 +131,16 @@ fn a_command_that_reads_changes_nothing_but_its_temp() {
 }
 
 #[test]
+fn a_command_that_declares_no_network_has_none_and_can_still_write() {
+    let worker = Worker::new();
+    let mut command = spec(worker.project.path(), "touch made && exec 3<>/dev/udp/127.0.0.1/9 && echo open");
+    command.access = DomainAccess::Offline;
+    let (output, _) = finish(worker.domain.spawn(&command).unwrap());
+    assert!(output.contains("Operation not permitted"), "{output}");
+    assert!(worker.path("made").exists());
+}
+
+#[test]
 fn a_command_that_reads_has_no_network_whatever_its_worker_has() {
     let worker = Worker::new();
     let script = "exec 3<>/dev/udp/127.0.0.1/9 && echo open";

@@ -92,14 +92,7 @@ fn tree(name: &str) -> BTreeSet<String> {
 }
 
 fn sources(directory: &Path, text: &mut String) {
-    for entry in std::fs::read_dir(directory).unwrap().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            sources(&path, text);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            text.push_str(&std::fs::read_to_string(path).unwrap());
-        }
-    }
+    walk(directory, &mut |_, source| text.push_str(source));
 }
 
 #[test]
@@ -158,6 +151,62 @@ fn the_tables_packages_are_direct_and_used() {
             let used =
                 text.contains(&format!("{identifier}::")) || text.contains(&format!("use {identifier};"));
             assert!(used, "{} depends on {package} and does not use it", row.name);
+        }
+    }
+}
+
+/// What decides is pure: it can be tested, replayed and read without a machine around it.
+#[test]
+fn core_gate_and_lattice_do_no_io() {
+    for place in ["supervisor/src/core", "supervisor/src/gate", "ipc/src/rights.rs", "ipc/src/phase.rs"] {
+        let path = root().join(place);
+        let mut text = String::new();
+        if path.is_dir() {
+            sources(&path, &mut text);
+        } else {
+            text = std::fs::read_to_string(path).unwrap();
+        }
+        for forbidden in
+            ["std::fs", "std::net", "std::process", "std::env", "tokio::", "Instant::now", "SystemTime::now"]
+        {
+            assert!(!text.contains(forbidden), "{place} uses {forbidden}");
+        }
+    }
+}
+
+/// Processes come from one place; everything else that starts one says why.
+#[test]
+fn only_the_monitor_starts_processes() {
+    let mut offenders = Vec::new();
+    for name in ["supervisor", "worker", "sandbox-exec", "ipc", "tui"] {
+        walk(&root().join(name).join("src"), &mut |path, text| {
+            let production = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let is_test = path.components().any(|part| part.as_os_str() == "tests");
+            if !is_test && production.contains("Command::new(") {
+                offenders.push(path.strip_prefix(root()).unwrap().display().to_string());
+            }
+        });
+    }
+    offenders.sort();
+    // The benchmarks start the floors that they measure against.
+    assert_eq!(
+        offenders,
+        [
+            "supervisor/src/bench/calls.rs",
+            "supervisor/src/bench/processes.rs",
+            "supervisor/src/bench/requests.rs",
+            "supervisor/src/monitor/spawn.rs",
+        ]
+    );
+}
+
+fn walk(directory: &Path, visit: &mut impl FnMut(&Path, &str)) {
+    for entry in std::fs::read_dir(directory).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            walk(&path, visit);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            visit(&path, &std::fs::read_to_string(&path).unwrap());
         }
     }
 }

@@ -67,6 +67,8 @@ pub struct CommandDomain {
     standing: Domain,
     signals: Option<Domain>,
     read_only: Program,
+    /// Only where the worker has a network that can be taken away.
+    offline: Option<Program>,
     null: File,
     may_execute: bool,
 }
@@ -89,6 +91,8 @@ pub struct CommandSpec {
 pub enum DomainAccess {
     /// All of them.
     Standing,
+    /// All of them but the network: it declared that it needs none.
+    Offline,
     /// It declared that it only reads: it can write nothing but its own temp directory and the null device, cannot change
     /// metadata, and has no network, whatever the worker has.
     Read {
@@ -141,6 +145,9 @@ impl CommandDomain {
             standing: Domain::build(&Plan::within(&rights.read, &write, rights.net), platform)?,
             signals: Domain::of_signals(platform)?,
             read_only: Program::read_only(Policy::of(Network::Off, platform))?,
+            offline: (rights.net == Network::On)
+                .then(|| Program::standing(Policy::of(Network::Off, platform)))
+                .transpose()?,
             null,
             may_execute: rights.exec == Execution::Allowed,
         })
@@ -165,7 +172,11 @@ impl CommandDomain {
             image: &image,
             signals: self.signals.as_ref(),
             domain: narrow.as_ref().unwrap_or(&self.standing),
-            filter: narrow.is_some().then_some(&self.read_only),
+            filter: match command.access {
+                DomainAccess::Standing => None,
+                DomainAccess::Offline => self.offline.as_ref(),
+                DomainAccess::Read { .. } => Some(&self.read_only),
+            },
             null: self.null.as_raw_fd(),
             output: printed.as_raw_fd(),
             status: ended.as_raw_fd(),

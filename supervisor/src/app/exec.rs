@@ -141,7 +141,7 @@ impl Prepared {
         let act = |kind| UserAction { conversation_id: conversation.clone(), kind };
         let _ = self.actions.send(act(UserActionKind::Prompt { text: self.prompt })).await;
         tokio::spawn(signals(self.actions, conversation.clone()));
-        let ended = self.driver.run(began, self.context).await;
+        let ended = Box::pin(self.driver.run(began, self.context)).await;
         self.printer.finish().await;
         match ended {
             Ok(end) => Exit::from(end.reason),

@@ -21,6 +21,7 @@ use ipc::message::{Chunk, Outcome, Work};
 use ipc::tool::{ReadFile, ToolCall, ToolOutput};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
+use tracing::{Instrument, info_span};
 
 use crate::core::{Agent, ContextItem, Effect, EndReason, Input, RequestId, RunEnd};
 use crate::monitor::{StartError, WorkerEvent};
@@ -101,7 +102,13 @@ const OWN_CALLS: u64 = 1 << 63;
 impl Driver {
     /// Runs one user turn to its end; the last event logged is the result, whatever ended it. Only a log that cannot be
     /// written leaves none.
-    pub async fn run(mut self, began: Instant, context: ContextItem) -> Result<RunEnd, DriverError> {
+    pub async fn run(self, began: Instant, context: ContextItem) -> Result<RunEnd, DriverError> {
+        let session = info_span!("session", id = %self.conversation);
+        let agent = info_span!(parent: &session, "agent", id = %AgentId::root());
+        self.run_to_its_end(began, context).instrument(agent).await
+    }
+
+    async fn run_to_its_end(mut self, began: Instant, context: ContextItem) -> Result<RunEnd, DriverError> {
         if let Err(error) = self.serve(context).await {
             self.break_off(error)?;
         }
@@ -264,6 +271,8 @@ impl Driver {
                 Ok(None)
             }
             WorkerEvent::Outcome { call, outcome } => {
+                let _span = info_span!("call", id = %call).entered();
+                tracing::debug!("answered");
                 let began = self.running.calls.remove(&call);
                 let duration_ms = began.map_or(0, |began| millis(began.elapsed()));
                 Ok(Some(Input::CallFinished { call, outcome, duration_ms }))
@@ -334,6 +343,8 @@ impl Driver {
     }
 
     fn send(&mut self, call: CallId, tool: ToolCall) {
+        let _span = info_span!("call", id = %call, generation = %self.worker.generation()).entered();
+        tracing::debug!(tool = tool.name(), "dispatched");
         self.running.calls.insert(call, Instant::now());
         self.worker.call(call, Work::Run(tool));
     }

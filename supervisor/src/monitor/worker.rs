@@ -17,10 +17,14 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tracing::{Instrument, info_span};
 
 use super::process::BrokerProcess;
 use super::spawn::{Launch, Launched, SpawnError, Spawner, Stdio};
 use super::verify::{VerifyError, verify_confined};
+
+/// The variable that sets the level of a worker's own diagnostics.
+const LOG_LEVEL: &str = "BAILIWICK_LOG";
 
 /// How long a worker may take from its spawn to `Ready`.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -159,8 +163,10 @@ impl Worker {
         spec: WorkerSpec,
     ) -> Result<(Self, mpsc::Receiver<WorkerEvent>), StartError> {
         let began = Instant::now();
+        let mut confinement = spec.confinement.clone();
+        confinement.environment.pass.push(LOG_LEVEL.to_owned());
         let launch = Launch {
-            confinement: spec.confinement.clone(),
+            confinement,
             command: vec![
                 spec.program.clone().into_os_string(),
                 "--generation".into(),
@@ -299,9 +305,12 @@ impl Starting {
         let open = Arc::new(Mutex::new(register));
         let broker = Arc::new(self.broker);
         let calls = CallSender { outbox, open: open.clone() };
-        tokio::spawn(write(self.outgoing, messages));
-        tokio::spawn(relay_diagnostics(self.stderr, generation));
-        tokio::spawn(Reader { incoming: self.incoming, open, events, broker: broker.clone() }.run());
+        let span = info_span!("worker", %generation, pid);
+        tokio::spawn(write(self.outgoing, messages).instrument(span.clone()));
+        tokio::spawn(relay_diagnostics(self.stderr).instrument(span.clone()));
+        tokio::spawn(
+            Reader { incoming: self.incoming, open, events, broker: broker.clone() }.run().instrument(span),
+        );
         (Worker { generation, pid, ruleset, startup, calls, broker }, inbox)
     }
 }
@@ -318,7 +327,7 @@ async fn write(mut outgoing: Outgoing, mut messages: mpsc::UnboundedReceiver<ToW
 }
 
 /// Logs a worker's diagnostics: bounded, and as text that nobody trusts.
-async fn relay_diagnostics(mut stderr: BufReader<pipe::Receiver>, generation: Generation) {
+async fn relay_diagnostics(mut stderr: BufReader<pipe::Receiver>) {
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -326,7 +335,7 @@ async fn relay_diagnostics(mut stderr: BufReader<pipe::Receiver>, generation: Ge
             Ok(0) | Err(_) => return,
             Ok(_) => {
                 let text = String::from_utf8_lossy(&line);
-                tracing::debug!(target: "worker", %generation, "{}", text.trim_end().escape_debug());
+                tracing::debug!(target: "worker", "{}", text.trim_end().escape_debug());
             }
         }
     }

@@ -56,7 +56,7 @@ impl Tree {
         open.output(Chunk::Entry(entry))?;
         match content {
             Ok(content) => {
-                content.chunks(PART).try_for_each(|piece| open.output(Chunk::Content(piece.to_vec())))?
+                content.chunks(PART).try_for_each(|piece| open.output(Chunk::Content(piece.to_vec())))?;
             }
             Err(errno) => return Ok(Err(errno)),
         }

@@ -155,7 +155,11 @@ impl Commands {
             argv: argv(exec)?,
             environment: environment(exec, temp),
             cwd: exec.cwd.as_path().to_owned(),
-            access: temp.map_or(DomainAccess::Standing, |temp| DomainAccess::Read { temp: temp.0.clone() }),
+            access: match temp {
+                Some(temp) => DomainAccess::Read { temp: temp.0.clone() },
+                None if exec.network == Some(Network::Off) => DomainAccess::Offline,
+                None => DomainAccess::Standing,
+            },
         };
         domain.spawn(&spec).map_err(|error| not_spawned(&error))
     }

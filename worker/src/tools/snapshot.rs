@@ -49,7 +49,7 @@ pub fn snapshot(
     match tracked {
         Tracked::None => {}
         Tracked::Unknown(reason) => {
-            notes.push(format!("What git tracks although it is ignored is not included: {reason}"))
+            notes.push(format!("What git tracks although it is ignored is not included: {reason}"));
         }
         Tracked::Paths(bytes) => {
             let listed = bytes.split(|&byte| byte == 0).filter(|path| !path.is_empty());
