@@ -186,10 +186,12 @@ impl Agent {
         match std::mem::replace(&mut self.state, State::Resting) {
             State::Resting => {}
             State::Closed => self.state = State::Closed,
-            State::BackingOff { failure, .. } => {
-                let message = message.map(|message| format!("{message}; the last request failed: {failure}"));
-                self.finish(reason, message);
+            // What the time was spent on was the provider's failure: that is the reason.
+            State::BackingOff { failure, .. } if reason == EndReason::TimeLimit => {
+                let message = format!("{failure}; the time of this run is spent before another attempt");
+                self.finish(EndReason::Provider, Some(message));
             }
+            State::BackingOff { .. } => self.finish(reason, message.map(str::to_owned)),
             State::Streaming { request, reply } => {
                 self.effects.push(Effect::CancelStream(request));
                 self.keep_interrupted(reply);

@@ -246,11 +246,11 @@ fn run_that_breaks_ends_before_its_first_turn_and_within_one() {
 }
 
 #[test]
-fn time_that_is_spent_between_attempts_tells_of_the_last_failure() {
+fn time_that_is_spent_between_attempts_is_a_failure_of_the_provider() {
     let mut script = Script::new();
     script.user("go").failed(1, error("overloaded_error", true)).lines();
     script.input(Input::TimeUp);
-    assert_snapshot!(script.lines(), @r#"finish time_limit text="" steps=0 tokens=0 message=Some("the time of this run is spent; the last request failed: it failed (overloaded_error)")"#);
+    assert_snapshot!(script.lines(), @r#"finish provider_error text="" steps=0 tokens=0 message=Some("it failed (overloaded_error); the time of this run is spent before another attempt")"#);
 }
 
 #[test]
