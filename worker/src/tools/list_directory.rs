@@ -9,6 +9,7 @@ use ipc::denial::Operation;
 use ipc::tool::{Entry, EntryKind, ListDirectory, Listing, ToolErrorKind};
 use nix::libc;
 
+use super::ignore_rules::Traps;
 use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused_io};
 use crate::open_call::OpenCall;
@@ -30,7 +31,8 @@ pub fn list_directory(assignment: &Assignment, call: &ListDirectory, open: &Open
     readable_directory(&root)?;
     let mut listing = Listing { entries: Vec::new(), omitted: 0 };
     let mut left = PATH_BYTES;
-    for found in walk(&root, depth).flatten().filter(|found| found.depth() > 0) {
+    let traps = Traps::new(&root)?;
+    for found in walk(&root, depth, traps.clone()).flatten().filter(|found| found.depth() > 0) {
         open.check()?;
         let Some(entry) = entry(&root, &found) else {
             continue;
@@ -46,6 +48,7 @@ pub fn list_directory(assignment: &Assignment, call: &ListDirectory, open: &Open
             break;
         }
     }
+    traps.finish()?;
     Ok(listing)
 }
 
@@ -62,14 +65,14 @@ pub fn readable_directory(path: &Path) -> Result<()> {
     }
 }
 
-fn walk(root: &Path, depth: u32) -> ignore::Walk {
+fn walk(root: &Path, depth: u32, traps: Traps) -> ignore::Walk {
     let in_git = |entry: &DirEntry| {
         entry.depth() > 1 && entry.path().parent().is_some_and(|parent| parent.ends_with(".git"))
     };
     WalkBuilder::new(root)
         .hidden(false)
         .max_depth(Some(depth as usize))
-        .filter_entry(move |entry| !in_git(entry))
+        .filter_entry(move |entry| !in_git(entry) && traps.passes(entry))
         .sort_by_file_name(Ord::cmp)
         .build()
 }

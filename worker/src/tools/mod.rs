@@ -6,6 +6,7 @@ pub mod commit;
 pub mod content;
 pub mod found;
 pub mod head_tail;
+pub mod ignore_rules;
 pub mod lines;
 pub mod list_directory;
 pub mod patch;

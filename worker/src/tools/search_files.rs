@@ -14,6 +14,7 @@ use ipc::message::Chunk;
 use ipc::tool::{Matches, SearchFiles, ToolErrorKind};
 
 use super::found::{Found, Kept, Lines};
+use super::ignore_rules::Traps;
 use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused_io};
 use crate::open_call::OpenCall;
@@ -98,16 +99,20 @@ impl Search<'_> {
         }
         super::list_directory::readable_directory(&self.root)?;
         let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
+        let traps = Traps::new(&self.root)?;
+        let met = traps.clone();
         let walk = WalkBuilder::new(&self.root)
             .hidden(false)
-            .filter_entry(|entry| entry.file_name() != ".git" || entry.depth() == 0)
+            .filter_entry(move |entry| {
+                (entry.file_name() != ".git" || entry.depth() == 0) && met.passes(entry)
+            })
             .threads(threads)
             .build_parallel();
         walk.run(|| {
             let mut searcher = searcher();
             Box::new(move |entry| self.visit(&mut searcher, entry))
         });
-        Ok(())
+        traps.finish()
     }
 
     fn root_file(&self, kind: std::fs::FileType) -> Result<()> {

@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use super::command::{End, follow};
 use super::commit::random;
 use super::head_tail::HeadTail;
+use super::ignore_rules;
 use super::snapshot::{Tracked, in_repository};
 use crate::assignment::Assignment;
 use crate::fault::{Result, Stop, failed, refused, refused_io};
@@ -33,7 +34,7 @@ const MAX_OUTPUT: u64 = 1 << 20;
 /// The most bytes that git's index may list: 64 MiB.
 const MAX_INDEX: usize = 64 << 20;
 /// How long git may take to list its index.
-const INDEX_TIME: Duration = Duration::from_secs(30);
+const INDEX_TIME: Duration = Duration::from_secs(20);
 /// Reads the index and nothing else: no hook, no monitor. Errors come with the exit code alone.
 const LIST_INDEX: &str =
     "exec git -c core.fsmonitor=false -c core.hooksPath=/dev/null ls-files -z --cached 2>/dev/null";
@@ -102,6 +103,9 @@ impl Commands {
     pub async fn tracked(&self, assignment: &Assignment, mut open: OpenCall) -> Result<Tracked> {
         if !in_repository(&assignment.project) {
             return Ok(Tracked::None);
+        }
+        if let Some(trap) = ignore_rules::trap_of_index(&assignment.project) {
+            return Ok(Tracked::Unknown(format!("`{}` is not a regular file.", trap.display())));
         }
         let exec = Exec {
             argv: ["sh", "-c", LIST_INDEX].map(WirePath::from).into(),

@@ -12,6 +12,7 @@ use ipc::tool::SnapshotSummary;
 use nix::errno::Errno;
 
 use super::content::Tree;
+use super::ignore_rules::Traps;
 use super::list_directory::readable_directory;
 use crate::assignment::Assignment;
 use crate::fault::{Result, refused};
@@ -97,7 +98,8 @@ fn bounded(mut notes: Vec<String>) -> Vec<String> {
 fn walk(project: &Path, notes: &mut Vec<String>, open: &OpenCall) -> Result<BTreeSet<WirePath>> {
     let nested = Arc::new(Mutex::new(Vec::<PathBuf>::new()));
     let mut paths = BTreeSet::new();
-    for found in walker(project, Arc::clone(&nested)) {
+    let traps = Traps::new(project)?;
+    for found in walker(project, Arc::clone(&nested), traps.clone()) {
         open.check()?;
         match found {
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file() || kind.is_symlink()) => {
@@ -107,6 +109,7 @@ fn walk(project: &Path, notes: &mut Vec<String>, open: &OpenCall) -> Result<BTre
             Err(error) => notes.push(unreadable(project, &error)),
         }
     }
+    traps.finish()?;
     let nested = nested.lock().unwrap_or_else(PoisonError::into_inner);
     let name = |path: &Path| path.strip_prefix(project).unwrap_or(path).display().to_string();
     notes.extend(
@@ -115,7 +118,7 @@ fn walk(project: &Path, notes: &mut Vec<String>, open: &OpenCall) -> Result<BTre
     Ok(paths)
 }
 
-fn walker(project: &Path, nested: Arc<Mutex<Vec<PathBuf>>>) -> ignore::Walk {
+fn walker(project: &Path, nested: Arc<Mutex<Vec<PathBuf>>>, traps: Traps) -> ignore::Walk {
     // Without a repository the project's own .gitignore still says what is not the user's work, but no parent's does.
     let in_repository = in_repository(project);
     WalkBuilder::new(project)
@@ -131,7 +134,7 @@ fn walker(project: &Path, nested: Arc<Mutex<Vec<PathBuf>>>) -> ignore::Walk {
             if repository {
                 nested.lock().unwrap_or_else(PoisonError::into_inner).push(entry.path().to_owned());
             }
-            !repository && entry.file_name().as_bytes() != b".git"
+            !repository && entry.file_name().as_bytes() != b".git" && traps.passes(entry)
         })
         .build()
 }

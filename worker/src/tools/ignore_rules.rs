@@ -1,0 +1,138 @@
+//! The files that say what is ignored, looked at before the walker opens them.
+//!
+//! They are the project's, and the walker opens whatever bears their name: a fifo would hold it for ever, and a link to
+//! `/dev/zero` fill the memory. A walk that meets such a file fails, since what it would bring is not what was asked for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ignore::DirEntry;
+use ipc::tool::ToolErrorKind;
+
+use crate::fault::{Result, failed};
+
+/// The largest file of rules that is read: 1 MiB.
+const LARGEST: u64 = 1 << 20;
+
+/// The largest index that git is asked to list: 256 MiB.
+const LARGEST_INDEX: u64 = 256 << 20;
+
+/// What a walk met that must not be opened.
+#[derive(Clone, Debug, Default)]
+pub struct Traps(Arc<Mutex<Option<PathBuf>>>);
+
+impl Traps {
+    /// Looks at the root of a walk and at everything above it, whose rules hold below.
+    pub fn new(root: &Path) -> Result<Self> {
+        match root.ancestors().find_map(trap_in) {
+            Some(path) => Err(refused(&path)),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Whether the walk may enter: asked of each entry before its directory's rules are read.
+    pub fn passes(&self, entry: &DirEntry) -> bool {
+        if !entry.file_type().is_some_and(|kind| kind.is_dir()) {
+            return true;
+        }
+        let trap = trap_in(entry.path());
+        let passes = trap.is_none();
+        if let Some(trap) = trap {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(trap);
+        }
+        passes
+    }
+
+    /// Fails if there was a trap.
+    pub fn finish(&self) -> Result<()> {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(path) => Err(refused(path)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A file of rules in this directory, or of the repository that lies in it, that must not be opened.
+fn trap_in(directory: &Path) -> Option<PathBuf> {
+    let rules = [".gitignore", ".ignore"].map(|name| directory.join(name));
+    let trap = rules.into_iter().find(|path| !is_readable(path, LARGEST));
+    trap.or_else(|| trap_of_git(&directory.join(".git")))
+}
+
+/// `.git` is a directory, or a file that leads to one; gitrepository-layout(5).
+fn trap_of_git(git: &Path) -> Option<PathBuf> {
+    let exclude = |git: &Path| Some(git.join("info/exclude")).filter(|path| !is_readable(path, LARGEST));
+    let Ok(metadata) = git.metadata() else { return None };
+    if metadata.is_dir() {
+        return exclude(git);
+    }
+    if !is_readable(git, LARGEST) {
+        return Some(git.to_owned());
+    }
+    let place = PathBuf::from(first_line(git)?.strip_prefix("gitdir: ")?);
+    let common = place.join("commondir");
+    if !is_readable(&common, LARGEST) {
+        return Some(common);
+    }
+    exclude(&place.join(first_line(&common)?))
+}
+
+/// What git itself would wait for or never finish, in the repository that holds the project.
+pub fn trap_of_index(project: &Path) -> Option<PathBuf> {
+    let git = project.ancestors().map(|ancestor| ancestor.join(".git")).find(|git| git.exists())?;
+    let files = ["index", "config", "HEAD"].map(|name| git.join(name));
+    files.into_iter().find(|path| !is_readable(path, LARGEST_INDEX))
+}
+
+fn first_line(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines().next().map(str::to_owned)
+}
+
+/// Whether a path can be opened and read to its end, if it is there at all.
+fn is_readable(path: &Path, largest: u64) -> bool {
+    path.metadata().map_or(true, |metadata| metadata.is_file() && metadata.len() <= largest)
+}
+
+fn refused(path: &Path) -> crate::fault::Stop {
+    let message = format!(
+        "`{}` is not a regular file of at most 1 MiB, so that what is ignored cannot be known: remove it, or use a path \
+         elsewhere.",
+        path.display()
+    );
+    failed(ToolErrorKind::WrongKind, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+
+    use super::*;
+
+    #[test]
+    fn what_would_hold_the_walker_is_found_wherever_it_would_be_opened() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::create_dir_all(at("plain/.git/info")).unwrap();
+        fs::write(at("plain/.gitignore"), "x").unwrap();
+        assert_eq!(trap_in(&at("plain")), None);
+        for name in
+            ["a/.gitignore", "b/.ignore", "c/.git/info/exclude", "d/.git", "e/x/commondir", "f/info/exclude"]
+        {
+            fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            mkfifo(&at(name), Mode::S_IRUSR).unwrap();
+        }
+        fs::write(at("e/.git"), format!("gitdir: {}\n", at("e/x").display())).unwrap();
+        fs::create_dir(at("f/x")).unwrap();
+        fs::write(at("f/x/commondir"), "..\n").unwrap();
+        fs::write(at("f/.git"), format!("gitdir: {}\n", at("f/x").display())).unwrap();
+        for directory in ["a", "b", "c", "d", "e", "f"] {
+            assert!(trap_in(&at(directory)).is_some(), "{directory}");
+        }
+        std::os::unix::fs::symlink("/dev/zero", at("plain/.ignore")).unwrap();
+        assert_eq!(trap_in(&at("plain")), Some(at("plain/.ignore")));
+        assert!(Traps::new(&at("plain")).is_err() && Traps::new(&at("plain/.git")).is_err());
+    }
+}
