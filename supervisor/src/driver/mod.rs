@@ -369,14 +369,20 @@ impl Driver {
     }
 
     /// Ends the worker, takes the change set, and logs the result.
-    async fn finish(mut self, end: RunEnd, began: Instant) -> Result<RunEnd, DriverError> {
+    async fn finish(mut self, mut end: RunEnd, began: Instant) -> Result<RunEnd, DriverError> {
         self.running.stream = None;
         if let Some((generation, _, _)) = self.worker.end().await {
             let reason = "the run is over".to_owned();
             self.record(EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
         }
-        if let Some(tracker) = self.changes.take() {
-            self.take_changes(tracker).await?;
+        let changes = self.changes.take();
+        if let Some(tracker) = changes
+            && let Err(error) = self.take_changes(tracker).await?
+            && end.reason == EndReason::Done
+        {
+            // The patch was asked for and is missing: no script may take that for success.
+            end.reason = EndReason::Internal;
+            end.message = Some(error);
         }
         let result = RunResult {
             exit_code: end.reason.exit_code(),
@@ -391,17 +397,22 @@ impl Driver {
         Ok(end)
     }
 
-    async fn take_changes(&mut self, tracker: ChangeTracker) -> Result<(), DriverError> {
-        let taken = tracker.finish().await;
-        match taken {
+    /// Logs the change set; the inner error says why there is no patch.
+    async fn take_changes(&mut self, tracker: ChangeTracker) -> Result<Result<(), String>, DriverError> {
+        match tracker.finish().await {
             Ok(taken) => {
                 for note in taken.notes {
                     self.notice("change_set", &note)?;
                 }
                 let kind = EventKind::ChangeSet { files: taken.files, patch: Some(taken.patch) };
-                self.record(kind, Witness::Supervisor)
+                self.record(kind, Witness::Supervisor)?;
+                Ok(Ok(()))
             }
-            Err(error) => self.notice("change_set", &format!("no patch was written: {error}")),
+            Err(error) => {
+                let message = format!("no patch was written: {error}");
+                self.notice("change_set", &message)?;
+                Ok(Err(message))
+            }
         }
     }
 
