@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use attacks::{Attack, Unconfined};
 use serde_json::{Value, json};
-use tests::world::model;
+use tests::world::{model, tool_results};
 use tests::{Finished, Programs, User, World};
 use victim::Victim;
 
@@ -127,6 +127,69 @@ fn every_attack_is_denied_to_a_command_of_the_model() {
         let wrong = rows.filter(|(row, tried)| !row.denied_with.iter().any(|e| i64::from(*e) == tried.errno));
         report(user, wrong.map(|(row, tried)| format!("{}: {tried:?}", row.act)).collect());
         assert_eq!(tried.lines().count(), table.len());
+    }
+}
+
+/// The network opens TCP and UDP, and nothing else.
+#[test]
+fn the_network_opens_tcp_and_udp_and_nothing_else() {
+    for user in User::all() {
+        let world = World::new(user);
+        let victim = Victim::new(&world);
+        let opened = ["tcp", "udp"];
+        let (open, closed): (Vec<_>, Vec<_>) =
+            attacks::all().into_iter().partition(|row| opened.iter().any(|act| row.act.starts_with(act)));
+        let run = |rows: &[Attack]| {
+            let acts: Vec<_> = rows.iter().map(|row| victim.aim(&row.act, &world)).collect();
+            let mut command = world.bailiwick(["sandbox", "--net", "on", "--hide"]);
+            command.arg(world.root().join("outside/hidden")).arg("-C").arg(world.project()).arg("--");
+            let done =
+                Finished::of(command.arg(Programs::get().path("probe")).args(acts.join(&"--".to_owned())));
+            assert_eq!(done.stdout.lines().count(), rows.len(), "{}", done.stderr);
+            done
+        };
+        let done = run(&closed);
+        assert_eq!(victim.harm(&done.stdout), None);
+        let tried = closed.iter().zip(done.stdout.lines().map(read));
+        let wrong =
+            tried.filter(|(row, tried)| !row.denied_with.iter().any(|e| i64::from(*e) == tried.errno));
+        report(user, wrong.map(|(row, tried)| format!("{}: {tried:?}", row.act)).collect());
+        let done = run(&open);
+        let refused: Vec<_> = done.stdout.lines().filter(|line| read(line).errno != 0).collect();
+        assert_eq!(refused, [] as [&str; 0]);
+        assert!(victim.harm(&done.stdout).is_some());
+    }
+}
+
+/// A command that says that it only reads is held to its word, down to the modes and times of files.
+#[test]
+fn a_command_that_only_reads_changes_nothing() {
+    for user in User::all() {
+        let world = World::new(user);
+        let victim = Victim::new(&world);
+        let acts = "chmod {p}/mine -- utime {p}/mine -- setxattr {p}/mine -- set-acl-owner {p}/mine {uid} {uid} \
+                    -- write {p}/mine -- append {p}/mine -- truncate {p}/mine -- write {p}/taken -- unlink {p}/mine \
+                    -- rename {p}/mine {p}/moved -- link {p}/mine {p}/taken -- symlink x {p}/taken -- mkdir {p}/taken \
+                    -- chmod {o}/file -- utime {o}/file -- setxattr {o}/file -- set-acl-owner {o}/file {uid} {uid} \
+                    -- tcp {tcp4} -- unix-stream {o}/stream";
+        let probe = Programs::get().path("probe");
+        let command = format!("{} {}", probe.display(), victim.aim(acts, &world).join(" "));
+        let call = |access: &str| ("shell_exec", json!({"command": command, "access": access}));
+        let server = model(&[call("read"), call("standing")]);
+        let done = Finished::of(&mut world.exec(&server, &["--mode", "auto", "--net", "on"]));
+        assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
+        let errnos = |request: usize| {
+            let said = tool_results(&server, request)[0]["content"].as_str().unwrap().to_owned();
+            let lines = said.lines().filter(|line| line.starts_with('{')).map(|line| read(line).errno);
+            lines.collect::<Vec<_>>()
+        };
+        let denied = [nix::libc::EPERM, nix::libc::EACCES].map(i64::from);
+        let reading = errnos(1);
+        assert_eq!(reading.len(), 19, "{reading:?}");
+        assert!(reading.iter().all(|errno| denied.contains(errno)), "{user:?}: {reading:?}");
+        // The twin: the same command with the standing rights does most of it.
+        let standing = errnos(2);
+        assert!(standing.iter().filter(|errno| **errno == 0).count() >= 12, "{user:?}: {standing:?}");
     }
 }
 
