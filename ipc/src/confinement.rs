@@ -23,6 +23,9 @@ pub struct Confinement {
     pub environment: Environment,
     /// Whether to start although a layer that this machine should have is missing.
     pub allow_degraded: bool,
+    /// Whether the program only reads: the calls that change modes, owners, times and attributes, which no write root
+    /// bounds, are denied as well.
+    pub read_only: bool,
 }
 
 /// Additions to the environment's built-in allowlist.

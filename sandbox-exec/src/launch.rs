@@ -51,7 +51,8 @@ struct Ruleset {
     platform: Platform,
     plan: Plan,
     domain: Domain,
-    program: Option<Program>,
+    /// The standing program, and for one that only reads the one that is stacked on it.
+    programs: Vec<Program>,
     missing: Vec<String>,
 }
 
@@ -102,13 +103,16 @@ impl Launch {
         }
         let plan = compile::compile(rights, &Host).map_err(at(Stage::Rules))?;
         let domain = Domain::build(&plan, platform).map_err(at(Stage::Rules))?;
-        let program = platform
-            .seccomp
-            .then(|| Program::standing(Policy::of(rights.net, platform)))
-            .transpose()
-            .map_err(at(Stage::Seccomp))?;
+        let policy = Policy::of(rights.net, platform);
+        let mut programs = vec![];
+        if platform.seccomp {
+            programs.push(Program::standing(policy).map_err(at(Stage::Seccomp))?);
+            if self.confinement.read_only {
+                programs.push(Program::read_only(policy).map_err(at(Stage::Seccomp))?);
+            }
+        }
         let missing = platform.missing(rights);
-        Ok(Ruleset { environment, platform, plan, domain, program, missing })
+        Ok(Ruleset { environment, platform, plan, domain, programs, missing })
     }
 
     /// The child's whole life before exec.
@@ -142,7 +146,7 @@ impl Launch {
         privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;
         let attempts = Attempts::choose(&ruleset.plan, ruleset.platform, broker);
         ruleset.domain.enter().map_err(at(Stage::Landlock))?;
-        ruleset.program.as_ref().map_or(Ok(()), Program::attach).map_err(at(Stage::Seccomp))?;
+        ruleset.programs.iter().try_for_each(Program::attach).map_err(at(Stage::Seccomp))?;
         let report = self.attempt(ruleset, &attempts)?;
         reports
             .send(&BrokerReport::Started { pid: std::process::id(), ruleset: report })
@@ -167,7 +171,7 @@ impl Launch {
             tier: Tier::FloorUnmediated,
             landlock_abi: ruleset.platform.abi,
             rules: ruleset.domain.rules(),
-            seccomp_rules: ruleset.program.as_ref().map_or(0, Program::rules),
+            seccomp_rules: ruleset.programs.iter().map(Program::rules).sum(),
             missing,
             attempts: tried,
         })

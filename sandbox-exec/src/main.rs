@@ -149,6 +149,7 @@ fn confinement(flags: Flags) -> Result<Confinement, Failure> {
         temp: None,
         environment: flags.environment,
         allow_degraded: false,
+        read_only: false,
     })
 }
 

@@ -29,6 +29,7 @@ fn confinement(place: &Place) -> Confinement {
         temp: None,
         environment: Environment::default(),
         allow_degraded: false,
+        read_only: false,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use ipc::confinement::BrokerReport;
+use ipc::confinement::{BrokerReport, Confinement};
 use ipc::id::Generation;
 use ipc::pipe::AsyncIncoming;
 use ipc::rights::{Network, Rights};
@@ -43,7 +43,10 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
     };
     let rights = rights(&setup, args.access);
     let launch = Launch {
-        confinement: setup.confinement(rights.clone()),
+        confinement: Confinement {
+            read_only: args.access == AccessArg::Read,
+            ..setup.confinement(rights.clone())
+        },
         command: args.command,
         stdio: Stdio::Terminal,
     };

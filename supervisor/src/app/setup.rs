@@ -119,6 +119,7 @@ impl Setup {
             temp: Some(self.policy.temp.clone()),
             environment: self.environment.clone(),
             allow_degraded: self.allow_degraded,
+            read_only: false,
         }
     }
 }

@@ -174,6 +174,10 @@ fn a_command_that_only_reads_changes_nothing() {
                     -- tcp {tcp4} -- unix-stream {o}/stream";
         let probe = Programs::get().path("probe");
         let command = format!("{} {}", probe.display(), victim.aim(acts, &world).join(" "));
+        // `bailiwick sandbox` shows what such a command can do.
+        let mut sandbox = world.bailiwick(["sandbox", "--access", "read", "--net", "on", "-C"]);
+        let done = Finished::of(sandbox.arg(world.project()).args(["--", "bash", "-c", &command]));
+        let shown: Vec<_> = done.stdout.lines().map(|line| read(line).errno).collect();
         let call = |access: &str| ("shell_exec", json!({"command": command, "access": access}));
         let server = model(&[call("read"), call("standing")]);
         let done = Finished::of(&mut world.exec(&server, &["--mode", "auto", "--net", "on"]));
@@ -187,6 +191,7 @@ fn a_command_that_only_reads_changes_nothing() {
         let reading = errnos(1);
         assert_eq!(reading.len(), 19, "{reading:?}");
         assert!(reading.iter().all(|errno| denied.contains(errno)), "{user:?}: {reading:?}");
+        assert_eq!(shown, reading);
         // The twin: the same command with the standing rights does most of it.
         let standing = errnos(2);
         assert!(standing.iter().filter(|errno| **errno == 0).count() >= 12, "{user:?}: {standing:?}");
