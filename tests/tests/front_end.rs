@@ -103,6 +103,7 @@ impl FrontEnd {
             project: standing.project.clone(),
             temp: standing.temp.clone(),
             environment: Environment::default(),
+            read_only: false,
             allow_degraded: false,
         };
         let spawner = Spawner::start(programs.sandbox_exec.clone()).unwrap();
