@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use ipc::confinement::{BrokerReport, Confinement};
+use ipc::denial::{Denial, Object, Operation};
 use ipc::id::Generation;
 use ipc::pipe::AsyncIncoming;
 use ipc::rights::{Network, Rights};
@@ -157,7 +158,23 @@ fn explain(setup: &Setup, rights: Rights, status: u8, errors: &[u8]) {
         tail: String::new(),
         duration_ms: 0,
     };
-    if let Some(denial) = standing.likely(&call, &result) {
+    if let Some(mut denial) = standing.likely(&call, &result) {
+        denial.grant = grant(&denial, &standing);
         super::say(&format!("{denial} · rights: {}", standing.line()));
+    }
+}
+
+/// What would allow it, in the words of this command: a flag of ours, with a path that exists.
+fn grant(denial: &Denial, standing: &Standing) -> Option<String> {
+    match (&denial.object, denial.operation) {
+        (Object::Path(path), Operation::Write) if path.is_within(&standing.project) => {
+            denial.grant.as_ref().map(|_| "--access write".to_owned())
+        }
+        (Object::Path(path), Operation::Write) => {
+            // The command is the user's own, and so is the look at what exists.
+            let nearest = path.as_path().ancestors().find(|place| place.exists())?;
+            denial.grant.as_ref().and_then(|_| standing.write_grant(&nearest.into()))
+        }
+        _ => denial.grant.clone(),
     }
 }

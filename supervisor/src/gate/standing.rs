@@ -66,7 +66,7 @@ impl Standing {
 
     /// What would allow exactly this write: nothing for hidden, protected and kernel-owned trees, nor
     /// for the whole file system.
-    pub(super) fn write_grant(&self, path: &WirePath) -> Option<String> {
+    pub fn write_grant(&self, path: &WirePath) -> Option<String> {
         let closed = self.rights.hidden.iter().chain(&self.rights.protected);
         if closed.into_iter().any(|root| path.is_within(root)) || is_kernel_tree(path) {
             return None;
