@@ -4,27 +4,28 @@
 //! before the worker hears of it. Nothing here waits for a person.
 
 mod changes;
+mod effects;
+mod finish;
+mod happenings;
 mod observer;
+mod start;
 mod timers;
 mod workers;
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use ipc::event::{EventKind, Observer as Witness, RunResult, WorkerStarted};
+use ipc::event::{EventKind, Observer as Witness};
 use ipc::frontend::{Op, UiEvent, UiEventKind, UserAction};
 use ipc::id::{AgentId, CallId, ConversationId};
-use ipc::message::{Chunk, Outcome, Work};
-use ipc::tool::{ReadFile, ToolCall, ToolOutput};
-use sha2::{Digest, Sha256};
+use ipc::tool::ToolCall;
 use tokio::sync::mpsc;
 use tracing::{Instrument, info_span};
 
-use crate::core::{Agent, ContextItem, Effect, EndReason, Input, RequestId, RunEnd};
-use crate::monitor::{StartError, WorkerEvent};
+use crate::core::{Agent, ContextItem, EndReason, Input, RequestId, RunEnd};
+use crate::monitor::StartError;
 use crate::provider::{EventStream, ModelProvider};
 use crate::session::{LogError, SessionLog};
 
@@ -32,16 +33,6 @@ pub use changes::ChangeTracker;
 pub use observer::{Observer, ObserverError};
 use timers::Timers;
 pub use workers::SessionWorker;
-use workers::{Cancelled, Happening};
-
-/// The project's own instructions, read by the worker like any file.
-const INSTRUCTIONS: &str = "AGENTS.md";
-
-/// The longest that the reading of [`INSTRUCTIONS`] may hold a run: a worker that was taken over need not answer.
-const INSTRUCTIONS_TIME: Duration = Duration::from_secs(10);
-
-/// The most lines of [`INSTRUCTIONS`] that the model is given.
-const INSTRUCTION_LINES: u64 = 400;
 
 /// What a session is driven with.
 pub struct Driver {
@@ -96,9 +87,6 @@ pub enum DriverError {
     NoEnd,
 }
 
-/// Calls of the supervisor itself are numbered from here; the core numbers its own from 1.
-const OWN_CALLS: u64 = 1 << 63;
-
 impl Driver {
     /// Runs one user turn to its end; the last event logged is the result, whatever ended it. Only a log that cannot be
     /// written leaves none.
@@ -146,72 +134,6 @@ impl Driver {
         self.feed(Input::Broken { reason, message: error.to_string() })
     }
 
-    async fn start_worker(&mut self) -> Result<(), DriverError> {
-        self.worker.start();
-        match self.worker.next().await {
-            Happening::NotStarted(error, _) => Err(error.into()),
-            Happening::Started | Happening::Event(_) => self.log_worker(),
-        }
-    }
-
-    fn log_worker(&mut self) -> Result<(), DriverError> {
-        let Some(worker) = self.worker.serving() else { return Ok(()) };
-        let confinement = self.worker.confinement();
-        let rights = &confinement.rights;
-        let digest = ipc::codec::encode(rights).map(|bytes| hex(&Sha256::digest(bytes))).unwrap_or_default();
-        let started = WorkerStarted {
-            generation: worker.generation,
-            pid: worker.pid,
-            tier: worker.ruleset.tier.to_string(),
-            landlock_abi: worker.ruleset.landlock_abi,
-            rules: worker.ruleset.rules,
-            rights: rights.line(&confinement.project, confinement.temp.as_ref()).to_string(),
-            rights_digest: digest,
-            missing: worker.ruleset.missing.clone(),
-            startup_us: u64::try_from(worker.startup.as_micros()).unwrap_or(u64::MAX),
-        };
-        self.record(EventKind::WorkerStarted(started), Witness::Supervisor)
-    }
-
-    /// The project's instructions, if they can be had in time; a worker that does not answer is replaced.
-    async fn instructions(&mut self) -> Result<Option<ContextItem>, DriverError> {
-        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let time = left.map_or(INSTRUCTIONS_TIME, |left| left.min(INSTRUCTIONS_TIME));
-        if let Ok(read) = tokio::time::timeout(time, self.read_instructions()).await {
-            return read;
-        }
-        self.notice("no_instructions", &format!("{INSTRUCTIONS} was not read: the worker did not answer"))?;
-        if let Some((generation, reason, _)) = self.worker.end().await {
-            self.record(EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
-        }
-        Ok(None)
-    }
-
-    /// Reads them by a call of our own: the supervisor opens nothing in a project.
-    async fn read_instructions(&mut self) -> Result<Option<ContextItem>, DriverError> {
-        let call = self.own_call();
-        let read = ReadFile { path: INSTRUCTIONS.into(), offset: None, limit: Some(INSTRUCTION_LINES) };
-        self.worker.call(call, Work::Run(ToolCall::ReadFile(read)));
-        loop {
-            match self.worker.next().await {
-                Happening::Event(WorkerEvent::Outcome { call: answered, outcome }) if answered == call => {
-                    return Ok(instructions_in(outcome));
-                }
-                Happening::Event(event @ WorkerEvent::Ended { .. }) => {
-                    self.on_worker(event)?;
-                    return Ok(None);
-                }
-                Happening::NotStarted(error, _) => return Err(error.into()),
-                Happening::Started | Happening::Event(_) => {}
-            }
-        }
-    }
-
-    fn own_call(&mut self) -> CallId {
-        self.running.next_own_call += 1;
-        CallId(OWN_CALLS + self.running.next_own_call)
-    }
-
     /// Waits for whatever happens first.
     async fn next_input(&mut self) -> Result<Option<Input>, DriverError> {
         let Running { stream, timers, .. } = &mut self.running;
@@ -247,60 +169,6 @@ impl Driver {
         Some(Input::Op(Op::from(action.kind)))
     }
 
-    fn on_happening(&mut self, happening: Happening) -> Result<Option<Input>, DriverError> {
-        match happening {
-            Happening::Started => {
-                self.log_worker()?;
-                Ok(None)
-            }
-            Happening::NotStarted(error, calls) => {
-                let reason = format!("no worker could be started: {error}");
-                self.notice("no_worker", &reason)?;
-                self.lose(calls, &reason)?;
-                Ok(None)
-            }
-            Happening::Event(event) => self.on_worker(event),
-        }
-    }
-
-    fn on_worker(&mut self, event: WorkerEvent) -> Result<Option<Input>, DriverError> {
-        match event {
-            WorkerEvent::Output { call, chunk: Chunk::Text(bytes) } => {
-                let text = String::from_utf8_lossy(&bytes).into_owned();
-                self.show(UiEventKind::OutputDelta { call, text });
-                Ok(None)
-            }
-            WorkerEvent::Outcome { call, outcome } => {
-                let _span = info_span!("call", id = %call).entered();
-                tracing::debug!("answered");
-                let began = self.running.calls.remove(&call);
-                let duration_ms = began.map_or(0, |began| millis(began.elapsed()));
-                Ok(Some(Input::CallFinished { call, outcome, duration_ms }))
-            }
-            WorkerEvent::Ended { reason, violation, open } => {
-                let generation = self.worker.generation();
-                if let Some(violation) = violation {
-                    let kind = EventKind::ProtocolViolation { generation, violation };
-                    self.record(kind, Witness::Supervisor)?;
-                }
-                let kind = EventKind::WorkerEnded { generation, reason: reason.clone() };
-                self.record(kind, Witness::Supervisor)?;
-                self.lose(open, &format!("its worker {reason}"))?;
-                Ok(None)
-            }
-            // Neither comes for a call that `Run` was asked for: the table of phases saw to it.
-            WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } => Ok(None),
-        }
-    }
-
-    fn lose(&mut self, calls: Vec<CallId>, reason: &str) -> Result<(), DriverError> {
-        for call in calls {
-            self.running.calls.remove(&call);
-            self.feed(Input::CallLost { call, reason: reason.to_owned() })?;
-        }
-        Ok(())
-    }
-
     /// Gives the core an input and carries out its answer.
     fn feed(&mut self, input: Input) -> Result<(), DriverError> {
         let mut inputs = VecDeque::from([input]);
@@ -310,110 +178,6 @@ impl Driver {
             }
         }
         Ok(())
-    }
-
-    fn execute(&mut self, effect: Effect, inputs: &mut VecDeque<Input>) -> Result<(), DriverError> {
-        match effect {
-            Effect::StartStream { request, model } => {
-                self.running.stream = Some((request, self.provider.stream(model)));
-            }
-            Effect::CancelStream(request) => {
-                if self.running.stream.as_ref().is_some_and(|(running, _)| *running == request) {
-                    self.running.stream = None;
-                }
-            }
-            Effect::Dispatch { call, tool } => self.dispatch(call, tool),
-            Effect::CancelCall(call) => self.cancel(call, inputs),
-            Effect::StartTimer { id, after } => self.running.timers.start(id, after),
-            Effect::Log { kind, observed_by } => self.record(kind, observed_by)?,
-            Effect::Show(kind) => self.show(kind),
-            Effect::Finish(end) => self.running.end = Some(end),
-        }
-        Ok(())
-    }
-
-    /// Sends a call to the worker; what may write waits until the base is taken, and so does what follows it.
-    fn dispatch(&mut self, call: CallId, tool: ToolCall) {
-        let base_is_open = self.changes.as_ref().is_some_and(ChangeTracker::base_is_open);
-        if base_is_open && (tool.may_write() || !self.running.held.is_empty()) {
-            self.running.held.push_back((call, tool));
-        } else {
-            self.send(call, tool);
-        }
-    }
-
-    fn send(&mut self, call: CallId, tool: ToolCall) {
-        let _span = info_span!("call", id = %call, generation = %self.worker.generation()).entered();
-        tracing::debug!(tool = tool.name(), "dispatched");
-        self.running.calls.insert(call, Instant::now());
-        self.worker.call(call, Work::Run(tool));
-    }
-
-    fn release(&mut self) -> Result<(), DriverError> {
-        for note in self.changes.as_mut().map(ChangeTracker::take_notes).unwrap_or_default() {
-            self.notice("change_set", &note)?;
-        }
-        while let Some((call, tool)) = self.running.held.pop_front() {
-            self.send(call, tool);
-        }
-        Ok(())
-    }
-
-    fn cancel(&mut self, call: CallId, inputs: &mut VecDeque<Input>) {
-        let held = self.running.held.len();
-        self.running.held.retain(|(waiting, _)| *waiting != call);
-        let unsent = self.running.held.len() < held || self.worker.cancel(call) == Cancelled::BeforeItWasSent;
-        if unsent {
-            inputs.push_back(Input::CallFinished { call, outcome: Outcome::Cancelled, duration_ms: 0 });
-        }
-    }
-
-    /// Ends the worker, takes the change set, and logs the result.
-    async fn finish(mut self, mut end: RunEnd, began: Instant) -> Result<RunEnd, DriverError> {
-        self.running.stream = None;
-        if let Some((generation, _, _)) = self.worker.end().await {
-            let reason = "the run is over".to_owned();
-            self.record(EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
-        }
-        let changes = self.changes.take();
-        if let Some(tracker) = changes
-            && let Err(error) = self.take_changes(tracker).await?
-            && end.reason == EndReason::Done
-        {
-            // The patch was asked for and is missing: no script may take that for success.
-            end.reason = EndReason::Internal;
-            end.message = Some(error);
-        }
-        let result = RunResult {
-            exit_code: end.reason.exit_code(),
-            reason: end.reason.as_str().to_owned(),
-            message: end.message.clone(),
-            text: end.text.clone(),
-            steps: end.steps,
-            usage: end.usage,
-            duration_ms: millis(began.elapsed()),
-        };
-        self.record(EventKind::Result(result), Witness::Supervisor)?;
-        Ok(end)
-    }
-
-    /// Logs the change set; the inner error says why there is no patch.
-    async fn take_changes(&mut self, tracker: ChangeTracker) -> Result<Result<(), String>, DriverError> {
-        match tracker.finish().await {
-            Ok(taken) => {
-                for note in taken.notes {
-                    self.notice("change_set", &note)?;
-                }
-                let kind = EventKind::ChangeSet { files: taken.files, patch: Some(taken.patch) };
-                self.record(kind, Witness::Supervisor)?;
-                Ok(Ok(()))
-            }
-            Err(error) => {
-                let message = format!("no patch was written: {error}");
-                self.notice("change_set", &message)?;
-                Ok(Err(message))
-            }
-        }
     }
 
     fn record(&mut self, kind: EventKind, observed_by: Witness) -> Result<(), DriverError> {
@@ -430,15 +194,6 @@ impl Driver {
     fn show(&self, kind: UiEventKind) {
         // A front end that is gone misses nothing: the log has it all.
         let _ = self.ui.send(UiEvent { conversation_id: self.conversation.clone(), kind });
-    }
-}
-
-fn instructions_in(outcome: Outcome) -> Option<ContextItem> {
-    match outcome {
-        Outcome::Done(ToolOutput::File(file)) if !file.text.trim().is_empty() => {
-            Some(ContextItem { source: INSTRUCTIONS.to_owned(), text: file.text })
-        }
-        _ => None,
     }
 }
 
@@ -481,12 +236,4 @@ async fn sleep_until(deadline: Option<Instant>) {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // A String takes every write.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

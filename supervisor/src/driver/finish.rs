@@ -1,0 +1,58 @@
+//! The end of a run: the worker goes, the change set is taken, the result is logged.
+
+use std::time::Instant;
+
+use ipc::event::{EventKind, Observer as Witness, RunResult};
+
+use super::{ChangeTracker, Driver, DriverError, millis};
+use crate::core::{EndReason, RunEnd};
+
+impl Driver {
+    /// Ends the worker, takes the change set, and logs the result.
+    pub(super) async fn finish(mut self, mut end: RunEnd, began: Instant) -> Result<RunEnd, DriverError> {
+        self.running.stream = None;
+        if let Some((generation, _, _)) = self.worker.end().await {
+            let reason = "the run is over".to_owned();
+            self.record(EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
+        }
+        let changes = self.changes.take();
+        if let Some(tracker) = changes
+            && let Err(error) = self.take_changes(tracker).await?
+            && end.reason == EndReason::Done
+        {
+            // The patch was asked for and is missing: no script may take that for success.
+            end.reason = EndReason::Internal;
+            end.message = Some(error);
+        }
+        let result = RunResult {
+            exit_code: end.reason.exit_code(),
+            reason: end.reason.as_str().to_owned(),
+            message: end.message.clone(),
+            text: end.text.clone(),
+            steps: end.steps,
+            usage: end.usage,
+            duration_ms: millis(began.elapsed()),
+        };
+        self.record(EventKind::Result(result), Witness::Supervisor)?;
+        Ok(end)
+    }
+
+    /// Logs the change set; the inner error says why there is no patch.
+    async fn take_changes(&mut self, tracker: ChangeTracker) -> Result<Result<(), String>, DriverError> {
+        match tracker.finish().await {
+            Ok(taken) => {
+                for note in taken.notes {
+                    self.notice("change_set", &note)?;
+                }
+                let kind = EventKind::ChangeSet { files: taken.files, patch: Some(taken.patch) };
+                self.record(kind, Witness::Supervisor)?;
+                Ok(Ok(()))
+            }
+            Err(error) => {
+                let message = format!("no patch was written: {error}");
+                self.notice("change_set", &message)?;
+                Ok(Err(message))
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What comes from a worker, as inputs of the core.
+
+use ipc::event::{EventKind, Observer as Witness};
+use ipc::frontend::UiEventKind;
+use ipc::id::CallId;
+use ipc::message::Chunk;
+use tracing::info_span;
+
+use super::workers::Happening;
+use super::{Driver, DriverError, millis};
+use crate::core::Input;
+use crate::monitor::WorkerEvent;
+
+impl Driver {
+    pub(super) fn on_happening(&mut self, happening: Happening) -> Result<Option<Input>, DriverError> {
+        match happening {
+            Happening::Started => {
+                self.log_worker()?;
+                Ok(None)
+            }
+            Happening::NotStarted(error, calls) => {
+                let reason = format!("no worker could be started: {error}");
+                self.notice("no_worker", &reason)?;
+                self.lose(calls, &reason)?;
+                Ok(None)
+            }
+            Happening::Event(event) => self.on_worker(event),
+        }
+    }
+
+    pub(super) fn on_worker(&mut self, event: WorkerEvent) -> Result<Option<Input>, DriverError> {
+        match event {
+            WorkerEvent::Output { call, chunk: Chunk::Text(bytes) } => {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                self.show(UiEventKind::OutputDelta { call, text });
+                Ok(None)
+            }
+            WorkerEvent::Outcome { call, outcome } => {
+                let _span = info_span!("call", id = %call).entered();
+                tracing::debug!("answered");
+                let began = self.running.calls.remove(&call);
+                let duration_ms = began.map_or(0, |began| millis(began.elapsed()));
+                Ok(Some(Input::CallFinished { call, outcome, duration_ms }))
+            }
+            WorkerEvent::Ended { reason, violation, open } => {
+                let generation = self.worker.generation();
+                if let Some(violation) = violation {
+                    let kind = EventKind::ProtocolViolation { generation, violation };
+                    self.record(kind, Witness::Supervisor)?;
+                }
+                let kind = EventKind::WorkerEnded { generation, reason: reason.clone() };
+                self.record(kind, Witness::Supervisor)?;
+                self.lose(open, &format!("its worker {reason}"))?;
+                Ok(None)
+            }
+            // Neither comes for a call that `Run` was asked for: the table of phases saw to it.
+            WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } => Ok(None),
+        }
+    }
+
+    fn lose(&mut self, calls: Vec<CallId>, reason: &str) -> Result<(), DriverError> {
+        for call in calls {
+            self.running.calls.remove(&call);
+            self.feed(Input::CallLost { call, reason: reason.to_owned() })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! Before the first request: a worker, and what the project says to agents.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use ipc::event::{EventKind, Observer as Witness, WorkerStarted};
+use ipc::id::CallId;
+use ipc::message::{Outcome, Work};
+use ipc::tool::{ReadFile, ToolCall, ToolOutput};
+use sha2::{Digest, Sha256};
+
+use super::workers::Happening;
+use super::{Driver, DriverError};
+use crate::core::ContextItem;
+use crate::monitor::WorkerEvent;
+
+/// The project's own instructions, read by the worker like any file.
+const INSTRUCTIONS: &str = "AGENTS.md";
+
+/// The longest that the reading of [`INSTRUCTIONS`] may hold a run: a worker that was taken over need not answer.
+const INSTRUCTIONS_TIME: Duration = Duration::from_secs(10);
+
+/// The most lines of [`INSTRUCTIONS`] that the model is given.
+const INSTRUCTION_LINES: u64 = 400;
+
+/// Calls of the supervisor itself are numbered from here; the core numbers its own from 1.
+const OWN_CALLS: u64 = 1 << 63;
+
+impl Driver {
+    pub(super) async fn start_worker(&mut self) -> Result<(), DriverError> {
+        self.worker.start();
+        match self.worker.next().await {
+            Happening::NotStarted(error, _) => Err(error.into()),
+            Happening::Started | Happening::Event(_) => self.log_worker(),
+        }
+    }
+
+    pub(super) fn log_worker(&mut self) -> Result<(), DriverError> {
+        let Some(worker) = self.worker.serving() else { return Ok(()) };
+        let confinement = self.worker.confinement();
+        let rights = &confinement.rights;
+        let digest = ipc::codec::encode(rights).map(|bytes| hex(&Sha256::digest(bytes))).unwrap_or_default();
+        let started = WorkerStarted {
+            generation: worker.generation,
+            pid: worker.pid,
+            tier: worker.ruleset.tier.to_string(),
+            landlock_abi: worker.ruleset.landlock_abi,
+            rules: worker.ruleset.rules,
+            rights: rights.line(&confinement.project, confinement.temp.as_ref()).to_string(),
+            rights_digest: digest,
+            missing: worker.ruleset.missing.clone(),
+            startup_us: u64::try_from(worker.startup.as_micros()).unwrap_or(u64::MAX),
+        };
+        self.record(EventKind::WorkerStarted(started), Witness::Supervisor)
+    }
+
+    /// The project's instructions, if they can be had in time; a worker that does not answer is replaced.
+    pub(super) async fn instructions(&mut self) -> Result<Option<ContextItem>, DriverError> {
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let time = left.map_or(INSTRUCTIONS_TIME, |left| left.min(INSTRUCTIONS_TIME));
+        if let Ok(read) = tokio::time::timeout(time, self.read_instructions()).await {
+            return read;
+        }
+        self.notice("no_instructions", &format!("{INSTRUCTIONS} was not read: the worker did not answer"))?;
+        if let Some((generation, reason, _)) = self.worker.end().await {
+            self.record(EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
+        }
+        Ok(None)
+    }
+
+    /// Reads them by a call of our own: the supervisor opens nothing in a project.
+    async fn read_instructions(&mut self) -> Result<Option<ContextItem>, DriverError> {
+        let call = self.own_call();
+        let read = ReadFile { path: INSTRUCTIONS.into(), offset: None, limit: Some(INSTRUCTION_LINES) };
+        self.worker.call(call, Work::Run(ToolCall::ReadFile(read)));
+        loop {
+            match self.worker.next().await {
+                Happening::Event(WorkerEvent::Outcome { call: answered, outcome }) if answered == call => {
+                    return Ok(instructions_in(outcome));
+                }
+                Happening::Event(event @ WorkerEvent::Ended { .. }) => {
+                    self.on_worker(event)?;
+                    return Ok(None);
+                }
+                Happening::NotStarted(error, _) => return Err(error.into()),
+                Happening::Started | Happening::Event(_) => {}
+            }
+        }
+    }
+
+    fn own_call(&mut self) -> CallId {
+        self.running.next_own_call += 1;
+        CallId(OWN_CALLS + self.running.next_own_call)
+    }
+}
+
+fn instructions_in(outcome: Outcome) -> Option<ContextItem> {
+    match outcome {
+        Outcome::Done(ToolOutput::File(file)) if !file.text.trim().is_empty() => {
+            Some(ContextItem { source: INSTRUCTIONS.to_owned(), text: file.text })
+        }
+        _ => None,
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // A String takes every write.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
