@@ -98,12 +98,15 @@ fn stream(standard: impl AsFd) -> anyhow::Result<OwnedFd> {
     Ok(owned)
 }
 
+/// Diagnostics, where they are asked for: a subscriber that nobody listens to costs an idle worker its memory.
 fn trace() {
     let level = std::env::var("BAILIWICK_LOG").ok().and_then(|level| Level::from_str(&level).ok());
-    tracing_subscriber::fmt()
-        .with_max_level(level.unwrap_or(Level::WARN))
-        .with_writer(stderr)
-        .with_ansi(false)
-        .without_time()
-        .init();
+    if let Some(level) = level {
+        tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(stderr)
+            .with_ansi(false)
+            .without_time()
+            .init();
+    }
 }
