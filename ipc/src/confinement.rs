@@ -19,6 +19,9 @@ pub struct Confinement {
     pub project: WirePath,
     /// The private temp directory, which exists; it becomes `TMPDIR`. Also one of the write roots.
     pub temp: Option<WirePath>,
+    /// What the hidden paths inside the write roots were when the session began: an agent can rename them there, and a
+    /// later start must not take them for something else.
+    pub hidden_files: Vec<FileIdentity>,
     /// Which variables of the environment pass.
     pub environment: Environment,
     /// Whether to start although a layer that this machine should have is missing.
@@ -26,6 +29,15 @@ pub struct Confinement {
     /// Whether the program only reads: the calls that change modes, owners, times and attributes, which no write root
     /// bounds, are denied as well.
     pub read_only: bool,
+}
+
+/// A file or directory, whatever it is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FileIdentity {
+    /// The device.
+    pub device: u64,
+    /// The number of the inode on it.
+    pub inode: u64,
 }
 
 /// Additions to the environment's built-in allowlist.

@@ -16,6 +16,7 @@ use std::io;
 use std::ops::BitOr;
 use std::path::{Path, PathBuf};
 
+use ipc::confinement::FileIdentity;
 use ipc::path::WirePath;
 use ipc::rights::{Network, Rights};
 
@@ -113,14 +114,16 @@ pub enum CompileError {
 }
 
 /// Compiles rights against a file system.
-pub fn compile(rights: &Rights, tree: &impl Tree) -> Result<Plan, CompileError> {
+///
+/// What has the identity of one of `moved` stays unreadable under whatever name it is found beside a hidden path.
+pub fn compile(rights: &Rights, moved: &[FileIdentity], tree: &impl Tree) -> Result<Plan, CompileError> {
     for path in rights.read.iter().chain(&rights.write).chain(&rights.hidden) {
         check_canonical(path)?;
     }
     for root in &rights.write {
         check_writable(root)?;
     }
-    let mut compiler = Compiler::new(rights, tree);
+    let mut compiler = Compiler::new(rights, moved, tree);
     for root in &rights.read {
         compiler.root(root, Access::TREE)?;
     }
@@ -159,13 +162,13 @@ struct Exceptions {
     names: HashSet<OsString>,
     /// What lies above an exception.
     ancestors: HashSet<OsString>,
-    /// The devices on which a hidden file has this inode.
+    /// The devices on which a hidden file, or one that was hidden when the session began, has this inode.
     files: HashMap<u64, Vec<u64>>,
 }
 
 impl Exceptions {
     /// A hidden path is hidden under the name that it was given, and under the one that it resolves to.
-    fn new(rights: &Rights, tree: &impl Tree) -> Self {
+    fn new(rights: &Rights, moved: &[FileIdentity], tree: &impl Tree) -> Self {
         let given = rights.hidden.iter().map(WirePath::as_path);
         let both = given.flat_map(|path| [path.to_owned(), tree.resolve(path)]);
         let hidden: BTreeMap<_, _> = both
@@ -181,6 +184,9 @@ impl Exceptions {
         for identity in hidden.values().flatten().filter(|identity| !identity.directory) {
             files.entry(identity.inode).or_default().push(identity.device);
         }
+        for FileIdentity { device, inode } in moved {
+            files.entry(*inode).or_default().push(*device);
+        }
         let names = hidden.keys().map(|path| path.as_os_str().to_owned()).collect();
         Self { hidden, names, ancestors, files }
     }
@@ -194,8 +200,8 @@ impl Exceptions {
 }
 
 impl<'a, T: Tree> Compiler<'a, T> {
-    fn new(rights: &Rights, tree: &'a T) -> Self {
-        Self { tree, exceptions: Exceptions::new(rights, tree), rules: BTreeMap::new() }
+    fn new(rights: &Rights, moved: &[FileIdentity], tree: &'a T) -> Self {
+        Self { tree, exceptions: Exceptions::new(rights, moved, tree), rules: BTreeMap::new() }
     }
 
     fn root(&mut self, root: &WirePath, access: Access) -> Result<(), CompileError> {

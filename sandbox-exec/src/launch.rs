@@ -92,7 +92,7 @@ impl Launch {
     }
 
     fn compile(&self) -> Result<Ruleset, Failure> {
-        let Confinement { rights, temp, environment, allow_degraded, .. } = &self.confinement;
+        let Confinement { rights, temp, environment, allow_degraded, hidden_files, .. } = &self.confinement;
         let temp = temp.as_ref().map(AsRef::as_ref);
         let environment = environment::build(std::env::vars_os(), environment, temp);
         let platform = Platform::probe();
@@ -101,7 +101,7 @@ impl Launch {
             let layers = absent.join("; ");
             return Err(Stage::Platform.failed(format!("{layers}; --allow-degraded starts all the same")));
         }
-        let plan = compile::compile(rights, &Host).map_err(at(Stage::Rules))?;
+        let plan = compile::compile(rights, hidden_files, &Host).map_err(at(Stage::Rules))?;
         let domain = Domain::build(&plan, platform).map_err(at(Stage::Rules))?;
         let policy = Policy::of(rights.net, platform);
         let mut programs = vec![];

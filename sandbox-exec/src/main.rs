@@ -147,6 +147,7 @@ fn confinement(flags: Flags) -> Result<Confinement, Failure> {
         },
         project: canonical(&directory)?,
         temp: None,
+        hidden_files: Vec::new(),
         environment: flags.environment,
         allow_degraded: false,
         read_only: false,

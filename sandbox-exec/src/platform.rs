@@ -7,7 +7,7 @@
 //! | 2 | 5.19 | TRUNCATE | held by seccomp: truncate(2), and opening to truncate without writing, are denied |
 //! | 3 | 6.2 | TCP rules | held by seccomp: with the network off there is no socket at all |
 //! | 4 | 6.7 | `IOCTL_DEV` | nothing: five harmless devices can be opened at all |
-//! | 5 | 6.10 | scopes | named: signals to the user's other processes. Abstract sockets are held by seccomp |
+//! | 5 | 6.10 | scopes | refused, unless degraded: signals to the user's other processes. Abstract sockets are held by seccomp |
 //! | 6 | 6.12 | audit flags | nothing |
 //! | 7, 8 | 6.15, 7.0 | `RESOLVE_UNIX` | held by seccomp: there are no unix sockets |
 //! | 9 | 7.1 | – | newer ABIs are used as 9 |
@@ -56,7 +56,10 @@ impl Platform {
         let seccomp = (!self.seccomp).then_some(
             "seccomp filters are not available: sockets, namespaces and system calls are not confined",
         );
-        landlock.into_iter().chain(seccomp).map(str::to_owned).collect()
+        let scopes = (1..SCOPES).contains(&self.abi).then_some(
+            "Landlock has no scopes: signals to the user's other processes are not denied (needs Linux 6.12)",
+        );
+        landlock.into_iter().chain(scopes).chain(seccomp).map(str::to_owned).collect()
     }
 
     /// What the rights promise and this start does not enforce; one sentence each.
@@ -68,7 +71,6 @@ impl Platform {
             }
         };
         say(self.abi == 1, "files cannot be moved or linked between directories (Landlock ABI 1)");
-        say(self.abi < SCOPES, "signals to the user's other processes are not denied (needs Landlock ABI 6)");
         say(true, "modes, owners, times and attributes of files outside the write roots are not protected");
         say(true, "unix sockets are denied inside the sandbox too, but for socketpair (no mediation yet)");
         say(

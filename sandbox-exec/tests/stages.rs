@@ -27,6 +27,7 @@ fn confinement(place: &Place) -> Confinement {
         rights: worker_rights(&place.path("project")),
         project: place.path("project").into(),
         temp: None,
+        hidden_files: Vec::new(),
         environment: Environment::default(),
         allow_degraded: false,
         read_only: false,

@@ -102,6 +102,7 @@ impl FrontEnd {
             rights: standing.rights.clone(),
             project: standing.project.clone(),
             temp: standing.temp.clone(),
+            hidden_files: Vec::new(),
             environment: Environment::default(),
             read_only: false,
             allow_degraded: false,

@@ -223,3 +223,40 @@ fn is_refused(line: &str) -> bool {
     let tried: Value = serde_json::from_str(line).unwrap();
     [nix::libc::EPERM, nix::libc::EACCES].iter().any(|errno| tried["errno"] == *errno)
 }
+
+/// Rules are made for names, and a later generation's are made anew: what was hidden when the session began stays so
+/// under whatever name an agent gave it, for the next worker and for those that take the change set.
+#[test]
+fn what_is_hidden_stays_so_when_it_is_renamed_and_the_worker_replaced() {
+    for user in User::all() {
+        let world = World::new(user);
+        world.file("secret/key.txt", "CANARY directory\n");
+        world.file(".env", "CANARY file\n");
+        world.file("linked.env", "CANARY linked\n");
+        let server = model(&[
+            ("shell_exec", json!({"command": "mv secret plain; mv .env env; ln linked.env twin; ls"})),
+            ("shell_exec", json!({"command": STUBBORN})),
+            ("shell_exec", json!({"command": "cat plain/key.txt env twin; true"})),
+            ("read_file", json!({"path": "env"})),
+            ("search_files", json!({"pattern": "CANARY"})),
+        ]);
+        let patch = world.own().join("out.diff");
+        let flags =
+            ["--hide", "secret", "--hide", ".env", "--hide", "linked.env", "--patch", patch.to_str().unwrap()];
+        let child = start(&world, &server, &flags);
+        pid_in(&world, "command");
+        slay(worker_of(&world));
+        let done = end(child);
+        assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
+        let listed = tool_results(&server, 1)[0]["content"].to_string();
+        assert!(listed.contains("plain") && listed.contains("twin"), "the agent could rename: {listed}");
+        assert_eq!(done.events_of("worker_started").len(), 2);
+        for request in server.requests() {
+            let body = String::from_utf8_lossy(&request.body).into_owned();
+            assert!(!body.contains("CANARY directory") && !body.contains("CANARY file"), "{body}");
+            assert!(!body.contains("CANARY linked"), "{body}");
+        }
+        let patch = fs::read_to_string(&patch).unwrap_or_default();
+        assert!(!patch.contains("CANARY"), "{patch}");
+    }
+}

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use ipc::confinement::{Confinement, Environment};
+use ipc::confinement::{Confinement, Environment, FileIdentity};
 use ipc::path::WirePath;
 use ipc::rights::{Network, Rights};
 
@@ -22,6 +22,8 @@ pub(crate) struct Setup {
     pub directories: Directories,
     /// The policy.
     pub policy: Policy,
+    /// What the hidden paths inside the write roots are.
+    pub hidden_files: Vec<FileIdentity>,
     /// What passes of the environment.
     pub environment: Environment,
     /// Whether to start although a layer is missing.
@@ -53,6 +55,12 @@ pub(crate) enum SetupError {
         /// What is wrong with it.
         why: String,
     },
+    /// Too much is hidden inside what may be written.
+    #[error(
+        "{0} holds more files than can be kept hidden while an agent may rename them\n  next: hide its subdirectories, or \
+         take it out of the write roots"
+    )]
+    TooMuchHidden(PathBuf),
     /// `--env` names no variable.
     #[error("--env {0:?}: expected NAME or NAME=VALUE, with a name of letters, digits and underscores")]
     Env(OsString),
@@ -68,7 +76,7 @@ impl SetupError {
     /// The exit code that it means.
     pub(crate) const fn exit(&self) -> Exit {
         match self {
-            Self::Directories(_) | Self::Project(_) | Self::Path { .. } | Self::Env(_) => Exit::Usage,
+            Self::Directories(_) | Self::Project(_) | Self::TooMuchHidden(_) | Self::Path { .. } | Self::Env(_) => Exit::Usage,
             Self::Temp(_) | Self::System(_) => Exit::NoSandbox,
         }
     }
@@ -100,8 +108,10 @@ impl Setup {
             write,
             hidden: hidden.0,
         };
+        let hidden_files = policy.hidden_in_write_roots().map_err(SetupError::TooMuchHidden)?;
         Ok(Self {
             directories,
+            hidden_files,
             policy,
             environment: environment(&args.env)?,
             allow_degraded: args.allow_degraded,
@@ -117,6 +127,7 @@ impl Setup {
             rights,
             project: self.policy.project.clone(),
             temp: Some(self.policy.temp.clone()),
+            hidden_files: self.hidden_files.clone(),
             environment: self.environment.clone(),
             allow_degraded: self.allow_degraded,
             read_only: false,

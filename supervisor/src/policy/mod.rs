@@ -1,8 +1,12 @@
 //! From a project, a mode and flags to rights: the policy, as plain data.
 
 mod hidden;
+mod identity;
 mod project;
 
+use std::path::PathBuf;
+
+use ipc::confinement::FileIdentity;
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Limits, Network, Rights};
 
@@ -42,6 +46,13 @@ impl Policy {
     /// The rights of a worker that only looks, with a temp directory of its own: what takes the change set.
     pub fn observer(&self, temp: WirePath) -> Rights {
         Rights { write: vec![temp], ..self.base() }.normalised()
+    }
+
+    /// What the hidden paths inside the write roots are, whatever they will be called; the error names what holds too much.
+    pub fn hidden_in_write_roots(&self) -> Result<Vec<FileIdentity>, PathBuf> {
+        let standing = self.standing();
+        let inside = |path: &&WirePath| standing.write.iter().any(|root| path.is_within(root));
+        identity::identities(self.hidden.iter().filter(inside).map(WirePath::as_path))
     }
 
     fn base(&self) -> Rights {
