@@ -303,6 +303,9 @@ pub struct RunResult {
     /// A sentence for people, where the reason needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// What the sandbox promises and this kernel does not enforce.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// The model's last words.
     pub text: String,
     /// How many requests were answered.

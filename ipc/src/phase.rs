@@ -195,6 +195,10 @@ impl fmt::Display for Kind {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
     use crate::message::Ready;
     use crate::tool::{SnapshotSummary, ToolOutput};
@@ -261,5 +265,76 @@ mod tests {
         let ready = ToSupervisor::Ready(Ready { pid: 1, version: String::new() });
         let error = calls.admit(Phase::Serving, &ready).unwrap_err().to_string();
         assert_eq!(error, "Ready in phase Serving");
+    }
+
+    /// What happens at one worker: the supervisor opens a call or asks for the end, or the worker says anything.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Open(Expected),
+        Drain,
+        Says(ToSupervisor),
+    }
+
+    /// Few call ids, so that messages meet open calls, calls that ended, and calls that never were.
+    fn says() -> impl Strategy<Value = ToSupervisor> {
+        let ready = Ready { pid: 1, version: String::new() };
+        let call = || (0..6_u64).prop_map(CallId);
+        let chunk = prop_oneof![Just(Chunk::Text(vec![])), Just(Chunk::Content(vec![]))];
+        let outcome = prop_oneof![Just(Outcome::Prepared), Just(Outcome::Cancelled)];
+        prop_oneof![
+            2 => Just(ToSupervisor::Ready(ready)),
+            3 => (call(), chunk).prop_map(|(call, chunk)| ToSupervisor::Output { call, chunk }),
+            4 => call().prop_map(|CallId(call)| done(call)),
+            4 => (call(), outcome).prop_map(|(call, outcome)| ToSupervisor::Outcome { call, outcome }),
+            2 => Just(ToSupervisor::Bye),
+        ]
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        use Expected::{Commit, Entries, Prepare, Run};
+        let expected = prop_oneof![Just(Run), Just(Prepare), Just(Commit), Just(Entries)];
+        prop_oneof![3 => expected.prop_map(Step::Open), 1 => Just(Step::Drain), 6 => says().prop_map(Step::Says)]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_worker_says_a_call_has_one_outcome_and_nothing_follows_bye(
+            steps in proptest::collection::vec(step(), 0..64),
+            greeted in any::<bool>(),
+        ) {
+            let mut phase = if greeted { Phase::Serving } else { Phase::Greeting };
+            let mut calls = OpenCalls::default();
+            let mut outcomes = BTreeMap::<CallId, u32>::new();
+            let mut next = 0;
+            for step in steps {
+                let message = match step {
+                    Step::Open(expected) => {
+                        calls.open(CallId(next), expected);
+                        outcomes.insert(CallId(next), 0);
+                        next += 1;
+                        continue;
+                    }
+                    Step::Drain if phase == Phase::Serving => { phase = Phase::Draining; continue; }
+                    Step::Drain => continue,
+                    Step::Says(message) => message,
+                };
+                let open: Vec<CallId> = calls.ids().collect();
+                let Ok(after) = calls.admit(phase, &message) else {
+                    prop_assert_eq!(&open, &calls.ids().collect::<Vec<_>>(), "a refusal changes nothing");
+                    continue;
+                };
+                prop_assert_ne!(phase, Phase::Gone, "{:?} after Bye", message);
+                if let ToSupervisor::Outcome { call, .. } = message {
+                    prop_assert!(outcomes.contains_key(&call), "an outcome of {call}, which was never opened");
+                    *outcomes.entry(call).or_default() += 1;
+                }
+                prop_assert!(after != Phase::Gone || open.is_empty(), "Bye while calls are open");
+                phase = after;
+            }
+            prop_assert!(outcomes.values().all(|count| *count <= 1), "{:?}", outcomes);
+            for (call, count) in outcomes {
+                prop_assert_eq!(count == 0, calls.ids().any(|open| open == call), "{}", call);
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use ipc::confinement::Attempt;
@@ -42,7 +43,7 @@ impl<'a> Attempts<'a> {
         let mut attempts = Self { acts: vec![], untried: vec![] };
         if platform.abi > 0 {
             attempts.controlled("write outside the write roots", Act::Write);
-            if let Some(hidden) = plan.hidden_witness.as_deref().filter(|hidden| File::open(hidden).is_ok()) {
+            if let Some(hidden) = plan.hidden_witness.as_deref().filter(|hidden| open_file(hidden).is_ok()) {
                 attempts.acts.push(("read a hidden file", Act::Read(hidden)));
             }
         }
@@ -82,13 +83,20 @@ impl Act<'_> {
     fn run(self) -> io::Result<()> {
         match self {
             Self::Write => File::options().write(true).open(WITNESS).map(drop),
-            Self::Read(path) => File::open(path).map(drop),
+            Self::Read(path) => open_file(path),
             Self::Signal(pid) => descendants::send(pid, 0),
             Self::Socket(family, kind) => socket(family, kind),
             // SAFETY: takes flags. Where it is not refused, the caller executes nothing and exits.
             Self::Namespace => check(unsafe { libc::unshare(libc::CLONE_NEWUSER) }.into()),
         }
     }
+}
+
+/// Opens a regular file and nothing else: an agent may have put a fifo or a device where a secret was.
+fn open_file(path: &Path) -> io::Result<()> {
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY;
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
 fn socket(family: c_int, kind: c_int) -> io::Result<()> {

@@ -5,11 +5,15 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 
 use ipc::confinement::BrokerReport;
 use ipc::pipe::{Incoming, Outgoing};
+use nix::errno::Errno;
 use nix::libc::{self, c_int};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, killpg};
+use nix::sys::signalfd::SignalFd;
 use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::descendants::{self, Bound, Waited};
@@ -84,6 +88,7 @@ impl Broker {
     /// The child's report, once its end of the pipe has closed on exec.
     fn started(&mut self) -> Result<BrokerReport, Failure> {
         let mut last = None;
+        self.wait_for_progress()?;
         while let Some(report) = self.progress.receive().map_err(|error| Stage::Broker.failed(error))? {
             last = Some(report);
         }
@@ -93,6 +98,24 @@ impl Broker {
                 Err(Stage::from_code(code).unwrap_or(Stage::Start).failed(detail))
             }
             _ => Err(Stage::Start.failed("the child ended before it was confined")),
+        }
+    }
+
+    /// Waits until the child says something or is gone; what would end a running program ends a starting one too.
+    fn wait_for_progress(&self) -> Result<(), Failure> {
+        let ending: SigSet = [Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+        let signals = SignalFd::new(&ending).map_err(|errno| Stage::Broker.failed(errno))?;
+        let mut ready = [
+            PollFd::new(self.progress.as_fd(), PollFlags::POLLIN),
+            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+        ];
+        loop {
+            match poll(&mut ready, PollTimeout::NONE) {
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(Stage::Broker.failed(errno)),
+                Ok(_) if ready[0].any() == Some(true) => return Ok(()),
+                Ok(_) => return Err(Stage::Start.failed("ended by a signal")),
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use ipc::path::WirePath;
 use ipc::rights::Network;
@@ -14,6 +15,8 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::libc;
 
 use crate::compile::{Access, PathRule, Plan};
@@ -118,11 +121,7 @@ fn create(abi: ABI, net: Network) -> Result<RulesetCreated, RulesetError> {
 
 /// Opens a rule's path. What was found by listing may be gone or out of reach by now: it then needs no rule.
 fn open(rule: &PathRule, abi: ABI) -> Result<Option<(File, BitFlags<AccessFs>)>, DomainError> {
-    let opened = File::options()
-        .read(true)
-        .custom_flags(libc::O_PATH | libc::O_NOFOLLOW)
-        .open(&rule.path)
-        .and_then(|file| Ok((file.metadata()?.file_type(), file)));
+    let opened = open_path(&rule.path, rule.named).and_then(|file| Ok((file.metadata()?.file_type(), file)));
     let (kind, file) = match opened {
         Ok(opened) => opened,
         Err(error) if !rule.named && is_out_of_reach(&error) => return Ok(None),
@@ -135,6 +134,21 @@ fn open(rule: &PathRule, abi: ABI) -> Result<Option<(File, BitFlags<AccessFs>)>,
     }
     let access = rights(rule.access, abi, kind.is_dir());
     Ok((!access.is_empty()).then_some((file, access)))
+}
+
+/// Opens a path without reading what lies there. What the rights name is canonical, so that no component of it is a link: an
+/// agent that could put one in the place of a directory must not choose the root of the next generation.
+pub(crate) fn open_path(path: &Path, named: bool) -> io::Result<File> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    if named {
+        let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+        match openat2(AT_FDCWD, path, how) {
+            // A worker of root has no openat2 (nor could it widen anything: it is inside its own domain).
+            Err(Errno::ENOSYS | Errno::EPERM) => {}
+            opened => return Ok(opened?.into()),
+        }
+    }
+    File::options().read(true).custom_flags(flags.bits()).open(path)
 }
 
 /// Gone, or a mount that answers nobody (a dead FUSE or NFS server; another user's FUSE mount).

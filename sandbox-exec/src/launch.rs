@@ -140,7 +140,8 @@ impl Launch {
             return Err(Stage::Parent.failed("the broker is gone"));
         }
         let project = &self.confinement.project;
-        std::env::set_current_dir(project)
+        crate::domain::open_path(project.as_path(), true)
+            .and_then(|directory| Ok(nix::unistd::fchdir(directory)?))
             .map_err(|error| Stage::Directory.failed(format!("cannot enter {project}: {error}")))?;
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
         privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;

@@ -5,13 +5,14 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::json;
 use tests::world::{KEY, model, tool_results};
-use tests::{Finished, User, World};
+use tests::{Finished, User, World, alive, wait_until};
 
 type Trap = fn(&World);
 
@@ -155,5 +156,22 @@ fn no_trap_in_a_project_holds_or_breaks_a_run() {
             requests.iter().all(|request| !String::from_utf8_lossy(&request.body).contains(KEY)),
             "{name}"
         );
+    }
+}
+
+/// The start tries to read what is hidden, to see that it cannot: it must not wait for a fifo's other end.
+#[test]
+fn a_fifo_where_a_secret_was_holds_no_start() {
+    for user in User::all() {
+        let world = World::new(user);
+        mkfifo(&world.project().join(".env"), Mode::S_IRWXU).unwrap();
+        world.give(&world.project().join(".env"));
+        let mut sandbox = world.bailiwick(["sandbox", "--hide", ".env", "-C"]);
+        sandbox.arg(world.project()).args(["--", "echo", "started"]);
+        let child = sandbox.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let pid = child.id();
+        wait_until("the start is over", || !alive(pid));
+        let done = Finished::from(child.wait_with_output().unwrap());
+        assert_eq!((done.code, done.stdout.as_str()), (0, "started\n"), "{}", done.stderr);
     }
 }

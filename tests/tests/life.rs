@@ -241,8 +241,16 @@ fn what_is_hidden_stays_so_when_it_is_renamed_and_the_worker_replaced() {
             ("search_files", json!({"pattern": "CANARY"})),
         ]);
         let patch = world.own().join("out.diff");
-        let flags =
-            ["--hide", "secret", "--hide", ".env", "--hide", "linked.env", "--patch", patch.to_str().unwrap()];
+        let flags = [
+            "--hide",
+            "secret",
+            "--hide",
+            ".env",
+            "--hide",
+            "linked.env",
+            "--patch",
+            patch.to_str().unwrap(),
+        ];
         let child = start(&world, &server, &flags);
         pid_in(&world, "command");
         slay(worker_of(&world));

@@ -50,6 +50,26 @@ fn text_is_the_models_words_and_nothing_else_on_stdout() {
 }
 
 #[test]
+fn text_tells_of_each_call_how_it_ended() {
+    let world = world();
+    let read = |path: &str| ("read_file", json!({"path": path}));
+    let failing = ("shell_exec", json!({"command": "echo no such luck; false"}));
+    let server = model_of([tests::replies::calls(&[read("a.txt"), read("none.txt"), failing]), done()]);
+    let run = run(&world, &server, &["do it"]);
+    let without_time = |line: &str| {
+        line.split(' ').filter(|word| word.parse::<u64>().is_err()).collect::<Vec<_>>().join(" ")
+    };
+    let mut ends: Vec<_> =
+        run.stderr.lines().filter(|line| line.starts_with("  ")).map(without_time).collect();
+    ends.sort();
+    insta::assert_snapshot!(world.stable(&ends.join("\n")), @r"
+      ✓ read_file after ms
+      ✗ read_file failed after ms: `[world]/project/none.txt` does not exist; `[world]/project` does: list_directory shows what is in it.
+      ✗ shell_exec failed after ms: no such luck
+    ");
+}
+
+#[test]
 fn json_is_one_object_the_result() {
     let world = world();
     let server = model_of([shell("true"), done()]);

@@ -1,2 +1,2 @@
-//! The terminal front end. It comes with the issue that builds it; until then this crate holds its place in the
+//! The terminal front end. It is not built yet: this crate holds its place in the
 //! dependency table and nothing else.

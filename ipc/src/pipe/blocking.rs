@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,6 +30,12 @@ impl<R, M> Incoming<R, M> {
     /// Reads frames of one generation from `reader`.
     pub fn new(reader: R, generation: Generation) -> Self {
         Self { reader, generation, message: PhantomData }
+    }
+}
+
+impl<R: AsFd, M> AsFd for Incoming<R, M> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.reader.as_fd()
     }
 }
 

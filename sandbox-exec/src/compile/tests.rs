@@ -190,7 +190,8 @@ fn a_hidden_path_beneath_a_file_takes_nothing_from_the_file() {
 
 #[test]
 fn only_five_devices_are_granted_with_the_root() {
-    let plan = compile(&rights(&["/"], &[], &[]), &[], &Listed::new("/ /dev/ /dev/sda /dev/pts/ /usr/")).unwrap();
+    let plan =
+        compile(&rights(&["/"], &[], &[]), &[], &Listed::new("/ /dev/ /dev/sda /dev/pts/ /usr/")).unwrap();
     let devices: Vec<_> = plan.rules.iter().filter(|rule| rule.path.starts_with("/dev")).collect();
     let granted: BTreeSet<_> =
         devices.iter().filter(|rule| rule.access == Access::DEVICE).map(|rule| &rule.path).collect();

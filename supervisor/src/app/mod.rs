@@ -103,7 +103,7 @@ fn bench(args: &BenchArgs) -> Exit {
         Ok(()) => Exit::Done,
         Err(error) => {
             complain(&error);
-            Exit::Internal
+            if crate::bench::is_known(args.name.as_deref()) { Exit::Internal } else { Exit::Usage }
         }
     }
 }

@@ -2,14 +2,19 @@
 //!
 //! Standard output carries only the stream; what is for people goes to standard error.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use ipc::event::{EventKind, RunResult, SessionEvent};
+use ipc::event::{EventKind, RunResult, SessionEvent, ToolCallStatus};
 use ipc::frontend::{UiEvent, UiEventKind};
+use ipc::id::CallId;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::args::Output;
+
+/// The Landlock ABI below which a run is degraded: it starts only when told to.
+const SCOPES: u32 = 6;
 
 /// Prints a session's events until there are no more.
 #[derive(Debug)]
@@ -20,7 +25,7 @@ pub(super) struct Printer {
 impl Printer {
     /// Starts printing.
     pub(super) fn start(output: Output, mut events: mpsc::UnboundedReceiver<UiEvent>) -> Self {
-        let mut page = Page { output, within_text: false };
+        let mut page = Page { output, within_text: false, open: BTreeMap::new() };
         let task = tokio::spawn(async move {
             while let Some(event) = events.recv().await {
                 // Nobody reads any more, as with `| head`: the run goes on, and its log has everything.
@@ -42,6 +47,8 @@ struct Page {
     output: Output,
     /// Whether the last thing printed was a piece of text without its line end.
     within_text: bool,
+    /// The tools of the calls that have not ended: calls of one turn end in any order.
+    open: BTreeMap<CallId, String>,
 }
 
 impl Page {
@@ -83,9 +90,13 @@ impl Page {
     fn remark(&mut self, event: &SessionEvent) -> io::Result<()> {
         let text = match &event.kind {
             EventKind::SessionStarted(started) => format!("{} · {}", started.rights, started.model),
-            EventKind::ToolCallStarted { name, input, .. } => format!("→ {name} {}", abridged(input.get())),
-            EventKind::ToolCallFinished { status, duration_ms, .. } => {
-                format!("  {status} after {duration_ms} ms")
+            EventKind::ToolCallStarted { call, name, input, .. } => {
+                self.open.insert(*call, name.clone());
+                format!("→ {name} {}", abridged(input.get()))
+            }
+            EventKind::ToolCallFinished { call, status, content, duration_ms, .. } => {
+                let name = self.open.remove(call).unwrap_or_else(|| format!("call {call}"));
+                ending(&name, *status, *duration_ms, content)
             }
             EventKind::Denied { denial, rights, .. } => format!("✗ {denial}\n  because   rights: {rights}"),
             EventKind::ModelFailed { message, retry_in_ms: Some(wait), .. } => {
@@ -93,6 +104,9 @@ impl Page {
             }
             EventKind::ProtocolViolation { violation, .. } => {
                 format!("the worker broke the protocol: {violation}")
+            }
+            EventKind::WorkerStarted(started) if started.landlock_abi < SCOPES => {
+                format!("sandbox degraded: {}", started.missing.join("; "))
             }
             EventKind::Notice { message, .. } => message.clone(),
             EventKind::ChangeSet { files, patch } => changes(files.len(), patch.as_ref()),
@@ -141,6 +155,17 @@ fn line(event: &SessionEvent) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
+}
+
+/// How a call ended; of a failure also what its result begins with. A denial was explained in a line of its own.
+fn ending(name: &str, status: ToolCallStatus, duration_ms: u64, content: &str) -> String {
+    let after = format!("after {duration_ms} ms");
+    let first = content.lines().map(str::trim).find(|line| !line.is_empty());
+    match (status, first) {
+        (ToolCallStatus::Completed, _) => format!("  ✓ {name} {after}"),
+        (ToolCallStatus::Failed, Some(line)) => format!("  ✗ {name} {status} {after}: {}", abridged(line)),
+        _ => format!("  ✗ {name} {status} {after}"),
+    }
 }
 
 fn changes(count: usize, patch: Option<&ipc::path::WirePath>) -> String {
@@ -198,6 +223,20 @@ mod tests {
         assert_eq!(harmless("a\x1b]0;t\x07b\n\tc"), "a\\u{1b}]0;t\\u{7}b\n\tc");
         assert_eq!(harmless("x\u{202e}y"), "x\\u{202e}y");
         assert_eq!(harmless("ünï 漢"), "ünï 漢");
+    }
+
+    #[test]
+    fn an_ending_names_its_tool_and_the_cause_of_a_failure() {
+        use ToolCallStatus::{Completed, Denied, Failed, Interrupted};
+        let of = |status, content| ending("shell_exec", status, 3, content);
+        assert_eq!(of(Completed, "out\n[exit code 0, 3 ms]"), "  ✓ shell_exec after 3 ms");
+        assert_eq!(
+            of(Failed, "\n  bash: x: command not found\nmore"),
+            "  ✗ shell_exec failed after 3 ms: bash: x: command not found"
+        );
+        assert_eq!(of(Failed, " \n"), "  ✗ shell_exec failed after 3 ms");
+        assert_eq!(of(Denied, "denied by the kernel"), "  ✗ shell_exec denied after 3 ms");
+        assert_eq!(of(Interrupted, ""), "  ✗ shell_exec interrupted after 3 ms");
     }
 
     #[test]

@@ -76,7 +76,11 @@ impl SetupError {
     /// The exit code that it means.
     pub(crate) const fn exit(&self) -> Exit {
         match self {
-            Self::Directories(_) | Self::Project(_) | Self::TooMuchHidden(_) | Self::Path { .. } | Self::Env(_) => Exit::Usage,
+            Self::Directories(_)
+            | Self::Project(_)
+            | Self::TooMuchHidden(_)
+            | Self::Path { .. }
+            | Self::Env(_) => Exit::Usage,
             Self::Temp(_) | Self::System(_) => Exit::NoSandbox,
         }
     }
@@ -97,8 +101,9 @@ impl Setup {
         if mode == ApprovalMode::Auto {
             check_owner(&project)?;
         }
-        let write = args.write.iter().map(|path| writable(&project, path)).collect::<Result<_, _>>()?;
+        let write = args.write.iter().map(|path| writable(&project, path)).collect::<Result<Vec<_>, _>>()?;
         let programs = Programs::beside_current_exe()?;
+        warn_of_writable_programs(&programs, mode, &project, &write);
         let temp = PrivateTemp::create(&directories.locks())?;
         let policy = Policy {
             project: project.into(),
@@ -151,6 +156,23 @@ fn resolve(
     Ok((project, hidden))
 }
 
+/// Says when an agent may write where our own programs lie. This session executes what it has opened; the next would
+/// execute what it finds.
+fn warn_of_writable_programs(programs: &Programs, mode: ApprovalMode, project: &Path, write: &[WirePath]) {
+    let place = programs.sandbox_exec.parent().unwrap_or(Path::new("/"));
+    let place = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
+    let project = (mode == ApprovalMode::Auto).then_some(project);
+    let mut roots = project.into_iter().chain(write.iter().map(WirePath::as_path));
+    if let Some(root) = roots.find(|root| place.starts_with(root)) {
+        super::say(&format!(
+            "note: our own programs lie in {}, inside {}, which agents may write; copy them elsewhere, or look before you \
+             run them again",
+            place.display(),
+            root.display()
+        ));
+    }
+}
+
 /// A write root has to exist: a rule is on an inode, and we leave no placeholders behind.
 fn writable(project: &Path, path: &Path) -> Result<WirePath, SetupError> {
     let error = |why: String| SetupError::Path { flag: "--write", path: path.to_owned(), why };
@@ -158,6 +180,11 @@ fn writable(project: &Path, path: &Path) -> Result<WirePath, SetupError> {
         Ok(found) if found == Path::new("/") => {
             Err(error("the whole file system cannot be made writable".to_owned()))
         }
+        // A link in the project may be an agent's: it must not choose what the user grants.
+        Ok(found) if path.is_relative() && !found.starts_with(project) => Err(error(format!(
+            "leads out of the project, to {0}; if that is what you mean: --write {0}",
+            found.display()
+        ))),
         Ok(found) => Ok(found.into()),
         Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
             let parent =

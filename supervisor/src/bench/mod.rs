@@ -33,6 +33,11 @@ const ALL: &[(&str, Measure)] = &[
     ("streamed-token", requests::streamed_token),
 ];
 
+/// Whether any measurement's name contains `filter`.
+pub(crate) fn is_known(filter: Option<&str>) -> bool {
+    ALL.iter().any(|(name, _)| filter.is_none_or(|filter| name.contains(filter)))
+}
+
 /// Runs the measurements whose name contains `filter`, and prints each as it is done.
 pub(crate) fn run(setup: &Setup, filter: Option<&str>, json: bool) -> Result<(), BenchError> {
     let chosen: Vec<_> =

@@ -123,7 +123,12 @@ impl Change {
             ));
         }
         let omitted = states.iter().any(|state| state.blob_is_omitted());
-        omitted.then(|| format!("{} changed; it is not in the patch, since it is too large", self.path))
+        omitted.then(|| {
+            format!(
+                "{} changed; it is not in the patch, since it is too large or could not be read",
+                self.path
+            )
+        })
     }
 
     fn to_file(&self) -> ChangedFile {

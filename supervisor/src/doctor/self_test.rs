@@ -34,6 +34,10 @@ pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
 }
 
 fn failed(why: &str) -> Check {
+    if why.contains("cannot execute") {
+        return Check::new("sandbox", State::Fail, format!("cannot confine anything here: {why}"))
+            .remedy("put bailiwick, bailiwick-worker and sandbox-exec beside each other");
+    }
     Check::new("sandbox", State::Fail, format!("cannot confine anything here: {why}")).remedy(
         "a kernel of 5.13 or later with Landlock enabled (lsm=…,landlock), and a container profile that allows \
          landlock_* and seccomp; --allow-degraded runs with what there is",

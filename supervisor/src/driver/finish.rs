@@ -28,6 +28,7 @@ impl Driver {
             exit_code: end.reason.exit_code(),
             reason: end.reason.as_str().to_owned(),
             message: end.message.clone(),
+            missing: self.running.missing.clone(),
             text: end.text.clone(),
             steps: end.steps,
             usage: end.usage,

@@ -67,6 +67,8 @@ pub struct Running {
     /// Calls that may write, and what came after them, until the base is taken.
     held: VecDeque<(CallId, ToolCall)>,
     next_own_call: u64,
+    /// What the latest worker's ruleset does not enforce.
+    missing: Vec<String>,
     end: Option<RunEnd>,
 }
 

@@ -51,6 +51,7 @@ impl Driver {
             missing: worker.ruleset.missing.clone(),
             startup_us: u64::try_from(worker.startup.as_micros()).unwrap_or(u64::MAX),
         };
+        self.running.missing.clone_from(&started.missing);
         self.record(EventKind::WorkerStarted(started), Witness::Supervisor)
     }
 

@@ -11,7 +11,11 @@ use tokio::io::unix::AsyncFd;
 pub(super) fn open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: the call takes two integers and returns a new descriptor or -1.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let fd = i32::try_from(fd).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    own(i32::try_from(fd).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?)
+}
+
+/// Takes a descriptor over that a system call just returned, or its error.
+pub(super) fn own(fd: i32) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -5,7 +5,9 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc;
@@ -14,7 +16,7 @@ use std::thread;
 use command_fds::{CommandFdExt, FdMapping};
 use ipc::codec::CodecError;
 use ipc::confinement::Confinement;
-use nix::fcntl::OFlag;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::pipe2;
 use tokio::sync::oneshot;
@@ -120,12 +122,17 @@ impl Programs {
 
 impl Spawner {
     /// Starts the spawn thread; it ends when the last `Spawner` is gone, which is when the process ends.
+    ///
+    /// sandbox-exec is opened here, once: what lies at its path later, in a place that an agent may write, is not
+    /// executed. (What runs cannot be written in place: ETXTBSY, execve(2).)
     pub fn start(sandbox_exec: PathBuf) -> io::Result<Self> {
+        // Whether it is there is told by the first spawn, with its name.
+        let opened = open_program(&sandbox_exec);
         let (orders, inbox) = mpsc::channel::<Order>();
         thread::Builder::new().name("spawn".to_owned()).stack_size(256 << 10).spawn(move || {
             for Order { launch, reply } in inbox {
                 // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
-                let _ = reply.send(spawn(&sandbox_exec, launch));
+                let _ = reply.send(spawn(&sandbox_exec, opened.as_ref(), launch));
             }
         })?;
         Ok(Self { orders })
@@ -139,10 +146,18 @@ impl Spawner {
     }
 }
 
-fn spawn(sandbox_exec: &Path, launch: Launch) -> Result<Launched, SpawnError> {
+fn spawn(
+    sandbox_exec: &Path,
+    opened: Result<&OwnedFd, &io::Error>,
+    launch: Launch,
+) -> Result<Launched, SpawnError> {
+    let unusable = |source| SpawnError::Execute { program: sandbox_exec.to_owned(), source };
+    let opened =
+        opened.map_err(|error| unusable(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0))))?;
     let rights = sealed(&ipc::codec::encode(&launch.confinement)?)?;
     let (status, status_writer) = pipe2(OFlag::O_CLOEXEC)?;
-    let mut command = Command::new(sandbox_exec);
+    let mut command = Command::new(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+    command.arg0(sandbox_exec);
     command
         .args(["--rights-fd", &RIGHTS_FD.to_string(), "--status-fd", &STATUS_FD.to_string(), "--"])
         .args(launch.command);
@@ -156,8 +171,7 @@ fn spawn(sandbox_exec: &Path, launch: Launch) -> Result<Launched, SpawnError> {
         FdMapping { parent_fd: status_writer, child_fd: STATUS_FD },
     ];
     command.fd_mappings(mappings).map_err(io::Error::other)?;
-    let mut child =
-        command.spawn().map_err(|source| SpawnError::Execute { program: sandbox_exec.to_owned(), source })?;
+    let mut child = command.spawn().map_err(unusable)?;
     Ok(Launched {
         pidfd: pidfd::open(child.id())?,
         stdin: child.stdin.take().map(OwnedFd::from),
@@ -165,6 +179,18 @@ fn spawn(sandbox_exec: &Path, launch: Launch) -> Result<Launched, SpawnError> {
         stderr: child.stderr.take().map(OwnedFd::from),
         status,
     })
+}
+
+/// Opens a program to be executed by its descriptor: above those that a child's own descriptors are mapped to.
+fn open_program(path: &Path) -> io::Result<OwnedFd> {
+    let file = File::options().read(true).custom_flags(libc::O_PATH).open(path)?;
+    Ok(fcntl_dup(&file, STATUS_FD + 1)?)
+}
+
+/// A duplicate that closes on exec, with a number of at least `least`.
+fn fcntl_dup(file: &File, least: i32) -> nix::Result<OwnedFd> {
+    let number = fcntl(file, FcntlArg::F_DUPFD_CLOEXEC(least))?;
+    pidfd::own(number).map_err(|_| nix::Error::EBADF)
 }
 
 /// Puts bytes into an anonymous file that starts at its beginning.

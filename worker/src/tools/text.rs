@@ -96,10 +96,32 @@ impl Form {
     }
 }
 
-/// Whether a file is binary: a NUL among its first bytes, which no text has but UTF-16.
+/// Of bytes that are not UTF-8, one in so many may be a control character that no text has.
+const CONTROLS: usize = 20;
+
+/// Whether a file is binary: a NUL among its first bytes, which no text has but UTF-16; or bytes that are not UTF-8 with
+/// more control characters among them than an old encoding's text has. Every byte is a character of windows-1252, so
+/// that packed or encrypted data would be read as text otherwise.
 pub fn is_binary(sample: &[u8]) -> bool {
-    let utf16 = sample.starts_with(&[0xff, 0xfe]) || sample.starts_with(&[0xfe, 0xff]);
-    !utf16 && sample.iter().take(SNIFF).any(|&byte| byte == 0)
+    let sample = &sample[..sample.len().min(SNIFF)];
+    if sample.starts_with(&[0xff, 0xfe]) || sample.starts_with(&[0xfe, 0xff]) {
+        return false;
+    }
+    if sample.contains(&0) {
+        return true;
+    }
+    let controls = sample.iter().filter(|byte| is_odd_control(**byte)).count();
+    controls > sample.len() / CONTROLS && !is_utf8(sample)
+}
+
+/// A control character that is neither white space nor what terminals' output is made of: backspace and escape.
+const fn is_odd_control(byte: u8) -> bool {
+    byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r' | b'\x0c' | b'\x1b' | b'\x08')
+}
+
+/// Whether these bytes are UTF-8; the sample may end inside a character.
+fn is_utf8(sample: &[u8]) -> bool {
+    str::from_utf8(sample).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
 /// Tells text without a mark apart: where more characters beyond ASCII are whole than broken, it is UTF-8 with errors.
@@ -160,5 +182,41 @@ mod tests {
         assert!(is_binary(b"a\0b"));
         assert!(!is_binary(b"\xff\xfea\0"));
         assert!(!is_binary("ä".as_bytes()));
+    }
+
+    /// Bytes without a pattern and without NUL (xorshift64).
+    fn noise(length: usize) -> Vec<u8> {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let step = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_le_bytes()[4].max(1)
+        };
+        std::iter::repeat_with(step).take(length).collect()
+    }
+
+    #[test]
+    fn noise_is_binary_without_nul_too() {
+        for length in [64, 700, SNIFF, 3 * SNIFF] {
+            let bytes = noise(length);
+            assert!(!bytes.contains(&0));
+            assert!(is_binary(&bytes), "{length}");
+        }
+        // What is behind the first bytes does not count.
+        assert!(!is_binary(&[vec![b'a'; SNIFF], noise(SNIFF)].concat()));
+    }
+
+    #[test]
+    fn old_encodings_and_terminal_output_are_text() {
+        let prose = b"Gr\xfc\xdfe aus K\xf6ln \x96 sch\xf6n.\r\n\tf\xfcr \x84dich\x93\x0c\n".repeat(200);
+        assert!(!is_binary(&prose));
+        let coloured = b"\x1b[1m\x1b[31merror\x1b[0m: \x08\x08caf\xe9\r\n".repeat(200);
+        assert!(!is_binary(&coloured));
+        // UTF-8 with many controls is odd, and text; also where the sample ends inside a character.
+        let odd = "\x01\x02\x03ä".repeat(SNIFF);
+        assert!(!is_binary(odd.as_bytes()) && !is_binary(&odd.as_bytes()[1..]));
+        // A stray control now and then.
+        assert!(!is_binary(&[&b"\x01 title \x02"[..], &prose].concat()));
     }
 }

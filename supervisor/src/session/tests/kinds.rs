@@ -128,6 +128,7 @@ fn ends() -> Vec<EventKind> {
         [FileChange::RenamedFrom("b".into()), FileChange::Added, FileChange::Deleted, FileChange::Modified];
     let files = changes.map(|change| ChangedFile { path: odd(), change }).to_vec();
     let result = RunResult {
+        missing: vec!["a layer".to_owned()],
         exit_code: 0,
         reason: "done".to_owned(),
         message: None,
