@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
+use supervisor::replay::{ReplayServer, sse};
 use tests::replies::{done, model_of, says, shell};
 use tests::{Finished, User, World, wait_until};
 
@@ -266,4 +266,29 @@ fn two_runs_in_one_project_do_not_meet() {
     let other = world.run(&second, &["--mode", "auto"]).expect(0);
     let run = Finished::from(child.wait_with_output().unwrap()).expect(0);
     assert_ne!(run.events()[0]["session"], other.events()[0]["session"]);
+}
+
+/// A pipe that nobody empties fills up: the run's time is over all the same, and a signal ends what is left.
+#[test]
+fn a_reader_that_stops_reading_stops_neither_time_nor_signals() {
+    let world = World::new(User::Myself);
+    let long = sse::message(&[sse::Block::text("word ".repeat(60_000))], "end_turn", sse::Usage::default());
+    let server = model_of([long]);
+    let mut child = world
+        .exec(&server, &[])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let logs = world.own().join("state/sessions");
+    wait_until("the run is over in the log", || {
+        let files = std::fs::read_dir(&logs).into_iter().flatten().flatten();
+        files
+            .filter_map(|file| std::fs::read_to_string(file.path()).ok())
+            .any(|log| log.contains("\"type\":\"result\""))
+    });
+    let pid = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    wait_until("the process is gone", || child.try_wait().unwrap().is_some());
 }

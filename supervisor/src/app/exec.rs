@@ -131,7 +131,7 @@ fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Re
         deadline: args.timeout.map(|seconds| began + Duration::from_secs(seconds)),
         running: Running::default(),
     };
-    let printer = Printer::start(args.output, events);
+    let printer = Printer::start(args.output, events).map_err(Refusal::internal)?;
     Ok(Prepared { driver, printer, context, actions, prompt, _temps: [setup.temp, observer_temp] })
 }
 

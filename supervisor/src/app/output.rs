@@ -1,45 +1,60 @@
-//! What `exec` prints: a task of its own that turns events into text, one JSON object, or a stream of them.
+//! What `exec` prints: a thread of its own that turns events into text, one JSON object, or a stream of them.
 //!
 //! Standard output carries only the stream; what is for people goes to standard error.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::thread;
 
 use ipc::event::{EventKind, RunResult, SessionEvent, ToolCallStatus};
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::CallId;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
 
 use super::args::Output;
 
 /// The Landlock ABI below which a run is degraded: it starts only when told to.
 const SCOPES: u32 = 6;
 
-/// Prints a session's events until there are no more.
+/// Prints a session's events until there are no more, on a thread of its own: a reader that stops reading must not stop
+/// the run's time-out, nor its signals.
 #[derive(Debug)]
 pub(super) struct Printer {
-    task: JoinHandle<()>,
+    finished: oneshot::Receiver<()>,
 }
 
 impl Printer {
     /// Starts printing.
-    pub(super) fn start(output: Output, mut events: mpsc::UnboundedReceiver<UiEvent>) -> Self {
+    pub(super) fn start(output: Output, mut events: mpsc::UnboundedReceiver<UiEvent>) -> io::Result<Self> {
         let mut page = Page { output, within_text: false, open: BTreeMap::new() };
-        let task = tokio::spawn(async move {
-            while let Some(event) = events.recv().await {
+        let (done, finished) = oneshot::channel();
+        thread::Builder::new().name("print".to_owned()).spawn(move || {
+            while let Some(event) = events.blocking_recv() {
                 // Nobody reads any more, as with `| head`: the run goes on, and its log has everything.
                 if page.print(&event.kind).is_err() {
-                    while events.recv().await.is_some() {}
+                    while events.blocking_recv().is_some() {}
                 }
             }
-        });
-        Self { task }
+            // Whoever waited may have been interrupted.
+            let _ = done.send(());
+        })?;
+        Ok(Self { finished })
     }
 
-    /// Waits until everything is printed; the core's end of the channel must be gone.
+    /// Waits until everything is printed, or a signal says that nobody wants it; the core's end of the channel must be
+    /// gone.
     pub(super) async fn finish(self) {
-        let _ = self.task.await;
+        let (Ok(mut interrupt), Ok(mut terminate)) =
+            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+        else {
+            return;
+        };
+        tokio::select! {
+            _ = self.finished => {}
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
     }
 }
 

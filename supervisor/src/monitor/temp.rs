@@ -108,7 +108,10 @@ fn remove(path: &Path, lock_path: &Path) {
         }
         _ => {}
     }
-    let _ = fs::remove_file(lock_path);
+    // What could not be removed keeps its lock file, and the next start tries again.
+    if fs::symlink_metadata(path).is_err() {
+        let _ = fs::remove_file(lock_path);
+    }
 }
 
 /// Gives the owner back the right to empty directories that a command closed (`chmod 0`).
