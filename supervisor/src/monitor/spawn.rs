@@ -187,9 +187,10 @@ fn open_program(path: &Path) -> io::Result<OwnedFd> {
     Ok(fcntl_dup(&file, STATUS_FD + 1)?)
 }
 
-/// A duplicate that closes on exec, with a number of at least `least`.
+/// A duplicate with a number of at least `least`. It does not close on exec: where the program is a script, its interpreter
+/// opens it by this number. Nothing but sandbox-exec is executed here, which closes it first of all.
 fn fcntl_dup(file: &File, least: i32) -> nix::Result<OwnedFd> {
-    let number = fcntl(file, FcntlArg::F_DUPFD_CLOEXEC(least))?;
+    let number = fcntl(file, FcntlArg::F_DUPFD(least))?;
     pidfd::own(number).map_err(|_| nix::Error::EBADF)
 }
 
