@@ -29,6 +29,66 @@ pub struct Confinement {
     /// Whether the program only reads: the calls that change modes, owners, times and attributes, which no write root
     /// bounds, are denied as well.
     pub read_only: bool,
+    /// Which tier to build.
+    pub tier: TierChoice,
+    /// The newest Landlock ABI to use, to see what an older kernel would do; the kernel's own, if absent.
+    pub landlock_abi: Option<u32>,
+    /// Who the program runs as, where that is another than its caller: root without capabilities cannot write what belongs to
+    /// somebody else.
+    pub identity: Option<Identity>,
+}
+
+/// A user and a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Identity {
+    /// The uid.
+    pub uid: u32,
+    /// The gid.
+    pub gid: u32,
+}
+
+/// Which tier is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TierChoice {
+    /// The best that this machine can enforce.
+    #[default]
+    Best,
+    /// The full tier, or none.
+    Full,
+    /// The floor, whatever the machine could do.
+    Floor,
+}
+
+/// Where the private temp directory lies in the full tier.
+const TMP: &str = "/tmp";
+
+impl Confinement {
+    /// Whether the program has a `/tmp` of its own in this tier: its private temp directory. Who may write the host's `/tmp`
+    /// sees that one.
+    pub fn has_private_tmp(&self, tier: Tier) -> bool {
+        let tmp = WirePath::from(TMP);
+        let granted =
+            self.rights.write.iter().any(|root| Some(root) != self.temp.as_ref() && tmp.is_within(root));
+        tier == Tier::Full && self.temp.is_some() && !granted && self.project != tmp
+    }
+
+    /// The confinement as the program sees it in this tier: with a private `/tmp`, that is its temp directory.
+    #[must_use]
+    pub fn in_tier(&self, tier: Tier) -> Self {
+        let mut seen = self.clone();
+        if !self.has_private_tmp(tier) {
+            return seen;
+        }
+        for root in &mut seen.rights.write {
+            if Some(&*root) == self.temp.as_ref() {
+                *root = TMP.into();
+            }
+        }
+        seen.temp = Some(TMP.into());
+        seen.rights = seen.rights.normalised();
+        seen
+    }
 }
 
 /// A file or directory, whatever it is called.
@@ -96,6 +156,9 @@ pub struct RulesetReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
+    /// The floor and user, mount, pid, ipc, uts and, with the network off, network namespaces, a read-only mount tree, and a
+    /// broker that mediates sockets.
+    Full,
     /// Landlock, seccomp and no capabilities; no socket mediation, so that net off denies loopback too.
     FloorUnmediated,
 }
@@ -103,6 +166,7 @@ pub enum Tier {
 impl fmt::Display for Tier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Full => "full",
             Self::FloorUnmediated => "floor (unmediated)",
         })
     }
@@ -117,4 +181,62 @@ pub struct Attempt {
     pub denied: bool,
     /// The error number, 0 if the act succeeded.
     pub errno: i32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rights::{Execution, Limits, Network, Reach};
+
+    fn confinement(project: &str, write: &[&str]) -> Confinement {
+        let rights = Rights {
+            read: vec!["/".into()],
+            hidden: vec![],
+            write: write.iter().map(|path| WirePath::from(*path)).collect(),
+            protected: vec![],
+            net: Network::Off,
+            reach: Reach::default(),
+            exec: Execution::Allowed,
+            limits: Limits::default(),
+        };
+        Confinement {
+            rights: rights.normalised(),
+            project: project.into(),
+            temp: Some("/tmp/bw-1".into()),
+            hidden_files: vec![],
+            environment: Environment::default(),
+            allow_degraded: false,
+            read_only: false,
+            tier: TierChoice::default(),
+            landlock_abi: None,
+            identity: None,
+        }
+    }
+
+    fn seen(confinement: &Confinement, tier: Tier) -> String {
+        let seen = confinement.in_tier(tier);
+        seen.rights.line(&seen.project, seen.temp.as_ref()).to_string()
+    }
+
+    #[test]
+    fn the_full_tier_has_a_tmp_of_its_own() {
+        let usual = confinement("/p", &["/p", "/tmp/bw-1"]);
+        assert_eq!(usual.in_tier(Tier::Full).temp, Some("/tmp".into()));
+        assert_eq!(seen(&usual, Tier::Full), "rw . $TMPDIR · ro / · net off");
+        assert_eq!(usual.in_tier(Tier::FloorUnmediated), usual);
+    }
+
+    #[test]
+    fn a_project_below_tmp_is_still_named() {
+        let below = confinement("/tmp/p", &["/tmp/p", "/tmp/bw-1"]);
+        assert_eq!(seen(&below, Tier::Full), "rw . $TMPDIR · ro / · net off");
+    }
+
+    #[test]
+    fn who_may_write_the_hosts_tmp_sees_it() {
+        let granted = confinement("/p", &["/p", "/tmp"]);
+        assert!(!granted.has_private_tmp(Tier::Full));
+        assert_eq!(granted.in_tier(Tier::Full), granted);
+        assert!(!confinement("/tmp", &["/tmp"]).has_private_tmp(Tier::Full));
+    }
 }

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::confinement::Tier;
 use crate::effect::{Part, bytes};
 use crate::id::{AgentId, CallId};
 use crate::path::WirePath;
@@ -50,6 +51,8 @@ pub struct Hello {
     /// The rights that it was born with. The kernel holds it to them; it knows them for its error messages and to
     /// build the deeper domains of its commands.
     pub rights: Rights,
+    /// The tier that the kernel holds it to them by.
+    pub tier: Tier,
     /// A line that every command's shell runs first.
     pub shell_init: Option<String>,
 }

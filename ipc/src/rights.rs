@@ -22,6 +22,8 @@ pub struct Rights {
     pub protected: Vec<WirePath>,
     /// The network.
     pub net: Network,
+    /// What of this machine and its neighbourhood the network, where it is on, leads to.
+    pub reach: Reach,
     /// Whether commands may be run at all.
     pub exec: Execution,
     /// Bounds on one call.
@@ -37,6 +39,27 @@ pub enum Network {
     Off,
     /// Outbound TCP and UDP.
     On,
+}
+
+/// Addresses that the network alone does not lead to: a service that listens there trusts whoever reaches it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Reach {
+    /// This machine's own addresses, loopback among them. The resolver of the machine is always within reach.
+    pub host: bool,
+    /// Link-local addresses.
+    pub link_local: bool,
+    /// The addresses at which clouds hand out credentials.
+    pub metadata: bool,
+}
+
+impl Reach {
+    fn meet(self, other: Self) -> Self {
+        Self {
+            host: self.host && other.host,
+            link_local: self.link_local && other.link_local,
+            metadata: self.metadata && other.metadata,
+        }
+    }
 }
 
 /// The right to run commands.
@@ -97,6 +120,7 @@ impl Rights {
             write: intersection(&self.write, &other.write),
             protected: union(&self.protected, &other.protected),
             net: self.net.min(other.net),
+            reach: self.reach.meet(other.reach),
             exec: self.exec.min(other.exec),
             limits: self.limits.meet(other.limits),
         }
@@ -109,6 +133,7 @@ impl Rights {
             && within(&other.write, &self.write)
             && within(&self.protected, &other.protected)
             && other.net <= self.net
+            && other.reach.meet(self.reach) == other.reach
             && other.exec <= self.exec
             && other.limits.meet(self.limits) == other.limits
     }
@@ -145,6 +170,11 @@ impl RightsLine<'_> {
         // The project first and the temp directory second: they are what a reader looks for.
         let rank = |path: &WirePath| (path != self.project, Some(path) != self.temp);
         let mut ordered: Vec<_> = paths.iter().collect();
+        let inside = |path: &&WirePath| self.project != *path && self.project.is_within(path);
+        // A project inside another root is named all the same; `/` says it by itself.
+        ordered.extend(
+            paths.iter().find(inside).filter(|path| path.as_path().parent().is_some()).map(|_| self.project),
+        );
         ordered.sort_by_key(|path| rank(path));
         for path in ordered {
             if path == self.project {
@@ -177,6 +207,14 @@ impl fmt::Display for RightsLine<'_> {
             Network::Off => " · net off",
             Network::On => " · net on",
         })?;
+        if self.rights.net == Network::On {
+            let Reach { host, link_local, metadata } = self.rights.reach;
+            for (within, name) in [(host, "host"), (link_local, "link-local"), (metadata, "metadata")] {
+                if within {
+                    write!(f, " +{name}")?;
+                }
+            }
+        }
         if self.rights.exec == Execution::Denied {
             f.write_str(" · no commands")?;
         }
@@ -230,9 +268,11 @@ pub(crate) mod tests {
         let exec = prop_oneof![Just(Execution::Denied), Just(Execution::Allowed)];
         let limits =
             (0..3u64, 0..3u64).prop_map(|(timeout_ms, output_bytes)| Limits { timeout_ms, output_bytes });
-        (paths(), paths(), paths(), paths(), net, exec, limits).prop_map(
-            |(read, hidden, write, protected, net, exec, limits)| {
-                Rights { read, hidden, write, protected, net, exec, limits }.normalised()
+        let reach =
+            any::<[bool; 3]>().prop_map(|[host, link_local, metadata]| Reach { host, link_local, metadata });
+        (paths(), paths(), paths(), paths(), net, reach, exec, limits).prop_map(
+            |(read, hidden, write, protected, net, reach, exec, limits)| {
+                Rights { read, hidden, write, protected, net, reach, exec, limits }.normalised()
             },
         )
     }
@@ -267,6 +307,7 @@ pub(crate) mod tests {
             write: vec!["/tmp/bw-1".into(), "/home/me/p".into(), "/data".into()],
             protected: vec![],
             net: Network::Off,
+            reach: Reach::default(),
             exec: Execution::Allowed,
             limits: Limits::default(),
         };

@@ -23,6 +23,7 @@ fn rights() -> Rights {
         write: vec!["/home/me/p".into()],
         protected: vec![],
         net: Network::Off,
+        reach: ipc::rights::Reach::default(),
         exec: Execution::Allowed,
         limits: Limits::default(),
     }
@@ -34,6 +35,7 @@ fn down() -> Vec<ToWorker> {
         project: b"/home/me/p\xff".to_vec().into(),
         temp: Some("/tmp/bw-1".into()),
         rights: rights(),
+        tier: ipc::confinement::Tier::FloorUnmediated,
         shell_init: None,
     };
     let read = ToolCall::ReadFile(ReadFile { path: "src/lib.rs".into(), offset: Some(1), limit: None });

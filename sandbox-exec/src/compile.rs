@@ -16,7 +16,7 @@ use std::io;
 use std::ops::BitOr;
 use std::path::{Path, PathBuf};
 
-use ipc::confinement::FileIdentity;
+use ipc::confinement::{FileIdentity, Tier};
 use ipc::path::WirePath;
 use ipc::rights::{Network, Rights};
 
@@ -82,20 +82,22 @@ pub struct Plan {
     pub rules: Vec<PathRule>,
     /// The network.
     pub net: Network,
+    /// The tier: what else holds, and whether devices and addresses are private.
+    pub tier: Tier,
     /// A file that exists and must be unreadable: what the attempt before the start is tried on.
     pub hidden_witness: Option<PathBuf>,
 }
 
 impl Plan {
     /// The plan of a domain inside another one, which has left out already what must be left out.
-    pub fn within(read: &[WirePath], write: &[WirePath], net: Network) -> Self {
+    pub fn within(read: &[WirePath], write: &[WirePath], net: Network, tier: Tier) -> Self {
         let rule =
             |access, named| move |path: &WirePath| PathRule { path: path.clone().into(), access, named };
         let read = read.iter().map(rule(Access::TREE, false));
         let write = write.iter().map(rule(Access::ALL, true));
         let device = |device: &str| PathRule { path: device.into(), access: Access::DEVICE, named: false };
         let rules = read.chain(write).chain(DEVICES.map(device)).collect();
-        Self { rules, net, hidden_witness: None }
+        Self { rules, net, tier, hidden_witness: None }
     }
 }
 
@@ -116,7 +118,12 @@ pub enum CompileError {
 /// Compiles rights against a file system.
 ///
 /// What has the identity of one of `moved` stays unreadable under whatever name it is found beside a hidden path.
-pub fn compile(rights: &Rights, moved: &[FileIdentity], tree: &impl Tree) -> Result<Plan, CompileError> {
+pub fn compile(
+    rights: &Rights,
+    moved: &[FileIdentity],
+    tier: Tier,
+    tree: &impl Tree,
+) -> Result<Plan, CompileError> {
     for path in rights.read.iter().chain(&rights.write).chain(&rights.hidden) {
         check_canonical(path)?;
     }
@@ -131,7 +138,7 @@ pub fn compile(rights: &Rights, moved: &[FileIdentity], tree: &impl Tree) -> Res
         compiler.root(root, Access::ALL)?;
     }
     compiler.devices();
-    Ok(compiler.finish(rights.net))
+    Ok(compiler.finish(rights.net, tier))
 }
 
 fn check_canonical(path: &WirePath) -> Result<(), CompileError> {
@@ -278,12 +285,12 @@ impl<'a, T: Tree> Compiler<'a, T> {
         rule.0 = rule.0 | access;
     }
 
-    fn finish(self, net: Network) -> Plan {
+    fn finish(self, net: Network, tier: Tier) -> Plan {
         let hidden = self.exceptions.hidden.into_iter();
         let witness = hidden.filter(|(_, identity)| identity.is_some_and(|identity| !identity.directory));
         let witness = witness.map(|(path, _)| path).next();
         let rule = |(path, (access, named))| PathRule { path, access, named };
-        Plan { rules: self.rules.into_iter().map(rule).collect(), net, hidden_witness: witness }
+        Plan { rules: self.rules.into_iter().map(rule).collect(), net, tier, hidden_witness: witness }
     }
 }
 

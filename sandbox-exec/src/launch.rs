@@ -101,9 +101,10 @@ impl Launch {
             let layers = absent.join("; ");
             return Err(Stage::Platform.failed(format!("{layers}; --allow-degraded starts all the same")));
         }
-        let plan = compile::compile(rights, hidden_files, &Host).map_err(at(Stage::Rules))?;
+        let plan =
+            compile::compile(rights, hidden_files, Tier::FloorUnmediated, &Host).map_err(at(Stage::Rules))?;
         let domain = Domain::build(&plan, platform).map_err(at(Stage::Rules))?;
-        let policy = Policy::of(rights.net, platform);
+        let policy = Policy::of(rights.net, platform, Tier::FloorUnmediated);
         let mut programs = vec![];
         if platform.seccomp {
             programs.push(Program::standing(policy).map_err(at(Stage::Seccomp))?);

@@ -142,6 +142,7 @@ fn confinement(flags: Flags) -> Result<Confinement, Failure> {
             write: flags.write.iter().map(canonical).collect::<Result<_, _>>()?,
             protected: vec![],
             net: flags.net,
+            reach: ipc::rights::Reach::default(),
             exec: Execution::Allowed,
             limits: Limits::default(),
         },
@@ -151,6 +152,9 @@ fn confinement(flags: Flags) -> Result<Confinement, Failure> {
         environment: flags.environment,
         allow_degraded: false,
         read_only: false,
+        tier: ipc::confinement::TierChoice::default(),
+        landlock_abi: None,
+        identity: None,
     })
 }
 

@@ -110,6 +110,7 @@ mod tests {
             write: vec!["/p".into()],
             protected: vec![],
             net: Network::Off,
+            reach: ipc::rights::Reach::default(),
             exec: Execution::Allowed,
             limits: Limits::default(),
         }

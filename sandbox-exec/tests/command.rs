@@ -37,7 +37,7 @@ impl Worker {
         fs::write(project.path().join("keep"), "mine").unwrap();
         let mut rights = worker_rights(project.path());
         rights.net = Network::On;
-        let domain = CommandDomain::prepare(&rights, None).unwrap();
+        let domain = CommandDomain::prepare(&rights, None, ipc::confinement::Tier::FloorUnmediated).unwrap();
         Self { project, domain }
     }
 
@@ -232,7 +232,7 @@ fn rights_without_commands_start_none() {
     let project = tempfile::tempdir().unwrap();
     let mut rights = worker_rights(project.path());
     rights.exec = Execution::Denied;
-    let domain = CommandDomain::prepare(&rights, None).unwrap();
+    let domain = CommandDomain::prepare(&rights, None, ipc::confinement::Tier::FloorUnmediated).unwrap();
     let error = domain.spawn(&spec(project.path(), "true")).unwrap_err();
     assert!(matches!(error, CommandError::Denied));
 }
@@ -283,7 +283,9 @@ fn nothing_outlives_a_killed_worker() {
 fn a_worker_for_other_tests() {
     make_undumpable().unwrap();
     let project = std::env::current_dir().unwrap();
-    let domain = CommandDomain::prepare(&worker_rights(&project), None).unwrap();
+    let domain =
+        CommandDomain::prepare(&worker_rights(&project), None, ipc::confinement::Tier::FloorUnmediated)
+            .unwrap();
     let script = "exec 3> f; setsid sleep 1000 & echo $! $$ >&3; wait";
     finish(domain.spawn(&spec(&project, script)).unwrap());
 }

@@ -31,6 +31,9 @@ fn confinement(place: &Place) -> Confinement {
         environment: Environment::default(),
         allow_degraded: false,
         read_only: false,
+        tier: ipc::confinement::TierChoice::default(),
+        landlock_abi: None,
+        identity: None,
     }
 }
 

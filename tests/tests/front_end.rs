@@ -105,6 +105,9 @@ impl FrontEnd {
             hidden_files: Vec::new(),
             environment: Environment::default(),
             read_only: false,
+            tier: ipc::confinement::TierChoice::default(),
+            landlock_abi: None,
+            identity: None,
             allow_degraded: false,
         };
         let spawner = Spawner::start(programs.sandbox_exec.clone()).unwrap();

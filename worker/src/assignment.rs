@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ipc::confinement::Tier;
 use ipc::message::Hello;
 use ipc::path::WirePath;
 use ipc::rights::Rights;
@@ -16,6 +17,8 @@ pub struct Assignment {
     pub temp: Option<PathBuf>,
     /// The rights that the process was born with. They explain; the kernel enforces.
     pub rights: Rights,
+    /// The tier that the kernel holds it to them by.
+    pub tier: Tier,
     /// A line that every command's shell runs first.
     pub shell_init: Option<String>,
     /// The permission bits of a new file.
@@ -31,6 +34,7 @@ impl Assignment {
             project: hello.project.into(),
             temp: hello.temp.map(Into::into),
             rights: hello.rights,
+            tier: hello.tier,
             shell_init: hello.shell_init,
             new_file_mode: 0o666 & !mask.bits(),
         }

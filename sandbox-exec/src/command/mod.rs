@@ -23,6 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
+use ipc::confinement::Tier;
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Network, Rights};
 use nix::errno::Errno;
@@ -71,6 +72,7 @@ pub struct CommandDomain {
     offline: Option<Program>,
     null: File,
     may_execute: bool,
+    tier: Tier,
 }
 
 /// What to execute.
@@ -134,7 +136,7 @@ impl CommandDomain {
     /// write roots already.
     ///
     /// Makes the calling process a subreaper, so that what a killed reaper leaves comes to [`end_orphans`].
-    pub fn prepare(rights: &Rights, temp: Option<&Path>) -> Result<Self, CommandError> {
+    pub fn prepare(rights: &Rights, temp: Option<&Path>, tier: Tier) -> Result<Self, CommandError> {
         let platform = Platform::probe();
         let write: Vec<_> = rights.write.iter().cloned().chain(temp.map(WirePath::from)).collect();
         let null = File::open("/dev/null").map_err(system("open /dev/null"))?;
@@ -142,14 +144,15 @@ impl CommandDomain {
         Ok(Self {
             platform,
             read: rights.read.clone(),
-            standing: Domain::build(&Plan::within(&rights.read, &write, rights.net), platform)?,
+            standing: Domain::build(&Plan::within(&rights.read, &write, rights.net, tier), platform)?,
             signals: Domain::of_signals(platform)?,
-            read_only: Program::read_only(Policy::of(Network::Off, platform))?,
+            read_only: Program::read_only(Policy::of(Network::Off, platform, tier))?,
             offline: (rights.net == Network::On)
-                .then(|| Program::standing(Policy::of(Network::Off, platform)))
+                .then(|| Program::standing(Policy::of(Network::Off, platform, tier)))
                 .transpose()?,
             null,
             may_execute: rights.exec == Execution::Allowed,
+            tier,
         })
     }
 
@@ -192,7 +195,7 @@ impl CommandDomain {
         let DomainAccess::Read { temp } = access else {
             return Ok(None);
         };
-        let plan = Plan::within(&self.read, &[temp.into()], Network::Off);
+        let plan = Plan::within(&self.read, &[temp.into()], Network::Off, self.tier);
         Ok(Some(Domain::build(&plan, self.platform)?))
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use ipc::confinement::FileIdentity;
+use ipc::confinement::{FileIdentity, Tier};
 use ipc::rights::{Execution, Limits};
 
 use super::*;
@@ -79,6 +79,7 @@ fn rights(read: &[&str], hidden: &[&str], write: &[&str]) -> Rights {
         write: paths(write),
         protected: vec![],
         net: Network::Off,
+        reach: ipc::rights::Reach::default(),
         exec: Execution::Allowed,
         limits: Limits::default(),
     }
@@ -102,7 +103,7 @@ fn show(plan: &Plan) -> String {
 }
 
 fn compiled(tree: &str, rights: &Rights) -> String {
-    show(&compile(rights, &[], &Listed::new(tree)).unwrap())
+    show(&compile(rights, &[], Tier::FloorUnmediated, &Listed::new(tree)).unwrap())
 }
 
 #[test]
@@ -190,8 +191,13 @@ fn a_hidden_path_beneath_a_file_takes_nothing_from_the_file() {
 
 #[test]
 fn only_five_devices_are_granted_with_the_root() {
-    let plan =
-        compile(&rights(&["/"], &[], &[]), &[], &Listed::new("/ /dev/ /dev/sda /dev/pts/ /usr/")).unwrap();
+    let plan = compile(
+        &rights(&["/"], &[], &[]),
+        &[],
+        Tier::FloorUnmediated,
+        &Listed::new("/ /dev/ /dev/sda /dev/pts/ /usr/"),
+    )
+    .unwrap();
     let devices: Vec<_> = plan.rules.iter().filter(|rule| rule.path.starts_with("/dev")).collect();
     let granted: BTreeSet<_> =
         devices.iter().filter(|rule| rule.access == Access::DEVICE).map(|rule| &rule.path).collect();
@@ -202,7 +208,8 @@ fn only_five_devices_are_granted_with_the_root() {
 #[test]
 fn rights_that_cannot_be_held_are_refused() {
     let tree = Listed::new(TREE);
-    let refusal = |rights: &Rights| compile(rights, &[], &tree).unwrap_err().to_string();
+    let refusal =
+        |rights: &Rights| compile(rights, &[], Tier::FloorUnmediated, &tree).unwrap_err().to_string();
     for write in ["/", "/proc", "/proc/sys", "/sys/fs", "/dev"] {
         let message = refusal(&rights(&[], &[], &[write]));
         assert!(message.contains("/proc, /sys or /dev writable"), "{write}: {message}");
@@ -221,7 +228,9 @@ fn rights_that_cannot_be_held_are_refused() {
 
 #[test]
 fn a_device_tree_may_be_granted_by_name() {
-    let plan = compile(&rights(&[], &[], &["/dev/shm"]), &[], &Listed::new("/dev/shm/")).unwrap();
+    let plan =
+        compile(&rights(&[], &[], &["/dev/shm"]), &[], Tier::FloorUnmediated, &Listed::new("/dev/shm/"))
+            .unwrap();
     assert_eq!(show(&plan), "lrw- /dev/shm named");
 }
 
@@ -230,8 +239,9 @@ fn what_was_hidden_when_the_session_began_stays_so_under_another_name() {
     let tree = Listed::new("/p/ /p/secret /p/other");
     let secret = tree.identity(Path::new("/p/other")).unwrap();
     let moved = [FileIdentity { device: secret.device, inode: secret.inode }];
-    let plan = compile(&rights(&["/p"], &["/p/secret"], &["/p"]), &moved, &tree).unwrap();
+    let plan =
+        compile(&rights(&["/p"], &["/p/secret"], &["/p"]), &moved, Tier::FloorUnmediated, &tree).unwrap();
     assert!(!plan.rules.iter().any(|rule| rule.path == Path::new("/p/other")), "{:?}", plan.rules);
-    let plan = compile(&rights(&["/p"], &["/p/secret"], &["/p"]), &[], &tree).unwrap();
+    let plan = compile(&rights(&["/p"], &["/p/secret"], &["/p"]), &[], Tier::FloorUnmediated, &tree).unwrap();
     assert!(plan.rules.iter().any(|rule| rule.path == Path::new("/p/other")), "{:?}", plan.rules);
 }

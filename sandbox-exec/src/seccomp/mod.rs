@@ -17,6 +17,7 @@ pub mod table;
 
 use std::collections::BTreeMap;
 
+use ipc::confinement::Tier;
 use ipc::rights::Network;
 use nix::libc;
 use seccompiler::{
@@ -44,12 +45,14 @@ pub struct Policy {
     pub root: bool,
     /// Whether truncation has to be held here, since Landlock does not.
     pub truncate: bool,
+    /// What else holds.
+    pub tier: Tier,
 }
 
 impl Policy {
     /// The policy of rights on a platform.
-    pub fn of(net: Network, platform: Platform) -> Self {
-        Self { net, root: platform.root, truncate: (1..TRUNCATE).contains(&platform.abi) }
+    pub fn of(net: Network, platform: Platform, tier: Tier) -> Self {
+        Self { net, root: platform.root, truncate: (1..TRUNCATE).contains(&platform.abi), tier }
     }
 }
 

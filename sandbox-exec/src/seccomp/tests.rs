@@ -72,14 +72,14 @@ fn policies() -> Vec<Policy> {
     for net in [Network::Off, Network::On] {
         for root in [false, true] {
             for truncate in [false, true] {
-                policies.push(Policy { net, root, truncate });
+                policies.push(Policy { net, root, truncate, tier: Tier::FloorUnmediated });
             }
         }
     }
     policies
 }
 
-const PLAIN: Policy = Policy { net: Network::Off, root: false, truncate: false };
+const PLAIN: Policy = Policy { net: Network::Off, root: false, truncate: false, tier: Tier::FloorUnmediated };
 
 /// What the table says, without any program.
 fn expected(denials: &[Denial], call: &Call) -> u32 {

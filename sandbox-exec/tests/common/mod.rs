@@ -20,6 +20,7 @@ pub(crate) fn worker_rights(project: &Path) -> Rights {
         write: vec![std::fs::canonicalize(project).unwrap().into()],
         protected: vec![],
         net: Network::Off,
+        reach: ipc::rights::Reach::default(),
         exec: Execution::Allowed,
         limits: Limits::default(),
     }

@@ -136,6 +136,9 @@ impl Setup {
             environment: self.environment.clone(),
             allow_degraded: self.allow_degraded,
             read_only: false,
+            tier: ipc::confinement::TierChoice::default(),
+            landlock_abi: None,
+            identity: None,
         }
     }
 }

@@ -169,6 +169,7 @@ fn hello(setup: &Setup) -> Hello {
         project: setup.policy.project.clone(),
         temp: Some(setup.policy.temp.clone()),
         rights: setup.policy.standing(),
+        tier: ipc::confinement::Tier::FloorUnmediated,
         shell_init: None,
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ipc::confinement::{BrokerReport, Confinement, RulesetReport};
+use ipc::confinement::{BrokerReport, Confinement, RulesetReport, Tier};
 use ipc::effect::Part;
 use ipc::frame::FrameError;
 use ipc::id::{AgentId, CallId, Generation};
@@ -247,7 +247,7 @@ impl Starting {
 
     async fn finish(mut self, began: Instant) -> Result<(Worker, mpsc::Receiver<WorkerEvent>), StartError> {
         let (pid, ruleset) = self.started().await?;
-        match self.outgoing.send(ToWorker::Hello(self.hello())).await {
+        match self.outgoing.send(ToWorker::Hello(self.hello(ruleset.tier))).await {
             // Gone already: what it said before, or its silence, tells why.
             Err(FrameError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
             sent => sent?,
@@ -281,15 +281,9 @@ impl Starting {
         StartError::Ended { who, stderr }
     }
 
-    fn hello(&self) -> Hello {
-        let Confinement { rights, project, temp, .. } = &self.spec.confinement;
-        Hello {
-            agent: self.spec.agent.clone(),
-            project: project.clone(),
-            temp: temp.clone(),
-            rights: rights.clone(),
-            shell_init: None,
-        }
+    fn hello(&self, tier: Tier) -> Hello {
+        let Confinement { rights, project, temp, .. } = self.spec.confinement.in_tier(tier);
+        Hello { agent: self.spec.agent.clone(), project, temp, rights, tier, shell_init: None }
     }
 
     fn serve(

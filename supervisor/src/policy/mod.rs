@@ -62,6 +62,7 @@ impl Policy {
             write: Vec::new(),
             protected: Vec::new(),
             net: Network::Off,
+            reach: ipc::rights::Reach::default(),
             exec: Execution::Allowed,
             limits: Limits::default(),
         }

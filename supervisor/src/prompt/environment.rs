@@ -60,6 +60,7 @@ mod tests {
                 write: vec!["/home/me/p".into(), "/tmp/bw-1".into()],
                 protected: vec![],
                 net: Network::Off,
+                reach: ipc::rights::Reach::default(),
                 exec: Execution::Allowed,
                 limits: Limits::default(),
             },

@@ -153,7 +153,8 @@ impl Commands {
 
     fn spawn(&self, run: &Run<'_>, temp: Option<&FreshTemp>) -> Result<Running> {
         let Run { assignment, exec, .. } = run;
-        let prepare = || CommandDomain::prepare(&assignment.rights, assignment.temp.as_deref());
+        let prepare =
+            || CommandDomain::prepare(&assignment.rights, assignment.temp.as_deref(), assignment.tier);
         let domain = self.domain.get_or_init(prepare).as_ref().map_err(not_spawned)?;
         let spec = CommandSpec {
             argv: argv(exec)?,

@@ -38,6 +38,7 @@ pub fn rights(project: &Path) -> Rights {
         write: vec![project.into()],
         protected: vec![],
         net: Network::Off,
+        reach: ipc::rights::Reach::default(),
         exec: Execution::Allowed,
         limits: Limits::default(),
     }
@@ -49,6 +50,7 @@ pub fn hello(project: &Path) -> Hello {
         project: project.into(),
         temp: None,
         rights: rights(project),
+        tier: ipc::confinement::Tier::FloorUnmediated,
         shell_init: None,
     }
 }

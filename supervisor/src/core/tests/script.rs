@@ -35,6 +35,7 @@ pub(super) fn standing() -> Standing {
             write: vec!["/p".into(), "/tmp/bw-1".into()],
             protected: vec!["/p/.git/hooks".into()],
             net: Network::Off,
+            reach: ipc::rights::Reach::default(),
             exec: Execution::Allowed,
             limits: Limits::default(),
         },

@@ -17,6 +17,7 @@ fn auto() -> Standing {
             write: vec!["/home/me/p".into(), "/tmp/bw-1".into()],
             protected: vec!["/home/me/p/.git/hooks".into()],
             net: Network::Off,
+            reach: ipc::rights::Reach::default(),
             exec: Execution::Allowed,
             limits: Limits::default(),
         },
