@@ -157,6 +157,9 @@ pub(super) struct BenchArgs {
     /// Prints JSON
     #[arg(long)]
     pub json: bool,
+    /// Measures connections in this very process: what `connect` runs confined and unconfined
+    #[arg(long, hide = true)]
+    pub inside: bool,
 }
 
 /// `--mode`.

@@ -95,6 +95,15 @@ async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
 }
 
 fn bench(args: &BenchArgs) -> Exit {
+    if args.inside {
+        return match crate::bench::connect_inside() {
+            Ok(()) => Exit::Done,
+            Err(error) => {
+                complain(&error);
+                Exit::Internal
+            }
+        };
+    }
     let place = match PrivateProject::new() {
         Ok(place) => place,
         Err(exit) => return exit,

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use ipc::confinement::TierChoice;
 use ipc::id::CallId;
 use ipc::message::{Outcome, Work};
 use ipc::tool::{Access, ReadFile, ShellExec, ToolCall};
@@ -22,7 +23,7 @@ pub(super) fn read_file(setup: &Setup) -> Result<Report, BenchError> {
     let file = setup.policy.project.as_path().join("four-kib");
     std::fs::write(&file, [b'x'; 63].iter().chain(b"\n").copied().cycle().take(4096).collect::<Vec<u8>>())?;
     let call = ToolCall::ReadFile(ReadFile { path: file.as_os_str().into(), offset: None, limit: None });
-    let mut warm = Warm::start(setup)?;
+    let mut warm = Warm::start(setup, TierChoice::Best)?;
     let mut echo = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let (mut down, mut up) = (echo.stdin.take().ok_or("no pipe")?, echo.stdout.take().ok_or("no pipe")?);
     let mut buffer = [7; 200];
@@ -51,29 +52,29 @@ pub(super) fn read_file(setup: &Setup) -> Result<Report, BenchError> {
 
 /// `shell_exec true` where the standing rights suffice, beside a bare `bash -c true`.
 pub(super) fn shell_exec(setup: &Setup) -> Result<Report, BenchError> {
-    let call = |access| {
-        ToolCall::ShellExec(ShellExec {
-            command: "true".to_owned(),
-            access,
-            network: None,
-            cwd: None,
-            timeout_ms: None,
-        })
-    };
-    let (standing, read) = (call(Access::Standing), call(Access::Read));
-    let mut warm = Warm::start(setup)?;
-    let mut warm_too = Warm::start(setup)?;
+    let (standing, read) = (command("true", Access::Standing), command("true", Access::Read));
+    let mut warm = Warm::start(setup, TierChoice::Full)?;
+    let mut warm_too = Warm::start(setup, TierChoice::Full)?;
+    let mut floor = Warm::start(setup, TierChoice::Floor)?;
     let mut subjects: Vec<Subject<'_>> = vec![
         ("bare bash -c true", Box::new(|| timed(|| Ok(bare()?)))),
-        ("shell_exec true", Box::new(|| warm.call(&standing))),
-        ("shell_exec true, access read", Box::new(|| warm_too.call(&read))),
+        ("shell_exec true, full", Box::new(|| warm.call(&standing))),
+        ("shell_exec true, access read, full", Box::new(|| warm_too.call(&read))),
+        ("shell_exec true, floor", Box::new(|| floor.call(&standing))),
     ];
     let rows = interleaved(COMMAND_ROUNDS, &mut subjects)?;
     drop(subjects);
     let mut report = Report { rows, ..Report::default() };
-    let (bare, ours) = (report.rows[0].p10, report.rows[1].p10);
-    report.absolute("shell_exec true − 1.15 × bare, µs", ours - 1.15 * bare, 600.0);
+    let [bare, full, _, floor] = [0, 1, 2, 3].map(|row: usize| report.rows[row].p10);
+    report.absolute("shell_exec true − 1.15 × bare, full, µs", full - 1.15 * bare, 600.0);
+    report.absolute("shell_exec true − 1.15 × bare, floor, µs", floor - 1.15 * bare, 600.0);
     Ok(report)
+}
+
+/// A call of a shell.
+pub(super) fn command(command: &str, access: Access) -> ToolCall {
+    let command = command.to_owned();
+    ToolCall::ShellExec(ShellExec { command, access, network: None, cwd: None, timeout_ms: None })
 }
 
 fn bare() -> std::io::Result<()> {
@@ -82,7 +83,7 @@ fn bare() -> std::io::Result<()> {
 }
 
 /// A confined worker that is ready, and the runtime that speaks to it.
-struct Warm {
+pub(super) struct Warm {
     runtime: Runtime,
     worker: Worker,
     events: Receiver<WorkerEvent>,
@@ -90,14 +91,14 @@ struct Warm {
 }
 
 impl Warm {
-    fn start(setup: &Setup) -> Result<Self, BenchError> {
+    pub(super) fn start(setup: &Setup, tier: TierChoice) -> Result<Self, BenchError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (worker, events) = runtime.block_on(processes::start(setup))?;
+        let (worker, events) = runtime.block_on(processes::start(setup, tier))?;
         Ok(Self { runtime, worker, events, last: CallId::default() })
     }
 
     /// From sending a call to its outcome.
-    fn call(&mut self, call: &ToolCall) -> Result<Duration, BenchError> {
+    pub(super) fn call(&mut self, call: &ToolCall) -> Result<Duration, BenchError> {
         self.last = self.last.next();
         let work = Work::Run(call.clone());
         timed(|| {

@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use ipc::confinement::TierChoice;
+
 use super::stats::{Report, Row};
 use super::{BenchError, Setup, processes};
 
@@ -14,7 +16,7 @@ pub(super) fn idle_worker(setup: &Setup) -> Result<Report, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut workers, mut brokers) = (Vec::new(), Vec::new());
     for _ in 0..5 {
-        let (worker, _events) = runtime.block_on(processes::start(setup))?;
+        let (worker, _events) = runtime.block_on(processes::start(setup, TierChoice::Best))?;
         std::thread::sleep(REST);
         workers.push(pss(worker.pid)?);
         brokers.push(pss(parent(worker.pid)?)?);
@@ -28,13 +30,13 @@ pub(super) fn idle_worker(setup: &Setup) -> Result<Report, BenchError> {
 }
 
 /// `Pss` of `smaps_rollup`, `proc_pid_smaps(5)`, in KiB.
-fn pss(pid: u32) -> Result<f64, BenchError> {
+pub(super) fn pss(pid: u32) -> Result<f64, BenchError> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     let value = text.lines().find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB"));
     Ok(value.ok_or("no Pss in smaps_rollup")?.parse()?)
 }
 
-fn parent(pid: u32) -> Result<u32, BenchError> {
+pub(super) fn parent(pid: u32) -> Result<u32, BenchError> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let value = text.lines().find_map(|line| line.strip_prefix("PPid:"));
     Ok(value.ok_or("no PPid in status")?.trim().parse()?)

@@ -4,16 +4,21 @@
 //! percentile (what it costs when nothing is in the way) and the median.
 
 mod calls;
+mod connect;
+mod fleet;
 mod memory;
 mod processes;
 mod requests;
+mod respawn;
 mod stats;
+mod tax;
 
 use std::io::Write;
 
 use serde::Serialize;
 
 use crate::app::setup::Setup;
+pub(crate) use connect::inside as connect_inside;
 pub(crate) use stats::Report;
 
 /// Why a measurement could not be made.
@@ -25,9 +30,13 @@ type Measure = fn(&Setup) -> Result<Report, BenchError>;
 const ALL: &[(&str, Measure)] = &[
     ("sandbox-exec", processes::sandbox_exec),
     ("worker-ready", processes::worker_ready),
+    ("respawn", respawn::respawn),
     ("read-file", calls::read_file),
     ("shell-exec", calls::shell_exec),
+    ("tax", tax::tax),
+    ("connect", connect::connect),
     ("idle-worker", memory::idle_worker),
+    ("fleet", fleet::fleet),
     ("first-request", requests::first_request),
     ("step-gap", requests::step_gap),
     ("streamed-token", requests::streamed_token),

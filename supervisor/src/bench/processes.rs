@@ -5,6 +5,7 @@ use std::io;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ipc::confinement::{Confinement, TierChoice};
 use ipc::id::{AgentId, Generation};
 use ipc::message::{Hello, ToSupervisor, ToWorker};
 use ipc::pipe::supervisor_ends;
@@ -15,13 +16,15 @@ use crate::monitor::{Worker, WorkerSpec};
 
 const ROUNDS: usize = 200;
 
-/// `sandbox-exec -- true` beside a bare `true` and `bwrap --unshare-all true`.
+/// `sandbox-exec -- true` in both tiers, beside a bare `true` and `bwrap --unshare-all true`.
 pub(super) fn sandbox_exec(setup: &Setup) -> Result<Report, BenchError> {
     let ours = setup.programs.sandbox_exec.as_os_str();
     let bwrap = bubblewrap();
+    let tier = |tier| ["--tier", tier, "--", "/bin/true"].map(OsStr::new);
     let mut subjects: Vec<super::stats::Subject<'_>> = vec![
         ("bare true", Box::new(|| run("/bin/true".as_ref(), &[]))),
-        ("sandbox-exec -- true", Box::new(|| run(ours, &["--", "/bin/true"].map(OsStr::new)))),
+        ("sandbox-exec -- true, floor", Box::new(|| run(ours, &tier("floor")))),
+        ("sandbox-exec -- true, full", Box::new(|| run(ours, &tier("full")))),
     ];
     if bwrap.is_some() {
         subjects.push((
@@ -31,7 +34,8 @@ pub(super) fn sandbox_exec(setup: &Setup) -> Result<Report, BenchError> {
     }
     let mut report = Report { rows: interleaved(ROUNDS, &mut subjects)?, ..Report::default() };
     report.factor(1, 0, 5.0);
-    report.factor(1, 2, 0.5);
+    report.factor(1, 3, 0.5);
+    report.factor(2, 3, 1.0);
     report.notes.extend(missing_bubblewrap(bwrap.as_deref()));
     Ok(report)
 }
@@ -43,7 +47,8 @@ pub(super) fn worker_ready(setup: &Setup) -> Result<Report, BenchError> {
     let bwrap = bubblewrap();
     let mut subjects: Vec<super::stats::Subject<'_>> = vec![
         ("worker, unconfined", Box::new(|| Bare::start(setup, &[program]).map(Bare::startup))),
-        ("worker, confined", Box::new(|| runtime.block_on(confined(setup)))),
+        ("worker, floor", Box::new(|| runtime.block_on(confined(setup, TierChoice::Floor)))),
+        ("worker, full", Box::new(|| runtime.block_on(confined(setup, TierChoice::Full)))),
     ];
     if bwrap.is_some() {
         let arguments: Vec<_> = BWRAP.iter().map(OsStr::new).chain([program]).collect();
@@ -54,8 +59,11 @@ pub(super) fn worker_ready(setup: &Setup) -> Result<Report, BenchError> {
     }
     let mut report = Report { rows: interleaved(ROUNDS, &mut subjects)?, ..Report::default() };
     report.factor(1, 0, 4.0);
-    report.factor(1, 2, 0.5);
-    report.notes.push(enforced(setup, &runtime)?);
+    report.factor(1, 3, 0.5);
+    report.factor(2, 3, 1.0);
+    for tier in [TierChoice::Floor, TierChoice::Full] {
+        report.notes.push(enforced(setup, &runtime, tier)?);
+    }
     report.notes.extend(missing_bubblewrap(bwrap.as_deref()));
     Ok(report)
 }
@@ -87,8 +95,8 @@ fn missing_bubblewrap(found: Option<&str>) -> Option<String> {
 }
 
 /// One confined worker, verified, and ended again.
-async fn confined(setup: &Setup) -> Result<Duration, BenchError> {
-    let (worker, mut events) = start(setup).await?;
+async fn confined(setup: &Setup, tier: TierChoice) -> Result<Duration, BenchError> {
+    let (worker, mut events) = start(setup, tier).await?;
     let startup = worker.startup;
     worker.calls().drain();
     drop(worker);
@@ -99,20 +107,25 @@ async fn confined(setup: &Setup) -> Result<Duration, BenchError> {
 /// Starts a confined worker with the setup's standing rights.
 pub(super) async fn start(
     setup: &Setup,
+    tier: TierChoice,
 ) -> Result<(Worker, tokio::sync::mpsc::Receiver<crate::monitor::WorkerEvent>), BenchError> {
     let spec = WorkerSpec {
         agent: AgentId::root(),
         generation: Generation(1),
-        confinement: setup.confinement(setup.policy.standing()),
+        confinement: Confinement { tier, ..setup.confinement(setup.policy.standing()) },
         program: setup.programs.worker.clone(),
     };
     Ok(Worker::start(&setup.spawner, spec).await?)
 }
 
 /// Every row of ours shows in the same run that it really confines.
-fn enforced(setup: &Setup, runtime: &tokio::runtime::Runtime) -> Result<String, BenchError> {
+fn enforced(
+    setup: &Setup,
+    runtime: &tokio::runtime::Runtime,
+    tier: TierChoice,
+) -> Result<String, BenchError> {
     runtime.block_on(async {
-        let (worker, _events) = start(setup).await?;
+        let (worker, _events) = start(setup, tier).await?;
         let report = &worker.ruleset;
         let denied = report.attempts.iter().filter(|attempt| attempt.denied).count();
         Ok(format!(

@@ -1,0 +1,51 @@
+//! Many workers at once.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::try_join_all;
+use ipc::confinement::TierChoice;
+
+use super::stats::{Report, Row};
+use super::{BenchError, Setup, memory, processes};
+
+/// How many workers.
+const FLEET: usize = 200;
+
+/// The same as for a single idle worker.
+const REST: Duration = Duration::from_millis(600);
+
+/// 200 confined workers of the best tier: how long until all are ready, and what all their processes take.
+pub(super) fn fleet(setup: &Setup) -> Result<Report, BenchError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let began = Instant::now();
+    let fleet = try_join_all((0..FLEET).map(|_| processes::start(setup, TierChoice::Best)));
+    let workers = runtime.block_on(fleet)?;
+    let ready = began.elapsed();
+    std::thread::sleep(REST);
+    let mut kib = Vec::new();
+    for (worker, _) in &workers {
+        kib.push(family(worker.pid)?);
+    }
+    let tier = workers.first().map(|(worker, _)| worker.ruleset.tier.to_string()).unwrap_or_default();
+    let all = kib.iter().sum::<f64>() / 1024.0;
+    let rows = vec![
+        Row::of_times("200 workers ready", &[ready]),
+        Row::of("one of them with its brokers, PSS", "KiB", &kib),
+    ];
+    let mut report = Report { rows, ..Report::default() };
+    report.absolute("200 workers ready, s", ready.as_secs_f64(), 0.6);
+    report.absolute("200 workers with their brokers, PSS in MiB", all, 400.0);
+    report.notes.push(format!("tier: {tier}"));
+    Ok(report)
+}
+
+/// A worker and the processes of ours above it: its broker, and in the full tier the one outside.
+fn family(worker: u32) -> Result<f64, BenchError> {
+    let mut pid = worker;
+    let mut sum = 0.0;
+    while pid > 1 && pid != std::process::id() {
+        sum += memory::pss(pid)?;
+        pid = memory::parent(pid)?;
+    }
+    Ok(sum)
+}

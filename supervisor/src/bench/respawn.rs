@@ -1,0 +1,57 @@
+//! A change of rights: the old generation is killed to its last descendant, and the next one is ready.
+
+use std::time::{Duration, Instant};
+
+use ipc::confinement::TierChoice;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::Receiver;
+
+use super::stats::{Report, Subject, interleaved};
+use super::{BenchError, Setup, processes};
+use crate::monitor::{Worker, WorkerEvent};
+
+const ROUNDS: usize = 200;
+
+/// From the order to end a worker until its successor has answered `Ready`, in both tiers.
+pub(super) fn respawn(setup: &Setup) -> Result<Report, BenchError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut floor = Agent::start(setup, &runtime, TierChoice::Floor)?;
+    let mut full = Agent::start(setup, &runtime, TierChoice::Full)?;
+    let mut subjects: Vec<Subject<'_>> = vec![
+        ("change of rights by respawn, floor", Box::new(|| floor.respawn())),
+        ("change of rights by respawn, full", Box::new(|| full.respawn())),
+    ];
+    let rows = interleaved(ROUNDS, &mut subjects)?;
+    drop(subjects);
+    let [floor, full] = [0, 1].map(|row: usize| rows[row].p10 / 1000.0);
+    let mut report = Report { rows, ..Report::default() };
+    report.absolute("change of rights by respawn, floor, ms", floor, 6.0);
+    report.absolute("change of rights by respawn, full, ms", full, 12.0);
+    Ok(report)
+}
+
+/// Whatever generation of a worker is alive.
+struct Agent<'a> {
+    setup: &'a Setup,
+    runtime: &'a Runtime,
+    tier: TierChoice,
+    alive: (Worker, Receiver<WorkerEvent>),
+}
+
+impl<'a> Agent<'a> {
+    fn start(setup: &'a Setup, runtime: &'a Runtime, tier: TierChoice) -> Result<Self, BenchError> {
+        let alive = runtime.block_on(processes::start(setup, tier))?;
+        Ok(Self { setup, runtime, tier, alive })
+    }
+
+    fn respawn(&mut self) -> Result<Duration, BenchError> {
+        let began = Instant::now();
+        self.runtime.block_on(async {
+            self.alive.0.kill();
+            // The last event: the broker, and with it everything below, has been reaped.
+            while self.alive.1.recv().await.is_some() {}
+            self.alive = processes::start(self.setup, self.tier).await?;
+            Ok(began.elapsed())
+        })
+    }
+}
