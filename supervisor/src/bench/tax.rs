@@ -82,15 +82,14 @@ fn small_crate(place: &Path) -> Result<(), BenchError> {
     std::fs::create_dir_all(place.join("src"))?;
     let manifest = "[package]\nname = \"small\"\nversion = \"0.0.0\"\nedition = \"2021\"\n[workspace]\n";
     std::fs::write(place.join("Cargo.toml"), manifest)?;
-    let modules: String = (0..MODULES).map(|module| format!("pub mod m{module};\n")).collect();
-    std::fs::write(place.join("src/lib.rs"), modules)?;
+    let modules: Vec<_> = (0..MODULES).map(|module| format!("pub mod m{module};\n")).collect();
+    std::fs::write(place.join("src/lib.rs"), modules.concat())?;
+    let function = |number: usize| {
+        format!("pub fn f{number}(v: &[u64]) -> u64 {{ v.iter().map(|x| x ^ {number}).sum() }}\n")
+    };
+    let functions: Vec<_> = (0..40).map(function).collect();
     for module in 0..MODULES {
-        let functions: String = (0..40)
-            .map(|function| {
-                format!("pub fn f{function}(v: &[u64]) -> u64 {{ v.iter().map(|x| x ^ {function}).sum() }}\n")
-            })
-            .collect();
-        std::fs::write(place.join(format!("src/m{module}.rs")), functions)?;
+        std::fs::write(place.join(format!("src/m{module}.rs")), functions.concat())?;
     }
     let status = Command::new("cargo")
         .args(["check", "-q", "--offline"])
