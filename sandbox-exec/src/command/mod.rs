@@ -148,7 +148,7 @@ impl CommandDomain {
             signals: Domain::of_signals(platform)?,
             read_only: Program::read_only(Policy::of(Network::Off, platform, tier))?,
             offline: (rights.net == Network::On)
-                .then(|| Program::standing(Policy::of(Network::Off, platform, tier)))
+                .then(|| Program::offline(Policy::of(rights.net, platform, tier)))
                 .transpose()?,
             null,
             may_execute: rights.exec == Execution::Allowed,

@@ -94,6 +94,11 @@ impl Program {
         join(&table::read_only(policy))
     }
 
+    /// The program that is stacked on it, where it is one of a network, for a command that said it needs none.
+    pub fn offline(policy: Policy) -> Result<Self, SeccompError> {
+        join(&table::offline(policy))
+    }
+
     /// The program for a worker that may run nothing.
     pub fn no_execution() -> Result<Self, SeccompError> {
         join(&table::no_execution())

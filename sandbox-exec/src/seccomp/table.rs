@@ -3,6 +3,7 @@
 //! `ENOSYS` where libraries fall back to something that is allowed, `EPERM` elsewhere. Conditions compare 32 bits, which is
 //! what the kernel looks at for these arguments.
 
+use ipc::confinement::Tier;
 use ipc::rights::Network;
 use nix::libc::{self, c_int};
 
@@ -173,16 +174,6 @@ pub const BY_ARGUMENT: &[Conditional] = &[
             IsNot(0, 0xffff_ffff),
         ]],
     },
-    Conditional {
-        reason: "a datagram socket of a pair can still be sent to any path (so can SOCK_RAW, which unix(7) takes for it), \
-                 and other families' pairs are attack surface",
-        call: libc::SYS_socketpair,
-        any_of: &[
-            &[IsNot(0, int(libc::AF_UNIX))],
-            &[Masked(1, 0xf, int(libc::SOCK_DGRAM))],
-            &[Masked(1, 0xf, int(libc::SOCK_RAW))],
-        ],
-    },
     set_id!(libc::SYS_fchmod, 1),
     set_id!(libc::SYS_fchmodat, 2),
     set_id!(FCHMODAT2, 2),
@@ -196,15 +187,27 @@ pub const BY_ARGUMENT: &[Conditional] = &[
     set_id!(libc::SYS_mknod, 1),
 ];
 
-/// Denied while the network is off. Until unix sockets are mediated they are denied in every mode: a unix socket outside,
-/// of docker, of an ssh agent or of D-Bus, is a way out, and BPF cannot see where `connect` goes.
+/// Denied where nobody mediates unix sockets.
+pub const UNMEDIATED: &[Conditional] = &[Conditional {
+    reason: "a datagram socket of a pair can still be sent to any path (so can SOCK_RAW, which unix(7) takes for it), \
+             and other families' pairs are attack surface",
+    call: libc::SYS_socketpair,
+    any_of: &[
+        &[IsNot(0, int(libc::AF_UNIX))],
+        &[Masked(1, 0xf, int(libc::SOCK_DGRAM))],
+        &[Masked(1, 0xf, int(libc::SOCK_RAW))],
+    ],
+}];
+
+/// Denied in the floor while the network is off. Without mediation unix sockets are denied in every mode: a unix socket
+/// outside, of docker, of an ssh agent or of D-Bus, is a way out, and BPF cannot see where `connect` goes.
 pub const NET_OFF: &[Conditional] = &[Conditional {
     reason: "no socket leaves the sandbox; NETLINK_ROUTE stays, since getifaddrs(3) needs it",
     call: libc::SYS_socket,
     any_of: &[&[IsNot(0, int(libc::AF_NETLINK))], &[IsNot(2, int(libc::NETLINK_ROUTE))]],
 }];
 
-/// Denied while the network is on.
+/// Denied in the floor while the network is on.
 pub const NET_ON: &[Conditional] = &[Conditional {
     reason: "TCP, UDP and NETLINK_ROUTE alone: vsock talks to the hypervisor, packet and raw sockets sniff, MPTCP and SCTP \
              pass by port rules, the others are attack surface; unix sockets are a way out",
@@ -224,6 +227,54 @@ pub const NET_ON: &[Conditional] = &[Conditional {
         &[IsNot(0, int(libc::AF_NETLINK)), Masked(1, 0xf, int(libc::SOCK_DCCP))],
         &[IsNot(0, int(libc::AF_NETLINK)), Masked(1, 0xf, SOCK_PACKET)],
     ],
+}];
+
+/// Denied in the full tier, whatever the network: with the network off it is a namespace of its own, in which servers and
+/// clients meet on loopback; with the network on the broker mediates where sockets lead. Unix sockets are mediated by path.
+pub const MEDIATED: &[Conditional] = &[
+    Conditional {
+        reason: "TCP, UDP, unix sockets and NETLINK_ROUTE alone: vsock talks to the hypervisor past every network \
+                 namespace, packet and raw sockets sniff, nobody mediates MPTCP and SCTP, the others are attack surface",
+        call: libc::SYS_socket,
+        any_of: &[
+            &[
+                IsNot(0, int(libc::AF_NETLINK)),
+                IsNot(0, int(libc::AF_UNIX)),
+                IsNot(0, int(libc::AF_INET)),
+                IsNot(0, int(libc::AF_INET6)),
+            ],
+            &[Is(0, int(libc::AF_NETLINK)), IsNot(2, int(libc::NETLINK_ROUTE))],
+            &[
+                IsNot(0, int(libc::AF_NETLINK)),
+                IsNot(0, int(libc::AF_UNIX)),
+                IsNot(2, 0),
+                IsNot(2, int(libc::IPPROTO_TCP)),
+                IsNot(2, int(libc::IPPROTO_UDP)),
+            ],
+            &[
+                IsNot(0, int(libc::AF_NETLINK)),
+                IsNot(0, int(libc::AF_UNIX)),
+                Masked(1, 0xf, int(libc::SOCK_SEQPACKET)),
+            ],
+            &[IsNot(0, int(libc::AF_NETLINK)), Masked(1, 0xf, int(libc::SOCK_RAW))],
+            &[IsNot(0, int(libc::AF_NETLINK)), Masked(1, 0xf, int(libc::SOCK_RDM))],
+            &[IsNot(0, int(libc::AF_NETLINK)), Masked(1, 0xf, int(libc::SOCK_DCCP))],
+            &[IsNot(0, int(libc::AF_NETLINK)), Masked(1, 0xf, SOCK_PACKET)],
+        ],
+    },
+    Conditional {
+        reason: "pairs of other families are attack surface",
+        call: libc::SYS_socketpair,
+        any_of: &[&[IsNot(0, int(libc::AF_UNIX))], &[Masked(1, 0xf, int(libc::SOCK_RAW))]],
+    },
+];
+
+/// Denied in the full tier to a command that declared that it needs no network, where its worker has one: the network
+/// namespace is the host's there.
+pub const OFFLINE: &[Conditional] = &[Conditional {
+    reason: "the command declared that it needs no network; its unix sockets are mediated by path as its worker's are",
+    call: libc::SYS_socket,
+    any_of: &[&[Is(0, int(libc::AF_INET))], &[Is(0, int(libc::AF_INET6))]],
 }];
 
 /// Denied as uid 0, whose set-id files would be root's. `openat2` has its mode behind a pointer.
@@ -313,13 +364,20 @@ pub const NO_EXECUTION: Group = Group {
     calls: &[libc::SYS_execve, libc::SYS_execveat],
 };
 
+/// Denied in the full tier to a command that only reads: there [`MEDIATED`] leaves datagram pairs, which reach any socket
+/// that its worker reaches.
+const READ_ONLY_MEDIATED: &[Conditional] = UNMEDIATED;
+
 /// Everything that is denied under a policy.
 pub fn standing(policy: Policy) -> Vec<Denial> {
-    let net = match policy.net {
-        Network::Off => NET_OFF,
-        Network::On => NET_ON,
-    };
-    let mut all = vec![(ALWAYS, BY_ARGUMENT), (IPC, net)];
+    let mut all = vec![(ALWAYS, BY_ARGUMENT)];
+    match (policy.tier, policy.net) {
+        (Tier::Full, _) => all.push((&[], MEDIATED)),
+        (Tier::FloorUnmediated, net) => {
+            all.push((IPC, UNMEDIATED));
+            all.push((&[], if net == Network::On { NET_ON } else { NET_OFF }));
+        }
+    }
     if policy.root {
         all.push(AS_ROOT);
     }
@@ -332,10 +390,21 @@ pub fn standing(policy: Policy) -> Vec<Denial> {
 /// What is denied to a command that only reads, on top of [`standing`].
 pub fn read_only(policy: Policy) -> Vec<Denial> {
     let mut all = vec![READ_ONLY];
+    if policy.tier == Tier::Full {
+        all.push((&[], READ_ONLY_MEDIATED));
+    }
     if policy.truncate {
         all.push(TRUNCATION);
     }
     flatten(&all)
+}
+
+/// What is denied to a command that declared that it needs no network, on top of [`standing`] of a worker that has one.
+pub fn offline(policy: Policy) -> Vec<Denial> {
+    match policy.tier {
+        Tier::Full => flatten(&[(&[], OFFLINE)]),
+        Tier::FloorUnmediated => standing(Policy { net: Network::Off, ..policy }),
+    }
 }
 
 /// What is denied to a worker that may run nothing, on top of [`standing`].

@@ -72,7 +72,9 @@ fn policies() -> Vec<Policy> {
     for net in [Network::Off, Network::On] {
         for root in [false, true] {
             for truncate in [false, true] {
-                policies.push(Policy { net, root, truncate, tier: Tier::FloorUnmediated });
+                for tier in [Tier::FloorUnmediated, Tier::Full] {
+                    policies.push(Policy { net, root, truncate, tier });
+                }
             }
         }
     }
@@ -116,7 +118,7 @@ fn every_denied_call_is_denied_and_every_other_number_allowed() {
 proptest! {
     #[test]
     fn the_program_says_what_the_table_says(
-        which in 0..8usize,
+        which in 0..16usize,
         pick in any::<prop::sample::Index>(),
         arguments in prop::array::uniform6(prop_oneof![0..20u64, (0..32u32).prop_map(|bit| 1 << bit), any::<u64>()]),
     ) {
@@ -126,6 +128,8 @@ proptest! {
         let call = Call::new(number, &arguments);
         prop_assert_eq!(run(&program, &call).0, expected(&denials, &call));
         let (program, denials) = (Program::read_only(policy).unwrap(), table::read_only(policy));
+        prop_assert_eq!(run(&program, &call).0, expected(&denials, &call));
+        let (program, denials) = (Program::offline(policy).unwrap(), table::offline(policy));
         prop_assert_eq!(run(&program, &call).0, expected(&denials, &call));
     }
 }
@@ -142,24 +146,44 @@ fn foreign_tables_are_refused() {
 
 #[test]
 fn sockets_by_family() {
-    let families = |net| {
-        let program = Program::standing(Policy { net, ..PLAIN }).unwrap();
+    let families = |stacked: &[Program]| {
         let allowed = |family: &i32| {
-            answer(&program, libc::SYS_socket, &[family.cast_unsigned().into(), 1, 0]) == ALLOW
+            let arguments = [family.cast_unsigned().into(), 1, 0];
+            stacked.iter().all(|program| answer(program, libc::SYS_socket, &arguments) == ALLOW)
         };
         (0..64).filter(allowed).collect::<Vec<_>>()
     };
-    assert_eq!(families(Network::Off), [libc::AF_NETLINK]);
-    assert_eq!(families(Network::On), [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]);
+    let standing = |policy| Program::standing(policy).unwrap();
+    let (floor, full) = (PLAIN, Policy { tier: Tier::Full, ..PLAIN });
+    assert_eq!(families(&[standing(floor)]), [libc::AF_NETLINK]);
+    let inet = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+    assert_eq!(families(&[standing(Policy { net: Network::On, ..floor })]), inet);
+    let all = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+    for (policy, offline) in [(floor, vec![libc::AF_NETLINK]), (full, vec![libc::AF_UNIX, libc::AF_NETLINK])]
+    {
+        let on = Policy { net: Network::On, ..policy };
+        assert_eq!(families(&[standing(on), Program::offline(on).unwrap()]), offline);
+        assert_eq!(families(&[standing(on), Program::read_only(on).unwrap()]), [libc::AF_NETLINK]);
+    }
+    for net in [Network::Off, Network::On] {
+        assert_eq!(families(&[standing(Policy { net, ..full })]), all);
+    }
 }
 
 #[test]
 fn sockets_by_type_and_protocol() {
-    let program = Program::standing(Policy { net: Network::On, ..PLAIN }).unwrap();
-    let socket = |family: i32, kind: i32, protocol: i32| {
-        let arguments = [family, kind, protocol].map(|argument| u64::from(argument.cast_unsigned()));
-        answer(&program, libc::SYS_socket, &arguments) == ALLOW
-    };
+    for (net, tier) in
+        [(Network::On, Tier::FloorUnmediated), (Network::On, Tier::Full), (Network::Off, Tier::Full)]
+    {
+        let program = Program::standing(Policy { net, tier, ..PLAIN }).unwrap();
+        internet_and_netlink_sockets(&|family, kind, protocol| {
+            let arguments = [family, kind, protocol].map(|argument| u64::from(argument.cast_unsigned()));
+            answer(&program, libc::SYS_socket, &arguments) == ALLOW
+        });
+    }
+}
+
+fn internet_and_netlink_sockets(socket: &dyn Fn(i32, i32, i32) -> bool) {
     let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     for family in [libc::AF_INET, libc::AF_INET6] {
         assert!(socket(family, libc::SOCK_STREAM | flags, 0));
@@ -172,6 +196,34 @@ fn sockets_by_type_and_protocol() {
     }
     assert!(socket(libc::AF_NETLINK, libc::SOCK_RAW | flags, libc::NETLINK_ROUTE));
     assert!(!socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_KOBJECT_UEVENT));
+}
+
+#[test]
+fn the_full_tier_leaves_what_its_broker_and_namespaces_hold() {
+    let full = Program::standing(Policy { tier: Tier::Full, ..PLAIN }).unwrap();
+    let floor = Program::standing(PLAIN).unwrap();
+    let read_only = Program::read_only(Policy { tier: Tier::Full, ..PLAIN }).unwrap();
+    let unix = u64::from(libc::AF_UNIX.cast_unsigned());
+    for (call, arguments) in [
+        (libc::SYS_shmget, vec![]),
+        (libc::SYS_msgget, vec![]),
+        (libc::SYS_semget, vec![]),
+        (libc::SYS_mq_open, vec![]),
+        (libc::SYS_socket, vec![unix, 1, 0]),
+        (libc::SYS_socket, vec![unix, 2, 0]),
+        (libc::SYS_socket, vec![unix, 5, 0]),
+        (libc::SYS_socketpair, vec![unix, 2, 0]),
+    ] {
+        assert_eq!(answer(&full, call, &arguments), ALLOW, "{call} {arguments:?}");
+        assert_eq!(answer(&floor, call, &arguments), errno(libc::EPERM), "{call} {arguments:?}");
+    }
+    assert_eq!(answer(&full, libc::SYS_sendmmsg, &[]), ALLOW);
+    assert_eq!(answer(&full, libc::SYS_socketpair, &[2, 1, 0]), errno(libc::EPERM));
+    for kind in [3, 4, 6, 10] {
+        assert_eq!(answer(&full, libc::SYS_socket, &[unix, kind, 0]), errno(libc::EPERM));
+    }
+    assert_eq!(answer(&read_only, libc::SYS_socketpair, &[unix, 2, 0]), errno(libc::EPERM));
+    assert_eq!(answer(&read_only, libc::SYS_socketpair, &[unix, 1, 0]), ALLOW);
 }
 
 #[test]
