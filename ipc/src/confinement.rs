@@ -67,27 +67,53 @@ impl Confinement {
     /// Whether the program has a `/tmp` of its own in this tier: its private temp directory. Who may write the host's `/tmp`
     /// sees that one.
     pub fn has_private_tmp(&self, tier: Tier) -> bool {
-        let tmp = WirePath::from(TMP);
-        let granted =
-            self.rights.write.iter().any(|root| Some(root) != self.temp.as_ref() && tmp.is_within(root));
-        tier == Tier::Full && self.temp.is_some() && !granted && self.project != tmp
+        has_private_tmp(&self.rights, &self.project, self.temp.as_ref(), tier)
     }
 
-    /// The confinement as the program sees it in this tier: with a private `/tmp`, that is its temp directory.
+    /// The confinement as the program sees it in this tier: with a private `/tmp`, that is its temp directory, and variables
+    /// that are set to a place in it follow it.
     #[must_use]
     pub fn in_tier(&self, tier: Tier) -> Self {
-        let mut seen = self.clone();
-        if !self.has_private_tmp(tier) {
-            return seen;
+        let (rights, temp) = rights_in_tier(&self.rights, &self.project, self.temp.as_ref(), tier);
+        let mut environment = self.environment.clone();
+        if let Some((from, to)) = self.temp.as_ref().zip(temp.as_ref()) {
+            let values = environment.set.iter_mut().map(|(_, value)| value);
+            values.for_each(|value| follow(value, from.as_bytes(), to.as_bytes()));
         }
-        for root in &mut seen.rights.write {
-            if Some(&*root) == self.temp.as_ref() {
-                *root = TMP.into();
-            }
+        Self { rights, temp, environment, ..self.clone() }
+    }
+}
+
+fn has_private_tmp(rights: &Rights, project: &WirePath, temp: Option<&WirePath>, tier: Tier) -> bool {
+    let place = WirePath::from(TMP);
+    let granted = rights.write.iter().any(|root| Some(root) != temp && place.is_within(root));
+    tier == Tier::Full && temp.is_some() && !granted && *project != place
+}
+
+/// Rights and private temp directory as a program sees them in this tier; see [`Confinement::in_tier`].
+pub fn rights_in_tier(
+    rights: &Rights,
+    project: &WirePath,
+    temp: Option<&WirePath>,
+    tier: Tier,
+) -> (Rights, Option<WirePath>) {
+    let mut seen = rights.clone();
+    if !has_private_tmp(rights, project, temp, tier) {
+        return (seen, temp.cloned());
+    }
+    for root in &mut seen.write {
+        if Some(&*root) == temp {
+            *root = TMP.into();
         }
-        seen.temp = Some(TMP.into());
-        seen.rights = seen.rights.normalised();
-        seen
+    }
+    (seen.normalised(), Some(TMP.into()))
+}
+
+/// Moves a path in `from` to the same place in `to`.
+fn follow(value: &mut Vec<u8>, from: &[u8], to: &[u8]) {
+    if let Some(rest) = value.strip_prefix(from).filter(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
+    {
+        *value = [to, rest].concat();
     }
 }
 
@@ -224,6 +250,17 @@ mod tests {
         assert_eq!(usual.in_tier(Tier::Full).temp, Some("/tmp".into()));
         assert_eq!(seen(&usual, Tier::Full), "rw . $TMPDIR · ro / · net off");
         assert_eq!(usual.in_tier(Tier::FloorUnmediated), usual);
+    }
+
+    #[test]
+    fn variables_follow_the_temp_directory_and_nothing_else_does() {
+        let mut usual = confinement("/p", &["/p", "/tmp/bw-1"]);
+        let set = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
+        usual.environment.set =
+            vec![set("A", "/tmp/bw-1/a"), set("B", "/tmp/bw-12/b"), set("C", "/tmp/bw-1")];
+        let values = |tier| usual.in_tier(tier).environment.set;
+        assert_eq!(values(Tier::Full), [set("A", "/tmp/a"), set("B", "/tmp/bw-12/b"), set("C", "/tmp")]);
+        assert_eq!(values(Tier::FloorUnmediated), usual.environment.set);
     }
 
     #[test]

@@ -35,6 +35,12 @@ pub enum Layer {
     Landlock,
     /// The kernel, by the seccomp filter.
     Seccomp,
+    /// The kernel, by the program's own tree of mounts, which is read-only but for the write roots.
+    Mounts,
+    /// The kernel, by what is mounted over a hidden path.
+    Mask,
+    /// The kernel, by the program's own network, which leads nowhere.
+    NetworkNamespace,
     /// The supervisor, before anything was sent to a worker.
     Policy,
 }
@@ -82,6 +88,9 @@ impl fmt::Display for Layer {
         f.write_str(match self {
             Self::Landlock => "Landlock",
             Self::Seccomp => "seccomp",
+            Self::Mounts => "read-only mount",
+            Self::Mask => "masked path",
+            Self::NetworkNamespace => "network namespace",
             Self::Policy => "policy",
         })
     }

@@ -99,7 +99,8 @@ impl Limits {
 }
 
 impl Rights {
-    /// The canonical form: paths sorted, and none beneath another of its list.
+    /// The canonical form: paths sorted, and none beneath another of its list; no reach where the network is off, so that
+    /// what turns the network on says how far.
     #[must_use]
     pub fn normalised(self) -> Self {
         Self {
@@ -107,6 +108,7 @@ impl Rights {
             hidden: roots(self.hidden),
             write: roots(self.write),
             protected: roots(self.protected),
+            reach: if self.net == Network::On { self.reach } else { Reach::default() },
             ..self
         }
     }
