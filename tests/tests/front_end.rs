@@ -13,12 +13,13 @@ use ipc::confinement::{Confinement, Environment};
 use ipc::event::EventKind;
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
-use ipc::rights::Network;
-use supervisor::core::{Agent, AgentConfig, Backoff, ContextItem, RunEnd, RunLimits};
+use ipc::rights::{Network, Reach};
+use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits};
 use supervisor::driver::{Driver, DriverError, Running, SessionWorker};
 use supervisor::gate::{ApprovalMode, Standing};
 use supervisor::monitor::{PrivateTemp, Programs, Spawner};
 use supervisor::policy::Policy;
+use supervisor::prompt::Surroundings;
 use supervisor::provider::{ModelProvider, ProviderError, ReplayProvider};
 use supervisor::session::SessionLog;
 use supervisor::tools::Registry;
@@ -66,15 +67,11 @@ fn standing(project: &Path, temp: &Path) -> Standing {
         temp: temp.into(),
         mode: ApprovalMode::Auto,
         net: Network::Off,
+        reach: Reach::default(),
         write: Vec::new(),
         hidden: Vec::new(),
     };
-    Standing {
-        rights: policy.standing(),
-        project: policy.project,
-        temp: Some(policy.temp),
-        mode: policy.mode,
-    }
+    Standing::new(policy.standing(), policy.project, Some(policy.temp), policy.mode)
 }
 
 fn agent(standing: Standing) -> Agent {
@@ -127,8 +124,9 @@ impl FrontEnd {
             deadline: None,
             running: Running::default(),
         };
-        let context = ContextItem { source: "environment".to_owned(), text: "context".to_owned() };
-        let run = tokio::spawn(driver.run(Instant::now(), context));
+        let around =
+            Surroundings { platform: "Linux".to_owned(), date: "2026-11-21".to_owned(), activity: "execute" };
+        let run = tokio::spawn(driver.run(Instant::now(), around));
         let place = (world, temp);
         Self { id, actions: Some(actions), events, run, seen: Vec::new(), provider, place }
     }

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use ipc::rights::Network;
+use ipc::confinement::TierChoice;
+use ipc::rights::{Network, Reach};
 
 use super::exit::EXIT_STATUS;
 use crate::gate::ApprovalMode;
@@ -80,6 +81,10 @@ pub(crate) struct ConfinementArgs {
     /// The network: off, or outbound
     #[arg(long, value_enum, default_value_t = NetArg::Off)]
     pub net: NetArg,
+    /// Lets the network lead further, where it is on: to this machine itself, to link-local addresses, or to a cloud's
+    /// metadata service
+    #[arg(long, value_enum, value_name = "PLACE")]
+    pub reach: Vec<ReachArg>,
     /// Makes another file or directory writable
     #[arg(long, value_name = "PATH")]
     pub write: Vec<PathBuf>,
@@ -92,6 +97,21 @@ pub(crate) struct ConfinementArgs {
     /// Starts although a layer of the sandbox is missing, and says which
     #[arg(long)]
     pub allow_degraded: bool,
+    /// What the kernel is to hold it by: the best that it can, or one tier and no other
+    #[arg(long, value_enum, default_value_t = TierArg::Best)]
+    pub tier: TierArg,
+}
+
+impl ConfinementArgs {
+    /// What `--reach` adds up to.
+    pub(crate) fn reach(&self) -> Reach {
+        let within = |place| self.reach.contains(&place);
+        Reach {
+            host: within(ReachArg::Host),
+            link_local: within(ReachArg::LinkLocal),
+            metadata: within(ReachArg::Metadata),
+        }
+    }
 }
 
 /// Arguments of `sandbox`.
@@ -118,6 +138,9 @@ pub(super) struct DoctorArgs {
     /// Prints JSON
     #[arg(long)]
     pub json: bool,
+    /// What the kernel is to hold programs by: the best that it can, or one tier and no other
+    #[arg(long, value_enum, default_value_t = TierArg::Best)]
+    pub tier: TierArg,
 }
 
 /// Arguments of `demo`.
@@ -181,6 +204,29 @@ pub enum NetArg {
     On,
 }
 
+/// `--reach`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReachArg {
+    /// This machine's own addresses.
+    Host,
+    /// Link-local addresses.
+    LinkLocal,
+    /// The addresses at which clouds hand out credentials.
+    Metadata,
+}
+
+/// `--tier`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TierArg {
+    /// The full tier where this machine can, else the floor.
+    #[default]
+    Best,
+    /// The full tier, or no start.
+    Full,
+    /// The floor.
+    Floor,
+}
+
 /// `--access`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum AccessArg {
@@ -217,6 +263,16 @@ impl From<ModeArg> for ApprovalMode {
     }
 }
 
+impl From<TierArg> for TierChoice {
+    fn from(tier: TierArg) -> Self {
+        match tier {
+            TierArg::Best => Self::Best,
+            TierArg::Full => Self::Full,
+            TierArg::Floor => Self::Floor,
+        }
+    }
+}
+
 impl From<NetArg> for Network {
     fn from(net: NetArg) -> Self {
         match net {
@@ -242,6 +298,15 @@ mod tests {
         let cli = Cli::try_parse_from(["bailiwick", "exec", "fix it"]).unwrap();
         let Command::Exec(args) = cli.command else { unreachable!() };
         assert_eq!((args.mode, args.confinement.net), (ModeArg::Deny, NetArg::Off));
+    }
+
+    #[test]
+    fn each_place_within_reach_is_named() {
+        let line =
+            ["bailiwick", "sandbox", "--net", "on", "--reach", "host", "--reach", "metadata", "--", "true"];
+        let Command::Sandbox(args) = Cli::try_parse_from(line).unwrap().command else { unreachable!() };
+        assert_eq!(args.confinement.reach(), Reach { host: true, link_local: false, metadata: true });
+        assert_eq!(TierChoice::from(args.confinement.tier), TierChoice::Best);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::exit::Exit;
 use super::output::Printer;
 use super::setup::Setup;
 use crate::changes::PatchFile;
-use crate::core::{Agent, AgentConfig, Backoff, ContextItem, RunLimits};
+use crate::core::{Agent, AgentConfig, Backoff, RunLimits};
 use crate::directories::Directories;
 use crate::driver::{ChangeTracker, Driver, Observer, Running, SessionWorker};
 use crate::gate::Standing;
@@ -69,7 +69,7 @@ pub(super) async fn run(args: ExecArgs, place: Place) -> Exit {
 struct Prepared {
     driver: Driver,
     printer: Printer,
-    context: ContextItem,
+    surroundings: prompt::Surroundings,
     actions: mpsc::Sender<UserAction>,
     prompt: String,
     // Removed when the run is over, and not before.
@@ -83,12 +83,7 @@ fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Re
     let provider = provider(args, place.keys, &setup)?;
     // Opened before the first worker exists, so that no agent can choose what it is.
     let patch = args.patch.as_deref().map(PatchFile::open).transpose().map_err(Refusal::usage)?;
-    let standing = Standing {
-        rights: setup.policy.standing(),
-        project: setup.policy.project.clone(),
-        temp: Some(setup.policy.temp.clone()),
-        mode: setup.policy.mode,
-    };
+    let standing = setup.standing();
     let conversation = ConversationId(uuid::Uuid::now_v7().to_string());
     let mut log = SessionLog::create(&setup.directories.state, &conversation).map_err(Refusal::internal)?;
     let started = session_started(args, &standing, provider.name());
@@ -109,7 +104,6 @@ fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Re
         AgentId::root(),
         setup.confinement(standing.rights.clone()),
     );
-    let context = context(&standing);
     let agent = Agent::new(AgentConfig {
         model: args.model.clone(),
         system: prompt::SYSTEM.into(),
@@ -132,7 +126,8 @@ fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Re
         running: Running::default(),
     };
     let printer = Printer::start(args.output, events).map_err(Refusal::internal)?;
-    Ok(Prepared { driver, printer, context, actions, prompt, _temps: [setup.temp, observer_temp] })
+    let surroundings = surroundings();
+    Ok(Prepared { driver, printer, surroundings, actions, prompt, _temps: [setup.temp, observer_temp] })
 }
 
 impl Prepared {
@@ -141,7 +136,7 @@ impl Prepared {
         let act = |kind| UserAction { conversation_id: conversation.clone(), kind };
         let _ = self.actions.send(act(UserActionKind::Prompt { text: self.prompt })).await;
         tokio::spawn(signals(self.actions, conversation.clone()));
-        let ended = Box::pin(self.driver.run(began, self.context)).await;
+        let ended = Box::pin(self.driver.run(began, self.surroundings)).await;
         self.printer.finish().await;
         match ended {
             Ok(end) => Exit::from(end.reason),
@@ -184,7 +179,7 @@ async fn signals(actions: mpsc::Sender<UserAction>, conversation_id: Conversatio
     }
 }
 
-fn context(standing: &Standing) -> ContextItem {
+fn surroundings() -> prompt::Surroundings {
     let name = nix::sys::utsname::uname();
     let word = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
     let platform = name.map_or_else(
@@ -192,8 +187,7 @@ fn context(standing: &Standing) -> ContextItem {
         |name| format!("{} {} {}", word(name.sysname()), word(name.release()), word(name.machine())),
     );
     let date = jiff::Zoned::now().date().to_string();
-    let environment = prompt::Environment { standing, platform: &platform, date: &date, activity: ACTIVITY };
-    ContextItem { source: "environment".to_owned(), text: prompt::environment_context(&environment) }
+    prompt::Surroundings { platform, date, activity: ACTIVITY }
 }
 
 /// A prompt that was given never waits for standard input.

@@ -75,7 +75,8 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
 }
 
 async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
-    let place = match PrivateProject::new() {
+    let confinement = ConfinementArgs { tier: args.tier, ..ConfinementArgs::default() };
+    let place = match PrivateProject::new(&confinement) {
         Ok(place) => place,
         Err(exit) => return exit,
     };
@@ -104,7 +105,7 @@ fn bench(args: &BenchArgs) -> Exit {
             }
         };
     }
-    let place = match PrivateProject::new() {
+    let place = match PrivateProject::new(&ConfinementArgs::default()) {
         Ok(place) => place,
         Err(exit) => return exit,
     };
@@ -124,14 +125,14 @@ struct PrivateProject {
 }
 
 impl PrivateProject {
-    fn new() -> Result<Self, Exit> {
+    fn new(confinement: &ConfinementArgs) -> Result<Self, Exit> {
         let directory = tempfile::Builder::new().prefix("bailiwick-").tempdir().map_err(|error| {
             complain(&format!("cannot make a temporary directory: {error}"));
             Exit::Internal
         })?;
         let directories = Directories::of_process().map_err(SetupError::from);
         let setup = directories.and_then(|directories| {
-            Setup::new(directories, directory.path(), ApprovalMode::Auto, &ConfinementArgs::default())
+            Setup::new(directories, directory.path(), ApprovalMode::Auto, confinement)
         });
         let setup = setup.map_err(|error| {
             complain(&error);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use ipc::confinement::{BrokerReport, Confinement};
+use ipc::confinement::{BrokerReport, Confinement, Tier};
 use ipc::denial::{Denial, Object, Operation};
 use ipc::id::Generation;
 use ipc::pipe::AsyncIncoming;
@@ -59,12 +59,14 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
         }
     };
     match attend(launched).await {
-        Ok(Report { status: Some(status), errors }) => {
-            explain(&setup, rights, status, &errors);
-            Exit::Status(status)
-        }
-        // sandbox-exec has said on standard error at which stage it stopped.
-        Ok(Report { status: None, .. }) => Exit::NoSandbox,
+        Ok(report) => match report.tier {
+            Some(tier) => {
+                explain(&setup, rights, tier, &report);
+                Exit::Status(report.status)
+            }
+            // sandbox-exec has said on standard error at which stage it stopped.
+            None => Exit::NoSandbox,
+        },
         Err(error) => {
             super::complain(&error);
             Exit::Internal
@@ -81,8 +83,10 @@ fn rights(setup: &Setup, access: AccessArg) -> Rights {
 }
 
 struct Report {
-    /// The command's status; absent if it never started.
-    status: Option<u8>,
+    /// What holds the command; absent if it never started.
+    tier: Option<Tier>,
+    /// The command's status.
+    status: u8,
     /// The end of what it wrote to standard error.
     errors: Vec<u8>,
 }
@@ -94,7 +98,10 @@ async fn attend(launched: Launched) -> io::Result<Report> {
     let relay = tokio::spawn(relay(pipe::Receiver::from_owned_fd(stderr)?));
     let mut reports: AsyncIncoming<_, BrokerReport> =
         AsyncIncoming::new(pipe::Receiver::from_owned_fd(launched.status)?, Generation::default());
-    let started = matches!(reports.receive().await, Ok(Some(BrokerReport::Started { .. })));
+    let tier = match reports.receive().await {
+        Ok(Some(BrokerReport::Started { ruleset, .. })) => Some(ruleset.tier),
+        _ => None,
+    };
     let ended = wait(&broker).await?;
     // Everything that could write is gone, so the pipe ends at once.
     let errors = timeout(Duration::from_secs(2), relay).await;
@@ -103,7 +110,7 @@ async fn attend(launched: Launched) -> io::Result<Report> {
         Ended::Exited(code) => code,
         Ended::Signalled(signal) => 128 + signal,
     };
-    Ok(Report { status: started.then(|| u8::try_from(status).unwrap_or(1)), errors })
+    Ok(Report { tier, status: u8::try_from(status).unwrap_or(1), errors })
 }
 
 /// Waits for the command's end; what would end us ends it first.
@@ -137,13 +144,8 @@ async fn relay(mut stderr: pipe::Receiver) -> Vec<u8> {
 }
 
 /// Says which right a failed command seems to have lacked.
-fn explain(setup: &Setup, rights: Rights, status: u8, errors: &[u8]) {
-    let standing = Standing {
-        rights,
-        project: setup.policy.project.clone(),
-        temp: Some(setup.policy.temp.clone()),
-        mode: setup.policy.mode,
-    };
+fn explain(setup: &Setup, rights: Rights, tier: Tier, Report { status, errors, .. }: &Report) {
+    let standing = Standing { rights, ..setup.standing() }.seen_in(tier);
     let call = ShellExec {
         command: String::new(),
         access: Access::Standing,
@@ -152,7 +154,7 @@ fn explain(setup: &Setup, rights: Rights, status: u8, errors: &[u8]) {
         timeout_ms: None,
     };
     let result = CommandResult {
-        exit: CommandExit::Code(status.into()),
+        exit: CommandExit::Code((*status).into()),
         head: String::from_utf8_lossy(errors).into_owned(),
         omitted_bytes: 0,
         tail: String::new(),

@@ -4,14 +4,14 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use ipc::confinement::{Confinement, Environment, FileIdentity};
+use ipc::confinement::{Confinement, Environment, FileIdentity, TierChoice};
 use ipc::path::WirePath;
 use ipc::rights::{Network, Rights};
 
 use super::args::ConfinementArgs;
 use super::exit::Exit;
 use crate::directories::{Directories, DirectoriesError};
-use crate::gate::ApprovalMode;
+use crate::gate::{ApprovalMode, Standing};
 use crate::monitor::{PrivateTemp, Programs, Spawner, TempError, remove_stale};
 use crate::policy::{HiddenPaths, Host, Policy, ProjectError, check_owner, open_project};
 
@@ -28,6 +28,8 @@ pub(crate) struct Setup {
     pub environment: Environment,
     /// Whether to start although a layer is missing.
     pub allow_degraded: bool,
+    /// Which tier is wanted.
+    pub tier: TierChoice,
     /// The programs of the system.
     pub programs: Programs,
     /// The spawn thread.
@@ -110,6 +112,7 @@ impl Setup {
             temp: temp.path().into(),
             mode,
             net: Network::from(args.net),
+            reach: args.reach(),
             write,
             hidden: hidden.0,
         };
@@ -120,10 +123,17 @@ impl Setup {
             policy,
             environment: environment(&args.env)?,
             allow_degraded: args.allow_degraded,
+            tier: args.tier.into(),
             spawner: Spawner::start(programs.sandbox_exec.clone())?,
             programs,
             temp,
         })
+    }
+
+    /// The standing rights of the root agent.
+    pub(crate) fn standing(&self) -> Standing {
+        let Policy { project, temp, mode, .. } = &self.policy;
+        Standing::new(self.policy.standing(), project.clone(), Some(temp.clone()), *mode)
     }
 
     /// A confinement under these rights, in this place.
@@ -136,7 +146,7 @@ impl Setup {
             environment: self.environment.clone(),
             allow_degraded: self.allow_degraded,
             read_only: false,
-            tier: ipc::confinement::TierChoice::default(),
+            tier: self.tier,
             landlock_abi: None,
             identity: None,
         }

@@ -8,11 +8,14 @@ use super::calls::Calls;
 use super::history::History;
 use super::reply::Reply;
 use super::{AgentConfig, ContextItem, Effect, EndReason, Input, RequestId, RunEnd, TimerId};
+use crate::gate::Standing;
 use crate::provider::{StreamEvent, UserBlock};
 
 /// One agent: a transcript, and what is waited for.
 pub struct Agent {
     pub(super) config: AgentConfig,
+    /// The standing rights as the worker sees them.
+    pub(super) seen: Standing,
     pub(super) history: History,
     pub(super) state: State,
     pub(super) run: Run,
@@ -62,6 +65,7 @@ impl Agent {
     /// An agent that waits for its first turn.
     pub fn new(config: AgentConfig) -> Self {
         Self {
+            seen: config.standing.clone(),
             config,
             history: History::default(),
             state: State::Resting,
@@ -86,6 +90,7 @@ impl Agent {
                 self.on_call_finished(call, outcome, duration_ms);
             }
             Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
+            Input::WorkerReady(worker) => self.seen = self.config.standing.seen_in(worker.tier),
             Input::Timer(timer) => self.on_timer(timer),
             Input::TimeUp => self.stop(EndReason::TimeLimit, Some("the time of this run is spent")),
             Input::Broken { reason, message } => self.close(reason, Some(&message)),
@@ -97,6 +102,11 @@ impl Agent {
     pub fn reserve_call(&mut self) -> CallId {
         self.last_call = self.last_call.next();
         self.last_call
+    }
+
+    /// What the agent may do, as its worker sees it.
+    pub const fn standing(&self) -> &Standing {
+        &self.seen
     }
 
     /// Whether a run goes on.

@@ -21,7 +21,7 @@ pub struct AgentConfig {
     pub limits: RunLimits,
     /// Whether and when a failed request is sent again.
     pub backoff: Box<dyn Backoff>,
-    /// What the agent may do.
+    /// What the agent may do, with the host's own paths.
     pub standing: Standing,
 }
 

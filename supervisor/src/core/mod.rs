@@ -21,7 +21,7 @@ mod results;
 pub use agent::Agent;
 pub use config::{AgentConfig, Backoff, RunLimits};
 pub use end::{EndReason, RunEnd};
-pub use protocol::{ContextItem, Effect, Input, RequestId, TimerId};
+pub use protocol::{ContextItem, Effect, Input, ReadyWorker, RequestId, TimerId};
 
 #[cfg(test)]
 mod tests;

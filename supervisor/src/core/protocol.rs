@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ipc::confinement::Tier;
 use ipc::event::{EventKind, Observer};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::CallId;
@@ -26,6 +27,13 @@ pub struct ContextItem {
     pub source: String,
     /// The text.
     pub text: String,
+}
+
+/// What the core has to know of a worker that is ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadyWorker {
+    /// What the kernel holds it by: it decides which paths its calls see.
+    pub tier: Tier,
 }
 
 /// Something that happened.
@@ -65,6 +73,8 @@ pub enum Input {
         /// What became of the worker, in a phrase.
         reason: String,
     },
+    /// A generation of the worker is ready.
+    WorkerReady(ReadyWorker),
     /// A timer fired.
     Timer(TimerId),
     /// The run's time is spent.

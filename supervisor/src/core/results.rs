@@ -63,7 +63,7 @@ impl Agent {
                 return Sent::Answered(CallResult::not_done(ToolCallStatus::Failed, error.to_string()));
             }
         };
-        match self.config.standing.judge(&invocation) {
+        match self.seen.judge(&invocation) {
             Verdict::Run => Sent::Dispatched(invocation.call),
             Verdict::Deny(denial) => {
                 let said = Rendered::failure("the call was not carried out");
@@ -188,7 +188,7 @@ impl Agent {
     fn result_of_output(&mut self, call: CallId, tool: &ToolCall, output: &ToolOutput) -> CallResult {
         let rendered = render(output);
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
-            && let Some(denial) = self.config.standing.likely(command, result)
+            && let Some(denial) = self.seen.likely(command, result)
         {
             let result = self.denied(call, denial, rendered, Observer::Worker);
             // The command failed; that a denial was the reason is no more than likely.
@@ -206,7 +206,7 @@ impl Agent {
 
     fn result_of_error(&mut self, call: CallId, error: &ToolError) -> CallResult {
         let rendered = Rendered::from(error);
-        if let Some(denial) = self.config.standing.explain(error) {
+        if let Some(denial) = self.seen.explain(error) {
             return self.denied(call, denial, rendered, Observer::Worker);
         }
         let status = match error.kind {
@@ -220,7 +220,7 @@ impl Agent {
     fn denied(&mut self, call: CallId, denial: Denial, said: Rendered, observed_by: Observer) -> CallResult {
         let sentence = denial.to_string();
         let observed_by = if denial.layer == Layer::Policy { Observer::Supervisor } else { observed_by };
-        let rights = self.config.standing.line();
+        let rights = self.seen.line();
         let content = format!("{}\n{sentence}. Your rights: {rights}", said.content);
         self.log_seen_by(observed_by, EventKind::Denied { call, denial, rights });
         CallResult { status: ToolCallStatus::Denied, content, is_error: true, denial: Some(sentence) }

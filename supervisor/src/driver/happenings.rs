@@ -15,7 +15,7 @@ impl Driver {
     pub(super) fn on_happening(&mut self, happening: Happening) -> Result<Option<Input>, DriverError> {
         match happening {
             Happening::Started => {
-                self.log_worker()?;
+                self.worker_is_ready()?;
                 Ok(None)
             }
             Happening::NotStarted(error, calls) => {

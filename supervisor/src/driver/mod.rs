@@ -26,6 +26,7 @@ use tracing::{Instrument, info_span};
 
 use crate::core::{Agent, ContextItem, EndReason, Input, RequestId, RunEnd};
 use crate::monitor::StartError;
+use crate::prompt::{Surroundings, environment_context};
 use crate::provider::{EventStream, ModelProvider};
 use crate::session::{LogError, SessionLog};
 
@@ -92,14 +93,14 @@ pub enum DriverError {
 impl Driver {
     /// Runs one user turn to its end; the last event logged is the result, whatever ended it. Only a log that cannot be
     /// written leaves none.
-    pub async fn run(self, began: Instant, context: ContextItem) -> Result<RunEnd, DriverError> {
+    pub async fn run(self, began: Instant, around: Surroundings) -> Result<RunEnd, DriverError> {
         let session = info_span!("session", id = %self.conversation);
         let agent = info_span!(parent: &session, "agent", id = %AgentId::root());
-        self.run_to_its_end(began, context).instrument(agent).await
+        self.run_to_its_end(began, around).instrument(agent).await
     }
 
-    async fn run_to_its_end(mut self, began: Instant, context: ContextItem) -> Result<RunEnd, DriverError> {
-        if let Err(error) = self.serve(context).await {
+    async fn run_to_its_end(mut self, began: Instant, around: Surroundings) -> Result<RunEnd, DriverError> {
+        if let Err(error) = self.serve(&around).await {
             self.break_off(error)?;
         }
         match self.running.end.take() {
@@ -109,9 +110,11 @@ impl Driver {
     }
 
     /// Serves the agent until its run has an end.
-    async fn serve(&mut self, context: ContextItem) -> Result<(), DriverError> {
+    async fn serve(&mut self, around: &Surroundings) -> Result<(), DriverError> {
         self.start_worker().await?;
-        let mut items = vec![context];
+        // What the agent is told of its place is what its worker sees.
+        let text = environment_context(around, self.agent.standing());
+        let mut items = vec![ContextItem { source: "environment".to_owned(), text }];
         items.extend(self.instructions().await?);
         self.feed(Input::Context(items))?;
         while self.running.end.is_none() {

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::workers::Happening;
 use super::{Driver, DriverError};
-use crate::core::ContextItem;
+use crate::core::{ContextItem, Input, ReadyWorker};
 use crate::monitor::WorkerEvent;
 
 /// The project's own instructions, read by the worker like any file.
@@ -31,13 +31,13 @@ impl Driver {
         self.worker.start();
         match self.worker.next().await {
             Happening::NotStarted(error, _) => Err(error.into()),
-            Happening::Started | Happening::Event(_) => self.log_worker(),
+            Happening::Started | Happening::Event(_) => self.worker_is_ready(),
         }
     }
 
-    pub(super) fn log_worker(&mut self) -> Result<(), DriverError> {
+    pub(super) fn worker_is_ready(&mut self) -> Result<(), DriverError> {
         let Some(worker) = self.worker.serving() else { return Ok(()) };
-        let confinement = self.worker.confinement();
+        let confinement = self.worker.confinement().in_tier(worker.ruleset.tier);
         let rights = &confinement.rights;
         let digest = ipc::codec::encode(rights).map(|bytes| hex(&Sha256::digest(bytes))).unwrap_or_default();
         let started = WorkerStarted {
@@ -51,8 +51,10 @@ impl Driver {
             missing: worker.ruleset.missing.clone(),
             startup_us: u64::try_from(worker.startup.as_micros()).unwrap_or(u64::MAX),
         };
+        let ready = ReadyWorker { tier: worker.ruleset.tier };
         self.running.missing.clone_from(&started.missing);
-        self.record(EventKind::WorkerStarted(started), Witness::Supervisor)
+        self.record(EventKind::WorkerStarted(started), Witness::Supervisor)?;
+        self.feed(Input::WorkerReady(ready))
     }
 
     /// The project's instructions, if they can be had in time; a worker that does not answer is replaced.

@@ -7,14 +7,14 @@ use ipc::tool::{FailedAccess, ToolError};
 use libc::{EACCES, EPERM, EROFS, EXDEV};
 
 use super::Standing;
-use super::standing::{unreachable, unreadable};
 
 impl Standing {
     /// The denial behind a tool's error, if it is one: the kernel refused, plain permissions would have allowed it, and
     /// the rights do not cover it. Everything else is an ordinary failure, and nothing is claimed.
     pub fn explain(&self, error: &ToolError) -> Option<Denial> {
         let access = error.access.as_ref()?;
-        // EXDEV: Landlock's answer to a rename or link across trees without the right REFER (landlock(7)).
+        // EXDEV: Landlock's answer to a rename or link across trees without the right REFER (landlock(7)), and the answer
+        // across mounts.
         if !access.permitted_by_mode || ![EACCES, EPERM, EROFS, EXDEV].contains(&access.errno) {
             return None;
         }
@@ -24,24 +24,24 @@ impl Standing {
 
     fn missing(&self, access: &FailedAccess) -> Option<Denial> {
         let path = &access.path;
-        let (read, write) = (self.rights.allows_read(path), self.rights.allows_write(path));
+        let (read, write) = (self.rights.allows_read(path), self.allows_write(path));
         match access.operation {
             Operation::Write if !write => {
                 let grant = self.write_grant(path).and_then(|grant| match nearest(access) {
                     Some(nearest) => self.write_grant(nearest),
                     None => Some(grant),
                 });
-                Some(Denial { grant, ..self.unwritable(path, Grade::Proved) })
+                Some(Denial { grant, ..self.unwritable(path, Grade::Proved, Some(access.errno)) })
             }
-            Operation::Read if !read => Some(unreadable(path, Grade::Proved)),
+            Operation::Read if !read => Some(self.unreadable(path, Grade::Proved)),
             // A tree that may be read may be executed from.
             Operation::Execute if !read => {
-                let denial = unreadable(path, Grade::Proved);
+                let denial = self.unreadable(path, Grade::Proved);
                 let missing_right = format!("execute {path}");
                 Some(Denial { operation: Operation::Execute, missing_right, ..denial })
             }
             Operation::Network if self.rights.net == Network::Off => {
-                Some(unreachable("the network", Grade::Proved))
+                Some(self.unreachable("the network", Grade::Proved))
             }
             _ => None,
         }

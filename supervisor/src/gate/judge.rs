@@ -41,7 +41,7 @@ impl Standing {
         if network && self.rights.net == Network::Off {
             return Some(refused(Operation::Network, address(), "network", Some("--net on".to_owned())));
         }
-        let writable = self.rights.allows_write(&self.project);
+        let writable = self.allows_write(&self.project);
         if call.access == Access::Write && !writable {
             let missing = format!("write {}", self.project);
             let object = Object::Path(self.project.clone());

@@ -9,7 +9,7 @@ use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 
 use super::Standing;
 use super::message::{Message, REFUSALS};
-use super::standing::{is_kernel_tree, unreachable, unreadable};
+use super::standing::is_kernel_tree;
 
 /// What a program prints when it reached nobody, in lower case.
 const UNREACHED: [&str; 12] = [
@@ -57,13 +57,14 @@ impl Standing {
         if !self.rights.allows_read(&path) {
             // Nearly every complaint about what is hidden is one of reading it, so a change has to be told in so many words.
             return Some(if message.tells_of_writing(named) {
-                self.unwritable(&path, Grade::Likely)
+                self.unwritable(&path, Grade::Likely, None)
             } else {
-                unreadable(&path, Grade::Likely)
+                self.unreadable(&path, Grade::Likely)
             });
         }
-        let uncovered = !self.rights.allows_write(&path) && !is_kernel_tree(&path);
-        (uncovered && message.is_about_writing(named)).then(|| self.unwritable(&path, Grade::Likely))
+        let uncovered = !self.allows_write(&path) && !is_kernel_tree(&path);
+        let denial = || Denial { errno: None, ..self.unwritable(&path, Grade::Likely, message.errno()) };
+        (uncovered && message.is_about_writing(named)).then(denial)
     }
 
     fn unreached(&self, line: &str) -> Option<Denial> {
@@ -72,7 +73,7 @@ impl Standing {
             return None;
         }
         let host = host(line).unwrap_or("the network");
-        Some(unreachable(host, Grade::Likely))
+        Some(self.unreachable(host, Grade::Likely))
     }
 
     /// An interpreter's bare `Operation not permitted` under a trace that names a socket.
@@ -82,7 +83,7 @@ impl Standing {
             seen |= line.contains("socket");
             seen && line.to_ascii_lowercase().trim_end().ends_with("operation not permitted")
         });
-        (refused && self.rights.net == Network::Off).then(|| unreachable("the network", Grade::Likely))
+        (refused && self.rights.net == Network::Off).then(|| self.unreachable("the network", Grade::Likely))
     }
 
     /// The path that a command names, without `.` and `..`; nothing is looked up.

@@ -95,6 +95,15 @@ impl<'a> Message<'a> {
         (!last.contains(' ') && !last.is_empty()).then_some(*last)
     }
 
+    /// The error number that the words stand for.
+    pub(super) fn errno(&self) -> Option<i32> {
+        match self.phrase {
+            "read-only file system" => Some(libc::EROFS),
+            "permission denied" => Some(libc::EACCES),
+            _ => None,
+        }
+    }
+
     /// Whether the refusal is one of changing the path, as far as the words tell.
     pub(super) fn is_about_writing(&self, named: &str) -> bool {
         self.tells_of_writing(named)

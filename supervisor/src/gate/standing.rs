@@ -3,9 +3,11 @@
 use std::fmt;
 use std::path::Path;
 
+use ipc::confinement::{Tier, rights_in_tier};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::path::WirePath;
 use ipc::rights::Rights;
+use libc::{EACCES, EPERM};
 
 /// What becomes of a call that the standing rights do not cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,24 +45,96 @@ pub struct Standing {
     pub temp: Option<WirePath>,
     /// What becomes of a call beyond the rights.
     pub mode: ApprovalMode,
+    /// What the kernel holds the worker by.
+    pub tier: Tier,
+    /// Places in a write root that cannot be changed all the same: the project, where it lies in a private `/tmp`.
+    pub read_only: Vec<WirePath>,
 }
 
 impl Standing {
+    /// Standing rights with the host's own paths, which are also those of the floor tier.
+    pub const fn new(rights: Rights, project: WirePath, temp: Option<WirePath>, mode: ApprovalMode) -> Self {
+        Self { rights, project, temp, mode, tier: Tier::FloorUnmediated, read_only: Vec::new() }
+    }
+
+    /// The same rights as a worker of this tier sees them; `self` has the host's own paths.
+    #[must_use]
+    pub fn seen_in(&self, tier: Tier) -> Self {
+        let (rights, temp) = rights_in_tier(&self.rights, &self.project, self.temp.as_ref(), tier);
+        let closed = rights.allows_write(&self.project) && !self.rights.allows_write(&self.project);
+        let read_only = closed.then(|| self.project.clone()).into_iter().collect();
+        Self { rights, temp, tier, read_only, ..self.clone() }
+    }
+
     /// The rights in one line.
     pub fn line(&self) -> String {
         self.rights.line(&self.project, self.temp.as_ref()).to_string()
     }
 
+    /// Whether `path` may be changed.
+    pub fn allows_write(&self, path: &WirePath) -> bool {
+        self.rights.allows_write(path) && !self.read_only.iter().any(|place| path.is_within(place))
+    }
+
     /// The denial of changing `path`.
-    pub(super) fn unwritable(&self, path: &WirePath, grade: Grade) -> Denial {
+    pub(super) fn unwritable(&self, path: &WirePath, grade: Grade, errno: Option<i32>) -> Denial {
         Denial {
-            layer: Layer::Landlock,
+            layer: self.layer_of_write(path, errno),
             operation: Operation::Write,
             object: Object::Path(path.clone()),
             missing_right: format!("write {path}"),
             grant: self.write_grant(path),
             grade,
+            errno,
+        }
+    }
+
+    /// The denial of reading `path`. No flag opens what is hidden.
+    pub(super) fn unreadable(&self, path: &WirePath, grade: Grade) -> Denial {
+        Denial {
+            layer: self.layer_of_read(),
+            operation: Operation::Read,
+            object: Object::Path(path.clone()),
+            missing_right: format!("read {path}"),
+            grant: None,
+            grade,
             errno: None,
+        }
+    }
+
+    /// The denial of the network.
+    pub(super) fn unreachable(&self, address: &str, grade: Grade) -> Denial {
+        let layer = match self.tier {
+            Tier::Full => Layer::NetworkNamespace,
+            Tier::FloorUnmediated => Layer::Seccomp,
+        };
+        Denial {
+            layer,
+            operation: Operation::Network,
+            object: Object::Address(address.to_owned()),
+            missing_right: "network".to_owned(),
+            grant: Some("--net on".to_owned()),
+            grade,
+            errno: None,
+        }
+    }
+
+    fn layer_of_read(&self) -> Layer {
+        match self.tier {
+            Tier::Full => Layer::Mask,
+            Tier::FloorUnmediated => Layer::Landlock,
+        }
+    }
+
+    /// In the full tier the mount answers before Landlock is asked (EROFS, or EXDEV for a move across), but on what is
+    /// writable by the mounts: there, and for a mask, it is EACCES.
+    fn layer_of_write(&self, path: &WirePath, errno: Option<i32>) -> Layer {
+        let hidden = self.rights.hidden.iter().any(|root| path.is_within(root));
+        match (self.tier, errno) {
+            (Tier::FloorUnmediated, _) => Layer::Landlock,
+            (Tier::Full, Some(EACCES | EPERM)) if !hidden => Layer::Landlock,
+            (Tier::Full, _) if hidden => Layer::Mask,
+            (Tier::Full, _) => Layer::Mounts,
         }
     }
 
@@ -78,32 +152,6 @@ impl Standing {
             return Some("--mode auto".to_owned());
         }
         Some(format!("--write {}", quoted(path)))
-    }
-}
-
-/// The denial of reading `path`. No flag opens what is hidden.
-pub(super) fn unreadable(path: &WirePath, grade: Grade) -> Denial {
-    Denial {
-        layer: Layer::Landlock,
-        operation: Operation::Read,
-        object: Object::Path(path.clone()),
-        missing_right: format!("read {path}"),
-        grant: None,
-        grade,
-        errno: None,
-    }
-}
-
-/// The denial of the network.
-pub(super) fn unreachable(address: &str, grade: Grade) -> Denial {
-    Denial {
-        layer: Layer::Seccomp,
-        operation: Operation::Network,
-        object: Object::Address(address.to_owned()),
-        missing_right: "network".to_owned(),
-        grant: Some("--net on".to_owned()),
-        grade,
-        errno: None,
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use ipc::confinement::FileIdentity;
 use ipc::path::WirePath;
-use ipc::rights::{Execution, Limits, Network, Rights};
+use ipc::rights::{Execution, Limits, Network, Reach, Rights};
 
 use crate::gate::ApprovalMode;
 
@@ -26,6 +26,8 @@ pub struct Policy {
     pub mode: ApprovalMode,
     /// The network.
     pub net: Network,
+    /// What of this machine and its neighbourhood it leads to, where it is on.
+    pub reach: Reach,
     /// Further write roots, canonical.
     pub write: Vec<WirePath>,
     /// Hidden paths, defaults included.
@@ -40,7 +42,7 @@ impl Policy {
         if self.mode == ApprovalMode::Auto {
             write.push(self.project.clone());
         }
-        Rights { write, net: self.net, ..self.base() }.normalised()
+        Rights { write, net: self.net, reach: self.reach, ..self.base() }.normalised()
     }
 
     /// The rights of a worker that only looks, with a temp directory of its own: what takes the change set.
@@ -62,7 +64,7 @@ impl Policy {
             write: Vec::new(),
             protected: Vec::new(),
             net: Network::Off,
-            reach: ipc::rights::Reach::default(),
+            reach: Reach::default(),
             exec: Execution::Allowed,
             limits: Limits::default(),
         }
@@ -79,6 +81,7 @@ mod tests {
             temp: "/tmp/bw-1".into(),
             mode,
             net: Network::On,
+            reach: Reach::default(),
             write: vec!["/data".into()],
             hidden: vec!["/h/.ssh".into()],
         }
@@ -102,6 +105,18 @@ mod tests {
             line(&policy(ApprovalMode::Auto).observer("/tmp/bw-1".into())),
             "rw $TMPDIR · ro / minus hidden · net off"
         );
+    }
+
+    #[test]
+    fn reach_is_told_with_the_network_and_means_nothing_without_it() {
+        let reach = Reach { host: true, link_local: true, metadata: true };
+        let far = Policy { reach, ..policy(ApprovalMode::Deny) };
+        assert_eq!(
+            line(&far.standing()),
+            "rw $TMPDIR /data · ro / minus hidden · net on +host +link-local +metadata"
+        );
+        let off = Policy { net: Network::Off, ..far };
+        assert_eq!(off.standing().reach, Reach::default());
     }
 
     #[test]

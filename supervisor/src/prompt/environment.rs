@@ -2,31 +2,25 @@
 
 use std::fmt::Write;
 
+use ipc::rights::Network;
+
 use crate::gate::Standing;
 
-/// What varies from run to run.
+/// What varies from run to run, besides the rights.
 #[derive(Clone, Debug)]
-pub struct Environment<'a> {
-    /// What the agent may do, and where.
-    pub standing: &'a Standing,
+pub struct Surroundings {
     /// The platform: `Linux 6.18 x86_64`.
-    pub platform: &'a str,
+    pub platform: String,
     /// The day: `2026-11-21`.
-    pub date: &'a str,
+    pub date: String,
     /// `plan` or `execute`.
-    pub activity: &'a str,
+    pub activity: &'static str,
 }
 
-/// The context that an agent begins with.
-pub fn environment_context(environment: &Environment<'_>) -> String {
-    let Environment { standing, platform, date, activity } = environment;
+/// The context that an agent begins with: where it is, and what it may do there, as its worker sees both.
+pub fn environment_context(surroundings: &Surroundings, standing: &Standing) -> String {
+    let Surroundings { platform, date, activity } = surroundings;
     let project = &standing.project;
-    let net = match standing.rights.net {
-        ipc::rights::Network::Off => {
-            "off: nothing outside the sandbox can be reached, and packages cannot be downloaded"
-        }
-        ipc::rights::Network::On => "on",
-    };
     let mut text = String::from("<environment>\n");
     // A String takes every write.
     let _ = writeln!(text, "project: {project} (relative paths begin here)");
@@ -39,22 +33,30 @@ pub fn environment_context(environment: &Environment<'_>) -> String {
         "approval mode: {} (a call beyond your rights is denied; nobody is asked)",
         standing.mode
     );
-    let _ = writeln!(text, "network: {net}\nyour rights: {}", standing.line());
+    rights(&mut text, standing);
     text.push_str("</environment>");
     text
 }
 
+fn rights(text: &mut String, standing: &Standing) {
+    let net = match standing.rights.net {
+        Network::Off => "off: nothing outside the sandbox can be reached, and packages cannot be downloaded",
+        Network::On => "on",
+    };
+    let _ = writeln!(text, "network: {net}\nyour rights: {}", standing.line());
+}
+
 #[cfg(test)]
 mod tests {
-    use ipc::rights::{Execution, Limits, Network, Rights};
+    use ipc::rights::{Execution, Limits, Rights};
 
     use super::*;
     use crate::gate::ApprovalMode;
 
     #[test]
     fn context_says_what_varies() {
-        let standing = Standing {
-            rights: Rights {
+        let standing = Standing::new(
+            Rights {
                 read: vec!["/".into()],
                 hidden: vec!["/home/me/.ssh".into()],
                 write: vec!["/home/me/p".into(), "/tmp/bw-1".into()],
@@ -64,17 +66,16 @@ mod tests {
                 exec: Execution::Allowed,
                 limits: Limits::default(),
             },
-            project: "/home/me/p".into(),
-            temp: Some("/tmp/bw-1".into()),
-            mode: ApprovalMode::Auto,
-        };
-        let environment = Environment {
-            standing: &standing,
-            platform: "Linux 6.18 x86_64",
-            date: "2026-11-21",
+            "/home/me/p".into(),
+            Some("/tmp/bw-1".into()),
+            ApprovalMode::Auto,
+        );
+        let surroundings = Surroundings {
+            platform: "Linux 6.18 x86_64".to_owned(),
+            date: "2026-11-21".to_owned(),
             activity: "execute",
         };
-        insta::assert_snapshot!(environment_context(&environment), @r"
+        insta::assert_snapshot!(environment_context(&surroundings, &standing), @r"
         <environment>
         project: /home/me/p (relative paths begin here)
         TMPDIR: /tmp/bw-1

@@ -1,11 +1,12 @@
 use insta::assert_snapshot;
+use ipc::confinement::Tier;
 use ipc::denial::Operation;
 use ipc::id::CallId;
 use ipc::message::Outcome;
 use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
 
 use super::script::{Script, broken_call, call, command, config, file, not_found, read, run, standing, text};
-use crate::core::{AgentConfig, Effect};
+use crate::core::{AgentConfig, Effect, Input, ReadyWorker};
 use crate::gate::{ApprovalMode, Standing};
 use crate::provider::StopReason;
 
@@ -238,4 +239,18 @@ fn call_of_the_drivers_own_shares_the_numbers() {
     script.user("go").reply(1, &[read("a", "a")], StopReason::ToolUse);
     assert!(script.lines().contains("dispatch 2 read_file"));
     assert_eq!(script.agent.reserve_call(), CallId(3));
+}
+
+#[test]
+fn denials_are_told_as_the_worker_sees_the_paths() {
+    let mut script = Script::new();
+    script.input(Input::WorkerReady(ReadyWorker { tier: Tier::Full }));
+    script.user("go").reply(1, &[run("a", "touch /etc/x /tmp/y")], StopReason::ToolUse).lines();
+    let output = "touch: cannot touch '/etc/x': Read-only file system\n";
+    script.outcome(1, command(1, output));
+    let denied = script.lines().lines().next().unwrap().to_owned();
+    assert_snapshot!(denied, @"log denied 1 likely denied by the sandbox (read-only mount): write /etc/x; the missing right is: write /etc/x; the user can allow it with --write /etc/x by Worker");
+    script.reply(2, &[run("b", "touch /tmp/y")], StopReason::ToolUse).lines();
+    script.outcome(2, command(1, "touch: cannot touch '/tmp/y': Permission denied\n"));
+    assert!(!script.lines().contains("denied by"), "the private /tmp may be written");
 }

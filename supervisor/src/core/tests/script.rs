@@ -28,8 +28,8 @@ impl Backoff for Twice {
 }
 
 pub(super) fn standing() -> Standing {
-    Standing {
-        rights: Rights {
+    Standing::new(
+        Rights {
             read: vec!["/".into()],
             hidden: vec!["/home/me/.ssh".into()],
             write: vec!["/p".into(), "/tmp/bw-1".into()],
@@ -39,10 +39,10 @@ pub(super) fn standing() -> Standing {
             exec: Execution::Allowed,
             limits: Limits::default(),
         },
-        project: "/p".into(),
-        temp: Some("/tmp/bw-1".into()),
-        mode: ApprovalMode::Auto,
-    }
+        "/p".into(),
+        Some("/tmp/bw-1".into()),
+        ApprovalMode::Auto,
+    )
 }
 
 pub(super) fn config() -> AgentConfig {

@@ -3,6 +3,7 @@
 mod explain;
 mod judge;
 mod likely;
+mod tiers;
 
 use ipc::rights::{Execution, Limits, Network, Rights};
 
@@ -10,8 +11,8 @@ use super::{ApprovalMode, Standing};
 
 /// Rights as a run in `auto` mode has them.
 fn auto() -> Standing {
-    Standing {
-        rights: Rights {
+    Standing::new(
+        Rights {
             read: vec!["/".into()],
             hidden: vec!["/home/me/.ssh".into(), "/etc/shadow".into()],
             write: vec!["/home/me/p".into(), "/tmp/bw-1".into()],
@@ -21,10 +22,10 @@ fn auto() -> Standing {
             exec: Execution::Allowed,
             limits: Limits::default(),
         },
-        project: "/home/me/p".into(),
-        temp: Some("/tmp/bw-1".into()),
-        mode: ApprovalMode::Auto,
-    }
+        "/home/me/p".into(),
+        Some("/tmp/bw-1".into()),
+        ApprovalMode::Auto,
+    )
 }
 
 /// Rights as a run in `deny` mode has them.

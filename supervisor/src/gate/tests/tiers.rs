@@ -1,0 +1,80 @@
+//! What the full tier changes: who refuses, and what the paths are.
+
+use ipc::confinement::Tier;
+use ipc::denial::{Denial, Layer, Operation};
+use ipc::tool::{Access, CommandExit, CommandResult, FailedAccess, ShellExec, ToolError, ToolErrorKind};
+use libc::{EACCES, EPERM, EROFS, EXDEV};
+
+use super::{auto, deny};
+use crate::gate::Standing;
+
+fn explain(standing: &Standing, operation: Operation, path: &str, errno: i32) -> Option<Denial> {
+    let access = FailedAccess { operation, path: path.into(), errno, permitted_by_mode: true, nearest: None };
+    let message = "refused".to_owned();
+    standing.explain(&ToolError { kind: ToolErrorKind::Refused, message, access: Some(access) })
+}
+
+fn likely(standing: &Standing, output: &str) -> Option<Denial> {
+    let call = ShellExec {
+        command: "x".to_owned(),
+        access: Access::Standing,
+        network: None,
+        cwd: None,
+        timeout_ms: None,
+    };
+    let (head, tail) = (output.to_owned(), String::new());
+    let result = CommandResult { exit: CommandExit::Code(1), head, omitted_bytes: 0, tail, duration_ms: 1 };
+    standing.likely(&call, &result)
+}
+
+#[test]
+fn each_refusal_of_the_full_tier_names_who_refused() {
+    use Operation::{Network, Read, Write};
+    let table = [
+        (Write, "/etc/x", EROFS, Layer::Mounts, Layer::Landlock),
+        (Write, "/etc/x", EXDEV, Layer::Mounts, Layer::Landlock),
+        (Write, "/etc/x", EACCES, Layer::Landlock, Layer::Landlock),
+        (Write, "/home/me/.ssh/x", EROFS, Layer::Mask, Layer::Landlock),
+        (Read, "/home/me/.ssh/x", EACCES, Layer::Mask, Layer::Landlock),
+        (Network, "", EPERM, Layer::NetworkNamespace, Layer::Seccomp),
+    ];
+    for (operation, path, errno, full, floor) in table {
+        let layer = |tier| explain(&auto().seen_in(tier), operation, path, errno).map(|denial| denial.layer);
+        assert_eq!(layer(Tier::Full), Some(full), "{operation} {path} {errno}");
+        assert_eq!(layer(Tier::FloorUnmediated), Some(floor), "{operation} {path} {errno}");
+    }
+}
+
+#[test]
+fn what_programs_say_in_the_full_tier() {
+    let layer = |output: &str| likely(&auto().seen_in(Tier::Full), output).map(|denial| denial.layer);
+    let table = [
+        ("touch: cannot touch '/etc/x': Read-only file system", Layer::Mounts),
+        ("touch: cannot touch '/etc/x': Permission denied", Layer::Landlock),
+        ("cat: /home/me/.ssh/id: Permission denied", Layer::Mask),
+        ("connect: Network is unreachable", Layer::NetworkNamespace),
+    ];
+    for (output, expected) in table {
+        assert_eq!(layer(output), Some(expected), "{output}");
+    }
+}
+
+#[test]
+fn a_private_tmp_is_the_temp_directory_and_may_be_changed() {
+    let (host, full) = (auto(), auto().seen_in(Tier::Full));
+    assert_eq!(full.temp, Some("/tmp".into()));
+    assert!(full.allows_write(&"/tmp/x".into()) && !host.allows_write(&"/tmp/x".into()));
+    assert_eq!(likely(&full, "touch: cannot touch '/tmp/x': Permission denied"), None);
+    assert!(likely(&host, "touch: cannot touch '/tmp/x': Permission denied").is_some());
+    assert_eq!(full.line(), host.line(), "the line is about the same rights");
+}
+
+#[test]
+fn a_project_in_a_private_tmp_is_as_closed_as_elsewhere() {
+    let mut below = deny();
+    below.project = "/tmp/p".into();
+    let full = below.seen_in(Tier::Full);
+    assert!(full.allows_write(&"/tmp/q".into()));
+    let denial = explain(&full, Operation::Write, "/tmp/p/x", EROFS).unwrap();
+    assert_eq!((denial.layer, denial.grant.as_deref()), (Layer::Mounts, Some("--mode auto")));
+}
