@@ -36,6 +36,9 @@ pub struct Confinement {
     /// Who the program runs as, where that is another than its caller: root without capabilities cannot write what belongs to
     /// somebody else.
     pub identity: Option<Identity>,
+    /// Whether the terminal among the program's descriptors 0, 1 and 2 becomes the controlling terminal of its session. It
+    /// has to be one that was made for the program: never the user's own.
+    pub terminal: bool,
 }
 
 /// A user and a group.
@@ -236,6 +239,7 @@ mod tests {
             tier: TierChoice::default(),
             landlock_abi: None,
             identity: None,
+            terminal: false,
         }
     }
 

@@ -99,6 +99,11 @@ impl Plan {
         let rules = read.chain(write).chain(DEVICES.map(device)).collect();
         Self { rules, net, tier, hidden_witness: None }
     }
+
+    /// Allows the program's own terminal, by the paths that lead to it.
+    pub fn allow_terminal(&mut self, paths: impl Iterator<Item = PathBuf>) {
+        self.rules.extend(paths.map(|path| PathRule { path, access: Access::DEVICE, named: false }));
+    }
 }
 
 /// Why rights cannot be compiled.

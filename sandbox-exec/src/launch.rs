@@ -32,6 +32,7 @@ use crate::privilege;
 use crate::seccomp::{Policy, Program};
 use crate::stage::{Failure, Stage};
 use crate::system;
+use crate::terminal;
 use crate::tree::Host;
 
 /// What a start needs beside the rights.
@@ -101,8 +102,11 @@ impl Launch {
             let layers = absent.join("; ");
             return Err(Stage::Platform.failed(format!("{layers}; --allow-degraded starts all the same")));
         }
-        let plan =
+        let mut plan =
             compile::compile(rights, hidden_files, Tier::FloorUnmediated, &Host).map_err(at(Stage::Rules))?;
+        if self.confinement.terminal {
+            plan.allow_terminal(terminal::paths());
+        }
         let domain = Domain::build(&plan, platform).map_err(at(Stage::Rules))?;
         let policy = Policy::of(rights.net, platform, Tier::FloorUnmediated);
         let mut programs = vec![];
@@ -134,6 +138,9 @@ impl Launch {
         reports: &mut Outgoing<File, BrokerReport>,
     ) -> Result<Infallible, Failure> {
         setsid().map_err(at(Stage::Session))?;
+        if self.confinement.terminal {
+            terminal::take_control().map_err(at(Stage::Session))?;
+        }
         default_signals().map_err(at(Stage::Session))?;
         privilege::no_core_dumps().map_err(at(Stage::Limits))?;
         system::set_parent_death_signal(libc::SIGKILL).map_err(at(Stage::Parent))?;

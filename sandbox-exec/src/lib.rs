@@ -7,6 +7,7 @@
 //! * [`compile`]: rights → rules as plain data. [`platform`]: what this kernel offers, and what stays open.
 //! * [`memory`]: what an idle process gives back.
 //! * [`domain`]: rules → a Landlock domain. [`seccomp`]: the denied system calls, as data with reasons.
+//! * [`terminal`]: the one that was made for a program.
 //! * [`stage`]: the order of a start, and the exit code of each step.
 
 pub mod attempt;
@@ -26,4 +27,5 @@ pub mod seccomp;
 pub mod self_test;
 pub mod stage;
 pub mod system;
+pub mod terminal;
 pub mod tree;

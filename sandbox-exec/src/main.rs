@@ -44,9 +44,10 @@
 //!
 //! # SECURITY
 //!
-//! In this order: inherited descriptors but 0, 1 and 2 are closed; the environment is cleared; every path of a rule is opened; a
-//! session without a terminal; no core dumps; death with the parent; `no_new_privs`; every capability set empty and the
-//! securebits locked; Landlock at the best ABI; seccomp; then one forbidden act for each layer, which must fail.
+//! In this order: inherited descriptors but 0, 1 and 2 are closed; the environment is cleared; every path of a rule is
+//! opened; a session of its own, with no terminal but one that was made for it; no core dumps; death with the parent;
+//! `no_new_privs`; every capability set empty and the securebits locked; Landlock at the best ABI; seccomp; then one
+//! forbidden act for each layer, which must fail.
 //!
 //! Descriptors 0, 1 and 2 are the caller's to choose: a terminal there can be read and written by CMD, though not typed into. Not
 //! protected are modes, owners, times and attributes of files outside the write roots; names, sizes and link targets of hidden
@@ -155,6 +156,7 @@ fn confinement(flags: Flags) -> Result<Confinement, Failure> {
         tier: ipc::confinement::TierChoice::default(),
         landlock_abi: None,
         identity: None,
+        terminal: false,
     })
 }
 

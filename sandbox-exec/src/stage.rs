@@ -9,7 +9,7 @@
 //! | 104 | `rules` | the rights are compiled for this kernel, and every path of a rule is opened |
 //! | 105 | `platform` | a layer that the rights need is missing, and `--allow-degraded` was not given |
 //! | 106 | `start` | the program's process is forked; the broker stays behind |
-//! | 107 | `session` | a session of its own, without a terminal |
+//! | 107 | `session` | a session of its own, without a terminal or with the one that was made for it |
 //! | 108 | `limits` | no core dumps |
 //! | 109 | `parent` | death with the parent is arranged, and the parent still lives |
 //! | 110 | `directory` | the working directory is entered |

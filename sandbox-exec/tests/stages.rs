@@ -34,6 +34,7 @@ fn confinement(place: &Place) -> Confinement {
         tier: ipc::confinement::TierChoice::default(),
         landlock_abi: None,
         identity: None,
+        terminal: false,
     }
 }
 

@@ -105,6 +105,7 @@ impl FrontEnd {
             tier: ipc::confinement::TierChoice::default(),
             landlock_abi: None,
             identity: None,
+            terminal: false,
             allow_degraded: false,
         };
         let spawner = Spawner::start(programs.sandbox_exec.clone()).unwrap();

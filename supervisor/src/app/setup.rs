@@ -149,6 +149,7 @@ impl Setup {
             tier: self.tier,
             landlock_abi: None,
             identity: None,
+            terminal: false,
         }
     }
 }

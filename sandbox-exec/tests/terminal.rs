@@ -1,0 +1,104 @@
+//! A terminal of the program's own: its controlling terminal, and no other.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+
+use common::place::{Place, as_each_user};
+use common::worker_rights;
+use ipc::codec;
+use ipc::confinement::{Confinement, Environment, TierChoice};
+use nix::errno::Errno;
+use nix::libc;
+use nix::pty::{OpenptyResult, openpty};
+use nix::sys::stat::{Mode, fchmod};
+use nix::unistd::ttyname;
+use sandbox_exec::stage::Stage;
+
+fn confinement(place: &Place, terminal: bool) -> Confinement {
+    Confinement {
+        rights: worker_rights(&place.path("project")),
+        project: place.path("project").into(),
+        temp: None,
+        hidden_files: Vec::new(),
+        environment: Environment::default(),
+        allow_degraded: false,
+        read_only: false,
+        tier: TierChoice::Floor,
+        landlock_abi: None,
+        identity: None,
+        terminal,
+    }
+}
+
+/// Runs a script with these three descriptors; its exit code.
+fn run(place: &Place, terminal: bool, script: &str, streams: [Stdio; 3]) -> i32 {
+    fs::write(place.path("rights"), codec::encode(&confinement(place, terminal)).unwrap()).unwrap();
+    let rights = File::open(place.path("rights")).unwrap();
+    let mut command = place.command(place.path("sandbox-exec"));
+    command.args(["--rights-fd", "20", "--", "/bin/bash", "-c", script]);
+    let [stdin, stdout, stderr] = streams;
+    command.stdin(stdin).stdout(stdout).stderr(stderr);
+    // SAFETY: dup2 is async-signal-safe; the file lives until the command has ended.
+    unsafe {
+        command.pre_exec(move || {
+            Errno::result(libc::dup2(rights.as_raw_fd(), 20)).map(drop).map_err(Into::into)
+        });
+    }
+    command.status().unwrap().code().unwrap()
+}
+
+/// A terminal that the test's plain user could open as well.
+fn terminal_of_everyone() -> OpenptyResult {
+    let pty = openpty(None, None).unwrap();
+    fchmod(&pty.slave, Mode::from_bits_truncate(0o666)).unwrap();
+    pty
+}
+
+/// What a script says on a terminal of its own.
+fn on_a_terminal(place: &Place, terminal: bool, script: &str) -> String {
+    let pty = terminal_of_everyone();
+    let streams = [(); 3].map(|()| pty.slave.try_clone().unwrap().into());
+    run(place, terminal, script, streams);
+    drop(pty.slave);
+    let mut said = vec![];
+    // Linux ends a terminal that nobody has open any more with EIO.
+    let _ = File::from(pty.master).read_to_end(&mut said);
+    String::from_utf8(said).unwrap()
+}
+
+#[test]
+fn the_terminal_is_the_sessions_own() {
+    as_each_user(|place| {
+        let script = "echo own > /dev/tty && echo named > /dev/stderr && [ $(ps -o tpgid= -p $$) = $$ ] && echo foreground";
+        assert_eq!(on_a_terminal(place, true, script), "own\r\nnamed\r\nforeground\r\n");
+        let without = on_a_terminal(place, false, script);
+        assert!(without.contains("/dev/tty: Permission denied"), "{without}");
+    });
+}
+
+#[test]
+fn another_terminal_cannot_be_opened_by_its_name() {
+    as_each_user(|place| {
+        let users = terminal_of_everyone();
+        let script = format!("echo typed > {}", ttyname(&users.slave).unwrap().display());
+        assert!(place.unconfined(&script).status.success());
+        let said = on_a_terminal(place, true, &script);
+        assert!(said.contains("Permission denied"), "{said}");
+    });
+}
+
+#[test]
+fn without_a_terminal_there_is_none_to_control() {
+    as_each_user(|place| {
+        let null = || [Stdio::null(), Stdio::null(), Stdio::null()];
+        assert_eq!(run(place, true, "true", null()), i32::from(Stage::Session.code()));
+        assert_eq!(run(place, false, "true", null()), 0);
+    });
+}
