@@ -111,9 +111,9 @@ impl Launch {
         let policy = Policy::of(rights.net, platform, Tier::FloorUnmediated);
         let mut programs = vec![];
         if platform.seccomp {
-            programs.push(Program::standing(policy).map_err(at(Stage::Seccomp))?);
+            programs.push(Program::standing(policy));
             if self.confinement.read_only {
-                programs.push(Program::read_only(policy).map_err(at(Stage::Seccomp))?);
+                programs.push(Program::read_only(policy));
             }
         }
         let missing = platform.missing(rights);

@@ -146,10 +146,9 @@ impl CommandDomain {
             read: rights.read.clone(),
             standing: Domain::build(&Plan::within(&rights.read, &write, rights.net, tier), platform)?,
             signals: Domain::of_signals(platform)?,
-            read_only: Program::read_only(Policy::of(Network::Off, platform, tier))?,
+            read_only: Program::read_only(Policy::of(Network::Off, platform, tier)),
             offline: (rights.net == Network::On)
-                .then(|| Program::offline(Policy::of(rights.net, platform, tier)))
-                .transpose()?,
+                .then(|| Program::offline(Policy::of(rights.net, platform, tier))),
             null,
             may_execute: rights.exec == Execution::Allowed,
             tier,
@@ -286,7 +285,7 @@ fn children() -> io::Result<Vec<pid_t>> {
 
 /// Forbids this thread, and all that it makes, to execute anything: for a worker whose rights have no commands.
 pub fn deny_execution() -> Result<(), SeccompError> {
-    Program::no_execution()?.attach()
+    Program::no_execution().attach()
 }
 
 /// Makes this process non-dumpable: the first instruction of a worker, since execve(2) resets it.

@@ -1,0 +1,201 @@
+//! The calls that are denied whatever their arguments.
+
+use super::Answer::{Forbidden, NoSuchCall};
+use super::{Group, calls};
+
+/// Denied in every tier.
+pub(super) const ALWAYS: &[Group] = &[
+    Group {
+        reason: "makes and uses sockets that no rule on socket(2) sees; large attack surface",
+        answer: NoSuchCall,
+        calls: &[calls::IO_URING_SETUP, calls::IO_URING_ENTER, calls::IO_URING_REGISTER],
+    },
+    Group {
+        reason: "its flags are behind a pointer, so new namespaces cannot be told apart; libraries fall back to clone",
+        answer: NoSuchCall,
+        calls: &[calls::CLONE3],
+    },
+    Group {
+        reason: "a namespace with capabilities over it, or another process's",
+        answer: Forbidden,
+        calls: &[calls::UNSHARE, calls::SETNS],
+    },
+    Group {
+        reason: "changes what paths mean, or uncovers what is mounted over",
+        answer: Forbidden,
+        calls: &[calls::MOUNT, calls::UMOUNT2, calls::PIVOT_ROOT, calls::CHROOT],
+    },
+    Group {
+        reason: "the same by the newer interface; tools fall back to mount(2)",
+        answer: NoSuchCall,
+        calls: &[
+            calls::OPEN_TREE,
+            calls::OPEN_TREE_ATTR,
+            calls::MOVE_MOUNT,
+            calls::FSOPEN,
+            calls::FSCONFIG,
+            calls::FSMOUNT,
+            calls::FSPICK,
+            calls::MOUNT_SETATTR,
+        ],
+    },
+    Group {
+        reason: "reaches into other processes beside ptrace(2), which the Landlock domain bounds; debuggers fall back to it",
+        answer: Forbidden,
+        calls: &[
+            calls::PROCESS_VM_READV,
+            calls::PROCESS_VM_WRITEV,
+            calls::PIDFD_GETFD,
+            calls::KCMP,
+            calls::PROCESS_MADVISE,
+        ],
+    },
+    Group {
+        reason: "the usual first steps of kernel exploits; no compiler, interpreter or test suite needs them",
+        answer: Forbidden,
+        calls: &[calls::BPF, calls::PERF_EVENT_OPEN, calls::USERFAULTFD],
+    },
+    Group {
+        reason: "the user's and the session's keyrings hold secrets, and Landlock does not know them",
+        answer: Forbidden,
+        calls: &[calls::KEYCTL, calls::ADD_KEY, calls::REQUEST_KEY],
+    },
+    Group {
+        reason: "opens files by inode, past every path",
+        answer: Forbidden,
+        calls: &[calls::OPEN_BY_HANDLE_AT],
+    },
+    Group {
+        reason: "runs or loads kernel code",
+        answer: Forbidden,
+        calls: &[
+            calls::KEXEC_LOAD,
+            calls::KEXEC_FILE_LOAD,
+            calls::INIT_MODULE,
+            calls::FINIT_MODULE,
+            calls::DELETE_MODULE,
+        ],
+    },
+    Group {
+        reason: "administers the host: power, swap, accounting, quotas, clocks, names, the kernel's log, terminals",
+        answer: Forbidden,
+        calls: &[
+            calls::REBOOT,
+            calls::SWAPON,
+            calls::SWAPOFF,
+            calls::ACCT,
+            calls::QUOTACTL,
+            calls::QUOTACTL_FD,
+            calls::SYSLOG,
+            calls::SETTIMEOFDAY,
+            calls::CLOCK_SETTIME,
+            calls::ADJTIMEX,
+            calls::CLOCK_ADJTIME,
+            calls::SETHOSTNAME,
+            calls::SETDOMAINNAME,
+            calls::VHANGUP,
+            calls::NFSSERVCTL,
+            calls::LOOKUP_DCOOKIE,
+        ],
+    },
+    Group {
+        reason: "sets the process's SELinux or AppArmor context past its files in /proc, which are never writable",
+        answer: Forbidden,
+        calls: &[calls::LSM_SET_SELF_ATTR],
+    },
+    Group {
+        reason: "watches the opens of other processes, and answers for them",
+        answer: Forbidden,
+        calls: &[calls::FANOTIFY_INIT],
+    },
+    Group {
+        reason: "moves memory between nodes, also of other processes; a way to shape the kernel's heap",
+        answer: Forbidden,
+        calls: &[calls::MOVE_PAGES, calls::MIGRATE_PAGES, calls::MBIND, calls::SET_MEMPOLICY_HOME_NODE],
+    },
+    Group {
+        reason: "old x86 doors: port input and output, segment tables, libraries of a.out",
+        answer: Forbidden,
+        calls: &[calls::IOPERM, calls::IOPL, calls::MODIFY_LDT, calls::USELIB],
+    },
+];
+
+/// Denied where there is no ipc namespace: the host's segments, queues and semaphores belong to the same user.
+pub(super) const IPC: &[Group] = &[
+    Group {
+        reason: "System V shared memory, message queues and semaphores of the host",
+        answer: Forbidden,
+        calls: &[
+            calls::SHMGET,
+            calls::SHMAT,
+            calls::SHMCTL,
+            calls::MSGGET,
+            calls::MSGSND,
+            calls::MSGRCV,
+            calls::MSGCTL,
+            calls::SEMGET,
+            calls::SEMOP,
+            calls::SEMTIMEDOP,
+            calls::SEMCTL,
+        ],
+    },
+    Group {
+        reason: "POSIX message queues of the host",
+        answer: Forbidden,
+        calls: &[calls::MQ_OPEN, calls::MQ_UNLINK],
+    },
+];
+
+/// Why set-id files cannot be made.
+pub(super) const SET_ID: &str = "a set-id file outlives the sandbox, and runs as whoever made it";
+
+/// Denied as uid 0, whose set-id files would be root's: `openat2` has its mode behind a pointer.
+pub(super) const AS_ROOT: &[Group] =
+    &[Group { reason: SET_ID, answer: NoSuchCall, calls: &[calls::OPENAT2] }];
+
+/// Denied below Landlock ABI 3, which does not see truncation. Truncating an open file is not among them: it takes a
+/// descriptor that was opened for writing.
+pub(super) const TRUNCATION: &[Group] = &[
+    Group {
+        reason: "truncates by path, and Landlock below ABI 3 does not see it",
+        answer: Forbidden,
+        calls: &[calls::TRUNCATE],
+    },
+    Group { reason: "its flags are behind a pointer", answer: NoSuchCall, calls: &[calls::OPENAT2] },
+];
+
+/// Denied for a command that only reads, on top of everything else: Landlock does not see changes of metadata.
+pub(super) const READ_ONLY: &[Group] = &[Group {
+    reason: "modes, owners, times and attributes are changes too",
+    answer: Forbidden,
+    calls: &[
+        calls::FCHMOD,
+        calls::FCHMODAT,
+        calls::FCHMODAT2,
+        calls::FCHOWN,
+        calls::FCHOWNAT,
+        calls::UTIMENSAT,
+        calls::SETXATTR,
+        calls::LSETXATTR,
+        calls::FSETXATTR,
+        calls::SETXATTRAT,
+        calls::REMOVEXATTR,
+        calls::LREMOVEXATTR,
+        calls::FREMOVEXATTR,
+        calls::REMOVEXATTRAT,
+        calls::FILE_SETATTR,
+        calls::CHMOD,
+        calls::CHOWN,
+        calls::LCHOWN,
+        calls::UTIME,
+        calls::UTIMES,
+        calls::FUTIMESAT,
+    ],
+}];
+
+/// Denied to a worker that may run nothing.
+pub(super) const NO_EXECUTION: &[Group] = &[Group {
+    reason: "the rights do not allow commands",
+    answer: Forbidden,
+    calls: &[calls::EXECVE, calls::EXECVEAT],
+}];

@@ -1,0 +1,108 @@
+//! What the kernel calls the arguments that the rules compare. These have the same value on both architectures; a test
+//! compares them with libc.
+
+/// `errno-base.h`.
+pub const EPERM: u32 = 1;
+/// `errno.h`.
+pub const ENOSYS: u32 = 38;
+
+/// `sched.h`.
+pub const CLONE_NEWNS: u32 = 0x0002_0000;
+/// The same.
+pub const CLONE_NEWCGROUP: u32 = 0x0200_0000;
+/// The same.
+pub const CLONE_NEWUTS: u32 = 0x0400_0000;
+/// The same.
+pub const CLONE_NEWIPC: u32 = 0x0800_0000;
+/// The same.
+pub const CLONE_NEWUSER: u32 = 0x1000_0000;
+/// The same.
+pub const CLONE_NEWPID: u32 = 0x2000_0000;
+/// The same.
+pub const CLONE_NEWNET: u32 = 0x4000_0000;
+
+/// `fcntl.h`.
+pub const O_ACCMODE: u32 = 0o3;
+/// The same.
+pub const O_CREAT: u32 = 0o100;
+/// The same.
+pub const O_TRUNC: u32 = 0o1000;
+/// The bit of `O_TMPFILE` that is its own; the other is `O_DIRECTORY`, whose value differs between architectures.
+pub const O_TMPFILE_ALONE: u32 = 0o20_000_000;
+
+/// `stat.h`.
+pub const S_ISUID: u32 = 0o4000;
+/// The same.
+pub const S_ISGID: u32 = 0o2000;
+
+/// `socket.h`.
+pub const AF_UNIX: u32 = 1;
+/// The same.
+pub const AF_INET: u32 = 2;
+/// The same.
+pub const AF_INET6: u32 = 10;
+/// The same.
+pub const AF_NETLINK: u32 = 16;
+/// The type's bits of the second argument of socket(2); above them are `SOCK_CLOEXEC` and `SOCK_NONBLOCK`.
+pub const SOCK_TYPE_MASK: u32 = 0xf;
+/// `net.h`.
+pub const SOCK_DGRAM: u32 = 2;
+/// The same.
+pub const SOCK_RAW: u32 = 3;
+/// The same.
+pub const SOCK_RDM: u32 = 4;
+/// The same.
+pub const SOCK_SEQPACKET: u32 = 5;
+/// The same.
+pub const SOCK_DCCP: u32 = 6;
+/// Obsolete, and still sniffs (`packet(7)`).
+pub const SOCK_PACKET: u32 = 10;
+/// `netlink.h`.
+pub const NETLINK_ROUTE: u32 = 0;
+/// `in.h`; also the level of TCP's own socket options.
+pub const IPPROTO_TCP: u32 = 6;
+/// The same.
+pub const IPPROTO_UDP: u32 = 17;
+/// `tcp.h`.
+pub const TCP_ULP: u32 = 31;
+
+/// `prctl.h`.
+pub const PR_SET_MM: u32 = 35;
+
+/// `asm-generic/ioctls.h`.
+pub const TIOCSTI: u32 = 0x5412;
+/// The same.
+pub const TIOCLINUX: u32 = 0x541C;
+/// The same.
+pub const TIOCSETD: u32 = 0x5423;
+
+/// `fs.h`.
+pub const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
+/// The same.
+pub const FS_IOC_SETVERSION: u32 = 0x4008_7602;
+/// The same.
+pub const FS_IOC_FSSETXATTR: u32 = 0x401C_5820;
+
+/// `fsverity.h`.
+pub const FS_IOC_ENABLE_VERITY: u32 = 0x4080_6685;
+/// `fscrypt.h`.
+pub const FS_IOC_SET_ENCRYPTION_POLICY: u32 = 0x800C_6613;
+/// The same.
+pub const FS_IOC_ADD_ENCRYPTION_KEY: u32 = 0xC050_6617;
+/// The same.
+pub const FS_IOC_REMOVE_ENCRYPTION_KEY: u32 = 0xC040_6618;
+
+/// `btrfs.h`.
+pub const BTRFS_IOC_SNAP_CREATE: u32 = 0x5000_9401;
+/// The same.
+pub const BTRFS_IOC_SUBVOL_CREATE: u32 = 0x5000_940E;
+/// The same.
+pub const BTRFS_IOC_SNAP_DESTROY: u32 = 0x5000_940F;
+/// The same.
+pub const BTRFS_IOC_SNAP_CREATE_V2: u32 = 0x5000_9417;
+/// The same.
+pub const BTRFS_IOC_SUBVOL_CREATE_V2: u32 = 0x5000_9418;
+/// The same.
+pub const BTRFS_IOC_SUBVOL_SETFLAGS: u32 = 0x4008_941A;
+/// The same.
+pub const BTRFS_IOC_SNAP_DESTROY_V2: u32 = 0x5000_943F;

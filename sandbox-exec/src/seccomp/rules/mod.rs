@@ -1,0 +1,223 @@
+//! The denied system calls, each with its reason: data, and the choice of what holds where.
+//!
+//! `ENOSYS` where libraries fall back to something that is allowed, `EPERM` elsewhere. Conditions compare 32 bits, which is
+//! what the kernel looks at for these arguments.
+//!
+//! This module is compiled twice: into the build script, which makes programs of it for the target's architecture, and
+//! into the library, for tests and for people. So it names no other crate.
+
+mod always;
+mod arguments;
+pub mod calls;
+pub mod constants;
+mod sockets;
+
+use Answer::Forbidden;
+use calls::Call;
+
+/// An architecture that there are numbers for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their names say it")]
+pub enum Arch {
+    X86_64,
+    Aarch64,
+}
+
+impl Arch {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
+
+    /// As Rust and cargo call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+}
+
+/// What a denied call is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// `ENOSYS`: as on a kernel without the call.
+    NoSuchCall,
+    /// `EPERM`.
+    Forbidden,
+}
+
+impl Answer {
+    /// The error number.
+    pub const fn errno(self) -> u32 {
+        match self {
+            Self::NoSuchCall => constants::ENOSYS,
+            Self::Forbidden => constants::EPERM,
+        }
+    }
+}
+
+/// A test of an argument, by its index from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// It is this value.
+    Is(u8, u32),
+    /// It is not this value.
+    IsNot(u8, u32),
+    /// Under this mask it is this value.
+    Masked(u8, u32, u32),
+}
+
+impl Test {
+    /// Whether it holds; the kernel reads 32 bits of these arguments.
+    pub fn holds(self, arguments: &[u64; 6]) -> bool {
+        let argument = |index: u8| arguments[usize::from(index)] & 0xffff_ffff;
+        match self {
+            Self::Is(index, value) => argument(index) == u64::from(value),
+            Self::IsNot(index, value) => argument(index) != u64::from(value),
+            Self::Masked(index, mask, value) => argument(index) & u64::from(mask) == u64::from(value),
+        }
+    }
+}
+
+/// One denial: a call, and when. No test means always; several must all hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Denial {
+    /// The call.
+    pub call: Call,
+    /// When.
+    pub when: &'static [Test],
+    /// The answer.
+    pub answer: Answer,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl Denial {
+    /// Whether a call with these arguments is denied by it.
+    pub fn holds(&self, arguments: &[u64; 6]) -> bool {
+        self.when.iter().all(|test| test.holds(arguments))
+    }
+}
+
+/// Calls that are denied together, whatever their arguments.
+struct Group {
+    reason: &'static str,
+    answer: Answer,
+    calls: &'static [Call],
+}
+
+/// A call that is denied by its arguments.
+struct Conditional {
+    reason: &'static str,
+    call: Call,
+    /// Any of these denies.
+    any_of: &'static [&'static [Test]],
+}
+
+/// What is stacked on what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// What every worker and every confined program is denied.
+    Standing,
+    /// What a command that only reads is denied beyond that.
+    ReadOnly,
+    /// What a command that declared that it needs no network is denied, where its worker has one.
+    Offline,
+    /// What a worker that may run nothing is denied beyond the standing.
+    NoExecution,
+}
+
+/// What the rules depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The full tier: own namespaces and a broker that mediates sockets.
+    pub full: bool,
+    /// The network is on.
+    pub network: bool,
+    /// It runs as uid 0.
+    pub root: bool,
+    /// Landlock does not hold truncation.
+    pub truncate: bool,
+}
+
+impl Kind {
+    /// All of them, in the order of their programs.
+    pub const ALL: [Self; 4] = [Self::Standing, Self::ReadOnly, Self::Offline, Self::NoExecution];
+}
+
+impl Case {
+    /// How many there are.
+    pub const COUNT: usize = 16;
+
+    /// All of them, in the order of their programs.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..Self::COUNT).map(|bits| Self {
+            full: bits & 1 != 0,
+            network: bits & 2 != 0,
+            root: bits & 4 != 0,
+            truncate: bits & 8 != 0,
+        })
+    }
+
+    /// Its place in [`Self::all`].
+    pub fn index(self) -> usize {
+        let bit = |set: bool, value| if set { value } else { 0 };
+        bit(self.full, 1) | bit(self.network, 2) | bit(self.root, 4) | bit(self.truncate, 8)
+    }
+}
+
+/// Everything that a program of this kind denies, whatever the architecture.
+pub fn denials(kind: Kind, case: Case) -> Vec<Denial> {
+    match kind {
+        Kind::Standing => standing(case),
+        Kind::ReadOnly => read_only(case),
+        Kind::Offline if case.full => by_arguments(sockets::OFFLINE).collect(),
+        Kind::Offline => standing(Case { network: false, ..case }),
+        Kind::NoExecution => always(always::NO_EXECUTION).collect(),
+    }
+}
+
+fn standing(case: Case) -> Vec<Denial> {
+    let mut all: Vec<_> = always(always::ALWAYS).chain(by_arguments(arguments::ALWAYS)).collect();
+    if case.full {
+        all.extend(by_arguments(sockets::MEDIATED));
+    } else {
+        let net = if case.network { sockets::NET_ON } else { sockets::NET_OFF };
+        all.extend(always(always::IPC).chain(by_arguments(sockets::UNMEDIATED)).chain(by_arguments(net)));
+    }
+    if case.root {
+        all.extend(always(always::AS_ROOT).chain(by_arguments(arguments::AS_ROOT)));
+    }
+    if case.truncate {
+        all.extend(truncation());
+    }
+    all
+}
+
+fn read_only(case: Case) -> Vec<Denial> {
+    let mut all: Vec<_> = always(always::READ_ONLY).chain(by_arguments(arguments::READ_ONLY)).collect();
+    all.extend(by_arguments(sockets::READ_ONLY));
+    if case.full {
+        // In the floor the standing program has it.
+        all.extend(by_arguments(sockets::UNMEDIATED));
+    }
+    if case.truncate {
+        all.extend(truncation());
+    }
+    all
+}
+
+fn truncation() -> impl Iterator<Item = Denial> {
+    always(always::TRUNCATION).chain(by_arguments(arguments::TRUNCATION))
+}
+
+fn always(groups: &'static [Group]) -> impl Iterator<Item = Denial> {
+    groups.iter().flat_map(|&Group { reason, answer, calls }| {
+        calls.iter().map(move |&call| Denial { call, when: &[], answer, reason })
+    })
+}
+
+fn by_arguments(conditionals: &'static [Conditional]) -> impl Iterator<Item = Denial> {
+    conditionals.iter().flat_map(|&Conditional { reason, call, any_of }| {
+        any_of.iter().map(move |&when| Denial { call, when, answer: Forbidden, reason })
+    })
+}

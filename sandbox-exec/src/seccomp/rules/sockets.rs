@@ -1,0 +1,91 @@
+//! Sockets: which families, types and protocols there are, tier by tier.
+
+use super::Test::{Is, IsNot, Masked};
+use super::constants::{
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, IPPROTO_TCP, IPPROTO_UDP, NETLINK_ROUTE, SOCK_DCCP, SOCK_DGRAM,
+    SOCK_PACKET, SOCK_RAW, SOCK_RDM, SOCK_SEQPACKET, SOCK_TYPE_MASK,
+};
+use super::{Conditional, calls};
+
+/// Denied where nobody mediates unix sockets.
+pub(super) const UNMEDIATED: &[Conditional] = &[Conditional {
+    reason: "a datagram socket of a pair can still be sent to any path (so can SOCK_RAW, which unix(7) takes for it), \
+             and other families' pairs are attack surface",
+    call: calls::SOCKETPAIR,
+    any_of: &[
+        &[IsNot(0, AF_UNIX)],
+        &[Masked(1, SOCK_TYPE_MASK, SOCK_DGRAM)],
+        &[Masked(1, SOCK_TYPE_MASK, SOCK_RAW)],
+    ],
+}];
+
+/// Denied in the floor while the network is off. Without mediation unix sockets are denied in every mode: a unix socket
+/// outside, of docker, of an ssh agent or of D-Bus, is a way out, and BPF cannot see where `connect` goes.
+pub(super) const NET_OFF: &[Conditional] = &[Conditional {
+    reason: "no socket leaves the sandbox; NETLINK_ROUTE stays, since getifaddrs(3) needs it",
+    call: calls::SOCKET,
+    any_of: &[&[IsNot(0, AF_NETLINK)], &[IsNot(2, NETLINK_ROUTE)]],
+}];
+
+/// Denied in the floor while the network is on.
+pub(super) const NET_ON: &[Conditional] = &[Conditional {
+    reason: "TCP, UDP and NETLINK_ROUTE alone: vsock talks to the hypervisor, packet and raw sockets sniff, MPTCP and SCTP \
+             pass by port rules, the others are attack surface; unix sockets are a way out",
+    call: calls::SOCKET,
+    any_of: &[
+        &[IsNot(0, AF_NETLINK), IsNot(0, AF_INET), IsNot(0, AF_INET6)],
+        &[Is(0, AF_NETLINK), IsNot(2, NETLINK_ROUTE)],
+        &[IsNot(0, AF_NETLINK), IsNot(2, 0), IsNot(2, IPPROTO_TCP), IsNot(2, IPPROTO_UDP)],
+        &[IsNot(0, AF_NETLINK), Masked(1, SOCK_TYPE_MASK, SOCK_RAW)],
+        &[IsNot(0, AF_NETLINK), Masked(1, SOCK_TYPE_MASK, SOCK_RDM)],
+        &[IsNot(0, AF_NETLINK), Masked(1, SOCK_TYPE_MASK, SOCK_SEQPACKET)],
+        &[IsNot(0, AF_NETLINK), Masked(1, SOCK_TYPE_MASK, SOCK_DCCP)],
+        &[IsNot(0, AF_NETLINK), Masked(1, SOCK_TYPE_MASK, SOCK_PACKET)],
+    ],
+}];
+
+/// Denied in the full tier, whatever the network: with the network off it is a namespace of its own, in which servers and
+/// clients meet on loopback; with the network on the broker mediates where sockets lead. Unix sockets are mediated by path.
+pub(super) const MEDIATED: &[Conditional] = &[
+    Conditional {
+        reason: "TCP, UDP, unix sockets and NETLINK_ROUTE alone: vsock talks to the hypervisor past every network \
+                 namespace, packet and raw sockets sniff, nobody mediates MPTCP and SCTP, the others are attack surface",
+        call: calls::SOCKET,
+        any_of: &[
+            &[IsNot(0, AF_NETLINK), IsNot(0, AF_UNIX), IsNot(0, AF_INET), IsNot(0, AF_INET6)],
+            &[Is(0, AF_NETLINK), IsNot(2, NETLINK_ROUTE)],
+            &[
+                IsNot(0, AF_NETLINK),
+                IsNot(0, AF_UNIX),
+                IsNot(2, 0),
+                IsNot(2, IPPROTO_TCP),
+                IsNot(2, IPPROTO_UDP),
+            ],
+            &[IsNot(0, AF_NETLINK), IsNot(0, AF_UNIX), Masked(1, SOCK_TYPE_MASK, SOCK_SEQPACKET)],
+            &[IsNot(0, AF_NETLINK), Masked(1, SOCK_TYPE_MASK, SOCK_RAW)],
+            &[IsNot(0, AF_NETLINK), Masked(1, SOCK_TYPE_MASK, SOCK_RDM)],
+            &[IsNot(0, AF_NETLINK), Masked(1, SOCK_TYPE_MASK, SOCK_DCCP)],
+            &[IsNot(0, AF_NETLINK), Masked(1, SOCK_TYPE_MASK, SOCK_PACKET)],
+        ],
+    },
+    Conditional {
+        reason: "pairs of other families are attack surface",
+        call: calls::SOCKETPAIR,
+        any_of: &[&[IsNot(0, AF_UNIX)], &[Masked(1, SOCK_TYPE_MASK, SOCK_RAW)]],
+    },
+];
+
+/// Denied in the full tier to a command that declared that it needs no network, where its worker has one: the network
+/// namespace is the host's there.
+pub(super) const OFFLINE: &[Conditional] = &[Conditional {
+    reason: "the command declared that it needs no network; its unix sockets are mediated by path as its worker's are",
+    call: calls::SOCKET,
+    any_of: &[&[Is(0, AF_INET)], &[Is(0, AF_INET6)]],
+}];
+
+/// Denied to a command that only reads, in every tier.
+pub(super) const READ_ONLY: &[Conditional] = &[Conditional {
+    reason: "it could send away what it reads, whatever the network right of its worker",
+    call: calls::SOCKET,
+    any_of: &[&[IsNot(0, AF_NETLINK)]],
+}];
