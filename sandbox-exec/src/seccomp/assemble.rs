@@ -6,9 +6,10 @@
 //! 1. A foreign architecture (`int 0x80`) kills: its numbers mean other calls.
 //! 2. A number beyond the newest that was looked at does not exist (`ENOSYS`), the x32 table from `0x4000_0000` on
 //!    included.
-//! 3. The rules, sorted by number, in blocks of [`BLOCK`] calls that are jumped over as a whole. The kernel walks the
-//!    program once for every call number when it is attached (to find what is always allowed), so this is most of the cost
-//!    of attaching.
+//! 3. The rules, sorted by number, in a tree whose leaves have [`LEAF`] calls. When a program is attached the kernel
+//!    translates every instruction (a fifth of a microsecond each), and walks the program once for every call number to
+//!    find what is always allowed. So what is short is written short: calls that are always denied share their answer, and
+//!    a list of values of one argument is one comparison each.
 //!
 //! Each call is in exactly one place of a program, which is what makes joining sound; [`join`] checks it.
 
@@ -21,8 +22,8 @@ use seccompiler::{
 
 use super::rules::{Answer, Arch, Denial, Test, calls};
 
-/// How many calls a block has.
-const BLOCK: usize = 12;
+/// How many calls a leaf has at most.
+const LEAF: usize = 8;
 
 /// Operations of classic BPF (`linux/bpf_common.h`).
 const LOAD_WORD: u16 = 0x20;
@@ -88,29 +89,87 @@ pub fn join(denials: &[Denial], arch: Arch) -> Result<(BpfProgram, u32), Assembl
     }
     let by_number: Vec<_> = by_number.into_iter().collect();
     let mut program = prologue(arch)?;
-    for block in by_number.chunks(BLOCK) {
-        program.extend(assemble_block(block, arch)?);
-    }
-    program.push(statement(RETURN, RETURN_ALLOW));
+    program.extend(tree(&by_number, arch)?);
     Ok((program, count))
 }
 
-/// The calls of a block, and the jump over them for the numbers beyond.
-fn assemble_block(block: &[(u32, Rules)], arch: Arch) -> Result<BpfProgram, AssembleError> {
-    let mut body = BpfProgram::new();
-    for (number, rules) in block {
-        if rules.when.iter().any(|tests| tests.is_empty()) {
-            body.extend(always(*number, rules.answer));
-        } else {
-            body.extend(chain(*number, rules, arch)?);
-        }
+/// Halves by number down to the leaves. A conditional jump reaches only 255, hence the second one.
+fn tree(calls: &[(u32, Rules)], arch: Arch) -> Result<BpfProgram, AssembleError> {
+    if calls.len() <= LEAF {
+        return leaf(calls, arch);
     }
-    // Numbers are sorted: what is in this range and not in this block is in none.
-    body.push(statement(RETURN, RETURN_ALLOW));
-    let last = block.last().map_or(0, |(number, _)| *number);
-    let mut whole = skip_beyond(last, body.len())?.to_vec();
-    whole.extend(body);
-    Ok(whole)
+    let (low, high) = calls.split_at(calls.len() / 2);
+    let last = low.last().map_or(0, |(number, _)| *number);
+    let (low, high) = (tree(low, arch)?, tree(high, arch)?);
+    let skip = u32::try_from(low.len()).map_err(|_| AssembleError::TooLarge)?;
+    let mut program = vec![jump_if(JUMP_IF_GREATER, last, 0, 1), statement(JUMP, skip)];
+    program.extend(low);
+    program.extend(high);
+    Ok(program)
+}
+
+/// Calls by arguments first, each with answers of its own; then those that are always denied, which share theirs.
+fn leaf(calls: &[(u32, Rules)], arch: Arch) -> Result<BpfProgram, AssembleError> {
+    let is_always = |rules: &Rules| rules.when.iter().any(|tests| tests.is_empty());
+    let mut program = BpfProgram::new();
+    for (number, rules) in calls.iter().filter(|(_, rules)| !is_always(rules)) {
+        program.extend(match same_argument(&rules.when) {
+            Some((argument, values)) => one_of(*number, argument, &values, rules.answer)?,
+            None => chain(*number, rules, arch)?,
+        });
+    }
+    let always: Vec<_> = calls.iter().filter(|(_, rules)| is_always(rules)).collect();
+    for (index, (number, rules)) in always.iter().enumerate() {
+        // Over the rest, over the first answer, and for the other errno over that one too.
+        let distance = always.len() - index + usize::from(rules.answer == Answer::NoSuchCall);
+        program.push(jump_if(JUMP_IF_EQUAL, *number, offset(distance)?, 0));
+    }
+    program.push(statement(RETURN, RETURN_ALLOW));
+    if !always.is_empty() {
+        program.push(errno(Answer::Forbidden));
+        program.push(errno(Answer::NoSuchCall));
+    }
+    Ok(program)
+}
+
+/// Where every rule of a call compares the same argument with one value: which, and the values.
+fn same_argument(when: &[&[Test]]) -> Option<(u8, Vec<u32>)> {
+    let pairs = when.iter().map(|tests| match tests {
+        [Test::Is(argument, value)] => Some((*argument, *value)),
+        _ => None,
+    });
+    let pairs = pairs.collect::<Option<Vec<_>>>()?;
+    let (first, _) = *pairs.first()?;
+    let same = pairs.iter().all(|(argument, _)| *argument == first);
+    same.then(|| (first, pairs.into_iter().map(|(_, value)| value).collect()))
+}
+
+/// The instructions of one call that is denied for some values of one argument.
+fn one_of(number: u32, argument: u8, values: &[u32], answer: Answer) -> Result<BpfProgram, AssembleError> {
+    let mut program =
+        vec![jump_if(JUMP_IF_EQUAL, number, 0, offset(values.len() + 3)?), load_argument(argument)];
+    for (index, value) in values.iter().enumerate() {
+        program.push(jump_if(JUMP_IF_EQUAL, *value, offset(values.len() - index)?, 0));
+    }
+    program.extend([statement(RETURN, RETURN_ALLOW), errno(answer)]);
+    Ok(program)
+}
+
+/// Loads the lower half of an argument: `struct seccomp_data` has them from byte 16 on, little-endian.
+fn load_argument(index: u8) -> sock_filter {
+    statement(LOAD_WORD, 16 + 8 * u32::from(index))
+}
+
+fn offset(distance: usize) -> Result<u8, AssembleError> {
+    u8::try_from(distance).map_err(|_| AssembleError::TooLarge)
+}
+
+const fn jump_if(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code, jt, jf, k }
+}
+
+const fn errno(answer: Answer) -> sock_filter {
+    statement(RETURN, RETURN_ERRNO | answer.errno())
 }
 
 const fn statement(code: u16, k: u32) -> sock_filter {
@@ -122,8 +181,8 @@ fn prologue(arch: Arch) -> Result<BpfProgram, AssembleError> {
     let mut program = empty(target(arch))?;
     program.truncate(ARCH_CHECK);
     program.push(statement(LOAD_WORD, 0));
-    program.push(sock_filter { code: JUMP_IF_GREATER, jt: 0, jf: 1, k: calls::NEWEST });
-    program.push(statement(RETURN, RETURN_ERRNO | Answer::NoSuchCall.errno()));
+    program.push(jump_if(JUMP_IF_GREATER, calls::NEWEST, 0, 1));
+    program.push(errno(Answer::NoSuchCall));
     Ok(program)
 }
 
@@ -137,20 +196,6 @@ fn target(arch: Arch) -> TargetArch {
 fn empty(arch: TargetArch) -> Result<BpfProgram, AssembleError> {
     let errno = SeccompAction::Errno(Answer::Forbidden.errno());
     Ok(SeccompFilter::new(BTreeMap::new(), SeccompAction::Allow, errno, arch)?.try_into()?)
-}
-
-/// Jumps over `length` instructions if the number is greater than `last`. A conditional jump reaches only 255.
-fn skip_beyond(last: u32, length: usize) -> Result<[sock_filter; 2], AssembleError> {
-    let length = u32::try_from(length).map_err(|_| AssembleError::TooLarge)?;
-    Ok([sock_filter { code: JUMP_IF_GREATER, jt: 0, jf: 1, k: last }, statement(JUMP, length)])
-}
-
-/// The instructions of one call that is always denied: two, where seccompiler makes five.
-fn always(number: u32, answer: Answer) -> [sock_filter; 2] {
-    [
-        sock_filter { code: JUMP_IF_EQUAL, jt: 0, jf: 1, k: number },
-        statement(RETURN, RETURN_ERRNO | answer.errno()),
-    ]
 }
 
 /// The instructions of one call that is denied by its arguments, without what seccompiler puts around them: the

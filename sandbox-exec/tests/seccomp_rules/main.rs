@@ -1,0 +1,292 @@
+//! Every seccomp rule is attacked, as root and as a plain user: without the filter the call reaches the kernel's own checks
+//! or succeeds, with it the filter answers. A rule that no row attacks alone fails, and so does a row that attacks nothing.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a test says what it skips")]
+
+mod rows;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::time::Instant;
+
+use ipc::confinement::Tier;
+use ipc::rights::Network;
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Gid, Uid, fork, getuid, pipe, setgroups, setresgid, setresuid, setsid};
+use sandbox_exec::seccomp::rules::{self, Arch, Case, Denial, Kind};
+use sandbox_exec::seccomp::{Policy, Program};
+
+use rows::{OWN_PID, Row};
+
+const PLAIN_UID: u32 = 12345;
+
+fn arch() -> Arch {
+    Arch::ALL.into_iter().find(|arch| arch.name() == std::env::consts::ARCH).unwrap()
+}
+
+fn policy(case: Case) -> Policy {
+    Policy {
+        net: if case.network { Network::On } else { Network::Off },
+        root: case.root,
+        truncate: case.truncate,
+        tier: if case.full { Tier::Full } else { Tier::FloorUnmediated },
+    }
+}
+
+fn program(kind: Kind, case: Case) -> Program {
+    let policy = policy(case);
+    match kind {
+        Kind::Standing => Program::standing(policy),
+        Kind::ReadOnly => Program::read_only(policy),
+        Kind::Offline => Program::offline(policy),
+        Kind::NoExecution => Program::no_execution(),
+    }
+}
+
+/// Every program once, with what it denies on this architecture.
+fn programs() -> Vec<(String, Program, Vec<Denial>)> {
+    let mut all: Vec<(String, Program, Vec<Denial>)> = vec![];
+    for kind in Kind::ALL {
+        for case in Case::all() {
+            let program = program(kind, case);
+            let mut denials = rules::denials(kind, case);
+            denials.retain(|denial| denial.call.number(arch()).is_some());
+            let debug = format!("{program:?}");
+            if !all.iter().any(|(_, other, _)| format!("{other:?}") == debug) {
+                all.push((format!("{kind:?}, {case:?}"), program, denials));
+            }
+        }
+    }
+    all
+}
+
+fn rows() -> Vec<Row> {
+    let mut rows = rows::all();
+    rows.retain(|row| row.call.number(arch()).is_some());
+    rows
+}
+
+/// The users that this process can become.
+fn users() -> Vec<Option<u32>> {
+    if getuid().is_root() {
+        return vec![None, Some(PLAIN_UID)];
+    }
+    eprintln!("skipped: not on this machine: root, who sees the rules on what is root's");
+    vec![None]
+}
+
+/// Runs `act` in a child that is `user`; what it returns, unless something killed it. It may be a copy of one thread of
+/// many: `act` makes system calls and nothing else.
+fn in_child(user: Option<u32>, act: impl Fn(&mut dyn FnMut(&[u8]))) -> (Vec<u8>, WaitStatus) {
+    let (output, input) = pipe().unwrap();
+    // SAFETY: the child makes system calls only, and never returns.
+    match unsafe { fork() }.unwrap() {
+        ForkResult::Child => {
+            let _session = setsid();
+            let mut input = File::from(input);
+            if user.is_none_or(|uid| become_user(uid).is_ok()) {
+                act(&mut |bytes| drop(input.write_all(bytes)));
+            }
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(0) }
+        }
+        ForkResult::Parent { child } => {
+            drop(input);
+            let mut bytes = vec![];
+            File::from(output).read_to_end(&mut bytes).unwrap();
+            (bytes, waitpid(child, None).unwrap())
+        }
+    }
+}
+
+fn become_user(uid: u32) -> nix::Result<()> {
+    let (user, group) = (Uid::from_raw(uid), Gid::from_raw(uid));
+    setgroups(&[])?;
+    setresgid(group, group, group)?;
+    setresuid(user, user, user)
+}
+
+/// Makes the call; its error number, 0 if it succeeded.
+fn make(row: &Row) -> i32 {
+    let Some(number) = row.call.number(arch()) else { return i32::MAX };
+    let own_pid = u64::from(std::process::id());
+    let arguments = row.arguments.map(|value| if value == OWN_PID { own_pid } else { value });
+    let [first, second, third, fourth, fifth, sixth] = arguments;
+    // SAFETY: the table's arguments name no memory, and nothing else that could be changed.
+    let result = unsafe { libc::syscall(number.into(), first, second, third, fourth, fifth, sixth) };
+    if result == -1 { Errno::last_raw() } else { 0 }
+}
+
+fn errnos(bytes: &[u8]) -> Vec<i32> {
+    bytes.chunks_exact(4).map(|four| i32::from_le_bytes(four.try_into().unwrap())).collect()
+}
+
+fn filter_errno(denial: &Denial) -> i32 {
+    denial.answer.errno().cast_signed()
+}
+
+/// The denials of a program that a row is denied by.
+fn hit<'a>(denials: &'a [Denial], row: &Row) -> Vec<&'a Denial> {
+    let arguments = row.arguments.map(|value| if value == OWN_PID { 1 } else { value });
+    denials.iter().filter(|denial| denial.call == row.call && denial.holds(&arguments)).collect()
+}
+
+#[test]
+fn every_rule_is_attacked_alone_and_every_row_attacks_one() {
+    let (rows, programs) = (rows(), programs());
+    for (name, _, denials) in &programs {
+        for denial in denials {
+            // Two tables may have the same rule: it is one.
+            let alone = |row: &&Row| {
+                let hit = hit(denials, row);
+                !hit.is_empty()
+                    && hit.iter().all(|other| other.call == denial.call && other.when == denial.when)
+            };
+            assert!(rows.iter().any(|row| alone(&row)), "nothing attacks {denial:?} alone ({name})");
+        }
+    }
+    for row in &rows {
+        assert!(
+            programs.iter().any(|(.., denials)| !hit(denials, row).is_empty()),
+            "{row:?} attacks nothing"
+        );
+    }
+}
+
+#[test]
+fn without_the_filter_every_attack_reaches_the_kernel() {
+    let programs = programs();
+    for user in users() {
+        let root = user.is_none() && getuid().is_root();
+        for row in rows().iter().filter(|row| root || !row.for_root) {
+            let (bytes, status) = in_child(user, |say| say(&make(row).to_le_bytes()));
+            let [errno] = errnos(&bytes)[..] else { panic!("{row:?} as {user:?}: {status:?}") };
+            for denial in programs.iter().flat_map(|(.., denials)| hit(denials, row)) {
+                assert_ne!(errno, filter_errno(denial), "{row:?} as {user:?}: nothing is seen of the filter");
+            }
+        }
+    }
+}
+
+#[test]
+fn with_the_filter_every_attack_gets_its_answer() {
+    let rows = rows();
+    let mut attacks = 0;
+    for (name, program, denials) in programs() {
+        let denied: Vec<_> = rows
+            .iter()
+            .filter_map(|row| hit(&denials, row).first().map(|denial| (*row, filter_errno(denial))))
+            .collect();
+        for user in users() {
+            let (bytes, status) = in_child(user, |say| {
+                if program.attach().is_ok() {
+                    for (row, _) in &denied {
+                        say(&make(row).to_le_bytes());
+                    }
+                }
+            });
+            let answers = errnos(&bytes);
+            assert_eq!(answers.len(), denied.len(), "{name} as {user:?}: {status:?}");
+            for ((row, expected), answer) in denied.iter().zip(answers) {
+                assert_eq!(answer, *expected, "{row:?} as {user:?}: {name}");
+            }
+            attacks += denied.len();
+        }
+    }
+    assert!(attacks > 1000, "{attacks} attacks");
+}
+
+/// `getpid` by `int 0x80`, whose number 20 is another call in the table of x86-64.
+#[cfg(target_arch = "x86_64")]
+fn getpid_of_i386() -> i32 {
+    let result: i32;
+    // SAFETY: getpid has no arguments; the kernel may change r8–r11 on this way in.
+    unsafe {
+        std::arch::asm!("int 0x80", inlateout("eax") 20 => result, out("r8") _, out("r9") _, out("r10") _, out("r11") _);
+    }
+    result
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_table_of_i386_kills() {
+    for user in users() {
+        let (bytes, status) = in_child(user, |say| {
+            let is_own = getpid_of_i386() == std::process::id().cast_signed();
+            say(&[u8::from(is_own)]);
+        });
+        if bytes != [1] {
+            assert!(matches!(status, WaitStatus::Signaled(_, Signal::SIGSEGV, _)), "{bytes:?} {status:?}");
+            eprintln!("skipped: not on this machine: the table of i386");
+            return;
+        }
+        for (name, program, _) in programs() {
+            let (bytes, status) = in_child(user, |say| {
+                if program.attach().is_ok() {
+                    say(b"attached");
+                    getpid_of_i386();
+                    say(b", and alive");
+                }
+            });
+            assert_eq!(String::from_utf8(bytes).unwrap(), "attached", "{name}");
+            assert!(matches!(status, WaitStatus::Signaled(_, Signal::SIGSYS, _)), "{name}: {status:?}");
+        }
+    }
+}
+
+/// `getpid` of the x32 table.
+#[cfg(target_arch = "x86_64")]
+fn getpid_of_x32() -> i32 {
+    // SAFETY: getpid has no arguments.
+    let result = unsafe { libc::syscall(0x4000_0000 + libc::SYS_getpid) };
+    if result == -1 { Errno::last_raw() } else { 0 }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_table_of_x32_does_not_exist() {
+    for user in users() {
+        let (bytes, _) = in_child(user, |say| say(&getpid_of_x32().to_le_bytes()));
+        if errnos(&bytes) != [0] {
+            eprintln!(
+                "skipped: not on this machine: the x32 table, so that its absence shows nothing of the filter"
+            );
+        }
+        for (name, program, _) in programs() {
+            let (bytes, status) = in_child(user, |say| {
+                if program.attach().is_ok() {
+                    say(&getpid_of_x32().to_le_bytes());
+                }
+            });
+            assert_eq!(errnos(&bytes), [libc::ENOSYS], "{name}: {status:?}");
+        }
+    }
+}
+
+/// What a start may pay for a program, in microseconds. The tenth of many, since a machine has other things to do.
+const ATTACH: u128 = 200;
+
+#[test]
+fn attaching_takes_less_than_a_fifth_of_a_millisecond() {
+    for (name, program, denials) in programs() {
+        let attach = || {
+            let (bytes, status) = in_child(None, |say| {
+                let start = Instant::now();
+                let attached = program.attach().is_ok();
+                let took = start.elapsed().as_nanos();
+                if attached {
+                    say(&took.to_le_bytes());
+                }
+            });
+            u128::from_le_bytes(bytes.try_into().unwrap_or_else(|bytes| panic!("{bytes:?}, {status:?}")))
+        };
+        let mut took: Vec<_> = (0..50).map(|_| attach()).collect();
+        took.sort_unstable();
+        eprintln!("{:>4} µs, {} rules: {name}", took[5] / 1000, denials.len());
+        assert!(took[5] / 1000 <= ATTACH, "{} ns: {name}", took[5]);
+    }
+}
