@@ -8,8 +8,8 @@
 //!    included.
 //! 3. The rules, sorted by number, in a tree whose leaves have [`LEAF`] calls. When a program is attached the kernel
 //!    translates every instruction (a fifth of a microsecond each), and walks the program once for every call number to
-//!    find what is always allowed. So what is short is written short: calls that are always denied share their answer, and
-//!    a list of values of one argument is one comparison each.
+//!    find what is always allowed. So what can be short is short: calls that are always denied share their answer, and
+//!    values and bits of one argument are one comparison each, or one for all the bits.
 //!
 //! Each call is in exactly one place of a program, which is what makes joining sound; [`join`] checks it.
 
@@ -30,6 +30,7 @@ const LOAD_WORD: u16 = 0x20;
 const JUMP: u16 = 0x05;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_GREATER: u16 = 0x25;
+const JUMP_IF_ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
 /// Answers (`linux/seccomp.h`).
@@ -114,7 +115,7 @@ fn leaf(calls: &[(u32, Rules)], arch: Arch) -> Result<BpfProgram, AssembleError>
     let mut program = BpfProgram::new();
     for (number, rules) in calls.iter().filter(|(_, rules)| !is_always(rules)) {
         program.extend(match same_argument(&rules.when) {
-            Some((argument, values)) => one_of(*number, argument, &values, rules.answer)?,
+            Some((argument, comparisons)) => any_of(*number, argument, &comparisons, rules.answer)?,
             None => chain(*number, rules, arch)?,
         });
     }
@@ -132,24 +133,46 @@ fn leaf(calls: &[(u32, Rules)], arch: Arch) -> Result<BpfProgram, AssembleError>
     Ok(program)
 }
 
-/// Where every rule of a call compares the same argument with one value: which, and the values.
-fn same_argument(when: &[&[Test]]) -> Option<(u8, Vec<u32>)> {
-    let pairs = when.iter().map(|tests| match tests {
-        [Test::Is(argument, value)] => Some((*argument, *value)),
-        _ => None,
-    });
-    let pairs = pairs.collect::<Option<Vec<_>>>()?;
-    let (first, _) = *pairs.first()?;
-    let same = pairs.iter().all(|(argument, _)| *argument == first);
-    same.then(|| (first, pairs.into_iter().map(|(_, value)| value).collect()))
+/// One comparison with a loaded argument: the jump, and its operand.
+type Comparison = (u16, u32);
+
+/// Where every rule of a call is about the same argument, and is either one value or one bit: which argument, and the
+/// comparisons. All the bits are one.
+fn same_argument(when: &[&[Test]]) -> Option<(u8, Vec<Comparison>)> {
+    let (mut of, mut bits, mut comparisons) = (None, 0, vec![]);
+    for tests in when {
+        let argument = match **tests {
+            [Test::Is(argument, value)] => {
+                comparisons.push((JUMP_IF_EQUAL, value));
+                argument
+            }
+            [Test::Masked(argument, mask, value)] if mask == value && mask.is_power_of_two() => {
+                bits |= mask;
+                argument
+            }
+            _ => return None,
+        };
+        if *of.get_or_insert(argument) != argument {
+            return None;
+        }
+    }
+    if bits != 0 {
+        comparisons.push((JUMP_IF_ANY_BIT, bits));
+    }
+    of.map(|argument| (argument, comparisons))
 }
 
-/// The instructions of one call that is denied for some values of one argument.
-fn one_of(number: u32, argument: u8, values: &[u32], answer: Answer) -> Result<BpfProgram, AssembleError> {
+/// The instructions of one call that is denied if any of the comparisons with one argument holds.
+fn any_of(
+    number: u32,
+    argument: u8,
+    any: &[Comparison],
+    answer: Answer,
+) -> Result<BpfProgram, AssembleError> {
     let mut program =
-        vec![jump_if(JUMP_IF_EQUAL, number, 0, offset(values.len() + 3)?), load_argument(argument)];
-    for (index, value) in values.iter().enumerate() {
-        program.push(jump_if(JUMP_IF_EQUAL, *value, offset(values.len() - index)?, 0));
+        vec![jump_if(JUMP_IF_EQUAL, number, 0, offset(any.len() + 3)?), load_argument(argument)];
+    for (index, (jump, operand)) in any.iter().enumerate() {
+        program.push(jump_if(*jump, *operand, offset(any.len() - index)?, 0));
     }
     program.extend([statement(RETURN, RETURN_ALLOW), errno(answer)]);
     Ok(program)

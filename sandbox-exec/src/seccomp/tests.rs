@@ -90,6 +90,7 @@ fn run(program: Program, call: &Call) -> (u32, usize) {
             0x05 => at += k as usize,
             0x15 => at += branch(accumulator == k),
             0x25 => at += branch(accumulator > k),
+            0x45 => at += branch(accumulator & k != 0),
             0x35 => at += branch(accumulator >= k),
             0x06 => return (k, steps),
             other => unreachable!("operation {other:#x}"),
