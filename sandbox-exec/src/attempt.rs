@@ -3,14 +3,19 @@
 //! A layer that says it is in force and is not has happened: "best effort" once applied nothing and reported success. So
 //! each layer has to refuse something. What is tried was possible before (the control), so that a refusal is the layer's own.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use ipc::confinement::Attempt;
 use ipc::rights::Network;
+use nix::fcntl::{OFlag, openat};
 use nix::libc::{self, c_int, pid_t};
+use nix::sys::stat::Mode;
+use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::compile::Plan;
 use crate::descendants;
@@ -20,6 +25,12 @@ use crate::system::check;
 /// A file that its owner may write, that no rule makes writable (`/proc` never is), and that makes no litter.
 const WITNESS: &str = "/proc/self/comm";
 
+/// What would be a file in the full tier's own `/dev`, which `root` and everybody else may write but for the mount.
+const IN_TREE: &str = "/dev/.witness";
+
+/// An address that leads nowhere (RFC 5737), so that trying it tells nobody anything.
+const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
+
 /// The acts that will be tried; made before the confinement.
 #[derive(Debug)]
 pub struct Attempts<'a> {
@@ -28,36 +39,101 @@ pub struct Attempts<'a> {
     pub untried: Vec<String>,
 }
 
+/// What is around the process that tries.
+#[derive(Clone, Copy, Debug)]
+pub enum Surroundings<'a> {
+    /// The broker, beside it.
+    Floor {
+        /// Its number.
+        broker: pid_t,
+    },
+    /// Namespaces of its own.
+    Full {
+        /// The number of the stub, outside.
+        stub: pid_t,
+        /// `/dev`, by a mount that can be written.
+        witness: BorrowedFd<'a>,
+    },
+}
+
+impl Surroundings<'_> {
+    /// The number of the broker: in a pid namespace of its own it is the first.
+    pub fn broker(self) -> pid_t {
+        match self {
+            Self::Floor { broker } => broker,
+            Self::Full { .. } => 1,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Act<'a> {
     Write,
+    CreateIn(BorrowedFd<'a>),
+    CreateInTree,
     Read(&'a Path),
     Signal(pid_t),
+    Find(pid_t),
     Socket(c_int, c_int),
+    Connect,
     Namespace,
 }
 
 impl<'a> Attempts<'a> {
     /// Chooses what to try; each act of Landlock is carried out once as the control.
-    pub fn choose(plan: &'a Plan, platform: Platform, broker: pid_t) -> Self {
+    pub fn choose(plan: &'a Plan, platform: Platform, surroundings: Surroundings<'a>) -> Self {
         let mut attempts = Self { acts: vec![], untried: vec![] };
-        if platform.abi > 0 {
-            attempts.controlled("write outside the write roots", Act::Write);
-            if let Some(hidden) = plan.hidden_witness.as_deref().filter(|hidden| open_file(hidden).is_ok()) {
-                attempts.acts.push(("read a hidden file", Act::Read(hidden)));
-            }
+        match surroundings {
+            Surroundings::Floor { .. } => attempts.floor(plan, platform),
+            Surroundings::Full { stub, witness } => attempts.full(plan, platform, stub, witness),
         }
         if platform.abi >= SCOPES {
-            attempts.controlled("signal the broker", Act::Signal(broker));
+            attempts.controlled("signal the broker", Act::Signal(surroundings.broker()));
         }
         if platform.seccomp {
-            attempts.acts.push(("open a unix socket", Act::Socket(libc::AF_UNIX, libc::SOCK_STREAM)));
             attempts.acts.push(("make a user namespace", Act::Namespace));
-            if plan.net == Network::Off {
-                attempts.acts.push(("open a network socket", Act::Socket(libc::AF_INET, libc::SOCK_DGRAM)));
-            }
         }
         attempts
+    }
+
+    fn floor(&mut self, plan: &'a Plan, platform: Platform) {
+        if platform.abi > 0 {
+            self.controlled("write outside the write roots", Act::Write);
+            if let Some(hidden) = plan.hidden_witness.as_deref().filter(|hidden| is_readable(hidden)) {
+                self.acts.push(("read a hidden file", Act::Read(hidden)));
+            }
+        }
+        if platform.seccomp {
+            self.acts.push(("open a unix socket", Act::Socket(libc::AF_UNIX, libc::SOCK_STREAM)));
+            if plan.net == Network::Off {
+                self.acts.push(("open a network socket", Act::Socket(libc::AF_INET, libc::SOCK_DGRAM)));
+            }
+        }
+    }
+
+    /// The tree is built already: that it can be written is shown by the mount which is not part of it, and that a hidden
+    /// file could be read was seen before.
+    fn full(&mut self, plan: &'a Plan, platform: Platform, stub: pid_t, witness: BorrowedFd<'a>) {
+        let create = Act::CreateIn(witness);
+        match create.run() {
+            Ok(()) => {
+                self.acts.push(("write to the read-only tree", Act::CreateInTree));
+                if platform.abi > 0 {
+                    self.acts.push(("write outside the write roots", create));
+                }
+            }
+            Err(error) => self.untried.push(format!("nothing could be written without us ({error})")),
+        }
+        if let Some(hidden) = &plan.hidden_witness {
+            self.acts.push(("read a hidden file", Act::Read(hidden)));
+        }
+        // In a container the stub may have the number of this very namespace's init, or of this process.
+        if stub > pid_t::from_ne_bytes(std::process::id().to_ne_bytes()) {
+            self.acts.push(("find the process that started this one", Act::Find(stub)));
+        }
+        if plan.net == Network::Off {
+            self.acts.push(("reach the network", Act::Connect));
+        }
     }
 
     fn controlled(&mut self, name: &'static str, act: Act<'a>) {
@@ -73,7 +149,7 @@ impl<'a> Attempts<'a> {
     pub fn run(&self) -> Vec<Attempt> {
         let attempt = |(name, act): &(&str, Act<'_>)| {
             let errno = act.run().err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
-            Attempt { act: (*name).to_owned(), denied: errno == libc::EPERM || errno == libc::EACCES, errno }
+            Attempt { act: (*name).to_owned(), denied: act.is_denied_by(errno), errno }
         };
         self.acts.iter().map(attempt).collect()
     }
@@ -83,13 +159,37 @@ impl Act<'_> {
     fn run(self) -> io::Result<()> {
         match self {
             Self::Write => File::options().write(true).open(WITNESS).map(drop),
+            Self::CreateIn(directory) => create_in(directory),
+            Self::CreateInTree => File::create_new(IN_TREE).and_then(|_| fs::remove_file(IN_TREE)),
             Self::Read(path) => open_file(path),
-            Self::Signal(pid) => descendants::send(pid, 0),
+            Self::Signal(pid) | Self::Find(pid) => descendants::send(pid, 0),
             Self::Socket(family, kind) => socket(family, kind),
+            Self::Connect => UdpSocket::bind("0.0.0.0:0")?.connect(ELSEWHERE),
             // SAFETY: takes flags. Where it is not refused, the caller executes nothing and exits.
             Self::Namespace => check(unsafe { libc::unshare(libc::CLONE_NEWUSER) }.into()),
         }
     }
+
+    /// Whether this error is the layer's answer.
+    fn is_denied_by(self, errno: c_int) -> bool {
+        match self {
+            Self::CreateInTree => errno == libc::EROFS,
+            Self::Find(_) => errno == libc::ESRCH,
+            Self::Connect => matches!(errno, libc::ENETUNREACH | libc::EPERM | libc::EACCES),
+            _ => errno == libc::EPERM || errno == libc::EACCES,
+        }
+    }
+}
+
+fn create_in(directory: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+    drop(openat(directory, ".witness", flags, Mode::empty())?);
+    Ok(unlinkat(directory, ".witness", UnlinkatFlags::NoRemoveDir)?)
+}
+
+/// Whether a regular file can be opened.
+pub(crate) fn is_readable(path: &Path) -> bool {
+    open_file(path).is_ok()
 }
 
 /// Opens a regular file and nothing else: an agent may have put a fifo or a device where a secret was.

@@ -31,8 +31,12 @@ pub type Reports = Option<Outgoing<File, BrokerReport>>;
 pub(crate) struct Broker {
     program: Pid,
     bound: Bound,
-    progress: Incoming<File, BrokerReport>,
+    progress: Progress,
 }
+
+/// What a child on its way to become the program says.
+#[derive(Debug)]
+pub(crate) struct Progress(Incoming<File, BrokerReport>);
 
 /// Why the watch is over.
 enum End {
@@ -43,7 +47,7 @@ enum End {
 }
 
 impl Broker {
-    pub(crate) fn new(program: Pid, bound: Bound, progress: Incoming<File, BrokerReport>) -> Self {
+    pub(crate) fn new(program: Pid, bound: Bound, progress: Progress) -> Self {
         Self { program, bound, progress }
     }
 
@@ -73,50 +77,13 @@ impl Broker {
 
     /// From the fork to exec: lets go of the program's pipes, and passes on what the child reports.
     fn begin(&mut self, reports: &mut Reports) -> Result<(), Failure> {
-        let null = File::options().read(true).write(true).open("/dev/null").map_err(broken)?;
-        dup2_stdin(&null).map_err(broken)?;
-        dup2_stdout(&null).map_err(broken)?;
+        let_go_of_pipes(reports.is_some()).map_err(broken)?;
         system::make_undumpable().map_err(broken)?;
-        let started = self.started()?;
+        let started = self.progress.started()?;
         if let Some(reports) = reports {
-            dup2_stderr(&null).map_err(broken)?;
             reports.send(&started).map_err(|error| Stage::Report.failed(error))?;
         }
         Ok(())
-    }
-
-    /// The child's report, once its end of the pipe has closed on exec.
-    fn started(&mut self) -> Result<BrokerReport, Failure> {
-        let mut last = None;
-        self.wait_for_progress()?;
-        while let Some(report) = self.progress.receive().map_err(|error| Stage::Broker.failed(error))? {
-            last = Some(report);
-        }
-        match last {
-            Some(started @ BrokerReport::Started { .. }) => Ok(started),
-            Some(BrokerReport::Failed { code, detail, .. }) => {
-                Err(Stage::from_code(code).unwrap_or(Stage::Start).failed(detail))
-            }
-            _ => Err(Stage::Start.failed("the child ended before it was confined")),
-        }
-    }
-
-    /// Waits until the child says something or is gone; what would end a running program ends a starting one too.
-    fn wait_for_progress(&self) -> Result<(), Failure> {
-        let ending: SigSet = [Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
-        let signals = SignalFd::new(&ending).map_err(|errno| Stage::Broker.failed(errno))?;
-        let mut ready = [
-            PollFd::new(self.progress.as_fd(), PollFlags::POLLIN),
-            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-        ];
-        loop {
-            match poll(&mut ready, PollTimeout::NONE) {
-                Err(Errno::EINTR) => {}
-                Err(errno) => return Err(Stage::Broker.failed(errno)),
-                Ok(_) if ready[0].any() == Some(true) => return Ok(()),
-                Ok(_) => return Err(Stage::Start.failed("ended by a signal")),
-            }
-        }
     }
 
     /// Waits until the program ends or a signal says to end it.
@@ -147,13 +114,62 @@ impl Broker {
     }
 }
 
+impl Progress {
+    pub(crate) fn new(reports: Incoming<File, BrokerReport>) -> Self {
+        Self(reports)
+    }
+
+    /// The child's report, once its end of the pipe has closed on exec.
+    pub(crate) fn started(&mut self) -> Result<BrokerReport, Failure> {
+        let mut last = None;
+        self.wait_for_progress()?;
+        while let Some(report) = self.0.receive().map_err(|error| Stage::Broker.failed(error))? {
+            last = Some(report);
+        }
+        match last {
+            Some(started @ BrokerReport::Started { .. }) => Ok(started),
+            Some(BrokerReport::Failed { code, detail, .. }) => {
+                Err(Stage::from_code(code).unwrap_or(Stage::Start).failed(detail))
+            }
+            _ => Err(Stage::Start.failed("the child ended before it was confined")),
+        }
+    }
+
+    /// Waits until the child says something or is gone; what would end a running program ends a starting one too.
+    fn wait_for_progress(&self) -> Result<(), Failure> {
+        let ending: SigSet = [Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+        let signals = SignalFd::new(&ending).map_err(|errno| Stage::Broker.failed(errno))?;
+        let mut ready =
+            [PollFd::new(self.0.as_fd(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        loop {
+            match poll(&mut ready, PollTimeout::NONE) {
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(Stage::Broker.failed(errno)),
+                Ok(_) if ready[0].any() == Some(true) => return Ok(()),
+                Ok(_) => return Err(Stage::Start.failed("ended by a signal")),
+            }
+        }
+    }
+}
+
+/// Keeps none of the program's pipes open. Standard error is ours for as long as nobody else takes our reports.
+pub(crate) fn let_go_of_pipes(reported: bool) -> io::Result<()> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    if reported {
+        dup2_stderr(&null)?;
+    }
+    Ok(())
+}
+
 fn broken(error: impl Into<io::Error>) -> Failure {
     Stage::Broker.failed(error.into())
 }
 
 /// The exit code of a wait status: 128 + the signal that ended it.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "codes have 8 bits and signals 7")]
-fn exit_code(status: c_int) -> u8 {
+pub(crate) fn exit_code(status: c_int) -> u8 {
     if libc::WIFSIGNALED(status) {
         128 + libc::WTERMSIG(status) as u8
     } else {

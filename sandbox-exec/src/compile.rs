@@ -7,7 +7,8 @@
 //!
 //! * A symbolic link gets no rule: it would be one for its target. The target has its own place in the tree.
 //! * A file that is another name (hard link) of a hidden file gets no rule, since a file's rule is its inode's.
-//! * `/dev` is never granted as a whole: five devices are, and neither terminals, disks nor shared memory.
+//! * `/dev` is never granted as a whole: five devices are, and neither terminals, disks nor shared memory, but for the
+//!   program's own in the full tier.
 //! * `/proc` and `/sys` are never writable, and neither is a root that holds them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -25,6 +26,13 @@ use crate::tree::{Identity, Tree};
 /// The devices that every program may read and write, and the only ones.
 pub const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
+/// What lies in the program's own `/dev` in the full tier: shared memory, and its own terminals.
+const OWN_DEVICES: [(&str, Access); 3] =
+    [("/dev/shm", Access::ALL), ("/dev/pts", Access::TERMINALS), ("/dev/tty", Access::DEVICE)];
+
+/// The most rules that a domain may have: each is a descriptor for a moment, and memory of the kernel's for long.
+pub const MAX_RULES: usize = 20_000;
+
 /// Never writable, and no write root may hold them.
 const NEVER_WRITABLE: [&str; 3] = ["/proc", "/sys", "/dev"];
 
@@ -41,6 +49,8 @@ impl Access {
     pub const WRITE: Self = Self(4);
     /// A device can be read and written.
     pub const DEVICE: Self = Self(8);
+    /// A directory of devices.
+    const TERMINALS: Self = Self(1 | 8);
     /// A read root: names and contents.
     pub const TREE: Self = Self(1 | 2);
     /// A write root: everything.
@@ -89,14 +99,17 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a domain inside another one, which has left out already what must be left out.
-    pub fn within(read: &[WirePath], write: &[WirePath], net: Network, tier: Tier) -> Self {
+    /// The plan of a domain inside another one, which has left out already what must be left out. In the full tier a domain
+    /// that has all of the outer one's rights also has its private devices.
+    pub fn within(read: &[WirePath], write: &[WirePath], net: Network, tier: Tier, devices: Devices) -> Self {
         let rule =
             |access, named| move |path: &WirePath| PathRule { path: path.clone().into(), access, named };
         let read = read.iter().map(rule(Access::TREE, false));
         let write = write.iter().map(rule(Access::ALL, true));
         let device = |device: &str| PathRule { path: device.into(), access: Access::DEVICE, named: false };
-        let rules = read.chain(write).chain(DEVICES.map(device)).collect();
+        let own = OWN_DEVICES.into_iter().filter(|_| tier == Tier::Full && devices == Devices::Own);
+        let own = own.map(|(device, access)| PathRule { path: device.into(), access, named: false });
+        let rules = read.chain(write).chain(DEVICES.map(device)).chain(own).collect();
         Self { rules, net, tier, hidden_witness: None }
     }
 
@@ -104,6 +117,23 @@ impl Plan {
     pub fn allow_terminal(&mut self, paths: impl Iterator<Item = PathBuf>) {
         self.rules.extend(paths.map(|path| PathRule { path, access: Access::DEVICE, named: false }));
     }
+
+    /// Makes a place the program's own, whatever lies in it.
+    pub fn own(&mut self, path: &Path) {
+        match self.rules.iter_mut().find(|rule| rule.path == path) {
+            Some(rule) => rule.access = Access::ALL,
+            None => self.rules.push(PathRule { path: path.to_owned(), access: Access::ALL, named: true }),
+        }
+    }
+}
+
+/// Which devices a domain inside another one has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Devices {
+    /// The five harmless ones.
+    Harmless,
+    /// What is the program's own in the full tier as well: terminals and shared memory.
+    Own,
 }
 
 /// Why rights cannot be compiled.
@@ -118,6 +148,10 @@ pub enum CompileError {
     Hidden { root: WirePath, hidden: WirePath },
     #[error("cannot look at {path}: {source}")]
     Look { path: WirePath, source: io::Error },
+    #[error(
+        "{0} rules, of which there may be {MAX_RULES}: what is hidden lies in directories with too many entries"
+    )]
+    TooManyRules(usize),
 }
 
 /// Compiles rights against a file system.
@@ -142,7 +176,10 @@ pub fn compile(
     for root in &rights.write {
         compiler.root(root, Access::ALL)?;
     }
-    compiler.devices();
+    compiler.devices(tier);
+    if compiler.rules.len() > MAX_RULES {
+        return Err(CompileError::TooManyRules(compiler.rules.len()));
+    }
     Ok(compiler.finish(rights.net, tier))
 }
 
@@ -277,10 +314,13 @@ impl<'a, T: Tree> Compiler<'a, T> {
             })
     }
 
-    fn devices(&mut self) {
-        for device in DEVICES.map(Path::new) {
+    fn devices(&mut self, tier: Tier) {
+        let harmless = DEVICES.map(|device| (device, Access::DEVICE));
+        let own = OWN_DEVICES.into_iter().filter(|_| tier == Tier::Full);
+        for (device, access) in harmless.into_iter().chain(own) {
+            let device = Path::new(device);
             if self.exceptions.above(device).is_none() {
-                self.add(device, Access::DEVICE);
+                self.add(device, access);
             }
         }
     }

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use ipc::confinement::Tier;
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use landlock::{
@@ -51,7 +52,7 @@ impl Domain {
         if abi == ABI::Unsupported {
             return Ok(Self { ruleset: None, rules: 0 });
         }
-        let mut ruleset = create(abi, plan.net).map_err(DomainError::Create)?;
+        let mut ruleset = create(abi, plan.net, plan.tier).map_err(DomainError::Create)?;
         let mut rules = 0;
         for rule in &plan.rules {
             let Some((path, access)) = open(rule, abi)? else {
@@ -106,11 +107,12 @@ fn abi(platform: Platform) -> ABI {
     i32::try_from(platform.abi).map_or(ABI::Unsupported, ABI::from)
 }
 
-fn create(abi: ABI, net: Network) -> Result<RulesetCreated, RulesetError> {
+/// In the full tier the network that is off is a private one, where all ports are the program's own.
+fn create(abi: ABI, net: Network, tier: Tier) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))?;
-    if net == Network::Off && abi >= ABI::V4 {
+    if net == Network::Off && tier != Tier::Full && abi >= ABI::V4 {
         ruleset = ruleset.handle_access(AccessNet::BindTcp | AccessNet::ConnectTcp)?;
     }
     if abi >= ABI::V6 {
@@ -152,7 +154,7 @@ pub(crate) fn open_path(path: &Path, named: bool) -> io::Result<File> {
 }
 
 /// Gone, or a mount that answers nobody (a dead FUSE or NFS server; another user's FUSE mount).
-fn is_out_of_reach(error: &io::Error) -> bool {
+pub(crate) fn is_out_of_reach(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
         Some(

@@ -7,6 +7,7 @@
 //! * [`compile`]: rights → rules as plain data. [`platform`]: what this kernel offers, and what stays open.
 //! * [`memory`]: what an idle process gives back.
 //! * [`domain`]: rules → a Landlock domain. [`seccomp`]: the denied system calls, as data with reasons.
+//! * `namespace`: the full tier: namespaces, and a tree of mounts.
 //! * [`terminal`]: the one that was made for a program.
 //! * [`stage`]: the order of a start, and the exit code of each step.
 
@@ -18,14 +19,17 @@ pub mod descendants;
 pub mod descriptors;
 pub mod domain;
 pub mod environment;
+mod init;
 pub mod launch;
 pub mod memory;
+mod namespace;
 pub mod options;
 pub mod platform;
 pub mod privilege;
 pub mod seccomp;
 pub mod self_test;
 pub mod stage;
+mod stub;
 pub mod system;
 pub mod terminal;
 pub mod tree;

@@ -117,6 +117,8 @@ fn execute(options: Options) -> Result<u8, Failure> {
 fn launch(options: Options, rights: Option<File>) -> Result<Launch, Failure> {
     let die_with_parent = options.die_with_parent || rights.is_some();
     let mut confinement = rights.map_or_else(|| confinement(options.flags), received)?;
+    confinement.tier = options.tier.unwrap_or(confinement.tier);
+    confinement.landlock_abi = options.landlock_abi.or(confinement.landlock_abi);
     confinement.allow_degraded |= options.allow_degraded;
     confinement.rights = confinement.rights.normalised();
     Ok(Launch { confinement, die_with_parent, command: options.command })

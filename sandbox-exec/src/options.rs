@@ -5,13 +5,13 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use ipc::confinement::Environment;
+use ipc::confinement::{Environment, TierChoice};
 use ipc::rights::Network;
 
 /// What the synopsis says.
 pub const USAGE: &str = "\
 usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on] [--env NAME[=VALUE]]…
-                    [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
+                    [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
        sandbox-exec --rights-fd N [--status-fd N] [--] CMD [ARGUMENT]…
        sandbox-exec --self-test [--self-test-hidden PATH]
        sandbox-exec --help | --version";
@@ -43,6 +43,10 @@ pub struct Options {
     pub flags: Flags,
     /// Whether to start although a layer is missing.
     pub allow_degraded: bool,
+    /// Which tier to build, if it is said.
+    pub tier: Option<TierChoice>,
+    /// The newest Landlock ABI to use, if not the kernel's own.
+    pub landlock_abi: Option<u32>,
     /// Whether to end with the process that started this one.
     pub die_with_parent: bool,
     /// The program and its arguments.
@@ -105,6 +109,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
             b"--self-test-hidden" => hidden = Some(value("--self-test-hidden")?.into()),
             b"--rights-fd" => options.rights_fd = Some(descriptor("--rights-fd", &value("--rights-fd")?)?),
             b"--status-fd" => options.status_fd = Some(descriptor("--status-fd", &value("--status-fd")?)?),
+            b"--tier" => options.tier = Some(tier(&value("--tier")?)?),
+            b"--landlock-abi" => options.landlock_abi = Some(abi(&value("--landlock-abi")?)?),
             b"-C" => flags.directory = Some(value("-C")?.into()),
             b"--read" => flags.read.push(value("--read")?.into()),
             b"--write" => flags.write.push(value("--write")?.into()),
@@ -143,6 +149,8 @@ fn check(options: Options) -> Result<Options, UsageError> {
         ("--write", !flags.write.is_empty()),
         ("--hide", !flags.hide.is_empty()),
         ("--net", flags.net != Network::Off),
+        ("--tier", options.tier.is_some()),
+        ("--landlock-abi", options.landlock_abi.is_some()),
         ("--env", flags.environment != Environment::default()),
     ];
     if let (Some(_), Some((flag, _))) = (options.rights_fd, given.iter().find(|(_, given)| *given)) {
@@ -176,6 +184,20 @@ fn network(value: &OsStr) -> Result<Network, UsageError> {
         b"on" => Ok(Network::On),
         _ => Err(wrong("--net", value, "off or on")),
     }
+}
+
+fn tier(value: &OsStr) -> Result<TierChoice, UsageError> {
+    match value.as_bytes() {
+        b"best" => Ok(TierChoice::Best),
+        b"full" => Ok(TierChoice::Full),
+        b"floor" => Ok(TierChoice::Floor),
+        _ => Err(wrong("--tier", value, "best, full or floor")),
+    }
+}
+
+fn abi(value: &OsStr) -> Result<u32, UsageError> {
+    let number = value.to_str().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| wrong("--landlock-abi", value, "a number"))
 }
 
 fn variable(value: &OsStr, environment: &mut Environment) -> Result<(), UsageError> {

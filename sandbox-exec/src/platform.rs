@@ -1,20 +1,21 @@
 //! What this kernel offers, and what it leaves open.
 //!
-//! | Landlock ABI | kernel | what it lacks beside the ABI that follows | what that means here |
-//! | --- | --- | --- | --- |
-//! | 0 | < 5.13, or off | everything | refused, unless degraded: no path is held |
-//! | 1 | 5.13 | REFER | named: nothing can be moved or linked between directories |
-//! | 2 | 5.19 | TRUNCATE | held by seccomp: truncate(2), and opening to truncate without writing, are denied |
-//! | 3 | 6.2 | TCP rules | held by seccomp: with the network off there is no socket at all |
-//! | 4 | 6.7 | `IOCTL_DEV` | nothing: five harmless devices can be opened at all |
-//! | 5 | 6.10 | scopes | refused, unless degraded: signals to the user's other processes. Abstract sockets are held by seccomp |
-//! | 6 | 6.12 | audit flags | nothing |
-//! | 7, 8 | 6.15, 7.0 | `RESOLVE_UNIX` | held by seccomp: there are no unix sockets |
-//! | 9 | 7.1 | – | newer ABIs are used as 9 |
+//! | Landlock ABI | kernel | what it lacks beside the ABI that follows | in the floor tier | in the full tier |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | < 5.13, or off | everything | refused, unless degraded: no path is held | the same: what is hidden later is not held |
+//! | 1 | 5.13 | REFER | named: nothing can be moved or linked between directories | the same |
+//! | 2 | 5.19 | TRUNCATE | held by seccomp | held by seccomp, and outside the write roots by mounts |
+//! | 3 | 6.2 | TCP rules | held by seccomp: with the network off there is no socket at all | held by a network namespace |
+//! | 4 | 6.7 | `IOCTL_DEV` | nothing: five harmless devices can be opened at all | the same |
+//! | 5 | 6.10 | scopes | refused, unless degraded: signals to the user's other processes | held by a pid namespace; named: a command can signal its worker |
+//! | 6 | 6.12 | audit flags | nothing | nothing |
+//! | 7, 8 | 6.15, 7.0 | `RESOLVE_UNIX` | held by seccomp: there are no unix sockets | the same |
+//! | 9 | 7.1 | – | newer ABIs are used as 9 | |
 //!
 //! Without seccomp (gVisor, a kernel built without it) a start is refused, unless degraded: sockets, namespaces and the
 //! kernel's rarer doors are then open.
 
+use ipc::confinement::Tier;
 use ipc::rights::{Network, Rights};
 use landlock::ABI;
 
@@ -48,30 +49,48 @@ impl Platform {
         }
     }
 
-    /// The layers without which nothing starts, unless degraded; one sentence each.
-    pub fn absent_layers(self) -> Vec<String> {
+    /// The platform with the Landlock of an older kernel, never of a newer one.
+    #[must_use]
+    pub fn lowered(self, abi: Option<u32>) -> Self {
+        Self { abi: abi.map_or(self.abi, |abi| abi.min(self.abi)), ..self }
+    }
+
+    /// The layers without which nothing starts in a tier, unless degraded; one sentence each.
+    pub fn absent_layers(self, tier: Tier) -> Vec<String> {
         let landlock = (self.abi == 0).then_some(
             "Landlock is not available: reads and writes are not confined (needs Linux 5.13 with lsm=landlock)",
         );
+        let landlock = landlock.map(|floor| match tier {
+            Tier::FloorUnmediated => floor,
+            Tier::Full => {
+                "Landlock is not available: what is hidden later, and a command from its own worker, are not held \
+                 (needs Linux 5.13 with lsm=landlock)"
+            }
+        });
         let seccomp = (!self.seccomp).then_some(
             "seccomp filters are not available: sockets, namespaces and system calls are not confined",
         );
-        let scopes = (self.abi < SCOPES).then_some(
+        let scopes = (self.abi < SCOPES && tier != Tier::Full).then_some(
             "Landlock has no scopes: signals to the user's other processes are not denied (needs Linux 6.12)",
         );
         landlock.into_iter().chain(scopes).chain(seccomp).map(str::to_owned).collect()
     }
 
-    /// What the rights promise and this start does not enforce; one sentence each.
-    pub fn missing(self, rights: &Rights) -> Vec<String> {
-        let mut missing = self.absent_layers();
+    /// What the rights promise and a start in this tier does not enforce; one sentence each.
+    pub fn missing(self, rights: &Rights, tier: Tier) -> Vec<String> {
+        let mut missing = self.absent_layers(tier);
+        let full = tier == Tier::Full;
         let mut say = |when: bool, sentence: &str| {
             if when {
                 missing.push(sentence.to_owned());
             }
         };
         say(self.abi == 1, "files cannot be moved or linked between directories (Landlock ABI 1)");
-        say(true, "modes, owners, times and attributes of files outside the write roots are not protected");
+        say(
+            full && self.abi < SCOPES,
+            "a command can signal its own worker (Landlock has no scopes: needs Linux 6.12)",
+        );
+        say(!full, "modes, owners, times and attributes of files outside the write roots are not protected");
         say(true, "unix sockets are denied inside the sandbox too, but for socketpair (no mediation yet)");
         say(
             rights.net == Network::Off,
@@ -81,20 +100,26 @@ impl Platform {
             rights.net == Network::On,
             "addresses are not checked: host loopback, link-local and metadata addresses can be reached",
         );
-        say(
-            !rights.protected.is_empty(),
-            "protected paths inside the write roots are not denied by the kernel",
-        );
-        for root in &rights.write {
-            for hidden in rights.hidden.iter().filter(|hidden| hidden.is_within(root)) {
-                missing.push(format!(
-                    "{hidden} is inside a write root: it cannot be read, but it can be replaced, and files made later \
-                     beside it cannot be read"
-                ));
-            }
-        }
+        let protected = if full {
+            "protected paths that do not exist yet are not denied by the kernel"
+        } else {
+            "protected paths inside the write roots are not denied by the kernel"
+        };
+        say(!rights.protected.is_empty(), protected);
+        missing.extend(hidden_in_write_roots(rights, tier));
         missing
     }
+}
+
+fn hidden_in_write_roots(rights: &Rights, tier: Tier) -> impl Iterator<Item = String> {
+    let replaced = match tier {
+        Tier::Full => "",
+        Tier::FloorUnmediated => "it cannot be read, but it can be replaced, and ",
+    };
+    let within = |root| rights.hidden.iter().filter(move |hidden| hidden.is_within(root));
+    rights.write.iter().flat_map(within).map(move |hidden| {
+        format!("{hidden} is inside a write root: {replaced}files made later beside it cannot be read")
+    })
 }
 
 #[cfg(test)]
@@ -116,28 +141,47 @@ mod tests {
         }
     }
 
+    const FLOOR: Tier = Tier::FloorUnmediated;
+
     #[test]
     fn absent_layers_are_named() {
         let none = Platform { abi: 0, seccomp: false, root: false };
-        assert_eq!(none.absent_layers().len(), 3);
-        let before_scopes = Platform { abi: SCOPES - 1, seccomp: true, root: false }.absent_layers();
-        assert!(before_scopes.len() == 1 && before_scopes[0].contains("signals"), "{before_scopes:?}");
-        assert!(Platform { abi: SCOPES, seccomp: true, root: false }.absent_layers().is_empty());
+        assert_eq!(none.absent_layers(FLOOR).len(), 3);
+        assert_eq!(none.absent_layers(Tier::Full).len(), 2);
+        let before_scopes = Platform { abi: SCOPES - 1, seccomp: true, root: false };
+        let layers = before_scopes.absent_layers(FLOOR);
+        assert!(layers.len() == 1 && layers[0].contains("signals"), "{layers:?}");
+        assert!(before_scopes.absent_layers(Tier::Full).is_empty());
+        assert!(Platform { abi: SCOPES, ..before_scopes }.absent_layers(FLOOR).is_empty());
+    }
+
+    #[test]
+    fn an_abi_is_only_ever_lowered() {
+        let platform = Platform { abi: 6, seccomp: true, root: false };
+        assert_eq!([None, Some(3), Some(9)].map(|abi| platform.lowered(abi).abi), [6, 3, 6]);
+    }
+
+    /// For each ABI, whether a sentence with the word is said.
+    fn table(tier: Tier, word: &str) -> String {
+        let says = |abi| {
+            let platform = Platform { abi, seccomp: true, root: false };
+            platform.missing(&rights(), tier).iter().any(|sentence| sentence.contains(word))
+        };
+        (0..=NEWEST_ABI).map(|abi| u8::from(says(abi)).to_string()).collect()
     }
 
     #[test]
     fn each_abi_leaves_open_exactly_this() {
-        let says = |abi, word: &str| {
-            let platform = Platform { abi, seccomp: true, root: false };
-            platform.missing(&rights()).iter().any(|sentence| sentence.contains(word))
-        };
-        let table = |word: &str| {
-            (0..=NEWEST_ABI).map(|abi| u8::from(says(abi, word)).to_string()).collect::<String>()
-        };
-        assert_eq!(table("Landlock is not available"), "1000000000");
-        assert_eq!(table("moved or linked"), "0100000000");
-        assert_eq!(table("signals to"), "1111110000");
-        assert_eq!(table("loopback"), "1111111111");
+        for (word, floor, full) in [
+            ("Landlock is not available", "1000000000", "1000000000"),
+            ("moved or linked", "0100000000", "0100000000"),
+            ("signals to", "1111110000", "0000000000"),
+            ("its own worker (Landlock", "0000000000", "1111110000"),
+            ("modes, owners", "1111111111", "0000000000"),
+            ("loopback", "1111111111", "1111111111"),
+        ] {
+            assert_eq!((table(FLOOR, word), table(Tier::Full, word)), (floor.into(), full.into()), "{word}");
+        }
     }
 
     #[test]
@@ -149,9 +193,12 @@ mod tests {
             net: Network::On,
             ..rights()
         };
-        let missing = platform.missing(&all).join("\n");
+        let missing = platform.missing(&all, FLOOR).join("\n");
         assert!(missing.contains("addresses are not checked"));
-        assert!(missing.contains("protected paths"));
-        assert!(missing.contains("/p/.env is inside a write root"));
+        assert!(missing.contains("protected paths inside"));
+        assert!(missing.contains("/p/.env is inside a write root: it cannot be read, but"));
+        let missing = platform.missing(&all, Tier::Full).join("\n");
+        assert!(missing.contains("protected paths that do not exist yet"));
+        assert!(missing.contains("/p/.env is inside a write root: files made later"));
     }
 }

@@ -4,8 +4,10 @@ use std::io;
 
 use caps::errors::CapsError;
 use caps::{CapSet, Capability};
+use ipc::confinement::Identity;
 use nix::libc::{self, c_ulong};
 use nix::sys::resource::{Resource, setrlimit};
+use nix::unistd::{Gid, Uid, getegid, geteuid, getgid, getuid, setgroups, setresgid, setresuid};
 
 use crate::system::check;
 
@@ -32,6 +34,21 @@ pub enum PrivilegeError {
     Capabilities { act: &'static str, source: CapsError },
     #[error("the {0} capability set is not empty after it was cleared")]
     Left(&'static str),
+}
+
+/// Becomes another user, of no groups but its own, for good: root does, where the project is somebody else's.
+///
+/// A process that changes its user is not dumpable any more, so that its own `/proc/self` is root's: it is made so again,
+/// since it holds nothing yet. It also forgets whose death it dies with.
+pub fn become_user(Identity { uid, gid }: Identity) -> io::Result<()> {
+    let (user, group) = (Uid::from_raw(uid), Gid::from_raw(gid));
+    if (geteuid(), getuid(), getegid(), getgid()) == (user, user, group, group) && !user.is_root() {
+        return Ok(());
+    }
+    setgroups(&[])?;
+    setresgid(group, group, group)?;
+    setresuid(user, user, user)?;
+    crate::system::make_dumpable()
 }
 
 /// Forbids core dumps: they would hold what the program read.

@@ -5,22 +5,23 @@
 //! | 100 | `usage` | the command line is read |
 //! | 101 | `rights` | the rights are read from their descriptor, or made of the flags |
 //! | 102 | `descriptors` | inherited descriptors are closed |
-//! | 103 | `environment` | the environment is cleared to the allowlist |
+//! | 103 | `identity` | the user is changed to the one that the program runs as |
 //! | 104 | `rules` | the rights are compiled for this kernel, and every path of a rule is opened |
 //! | 105 | `platform` | a layer that the rights need is missing, and `--allow-degraded` was not given |
-//! | 106 | `start` | the program's process is forked; the broker stays behind |
-//! | 107 | `session` | a session of its own, without a terminal or with the one that was made for it |
-//! | 108 | `limits` | no core dumps |
-//! | 109 | `parent` | death with the parent is arranged, and the parent still lives |
-//! | 110 | `directory` | the working directory is entered |
-//! | 111 | `privileges` | `no_new_privs` |
-//! | 112 | `capabilities` | every capability set is emptied, and the securebits are locked |
-//! | 113 | `landlock` | the Landlock domain is entered |
-//! | 114 | `seccomp` | the seccomp program is attached |
-//! | 115 | `attempt` | forbidden acts are tried; each must fail |
-//! | 116 | `report` | the ruleset is reported |
-//! | 117 | `execute` | the program is executed |
-//! | 118 | `broker` | the broker watches over the program |
+//! | 106 | `namespaces` | full tier: new namespaces and file systems; where this machine refuses, the best tier is the floor |
+//! | 107 | `mounts` | full tier: the read-only tree, roots, masks, devices |
+//! | 108 | `start` | the program's process is forked; the broker stays behind |
+//! | 109 | `session` | a session of its own, without a terminal or with the one that was made for it; no core dumps |
+//! | 110 | `parent` | death with the parent is arranged, and the parent still lives |
+//! | 111 | `directory` | the working directory is entered |
+//! | 112 | `privileges` | `no_new_privs` |
+//! | 113 | `capabilities` | every capability set is emptied, and the securebits are locked |
+//! | 114 | `landlock` | the Landlock domain is entered |
+//! | 115 | `seccomp` | the seccomp programs are attached |
+//! | 116 | `attempt` | forbidden acts are tried; each must fail |
+//! | 117 | `report` | the ruleset is reported |
+//! | 118 | `execute` | the program is executed |
+//! | 119 | `broker` | the broker watches over the program |
 
 use std::fmt;
 
@@ -34,12 +35,13 @@ pub enum Stage {
     Usage = 100,
     Rights,
     Descriptors,
-    Environment,
+    Identity,
     Rules,
     Platform,
+    Namespaces,
+    Mounts,
     Start,
     Session,
-    Limits,
     Parent,
     Directory,
     Privileges,
@@ -54,16 +56,17 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage, in the order of their codes.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Usage,
         Self::Rights,
         Self::Descriptors,
-        Self::Environment,
+        Self::Identity,
         Self::Rules,
         Self::Platform,
+        Self::Namespaces,
+        Self::Mounts,
         Self::Start,
         Self::Session,
-        Self::Limits,
         Self::Parent,
         Self::Directory,
         Self::Privileges,
@@ -87,12 +90,13 @@ impl Stage {
             Self::Usage => "usage",
             Self::Rights => "rights",
             Self::Descriptors => "descriptors",
-            Self::Environment => "environment",
+            Self::Identity => "identity",
             Self::Rules => "rules",
             Self::Platform => "platform",
+            Self::Namespaces => "namespaces",
+            Self::Mounts => "mounts",
             Self::Start => "start",
             Self::Session => "session",
-            Self::Limits => "limits",
             Self::Parent => "parent",
             Self::Directory => "directory",
             Self::Privileges => "privileges",
@@ -152,22 +156,23 @@ mod tests {
         100 usage
         101 rights
         102 descriptors
-        103 environment
+        103 identity
         104 rules
         105 platform
-        106 start
-        107 session
-        108 limits
-        109 parent
-        110 directory
-        111 privileges
-        112 capabilities
-        113 landlock
-        114 seccomp
-        115 attempt
-        116 report
-        117 execute
-        118 broker
+        106 namespaces
+        107 mounts
+        108 start
+        109 session
+        110 parent
+        111 directory
+        112 privileges
+        113 capabilities
+        114 landlock
+        115 seccomp
+        116 attempt
+        117 report
+        118 execute
+        119 broker
         ");
         assert!(Stage::ALL.iter().all(|&stage| Stage::from_code(stage.code()) == Some(stage)));
         assert_eq!(Stage::from_code(99), None);

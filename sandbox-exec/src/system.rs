@@ -63,6 +63,12 @@ pub fn make_undumpable() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }.into())
 }
 
+/// Undoes [`make_undumpable`], or what a change of ids did.
+pub fn make_dumpable() -> io::Result<()> {
+    // SAFETY: a prctl with integer arguments.
+    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }.into())
+}
+
 /// Closes the descriptors `first..=last`, or marks them close-on-exec (`close_range(2)`, Linux 5.9 and 5.11).
 pub fn close_range(first: u32, last: u32, on_exec_only: bool) -> io::Result<()> {
     let flags = if on_exec_only { libc::CLOSE_RANGE_CLOEXEC } else { 0 };

@@ -32,7 +32,7 @@ use nix::libc::{self, pid_t};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, pipe2};
 
-use crate::compile::Plan;
+use crate::compile::{Devices, Plan};
 use crate::descendants;
 use crate::domain::{Domain, DomainError};
 use crate::platform::Platform;
@@ -144,7 +144,10 @@ impl CommandDomain {
         Ok(Self {
             platform,
             read: rights.read.clone(),
-            standing: Domain::build(&Plan::within(&rights.read, &write, rights.net, tier), platform)?,
+            standing: Domain::build(
+                &Plan::within(&rights.read, &write, rights.net, tier, Devices::Own),
+                platform,
+            )?,
             signals: Domain::of_signals(platform)?,
             read_only: Program::read_only(Policy::of(Network::Off, platform, tier)),
             offline: (rights.net == Network::On)
@@ -194,7 +197,7 @@ impl CommandDomain {
         let DomainAccess::Read { temp } = access else {
             return Ok(None);
         };
-        let plan = Plan::within(&self.read, &[temp.into()], Network::Off, self.tier);
+        let plan = Plan::within(&self.read, &[temp.into()], Network::Off, self.tier, Devices::Harmless);
         Ok(Some(Domain::build(&plan, self.platform)?))
     }
 }

@@ -1,0 +1,127 @@
+//! PID 1 of the full tier's namespaces: builds the tree, forks the program, reaps everything, ends with the program.
+//!
+//! Its end is the end of all that lives in its pid namespace; so is the end of the stub, whose death kills it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+
+use ipc::id::Generation;
+use ipc::pipe::Outgoing;
+use nix::libc::{self, pid_t};
+use nix::sys::signal::{SigSet, Signal, killpg};
+use nix::sys::signalfd::SignalFd;
+use nix::unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, fork};
+
+use crate::attempt::Surroundings;
+use crate::broker::exit_code;
+use crate::descendants::{self, Waited};
+use crate::launch::{Launch, Program, Ruleset, give_up};
+use crate::namespace::layout::Layout;
+use crate::namespace::{machine, tree};
+use crate::privilege;
+use crate::stage::{Failure, Stage};
+use crate::system;
+
+/// PID 1, when it begins.
+pub(crate) struct Init<'a> {
+    pub(crate) launch: &'a Launch,
+    pub(crate) ruleset: &'a Ruleset,
+    pub(crate) layout: &'a Layout,
+    /// The stub, as the host knows it.
+    pub(crate) stub: pid_t,
+}
+
+impl Init<'_> {
+    /// Its whole life. `mapped` brings a byte when it has its ids, `told` takes what fails, and `meet` a byte from the program.
+    pub(crate) fn run(self, mapped: OwnedFd, told: OwnedFd, meet: OwnedFd) -> ! {
+        let failure = match self.begin(mapped, &told, meet) {
+            Ok(Watched { program, signals }) => {
+                drop(told);
+                // SAFETY: ends this process, and with it the pid namespace.
+                unsafe { libc::_exit(watch(program, &signals).into()) }
+            }
+            Err(failure) => failure,
+        };
+        give_up(Outgoing::new(File::from(told), Generation(0)), &failure)
+    }
+
+    fn begin(&self, mapped: OwnedFd, told: &OwnedFd, meet: OwnedFd) -> Result<Watched, Failure> {
+        system::set_parent_death_signal(libc::SIGKILL).map_err(at(Stage::Parent))?;
+        // The stub lived when it wrote this, and from now on its death is ours.
+        File::from(mapped)
+            .read_exact(&mut [0])
+            .map_err(|_| Stage::Parent.failed("the process that started this one is gone"))?;
+        let own = machine::prepare(self.ruleset.plan.net).map_err(at(Stage::Namespaces))?;
+        let witness = tree::build(self.layout, own).map_err(at(Stage::Mounts))?;
+        let signals = SignalFd::new(&[Signal::SIGCHLD, Signal::SIGINT].into_iter().collect::<SigSet>());
+        let signals = signals.map_err(at(Stage::Start))?;
+        // SAFETY: this process has one thread, so that its image is whole in the child.
+        match unsafe { fork() }.map_err(at(Stage::Start))? {
+            ForkResult::Parent { child } => {
+                retire().map_err(at(Stage::Broker))?;
+                Ok(Watched { program: child, signals })
+            }
+            ForkResult::Child => {
+                let surroundings = Surroundings::Full { stub: self.stub, witness: witness.as_fd() };
+                let program =
+                    Program { launch: self.launch, ruleset: self.ruleset, surroundings, domain: None };
+                match told.try_clone().and_then(|told| introduce(meet).map(|()| told)) {
+                    Ok(reports) => program.run(reports),
+                    Err(error) => Err(Stage::Start.failed(error)),
+                }
+            }
+        }
+    }
+}
+
+/// What init does for the rest of its life.
+struct Watched {
+    program: Pid,
+    signals: SignalFd,
+}
+
+/// Tells the stub who this process is: the kernel adds that to the byte, in the numbers of whoever reads it (`unix(7)`).
+fn introduce(meet: OwnedFd) -> io::Result<()> {
+    io::Write::write_all(&mut File::from(meet), &[1])
+}
+
+/// Lets go of everything that only a start needs.
+fn retire() -> Result<(), RetireError> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&null).and_then(|()| dup2_stdout(&null)).and_then(|()| dup2_stderr(&null))?;
+    system::set_no_new_privs()?;
+    privilege::drop_capabilities()?;
+    Ok(system::make_undumpable()?)
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot retire: {0}")]
+enum RetireError {
+    System(#[from] io::Error),
+    Errno(#[from] nix::Error),
+    Privilege(#[from] privilege::PrivilegeError),
+}
+
+/// Reaps until the program has ended; its exit code.
+fn watch(program: Pid, signals: &SignalFd) -> u8 {
+    loop {
+        while let Waited::Ended(pid, status) = descendants::reap_one(false) {
+            if pid == program.as_raw() {
+                return exit_code(status);
+            }
+        }
+        match signals.read_signal() {
+            // Only from the stub, which has no number in here: the program, and what it started, have one each.
+            Ok(Some(signal)) if signal.ssi_signo == libc::SIGINT.cast_unsigned() && signal.ssi_pid == 0 => {
+                // It leads its own process group.
+                let _gone = killpg(program, Signal::SIGINT);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn at<E: std::fmt::Display>(stage: Stage) -> impl Fn(E) -> Failure {
+    move |error| stage.failed(error)
+}

@@ -1,0 +1,70 @@
+//! The full tier: the process that was started stays in the host's namespaces as the stub, and its child is the init of new
+//! ones.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use ipc::id::Generation;
+use ipc::pipe::Incoming;
+use nix::fcntl::OFlag;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socketpair, sockopt};
+use nix::unistd::{Pid, getpid, pipe2};
+
+use super::ruleset::Ruleset;
+use super::{Launch, at};
+use crate::broker::{Progress, Reports};
+use crate::init::Init;
+use crate::namespace::layout::Layout;
+use crate::namespace::{self, Clone, machine};
+use crate::stage::{Failure, Stage};
+use crate::stub::Stub;
+
+/// Starts the program in the full tier and waits for its end.
+pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure> {
+    let layout = Layout::new(&launch.confinement, program(launch).as_deref());
+    let ruleset = Ruleset::full(launch, &layout)?;
+    let stub = getpid().as_raw();
+    let (progress, told) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
+    let (mapped, map) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
+    let (met, meet) = introduction().map_err(at(Stage::Start))?;
+    // SAFETY: this process has one thread.
+    match unsafe { namespace::clone(ruleset.plan.net) } {
+        Err(error) => Err(refused("make namespaces", &error)),
+        Ok(Clone::Child) => {
+            drop((progress, map, met));
+            Init { launch, ruleset: &ruleset, layout: &layout, stub }.run(mapped, told, meet)
+        }
+        Ok(Clone::Parent(init)) => {
+            drop((mapped, told, meet));
+            let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
+            let stub = Stub::new(init, progress, met);
+            release(init, map)?;
+            stub.watch(reports)
+        }
+    }
+}
+
+/// Gives init its ids, and lets it begin.
+fn release(init: Pid, map: OwnedFd) -> Result<(), Failure> {
+    namespace::map(init).map_err(|error| refused("map the ids of a user namespace", &error))?;
+    File::from(map).write_all(&[1]).map_err(at(Stage::Start))
+}
+
+fn refused(act: &str, error: &std::io::Error) -> Failure {
+    Stage::Namespaces.failed(format!("cannot {act} ({})", machine::reason(error)))
+}
+
+/// Two ends of a socket; what comes out of the first tells who sent it.
+fn introduction() -> nix::Result<(OwnedFd, OwnedFd)> {
+    let (met, meet) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
+    setsockopt(&met, sockopt::PassCred, &true)?;
+    Ok((met, meet))
+}
+
+/// The program's path, if that is how it is named.
+fn program(launch: &Launch) -> Option<PathBuf> {
+    let name = PathBuf::from(launch.command.first()?);
+    (name.components().count() > 1).then(|| launch.confinement.project.as_path().join(name))
+}

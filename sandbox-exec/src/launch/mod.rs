@@ -1,0 +1,79 @@
+//! A start, from rights to exec: the order of [`crate::stage`].
+//!
+//! * `ruleset`: what the child needs, compiled before there is one. `program`: the child's life up to exec.
+//! * `floor`: the process that was started becomes the broker; its child is confined and becomes the program.
+//! * `full`: the process that was started becomes the stub; its child is the broker and the init of new namespaces, and
+//!   that one's child the program.
+
+mod execute;
+mod floor;
+mod full;
+mod program;
+mod ruleset;
+
+use std::ffi::OsString;
+
+use ipc::confinement::{Confinement, TierChoice};
+use nix::libc;
+use nix::sys::signal::SigSet;
+use nix::unistd::{Pid, getppid};
+
+pub(crate) use self::program::{Program, give_up};
+pub(crate) use self::ruleset::Ruleset;
+pub use crate::broker::Reports;
+use crate::broker::SIGNALS;
+use crate::privilege;
+use crate::stage::{Failure, Stage};
+use crate::system;
+
+/// What a start needs beside the rights.
+#[derive(Debug)]
+pub struct Launch {
+    /// What to confine to.
+    pub confinement: Confinement,
+    /// Whether to end with the process that started this one.
+    pub die_with_parent: bool,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+}
+
+impl Launch {
+    /// Confines and executes the program; its exit status once it and its descendants are gone.
+    ///
+    /// The best tier is the full one where this machine lets us, which shows before anything is done that has to do with
+    /// the rights; what fails later is a failure.
+    pub fn run(self, reports: &mut Reports) -> Result<u8, Failure> {
+        let parent = getppid();
+        if let Some(identity) = self.confinement.identity {
+            privilege::become_user(identity).map_err(at(Stage::Identity))?;
+        }
+        SIGNALS.iter().copied().collect::<SigSet>().thread_block().map_err(at(Stage::Start))?;
+        self.arrange_death(parent)?;
+        if self.confinement.tier == TierChoice::Floor {
+            return floor::run(&self, None, reports);
+        }
+        match full::run(&self, reports) {
+            Err(Failure { stage: Stage::Namespaces, detail })
+                if self.confinement.tier == TierChoice::Best =>
+            {
+                floor::run(&self, Some(format!("no full tier: {detail}")), reports)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn arrange_death(&self, parent: Pid) -> Result<(), Failure> {
+        if !self.die_with_parent {
+            return Ok(());
+        }
+        system::set_parent_death_signal(libc::SIGTERM).map_err(at(Stage::Parent))?;
+        if getppid() == parent {
+            return Ok(());
+        }
+        Err(Stage::Parent.failed("the process that started this one is gone"))
+    }
+}
+
+fn at<E: std::fmt::Display>(stage: Stage) -> impl Fn(E) -> Failure {
+    move |error| stage.failed(error)
+}

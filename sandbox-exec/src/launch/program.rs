@@ -1,0 +1,122 @@
+//! The child's whole life before exec, the same in both tiers.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+
+use ipc::confinement::{Attempt, BrokerReport, RulesetReport};
+use ipc::id::Generation;
+use ipc::pipe::Outgoing;
+use nix::libc::{self, pid_t};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::unistd::{fchdir, getppid, setsid};
+
+use super::execute::execute;
+use super::ruleset::Ruleset;
+use super::{Launch, at};
+use crate::attempt::{Attempts, Surroundings};
+use crate::domain::Domain;
+use crate::privilege;
+use crate::seccomp;
+use crate::stage::{Failure, Stage};
+use crate::system;
+use crate::terminal;
+
+/// A process on its way to become the program.
+pub(crate) struct Program<'a> {
+    pub(crate) launch: &'a Launch,
+    pub(crate) ruleset: &'a Ruleset,
+    pub(crate) surroundings: Surroundings<'a>,
+    /// Its domain, if the paths of its rules are open already.
+    pub(crate) domain: Option<&'a Domain>,
+}
+
+impl Program<'_> {
+    /// Confines this process and executes the program; what fails is reported.
+    pub(crate) fn run(self, reports: OwnedFd) -> ! {
+        let mut reports = Outgoing::new(File::from(reports), Generation(0));
+        let Err(failure) = self.confine_and_execute(&mut reports);
+        give_up(reports, &failure)
+    }
+
+    fn confine_and_execute(&self, reports: &mut Outgoing<File, BrokerReport>) -> Result<Infallible, Failure> {
+        setsid().map_err(at(Stage::Session))?;
+        if self.launch.confinement.terminal {
+            terminal::take_control().map_err(at(Stage::Session))?;
+        }
+        default_signals().map_err(at(Stage::Session))?;
+        privilege::no_core_dumps().map_err(at(Stage::Session))?;
+        die_with(self.surroundings.broker())?;
+        let opened = match self.domain {
+            Some(_) => None,
+            None => Some(self.ruleset.domain()?),
+        };
+        let domain = self.domain.or(opened.as_ref());
+        self.enter_project()?;
+        system::set_no_new_privs().map_err(at(Stage::Privileges))?;
+        privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;
+        let attempts = Attempts::choose(&self.ruleset.plan, self.ruleset.platform, self.surroundings);
+        domain.map_or(Ok(()), Domain::enter).map_err(at(Stage::Landlock))?;
+        self.ruleset.programs.iter().try_for_each(seccomp::Program::attach).map_err(at(Stage::Seccomp))?;
+        let ruleset = self.attempt(&attempts, domain.map_or(0, Domain::rules))?;
+        reports
+            .send(&BrokerReport::Started { pid: std::process::id(), ruleset })
+            .map_err(at(Stage::Report))?;
+        execute(&self.launch.command, &self.ruleset.environment)
+    }
+
+    fn enter_project(&self) -> Result<(), Failure> {
+        let project = &self.launch.confinement.project;
+        crate::domain::open_path(project.as_path(), true)
+            .and_then(|directory| Ok(fchdir(directory)?))
+            .map_err(|error| Stage::Directory.failed(format!("cannot enter {project}: {error}")))
+    }
+
+    /// Tries what must fail; the report, if it failed.
+    fn attempt(&self, attempts: &Attempts<'_>, rules: u32) -> Result<RulesetReport, Failure> {
+        let degraded = self.launch.confinement.allow_degraded;
+        if let (Some(untried), false) = (attempts.untried.first(), degraded) {
+            return Err(Stage::Attempt.failed(untried));
+        }
+        let tried = attempts.run();
+        if let Some(attempt) = tried.iter().find(|attempt| !attempt.denied) {
+            let Attempt { act, errno, .. } = attempt;
+            return Err(Stage::Attempt.failed(format!("\"{act}\" was not denied (error {errno})")));
+        }
+        let mut missing = self.ruleset.missing.clone();
+        missing.extend(attempts.untried.iter().cloned());
+        Ok(RulesetReport {
+            tier: self.ruleset.plan.tier,
+            landlock_abi: self.ruleset.platform.abi,
+            rules,
+            seccomp_rules: self.ruleset.programs.iter().map(seccomp::Program::rules).sum(),
+            missing,
+            attempts: tried,
+        })
+    }
+}
+
+/// Says why there will be no program, and ends this process.
+pub(crate) fn give_up(mut reports: Outgoing<File, BrokerReport>, failure: &Failure) -> ! {
+    // The broker prints it and reports it; without a broker nobody is left to tell.
+    drop(reports.send(&failure.report()));
+    // SAFETY: ends the child without running what belongs to the parent's image.
+    unsafe { libc::_exit(failure.stage.code().into()) }
+}
+
+fn die_with(broker: pid_t) -> Result<(), Failure> {
+    system::set_parent_death_signal(libc::SIGKILL).map_err(at(Stage::Parent))?;
+    if getppid().as_raw() == broker { Ok(()) } else { Err(Stage::Parent.failed("the broker is gone")) }
+}
+
+/// Rust ignores SIGPIPE, and the broker blocks what it waits for; a program expects neither.
+fn default_signals() -> nix::Result<()> {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    for signal in
+        [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGCHLD]
+    {
+        // SAFETY: installs the default action; no handler is involved.
+        unsafe { sigaction(signal, &default) }?;
+    }
+    SigSet::empty().thread_set_mask()
+}

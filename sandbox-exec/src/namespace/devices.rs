@@ -1,0 +1,84 @@
+//! `/dev` of the program's own: the harmless devices, terminals and shared memory of its own, and what it was granted.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::{Mode, mkdirat};
+use nix::unistd::symlinkat;
+
+use super::mount::{self, Attributes, Reach};
+use super::tree::{Mounted, TreeError, at};
+use crate::compile::DEVICES;
+
+/// A terminal of the program's own, if it gets one, under the name that everybody knows.
+const TTY: &str = "/dev/tty";
+
+const LINKS: [(&str, &str); 5] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+];
+
+/// Device nodes of the host, copied while they can still be opened.
+#[derive(Debug)]
+pub(super) struct Nodes(Vec<(PathBuf, OwnedFd)>);
+
+impl Nodes {
+    pub(super) fn copied() -> Result<Self, TreeError> {
+        let mut nodes = vec![];
+        for device in DEVICES.into_iter().chain([TTY]).map(Path::new) {
+            let node = match mount::open(device) {
+                Ok(node) => node,
+                // A container may lack some.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(source) => return Err(at("open", device)(source)),
+            };
+            let copy = mount::copy(node.as_fd(), Reach::Mount).map_err(at("copy the mount of", device))?;
+            nodes.push((device.to_owned(), copy));
+        }
+        Ok(Self(nodes))
+    }
+
+    /// Puts the nodes into the new `/dev`, which is mounted already.
+    pub(super) fn attach(self, dev: BorrowedFd<'_>) -> Result<(), TreeError> {
+        for (path, node) in self.0 {
+            let name = path.strip_prefix("/dev").unwrap_or(&path);
+            let attached = file(dev, name).and_then(|place| {
+                mount::restrict(node.as_fd(), Attributes::DEVICES, Reach::Mount)?;
+                mount::attach(node.as_fd(), place.as_fd())
+            });
+            attached.map_err(at("put in place", &path))?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes the directories and links of the new `/dev`.
+pub(super) fn furnish(dev: BorrowedFd<'_>) -> io::Result<()> {
+    for directory in ["pts", "shm"] {
+        mkdirat(dev, directory, Mode::from_bits_truncate(0o755))?;
+    }
+    for (name, target) in LINKS {
+        symlinkat(target, dev, name)?;
+    }
+    Ok(())
+}
+
+/// Puts in place what was granted by name: `/dev/dri`, or the host's `/dev/shm`.
+pub(super) fn grant(dev: BorrowedFd<'_>, granted: &Mounted) -> Result<(), TreeError> {
+    let name = granted.path.strip_prefix("/dev").unwrap_or(&granted.path);
+    let place = super::own_tmp::place(dev, name, granted.directory);
+    place
+        .and_then(|place| mount::attach(granted.mount.as_fd(), place.as_fd()))
+        .map_err(at("put in place", &granted.path))
+}
+
+fn file(directory: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    drop(openat(directory, name, flags, Mode::from_bits_truncate(0o666))?);
+    mount::open_in(directory, name)
+}

@@ -1,0 +1,56 @@
+//! Who is who in a user namespace: inside as outside, so that the owners of files look right.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+
+use caps::{CapSet, Capability};
+use nix::unistd::{Pid, getegid, geteuid};
+
+/// Maps the ids of a child in a new user namespace.
+///
+/// Whoever may (root, mostly) maps every id to itself, since `ls`, `git` and `tar` look at the owners of files; everybody else
+/// may map only their own, and sees other owners as nobody. The program has no capability in either case.
+pub(crate) fn map(child: Pid) -> io::Result<()> {
+    let place = |name: &str| format!("/proc/{child}/{name}");
+    // Asked for where the map is a plain user's, and harmless elsewhere: nothing inside may change its groups anyway.
+    fs::write(place("setgroups"), "deny")?;
+    write(&place("uid_map"), "/proc/self/uid_map", Capability::CAP_SETUID, geteuid().as_raw())?;
+    write(&place("gid_map"), "/proc/self/gid_map", Capability::CAP_SETGID, getegid().as_raw())
+}
+
+fn write(map: &str, ours: &str, needed: Capability, own: u32) -> io::Result<()> {
+    if caps::has_cap(None, CapSet::Effective, needed).unwrap_or(false) {
+        match fs::write(map, identity(&fs::read_to_string(ours)?)) {
+            // A capability that counts for less than it says, as in some containers.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            written => return written,
+        }
+    }
+    fs::write(map, format!("{own} {own} 1"))
+}
+
+/// The map of a child that maps to themselves all ids that its parent has.
+fn identity(ours: &str) -> String {
+    let mut map = String::new();
+    for line in ours.lines() {
+        let mut fields = line.split_whitespace();
+        if let (Some(first), Some(count)) = (fields.next(), fields.nth(1)) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(map, "{first} {first} {count}");
+        }
+    }
+    map
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ids_of_a_namespace_are_mapped_to_themselves() {
+        assert_eq!(identity("         0          0 4294967295\n"), "0 0 4294967295\n");
+        assert_eq!(identity("0 1000 1\n1 100000 65536\n"), "0 0 1\n1 1 65536\n");
+        assert_eq!(identity("garbage\n"), "");
+    }
+}

@@ -1,0 +1,22 @@
+//! The loopback device of a new network namespace.
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use nix::libc::{self, c_short};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+use crate::system::check;
+
+/// Switches it on: `127.0.0.1` and `::1` lead to whoever listens inside, and nowhere else.
+pub(super) fn up() -> io::Result<()> {
+    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    // SAFETY: a structure of integers and bytes, for which zeros are a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, byte) in request.ifr_name.iter_mut().zip(*b"lo") {
+        *place = libc::c_char::from_ne_bytes([byte]);
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as c_short;
+    // SAFETY: the request is what this call wants (`netdevice(7)`), and outlives it.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) }.into())
+}

@@ -1,0 +1,58 @@
+//! What only some machines allow in a user namespace: tried first, so that a machine that refuses is known as such.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use ipc::rights::Network;
+use nix::errno::Errno;
+
+use super::mount::{self, Attributes};
+use super::{loopback, masks};
+
+/// File systems of its own, mounted nowhere yet.
+#[derive(Debug)]
+pub(crate) struct FileSystems {
+    pub(super) proc: OwnedFd,
+    pub(super) dev: OwnedFd,
+    pub(super) pts: OwnedFd,
+    pub(super) shm: OwnedFd,
+    pub(super) masks: OwnedFd,
+}
+
+/// Why there is no full tier on this machine.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {act} ({})", reason(.source))]
+pub(crate) struct Refusal {
+    act: &'static str,
+    source: io::Error,
+}
+
+/// The name of an error, `EPERM`, which says more here than its sentence.
+pub(crate) fn reason(error: &io::Error) -> String {
+    error.raw_os_error().map_or_else(|| error.to_string(), |number| format!("{:?}", Errno::from_raw(number)))
+}
+
+/// Makes everything that this machine has to allow, inside the new namespaces.
+pub(crate) fn prepare(net: Network) -> Result<FileSystems, Refusal> {
+    let refused = |act| move |source| Refusal { act, source };
+    let root = mount::open(Path::new("/")).map_err(refused("open /"))?;
+    mount::make_private(root.as_fd()).map_err(refused("make the mounts private"))?;
+    let tmpfs = |act, mode: &'static CStr, attributes| {
+        mount::new(c"tmpfs", &[(c"mode", mode)], attributes).map_err(refused(act))
+    };
+    let pts = [(c"ptmxmode", c"0666"), (c"mode", c"0620")];
+    let file_systems = FileSystems {
+        proc: mount::new(c"proc", &[], Attributes::DATA).map_err(refused("mount /proc"))?,
+        dev: tmpfs("mount /dev", c"0755", Attributes::DEVICES)?,
+        pts: mount::new(c"devpts", &pts, Attributes::DEVICES).map_err(refused("mount /dev/pts"))?,
+        shm: tmpfs("mount /dev/shm", c"1777", Attributes::WRITABLE)?,
+        masks: tmpfs("mount a tmpfs", c"0755", Attributes::WRITABLE)?,
+    };
+    masks::furnish(file_systems.masks.as_fd()).map_err(refused("make the masks"))?;
+    if net == Network::Off {
+        loopback::up().map_err(refused("switch the loopback device on"))?;
+    }
+    Ok(file_systems)
+}

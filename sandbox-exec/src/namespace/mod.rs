@@ -1,0 +1,27 @@
+//! The full tier: namespaces of its own for a program, and what lies in them.
+//!
+//! ```text
+//! stub      host namespaces; clones init, maps its ids, waits for it                       [ids, clone]
+//!  └ init   PID 1 of new user, mount, pid, ipc, uts and, with the network off, network namespaces
+//!           1. file systems of its own, loopback: what fails here is the machine's refusal  [machine, loopback]
+//!           2. the tree: everything read-only, roots on top, hidden places masked           [layout, tree, …]
+//! ```
+//!
+//! Everything is done with the mount interface of Linux 5.12, by descriptor: a path is resolved once, without following
+//! links, and what was found is what is mounted. Mounts are cloned *before* the tree becomes read-only, and moved onto
+//! their own paths after it.
+
+mod clone;
+mod devices;
+mod ids;
+pub(crate) mod layout;
+mod loopback;
+pub(crate) mod machine;
+mod masks;
+mod mount;
+mod own_tmp;
+mod protected;
+pub(crate) mod tree;
+
+pub(crate) use clone::{Clone, clone};
+pub(crate) use ids::map;

@@ -1,0 +1,152 @@
+//! The mount interface of Linux 5.2 to 5.12, by descriptor. neither nix nor libc have functions for it.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::ptr;
+
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2};
+use nix::libc::{self, c_int, c_uint};
+use nix::sys::stat::Mode;
+
+/// `enum fsconfig_command` of linux/mount.h.
+const FSCONFIG_SET_STRING: c_uint = 1;
+const FSCONFIG_CMD_CREATE: c_uint = 6;
+
+/// What a mount allows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attributes(u64);
+
+impl Attributes {
+    /// Nothing can be changed, no set-id bit counts, no device can be opened.
+    pub(super) const READ_ONLY: Self =
+        Self(libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV);
+    /// No set-id bit counts, no device can be opened.
+    pub(super) const WRITABLE: Self = Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV);
+    /// No set-id bit counts and nothing can be executed.
+    pub(super) const DEVICES: Self = Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC);
+    /// Nothing can be changed or executed.
+    pub(super) const DATA: Self = Self(Self::READ_ONLY.0 | libc::MOUNT_ATTR_NOEXEC);
+}
+
+/// How far attributes reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// This mount.
+    Mount,
+    /// It, and all mounts beneath it.
+    Tree,
+}
+
+impl Reach {
+    const fn flag(self) -> c_uint {
+        match self {
+            Self::Mount => 0,
+            Self::Tree => libc::AT_RECURSIVE.cast_unsigned(),
+        }
+    }
+}
+
+/// Makes a file system of its own, mounted nowhere yet.
+pub(super) fn new(
+    kind: &CStr,
+    options: &[(&CStr, &CStr)],
+    Attributes(attributes): Attributes,
+) -> io::Result<OwnedFd> {
+    // SAFETY: the kind is a C string.
+    let context = owned(unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), libc::FSOPEN_CLOEXEC) })?;
+    for (name, value) in options {
+        configure(context.as_fd(), FSCONFIG_SET_STRING, name.as_ptr(), value.as_ptr())?;
+    }
+    configure(context.as_fd(), FSCONFIG_CMD_CREATE, ptr::null(), ptr::null())?;
+    // SAFETY: a descriptor and flags.
+    owned(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), libc::FSMOUNT_CLOEXEC, attributes) })
+}
+
+fn configure(
+    context: BorrowedFd<'_>,
+    command: c_uint,
+    key: *const libc::c_char,
+    value: *const libc::c_char,
+) -> io::Result<()> {
+    // SAFETY: key and value are C strings, or null where the command takes none.
+    done(unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), command, key, value, 0) })
+}
+
+/// Opens a place without reading it; no part of its path may be a link, but its end is opened if it is one.
+pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    Ok(openat2(AT_FDCWD, path, how)?)
+}
+
+/// Opens an entry of a directory without reading it, or the link that it is.
+pub(super) fn open_in(directory: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
+    Ok(openat(directory, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?)
+}
+
+/// Makes another mount of what `place` shows, mounted nowhere yet.
+pub(super) fn copy(place: BorrowedFd<'_>, reach: Reach) -> io::Result<OwnedFd> {
+    let flags =
+        libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_EMPTY_PATH.cast_unsigned() | reach.flag();
+    // SAFETY: a descriptor, an empty C string, and flags.
+    owned(unsafe { libc::syscall(libc::SYS_open_tree, place.as_raw_fd(), c"".as_ptr(), flags) })
+}
+
+/// Takes from a mount, or from a tree of mounts, what `attributes` says.
+pub(super) fn restrict(
+    mount: BorrowedFd<'_>,
+    Attributes(attributes): Attributes,
+    reach: Reach,
+) -> io::Result<()> {
+    set(mount, reach, libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 })
+}
+
+/// Cuts the mounts of this namespace off from those that they were copied from.
+pub(super) fn make_private(root: BorrowedFd<'_>) -> io::Result<()> {
+    let propagation = libc::MS_PRIVATE;
+    set(root, Reach::Tree, libc::mount_attr { attr_set: 0, attr_clr: 0, propagation, userns_fd: 0 })
+}
+
+fn set(mount: BorrowedFd<'_>, reach: Reach, attributes: libc::mount_attr) -> io::Result<()> {
+    let flags = libc::AT_EMPTY_PATH.cast_unsigned() | reach.flag();
+    // SAFETY: an empty C string, and a structure with its size.
+    done(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    })
+}
+
+/// Mounts at a place what is mounted nowhere yet.
+pub(super) fn attach(mount: BorrowedFd<'_>, place: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
+    // SAFETY: two descriptors, empty C strings, and flags.
+    done(unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            place.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+        )
+    })
+}
+
+fn done(answer: libc::c_long) -> io::Result<()> {
+    crate::system::check(answer)
+}
+
+fn owned(answer: libc::c_long) -> io::Result<OwnedFd> {
+    done(answer)?;
+    let descriptor = c_int::try_from(answer).map_err(|_| io::Error::from_raw_os_error(libc::EBADF))?;
+    // SAFETY: the kernel has just made it for this call, so that nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}

@@ -1,0 +1,61 @@
+//! Places to mount on in a directory of the program's own: its `/tmp`, its `/dev`.
+//!
+//! The agent wrote to its temp directory in earlier generations: what is in the way there is its own, and goes.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+/// Opens the place `path` beneath `root`, and makes it, and the directories on the way, where they are missing.
+pub(super) fn place(root: BorrowedFd<'_>, path: &Path, directory: bool) -> io::Result<OwnedFd> {
+    let mut here = root.try_clone_to_owned()?;
+    let mut names = path.iter().peekable();
+    while let Some(name) = names.next() {
+        let name = Path::new(name);
+        here = if names.peek().is_some() || directory {
+            directory_in(here.as_fd(), name)?
+        } else {
+            file_in(here.as_fd(), name)?
+        };
+    }
+    Ok(here)
+}
+
+fn directory_in(parent: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
+    let open = || openat(parent, name, path_only() | OFlag::O_DIRECTORY, Mode::empty());
+    match open() {
+        Err(Errno::ENOENT) => {}
+        // A file or a link: nothing of ours.
+        Err(Errno::ENOTDIR | Errno::ELOOP) => unlinkat(parent, name, UnlinkatFlags::NoRemoveDir)?,
+        opened => return Ok(opened?),
+    }
+    mkdirat(parent, name, Mode::from_bits_truncate(0o755))?;
+    Ok(open()?)
+}
+
+fn file_in(parent: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
+    let open = || openat(parent, name, path_only(), Mode::empty());
+    match open() {
+        Err(Errno::ENOENT) => {}
+        Err(errno) => return Err(errno.into()),
+        // One from before may carry the mount of another generation, which would end with it.
+        Ok(found) if is_file(&found)? => return Ok(found),
+        Ok(_) => unlinkat(parent, name, UnlinkatFlags::NoRemoveDir)?,
+    }
+    let create = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    drop(openat(parent, name, create, Mode::from_bits_truncate(0o600))?);
+    Ok(open()?)
+}
+
+fn is_file(place: &OwnedFd) -> io::Result<bool> {
+    Ok(SFlag::from_bits_truncate(fstat(place)?.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFREG)
+}
+
+fn path_only() -> OFlag {
+    OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC
+}

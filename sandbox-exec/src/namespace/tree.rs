@@ -1,0 +1,124 @@
+//! The tree of the full tier, built on the copy of the host's mounts that a new mount namespace begins with.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use ipc::path::WirePath;
+use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::chdir;
+
+use super::devices::{self, Nodes};
+use super::layout::{Layout, Root, TMP};
+use super::machine::FileSystems;
+use super::masks::Masks;
+use super::mount::{self, Attributes, Reach};
+use super::{own_tmp, protected};
+
+/// Why the tree cannot be built.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {act} {path}: {source}")]
+pub(crate) struct TreeError {
+    act: &'static str,
+    path: WirePath,
+    source: io::Error,
+}
+
+pub(super) fn at(act: &'static str, path: &Path) -> impl Fn(io::Error) -> TreeError {
+    move |source| TreeError { act, path: path.into(), source }
+}
+
+/// What was copied from the host's tree, mounted nowhere yet.
+#[derive(Debug)]
+pub(super) struct Mounted {
+    pub(super) path: PathBuf,
+    pub(super) mount: OwnedFd,
+    pub(super) directory: bool,
+    writable: bool,
+}
+
+impl Mounted {
+    fn copied(Root { path, writable }: &Root) -> Result<Self, TreeError> {
+        let place = mount::open(path).map_err(at("open the root", path))?;
+        let kind = fstat(&place).map_err(|errno| at("look at the root", path)(errno.into()))?.st_mode;
+        let directory = SFlag::from_bits_truncate(kind & SFlag::S_IFMT.bits()) == SFlag::S_IFDIR;
+        let mount = mount::copy(place.as_fd(), Reach::Tree).map_err(at("copy the mount of", path))?;
+        Ok(Self { path: path.clone(), mount, directory, writable: *writable })
+    }
+
+    fn attributes(&self) -> Attributes {
+        match (self.writable, self.path.starts_with("/dev")) {
+            (false, _) => Attributes::READ_ONLY,
+            (true, false) => Attributes::WRITABLE,
+            (true, true) => Attributes::DEVICES,
+        }
+    }
+}
+
+/// Builds it. What comes back is a directory that can be written as far as mounts go and that no rule makes writable: `/dev`,
+/// reached by this descriptor alone.
+pub(crate) fn build(layout: &Layout, own: FileSystems) -> Result<OwnedFd, TreeError> {
+    let nodes = Nodes::copied()?;
+    let roots = layout.roots.iter().map(Mounted::copied).collect::<Result<Vec<_>, _>>()?;
+    let tmp = layout.tmp.iter().map(|path| Root { path: path.clone(), writable: true });
+    let tmp = tmp.map(|root| Mounted::copied(&root)).next().transpose()?;
+
+    let root = Path::new("/");
+    let here = mount::open(root).map_err(at("open", root))?;
+    mount::restrict(here.as_fd(), Attributes::READ_ONLY, Reach::Tree).map_err(at("make read-only", root))?;
+
+    let masks = Masks::mounted(own.masks, open("/dev")?.as_fd()).map_err(at("mount", Path::new("/dev")))?;
+    attach(&own.dev, Path::new("/dev"))?;
+    let witness = furnish_dev(&own.dev, nodes)?;
+    attach(&own.pts, Path::new("/dev/pts"))?;
+    attach(&own.shm, Path::new("/dev/shm"))?;
+    attach_roots(&own.dev, tmp, roots)?;
+    let dev = Path::new("/dev");
+    mount::restrict(own.dev.as_fd(), Attributes::DATA, Reach::Mount).map_err(at("make read-only", dev))?;
+    attach(&own.proc, Path::new("/proc"))?;
+    protected::protect(&layout.protected)?;
+    for path in &layout.hidden {
+        masks.cover(path).map_err(at("cover", path))?;
+    }
+    chdir(root).map_err(|errno| at("enter", root)(errno.into()))?;
+    Ok(witness)
+}
+
+fn open(path: &str) -> Result<OwnedFd, TreeError> {
+    mount::open(Path::new(path)).map_err(at("open", Path::new(path)))
+}
+
+fn attach(mount: &OwnedFd, path: &Path) -> Result<(), TreeError> {
+    mount::open(path).and_then(|place| mount::attach(mount.as_fd(), place.as_fd())).map_err(at("mount", path))
+}
+
+fn furnish_dev(dev: &OwnedFd, nodes: Nodes) -> Result<OwnedFd, TreeError> {
+    let failed = at("furnish", Path::new("/dev"));
+    devices::furnish(dev.as_fd()).map_err(&failed)?;
+    nodes.attach(dev.as_fd())?;
+    mount::copy(dev.as_fd(), Reach::Mount).map_err(failed)
+}
+
+/// The program's own `/tmp` first: roots that lie in the host's are mounted in it.
+fn attach_roots(dev: &OwnedFd, tmp: Option<Mounted>, roots: Vec<Mounted>) -> Result<(), TreeError> {
+    let tmp = tmp
+        .map(|tmp| {
+            mount::restrict(tmp.mount.as_fd(), tmp.attributes(), Reach::Tree)
+                .map_err(at("restrict", &tmp.path))?;
+            attach(&tmp.mount, Path::new(TMP))?;
+            open(TMP)
+        })
+        .transpose()?;
+    for root in roots {
+        mount::restrict(root.mount.as_fd(), root.attributes(), Reach::Tree)
+            .map_err(at("restrict", &root.path))?;
+        match (&tmp, root.path.strip_prefix(TMP)) {
+            (Some(tmp), Ok(name)) => own_tmp::place(tmp.as_fd(), name, root.directory)
+                .and_then(|place| mount::attach(root.mount.as_fd(), place.as_fd()))
+                .map_err(at("mount", &root.path))?,
+            _ if root.path.starts_with("/dev") => devices::grant(dev.as_fd(), &root)?,
+            _ => attach(&root.mount, &root.path)?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! What was started, in the full tier: stays in the host's namespaces, and stands for the program to whoever started it.
+
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use ipc::confinement::BrokerReport;
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, UnixCredentials, recvmsg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use crate::broker::{Progress, Reports, SIGNALS, let_go_of_pipes};
+use crate::stage::{Failure, Stage};
+use crate::{privilege, system};
+
+/// The stub of one program.
+#[derive(Debug)]
+pub(crate) struct Stub {
+    init: Pid,
+    alive: bool,
+    progress: Progress,
+    met: OwnedFd,
+}
+
+impl Stub {
+    pub(crate) fn new(init: Pid, progress: Progress, met: OwnedFd) -> Self {
+        Self { init, alive: true, progress, met }
+    }
+
+    /// Waits for the end of everything; the exit status.
+    pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
+        let started = self.progress.started()?;
+        self.begin(started, reports)?;
+        let status = self.wait();
+        if let Some(reports) = reports {
+            // The supervisor may be gone: that is why we are here, then.
+            drop(reports.send(&BrokerReport::Ended { status: status.into() }));
+        }
+        Ok(status)
+    }
+
+    /// Passes on what the program reported, with its number out here, and gives up what is not needed any more.
+    fn begin(&self, started: BrokerReport, reports: &mut Reports) -> Result<(), Failure> {
+        let_go_of_pipes(reports.is_some()).map_err(broken)?;
+        system::make_undumpable().map_err(broken)?;
+        system::set_no_new_privs().map_err(broken)?;
+        privilege::drop_capabilities().map_err(|error| Stage::Broker.failed(error))?;
+        let started = match started {
+            BrokerReport::Started { ruleset, .. } => BrokerReport::Started { pid: self.meet()?, ruleset },
+            other => other,
+        };
+        match reports {
+            Some(reports) => reports.send(&started).map_err(|error| Stage::Report.failed(error)),
+            None => Ok(()),
+        }
+    }
+
+    /// The number of the program in this pid namespace.
+    fn meet(&self) -> Result<u32, Failure> {
+        let mut byte = [0];
+        let mut data = [IoSliceMut::new(&mut byte)];
+        let mut space = nix::cmsg_space!(UnixCredentials);
+        let message =
+            recvmsg::<()>(self.met.as_raw_fd(), &mut data, Some(&mut space), MsgFlags::MSG_DONTWAIT)
+                .map_err(broken)?;
+        let pid = message.cmsgs().map_err(broken)?.find_map(|control| match control {
+            ControlMessageOwned::ScmCredentials(credentials) => u32::try_from(credentials.pid()).ok(),
+            _ => None,
+        });
+        pid.ok_or_else(|| Stage::Broker.failed("the program did not say who it is"))
+    }
+
+    /// Waits until init ends, or a signal says to end it.
+    fn wait(&mut self) -> u8 {
+        let awaited: SigSet = SIGNALS.into_iter().collect();
+        loop {
+            if let Some(status) = self.reap(Some(WaitPidFlag::WNOHANG)) {
+                return status;
+            }
+            match awaited.wait() {
+                Ok(Signal::SIGINT) => drop(kill(self.init, Signal::SIGINT)),
+                Ok(Signal::SIGCHLD) | Err(_) => {}
+                Ok(signal) => {
+                    self.end();
+                    return 128 + signal as u8;
+                }
+            }
+        }
+    }
+
+    /// The status of init, once it and all its namespace are gone.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an exit code has 8 bits")]
+    fn reap(&mut self, flags: Option<WaitPidFlag>) -> Option<u8> {
+        loop {
+            let status = match waitpid(self.init, flags) {
+                Err(Errno::EINTR) => continue,
+                Ok(WaitStatus::Exited(_, code)) => code as u8,
+                Ok(WaitStatus::Signaled(_, signal, _)) => 128 + signal as u8,
+                Ok(_) => return None,
+                // Somebody else reaped it: nothing is left to wait for.
+                Err(_) => 128 + libc::SIGKILL as u8,
+            };
+            self.alive = false;
+            return Some(status);
+        }
+    }
+
+    /// Kills init, and with it everything in its pid namespace, and waits until it is gone.
+    fn end(&mut self) {
+        if self.alive {
+            let _gone = kill(self.init, Signal::SIGKILL);
+            while self.alive && self.reap(None).is_none() {}
+        }
+    }
+}
+
+/// What was cloned does not outlive a start that failed.
+impl Drop for Stub {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn broken(error: impl Into<io::Error>) -> Failure {
+    Stage::Broker.failed(error.into())
+}
