@@ -5,6 +5,7 @@
 //!
 //! * [`launch`]: a start, from rights to exec; its broker stays behind.
 //! * [`compile`]: rights → rules as plain data. [`platform`]: what this kernel offers, and what stays open.
+//! * [`mediate`]: the calls that only a process outside can judge.
 //! * [`memory`]: what an idle process gives back.
 //! * [`domain`]: rules → a Landlock domain. [`seccomp`]: the denied system calls, as data with reasons.
 //! * `namespace`: the full tier: namespaces, and a tree of mounts.
@@ -21,6 +22,7 @@ pub mod domain;
 pub mod environment;
 mod init;
 pub mod launch;
+pub mod mediate;
 pub mod memory;
 mod namespace;
 pub mod options;

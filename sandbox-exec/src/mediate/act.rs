@@ -1,0 +1,235 @@
+//! The mediated calls: copy, judge, perform.
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int};
+
+use super::Shared;
+use super::address::{Address, integer};
+use super::caller::Caller;
+use super::control::Control;
+use super::crew::Turn;
+use super::listener::{Answer, Notification};
+use super::message::{Data, HEADER, HEADER_WITH_LENGTH, Message};
+use super::rules::Target;
+use super::socket::{self, Kind};
+use super::waiting::Stop;
+use std::os::fd::OwnedFd;
+
+/// The most bytes of a stream that are copied at once.
+const PIECE: usize = 128 << 10;
+/// The most bytes of an internet datagram.
+const DATAGRAM: usize = 0xffff;
+/// The most messages of one `sendmmsg` (`UIO_MAXIOV`).
+const MAX_MESSAGES: u64 = 1024;
+
+/// A call that is being mediated.
+pub(super) struct Call<'a, 'b> {
+    pub(super) shared: &'a Shared,
+    pub(super) caller: Caller<'a>,
+    pub(super) arguments: [u64; 6],
+    pub(super) turn: &'a mut Turn<'b>,
+}
+
+impl Call<'_, '_> {
+    /// Performs it.
+    pub(super) fn act(&mut self, notification: &Notification) -> Answer {
+        let result = match notification.call {
+            libc::SYS_connect => self.connect(),
+            libc::SYS_sendto => self.send_to(),
+            libc::SYS_sendmsg => self.send_message(),
+            libc::SYS_sendmmsg => self.send_messages(),
+            _ => Err(Errno::ENOSYS.into()),
+        };
+        match result {
+            Ok(value) => Answer::Value(value),
+            Err(Stop::Failed(errno)) => Answer::Failed(errno),
+            Err(Stop::Interrupted) => Answer::Restart,
+        }
+    }
+
+    /// `connect(2)`.
+    fn connect(&mut self) -> Result<i64, Stop> {
+        let [number, start, length, ..] = self.arguments;
+        let (socket, kind) = self.socket(number)?;
+        let address = Address::read(self.caller.memory(), start, length)?;
+        let target = self.shared.rules.target(&self.caller, kind, address)?;
+        self.caller.still_waits()?;
+        let connect = || socket::connect(&socket, &target.address);
+        // Datagram sockets only note the address.
+        let waits = kind.style != libc::SOCK_DGRAM && socket::is_blocking(&socket)?;
+        let connected = if waits {
+            self.wait(&socket, libc::SO_SNDTIMEO, connect)
+        } else {
+            connect().map_err(Stop::from)
+        };
+        connected.map(|()| 0)
+    }
+
+    /// `sendto(2)` with an address.
+    fn send_to(&mut self) -> Result<i64, Stop> {
+        let [number, start, length, flags, name, name_length] = self.arguments;
+        let (socket, kind) = self.socket(number)?;
+        let message =
+            Message { name: Some((name, name_length)), data: Data::of(start, length), control: vec![] };
+        self.send(&socket, kind, message, integer(flags))
+    }
+
+    /// `sendmsg(2)`.
+    fn send_message(&mut self) -> Result<i64, Stop> {
+        let [number, header, flags, ..] = self.arguments;
+        let (socket, kind) = self.socket(number)?;
+        let message = Message::read(self.caller.memory(), header)?;
+        self.send(&socket, kind, message, integer(flags))
+    }
+
+    /// `sendmmsg(2)`: what follows the first that fails is not tried, and the failure is told only if it is the first.
+    fn send_messages(&mut self) -> Result<i64, Stop> {
+        let [number, start, count, flags, ..] = self.arguments;
+        let (socket, kind) = self.socket(number)?;
+        let mut sent = 0;
+        for index in 0..(count & 0xffff_ffff).min(MAX_MESSAGES) {
+            let header = start.wrapping_add(index * HEADER_WITH_LENGTH);
+            match self.send_one(&socket, kind, header, integer(flags)) {
+                Ok(()) => sent += 1,
+                Err(stop) if sent == 0 => return Err(stop),
+                Err(_) => break,
+            }
+        }
+        Ok(sent)
+    }
+
+    fn send_one(&mut self, socket: &OwnedFd, kind: Kind, header: u64, flags: c_int) -> Result<(), Stop> {
+        let message = Message::read(self.caller.memory(), header)?;
+        let sent = self.send(socket, kind, message, flags)?;
+        let sent = u32::try_from(sent).unwrap_or(u32::MAX);
+        self.caller.still_waits()?;
+        Ok(self.caller.memory().write(header.wrapping_add(HEADER), &sent.to_ne_bytes())?)
+    }
+
+    /// Sends a message; how many bytes of it were sent.
+    fn send(&mut self, socket: &OwnedFd, kind: Kind, message: Message, flags: c_int) -> Result<i64, Stop> {
+        let target = self.name(kind, message.name)?;
+        let control = Control::carry(&self.caller, message.control)?;
+        let flags = without_zero_copy(socket, flags)?;
+        let sent = if kind.is_stream() {
+            self.send_stream(socket, target.as_ref(), &control, message.data, flags)
+        } else {
+            self.send_datagram(socket, target.as_ref(), &control, &message.data, flags)
+        };
+        if sent == Err(Stop::Failed(Errno::EPIPE)) && kind.is_stream() && flags & libc::MSG_NOSIGNAL == 0 {
+            self.caller.signal(libc::SIGPIPE);
+        }
+        sent.map(|sent| i64::try_from(sent).unwrap_or(i64::MAX))
+    }
+
+    fn name(&self, kind: Kind, name: Option<(u64, u64)>) -> Result<Option<Target>, Errno> {
+        let Some((start, length)) = name else {
+            return Ok(None);
+        };
+        let address = Address::read(self.caller.memory(), start, length)?;
+        self.shared.rules.target(&self.caller, kind, address).map(Some)
+    }
+
+    /// A stream takes its bytes piece by piece, and what it passes along with the first.
+    fn send_stream(
+        &mut self,
+        socket: &OwnedFd,
+        target: Option<&Target>,
+        control: &Control,
+        mut data: Data,
+        flags: c_int,
+    ) -> Result<usize, Stop> {
+        let mut sent = 0;
+        loop {
+            let piece = self.caller.memory().gather(&data.first(PIECE));
+            let control: &[u8] = if sent == 0 { &control.bytes } else { &[] };
+            let result = match piece {
+                Ok(piece) => self.send_bytes(socket, target, &piece, control, flags),
+                Err(errno) => Err(errno.into()),
+            };
+            match result {
+                Ok(0) => return Ok(sent),
+                Ok(more) => {
+                    sent += more;
+                    data.advance(more);
+                }
+                Err(stop) if sent == 0 => return Err(stop),
+                Err(_) => return Ok(sent),
+            }
+            if data.left == 0 {
+                return Ok(sent);
+            }
+        }
+    }
+
+    /// A datagram is sent whole. None is larger than the buffer that it has to fit in.
+    fn send_datagram(
+        &mut self,
+        socket: &OwnedFd,
+        target: Option<&Target>,
+        control: &Control,
+        data: &Data,
+        flags: c_int,
+    ) -> Result<usize, Stop> {
+        let buffer = socket::option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF)?;
+        if data.left > usize::try_from(buffer).unwrap_or(0).max(DATAGRAM) {
+            return Err(Errno::EMSGSIZE.into());
+        }
+        let bytes = self.caller.memory().gather(&data.first(data.left))?;
+        self.send_bytes(socket, target, &bytes, &control.bytes, flags)
+    }
+
+    /// Sends at once what can be sent at once; only what would wait is left to wait.
+    fn send_bytes(
+        &mut self,
+        socket: &OwnedFd,
+        target: Option<&Target>,
+        bytes: &[u8],
+        control: &[u8],
+        flags: c_int,
+    ) -> Result<usize, Stop> {
+        let address = target.map(|target| &target.address);
+        let flags = flags | libc::MSG_NOSIGNAL;
+        let waits = flags & libc::MSG_DONTWAIT == 0 && socket::is_blocking(socket)?;
+        self.caller.still_waits()?;
+        // Fast Open connects: started without waiting, it would go on unseen (EINPROGRESS).
+        if !(waits && flags & libc::MSG_FASTOPEN != 0) {
+            match socket::send(socket, address, bytes, control, flags | libc::MSG_DONTWAIT) {
+                Err(Errno::EAGAIN) if waits => {}
+                sent => return Ok(sent?),
+            }
+        }
+        self.wait(socket, libc::SO_SNDTIMEO, || socket::send(socket, address, bytes, control, flags))
+    }
+
+    /// A duplicate of the caller's socket.
+    fn socket(&self, number: u64) -> Result<(OwnedFd, Kind), Errno> {
+        let socket = self.caller.descriptor(integer(number))?;
+        let kind = Kind::of(&socket)?;
+        Ok((socket, kind))
+    }
+
+    /// Performs what may wait, for as long as the option `timeout` of the socket says.
+    fn wait<T>(
+        &mut self,
+        socket: &OwnedFd,
+        timeout: c_int,
+        act: impl FnMut() -> Result<T, Errno>,
+    ) -> Result<T, Stop> {
+        self.turn.step_aside();
+        match self.shared.waiting.perform(&self.caller, act) {
+            Err(Stop::Interrupted) if socket::has_timeout(socket, timeout) => Err(Errno::EINTR.into()),
+            result => result,
+        }
+    }
+}
+
+/// Without copying, the kernel would go on reading this process's memory, and tell the caller when it is done with it. It may
+/// always refuse (`MSG_ZEROCOPY` in the documentation of the kernel).
+fn without_zero_copy(socket: &OwnedFd, flags: c_int) -> Result<c_int, Errno> {
+    let wanted = flags & libc::MSG_ZEROCOPY != 0;
+    if wanted && socket::option(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY)? != 0 {
+        return Err(Errno::ENOBUFS);
+    }
+    Ok(flags & !libc::MSG_ZEROCOPY)
+}

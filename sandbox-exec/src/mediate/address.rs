@@ -1,0 +1,165 @@
+//! Socket addresses, as they were copied from a caller.
+
+use std::ffi::OsStr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int};
+
+use super::memory::Memory;
+
+/// The most bytes of an address (`sizeof(struct sockaddr_storage)`).
+const MAX: usize = 128;
+/// Where the name begins in a `sockaddr_un`, and the most bytes of one.
+const NAME: usize = 2;
+const MAX_UNIX: usize = NAME + 108;
+
+/// An address: the bytes that the kernel gets, which are the bytes that were looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Address(Vec<u8>);
+
+/// What an address says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Meaning<'a> {
+    /// No family: `connect` dissolves an association, `sendto` means the socket's own family.
+    Unspecified,
+    /// A unix socket at a path.
+    Path(&'a Path),
+    /// A unix socket of the network namespace, by its name.
+    Abstract(&'a [u8]),
+    /// A unix socket without a name: `bind` chooses an abstract one.
+    Unnamed,
+    /// An internet address.
+    Internet(SocketAddr),
+    /// What the kernel will refuse, or a family without addresses outside.
+    Other,
+}
+
+impl Address {
+    /// Copies the address of a call: a pointer and an `int`.
+    pub(super) fn read(memory: Memory, start: u64, length: u64) -> Result<Self, Errno> {
+        let length = integer(length);
+        // move_addr_to_kernel of net/socket.c.
+        let length = usize::try_from(length).ok().filter(|&length| length <= MAX).ok_or(Errno::EINVAL)?;
+        if length == 0 { Ok(Self(vec![])) } else { memory.read_vec(start, length).map(Self) }
+    }
+
+    /// The address of a unix socket by path.
+    pub(super) fn of_path(path: &str) -> Self {
+        let mut bytes = family_bytes(libc::AF_UNIX).to_vec();
+        bytes.extend(path.as_bytes());
+        bytes.push(0);
+        Self(bytes)
+    }
+
+    /// An address that the kernel wrote.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Self {
+        Self(bytes.to_vec())
+    }
+
+    /// The bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The family, `AF_UNSPEC` if it is too short for one.
+    fn family(&self) -> c_int {
+        self.0.first_chunk().map_or(libc::AF_UNSPEC, |&family| u16::from_ne_bytes(family).into())
+    }
+
+    /// The same with another family.
+    pub(super) fn in_family(mut self, family: c_int) -> Self {
+        if let Some(first) = self.0.first_chunk_mut() {
+            *first = family_bytes(family);
+        }
+        self
+    }
+
+    /// What it says. What is shorter than its family wants is left to the kernel to refuse.
+    pub(super) fn meaning(&self) -> Meaning<'_> {
+        match self.family() {
+            libc::AF_UNSPEC => Meaning::Unspecified,
+            libc::AF_UNIX => unix(&self.0),
+            libc::AF_INET => v4(&self.0).map_or(Meaning::Other, Meaning::Internet),
+            libc::AF_INET6 => v6(&self.0).map_or(Meaning::Other, Meaning::Internet),
+            _ => Meaning::Other,
+        }
+    }
+}
+
+/// As `unix_mkname` of the kernel does: a path ends at the first null byte; an abstract name has them all.
+fn unix(bytes: &[u8]) -> Meaning<'_> {
+    match bytes.get(NAME..).unwrap_or_default() {
+        [] => Meaning::Unnamed,
+        _ if bytes.len() > MAX_UNIX => Meaning::Other,
+        [0, name @ ..] => Meaning::Abstract(name),
+        name => {
+            let path = name.split(|&byte| byte == 0).next().unwrap_or(name);
+            Meaning::Path(Path::new(OsStr::from_bytes(path)))
+        }
+    }
+}
+
+/// `struct sockaddr_in`: family, port, address.
+fn v4(bytes: &[u8]) -> Option<SocketAddr> {
+    let address: [u8; 4] = *bytes.get(4..)?.first_chunk()?;
+    Some(SocketAddrV4::new(Ipv4Addr::from(address), port(bytes)?).into())
+}
+
+/// `struct sockaddr_in6`: family, port, flow, address, scope. The kernel takes it without the scope (RFC 2133).
+fn v6(bytes: &[u8]) -> Option<SocketAddr> {
+    let address: [u8; 16] = *bytes.get(8..)?.first_chunk()?;
+    let scope =
+        bytes.get(24..).and_then(|rest| rest.first_chunk()).map_or(0, |&scope| u32::from_ne_bytes(scope));
+    Some(SocketAddrV6::new(Ipv6Addr::from(address), port(bytes)?, 0, scope).into())
+}
+
+fn port(bytes: &[u8]) -> Option<u16> {
+    bytes.get(2..)?.first_chunk().map(|&port| u16::from_be_bytes(port))
+}
+
+fn family_bytes(family: c_int) -> [u8; 2] {
+    u16::try_from(family).unwrap_or_default().to_ne_bytes()
+}
+
+/// The kernel takes many arguments as `int`, and ignores the upper half of the register.
+#[allow(clippy::cast_possible_truncation, reason = "that is what the kernel does")]
+pub(super) fn integer(argument: u64) -> c_int {
+    (argument as u32).cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(family: c_int, rest: &[u8]) -> Address {
+        Address([&family_bytes(family), rest].concat())
+    }
+
+    #[test]
+    fn paths_end_at_the_first_null_byte_and_abstract_names_do_not() {
+        assert_eq!(address(libc::AF_UNIX, b"/a\0b").meaning(), Meaning::Path(Path::new("/a")));
+        assert_eq!(address(libc::AF_UNIX, b"a").meaning(), Meaning::Path(Path::new("a")));
+        assert_eq!(address(libc::AF_UNIX, b"\0a\0b").meaning(), Meaning::Abstract(b"a\0b"));
+        assert_eq!(address(libc::AF_UNIX, b"").meaning(), Meaning::Unnamed);
+        assert_eq!(
+            address(libc::AF_UNIX, &[b'a'; 108]).meaning(),
+            Meaning::Path(Path::new(&"a".repeat(108)))
+        );
+        assert_eq!(address(libc::AF_UNIX, &[b'a'; 109]).meaning(), Meaning::Other);
+    }
+
+    #[test]
+    fn internet_addresses_need_all_their_bytes() {
+        let v4 = address(libc::AF_INET, &[0, 80, 127, 0, 0, 1]);
+        assert_eq!(v4.meaning(), Meaning::Internet("127.0.0.1:80".parse().unwrap()));
+        assert_eq!(address(libc::AF_INET, &[0, 80, 127, 0, 0]).meaning(), Meaning::Other);
+        let v6 = [&[0, 80, 0, 0, 0, 0][..], &Ipv6Addr::LOCALHOST.octets()].concat();
+        assert_eq!(address(libc::AF_INET6, &v6).meaning(), Meaning::Internet("[::1]:80".parse().unwrap()));
+        assert_eq!(address(libc::AF_INET6, &v6[..21]).meaning(), Meaning::Other);
+        assert_eq!(Address(vec![]).meaning(), Meaning::Unspecified);
+        assert_eq!(v4.in_family(libc::AF_UNSPEC).meaning(), Meaning::Unspecified);
+    }
+}

@@ -1,0 +1,126 @@
+//! A thread whose call waits.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int, pid_t};
+
+use super::listener::{Listener, Notification};
+use super::memory::Memory;
+use super::status::Status;
+
+/// `PIDFD_THREAD` (linux/pidfd.h, Linux 6.9): of one thread, not of its group.
+const PIDFD_THREAD: c_int = libc::O_EXCL;
+
+/// A caller, for as long as its call waits. What is opened through it is its own only if [`Caller::still_waits`] says so
+/// afterwards.
+pub(super) struct Caller<'a> {
+    listener: &'a Listener,
+    id: u64,
+    thread: pid_t,
+    process: OwnedFd,
+}
+
+impl<'a> Caller<'a> {
+    /// Opens the caller of a notification.
+    pub(super) fn open(listener: &'a Listener, notification: &Notification) -> Result<Self, Errno> {
+        let thread = notification.thread;
+        let process = match pidfd_open(thread, PIDFD_THREAD) {
+            // Threads share their descriptors, unless they asked not to; then a kernel before 6.9 looks at the wrong ones,
+            // where the call fails or acts on what the first thread has: also the caller's.
+            Err(Errno::EINVAL) => pidfd_open(Status::of(thread)?.process, 0)?,
+            process => process?,
+        };
+        Ok(Self { listener, id: notification.id, thread, process })
+    }
+
+    /// Its number among all notifications.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The calling thread.
+    pub(super) fn thread(&self) -> pid_t {
+        self.thread
+    }
+
+    /// Its memory.
+    pub(super) fn memory(&self) -> Memory {
+        Memory(self.thread)
+    }
+
+    /// A duplicate of one of its descriptors (`pidfd_getfd(2)`, Linux 5.6). The one place where acting on the caller's own
+    /// socket begins.
+    pub(super) fn descriptor(&self, number: RawFd) -> Result<OwnedFd, Errno> {
+        // SAFETY: integers only.
+        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_getfd, self.process.as_raw_fd(), number, 0) };
+        match owned(descriptor) {
+            // Of ours there are too many, which is no fault of the caller's table.
+            Err(Errno::EMFILE | Errno::ENFILE) => Err(Errno::ENOBUFS),
+            descriptor => descriptor,
+        }
+    }
+
+    /// Fails if the call no longer waits.
+    pub(super) fn still_waits(&self) -> Result<(), Errno> {
+        if self.listener.waits(self.id) { Ok(()) } else { Err(Errno::ESRCH) }
+    }
+
+    /// A path as the caller means it, in words of this process: its working directory, and what it calls itself.
+    pub(super) fn path(&self, path: &Path) -> Result<PathBuf, Errno> {
+        let own = PathBuf::from(format!("/proc/{}", self.thread));
+        let bytes = path.as_os_str().as_bytes();
+        for itself in ["/proc/self/", "/proc/thread-self/"] {
+            if let Some(rest) = bytes.strip_prefix(itself.as_bytes()) {
+                return Ok(join(&own, rest));
+            }
+        }
+        if path.is_absolute() {
+            has_our_root(&own)?;
+            return Ok(path.to_owned());
+        }
+        Ok(join(&own.join("cwd"), bytes))
+    }
+
+    /// Has the signal arrive that an act of its own would have sent it.
+    pub(super) fn signal(&self, signal: c_int) {
+        if let (Ok(status), true) = (Status::of(self.thread), self.listener.waits(self.id)) {
+            // SAFETY: integers only.
+            unsafe { libc::syscall(libc::SYS_tgkill, status.process, self.thread, signal) };
+        }
+    }
+}
+
+/// `chroot(2)` and `pivot_root(2)` are denied: another root than ours is none that a program could have.
+fn has_our_root(own: &Path) -> Result<(), Errno> {
+    let identity = |path: &Path| fs::metadata(path).map(|root| (root.dev(), root.ino()));
+    match (identity(&own.join("root")), identity(Path::new("/"))) {
+        (Ok(theirs), Ok(ours)) if theirs == ours => Ok(()),
+        _ => Err(Errno::EACCES),
+    }
+}
+
+/// Joins bytes: `Path::join` would start anew at a slash, which the kernel does not do here.
+fn join(directory: &Path, rest: &[u8]) -> PathBuf {
+    let mut path = OsString::from(directory);
+    path.push("/");
+    path.push(std::ffi::OsStr::from_bytes(rest));
+    path.into()
+}
+
+fn pidfd_open(thread: pid_t, flags: c_int) -> Result<OwnedFd, Errno> {
+    // SAFETY: integers only.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_open, thread, flags) })
+}
+
+fn owned(descriptor: libc::c_long) -> Result<OwnedFd, Errno> {
+    let descriptor = Errno::result(descriptor)?;
+    let descriptor = RawFd::try_from(descriptor).map_err(|_| Errno::EBADF)?;
+    // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}

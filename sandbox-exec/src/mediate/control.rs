@@ -1,0 +1,101 @@
+//! Control data of a message (`cmsg(3)`): what it passes along is carried over, not its numbers.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int};
+
+use super::caller::Caller;
+use super::status::Status;
+
+/// `struct cmsghdr` of 64-bit architectures: length, level, type. Items begin at multiples of eight.
+const ITEM: usize = 16;
+/// The most descriptors of one item (`SCM_MAX_FD`, net/scm.h).
+const MAX_DESCRIPTORS: usize = 253;
+
+/// Control data with the numbers of this process.
+#[derive(Debug, Default)]
+pub(super) struct Control {
+    /// As `sendmsg` takes it.
+    pub(super) bytes: Vec<u8>,
+    /// What the numbers in it stand for.
+    held: Vec<OwnedFd>,
+}
+
+impl Control {
+    /// Carries over what a caller wrote.
+    pub(super) fn carry(caller: &Caller<'_>, bytes: Vec<u8>) -> Result<Self, Errno> {
+        let mut control = Self { bytes, held: vec![] };
+        let mut at = 0;
+        // CMSG_FIRSTHDR, CMSG_OK and CMSG_NXTHDR of linux/socket.h.
+        while let Some(header) = control.bytes.get(at..).and_then(|rest| rest.first_chunk::<ITEM>()) {
+            let item = Item::parse(*header);
+            if item.length < ITEM || item.length > control.bytes.len() - at {
+                return Err(Errno::EINVAL);
+            }
+            control.carry_item(caller, item, at + ITEM)?;
+            at += item.length.next_multiple_of(8);
+        }
+        Ok(control)
+    }
+
+    fn carry_item(&mut self, caller: &Caller<'_>, item: Item, start: usize) -> Result<(), Errno> {
+        let end = start + item.length - ITEM;
+        let Some(content) = self.bytes.get_mut(start..end) else {
+            return Err(Errno::EINVAL);
+        };
+        match (item.level, item.kind) {
+            (libc::SOL_SOCKET, libc::SCM_RIGHTS) => descriptors(caller, content, &mut self.held),
+            (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) => credentials(caller, content),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Item {
+    length: usize,
+    level: c_int,
+    kind: c_int,
+}
+
+impl Item {
+    fn parse(header: [u8; ITEM]) -> Self {
+        let (length, rest) = header.split_first_chunk().unwrap_or((&[0; 8], &[]));
+        let number = |at: usize| {
+            rest.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |&n| c_int::from_ne_bytes(n))
+        };
+        Self { length: usize::from_ne_bytes(*length), level: number(0), kind: number(4) }
+    }
+}
+
+/// Replaces the caller's numbers by those of duplicates.
+fn descriptors(caller: &Caller<'_>, content: &mut [u8], held: &mut Vec<OwnedFd>) -> Result<(), Errno> {
+    let numbers = content.as_chunks_mut::<4>().0;
+    if numbers.len() > MAX_DESCRIPTORS {
+        return Err(Errno::EINVAL);
+    }
+    for number in numbers {
+        let descriptor = caller.descriptor(c_int::from_ne_bytes(*number))?;
+        *number = descriptor.as_raw_fd().to_ne_bytes();
+        held.push(descriptor);
+    }
+    Ok(())
+}
+
+/// `struct ucred`. The kernel lets a process speak for itself only; so this process, which is the one that sends, lets it name
+/// what is its own, and puts its own pid in place of the caller's.
+fn credentials(caller: &Caller<'_>, content: &mut [u8]) -> Result<(), Errno> {
+    let ([pid, uid, gid], []) = content.as_chunks_mut::<4>() else {
+        return Err(Errno::EINVAL);
+    };
+    let status = Status::of(caller.thread())?;
+    let own = status.process == c_int::from_ne_bytes(*pid)
+        && status.uids.contains(&u32::from_ne_bytes(*uid))
+        && status.gids.contains(&u32::from_ne_bytes(*gid));
+    if !own {
+        return Err(Errno::EPERM);
+    }
+    *pid = std::process::id().to_ne_bytes();
+    Ok(())
+}

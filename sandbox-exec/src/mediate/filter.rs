@@ -1,0 +1,181 @@
+//! The program that sends calls to the mediator; everything else it allows, since denying is another program's
+//! ([`crate::seccomp`]: its errors outrank notifications, seccomp(2)).
+//!
+//! ```text
+//!     architecture == native ? go on : kill          numbers of foreign tables mean other calls
+//!     number == connect ?      notify                where to is behind a pointer
+//!     number == sendmsg ?      notify                the same, and what is passed along
+//!     number == sendmmsg ?     notify
+//!     number == sendto ?       args[4] (an address) is null ? allow : notify
+//!     number == bind ?         notify                only with the network on, where ports are the host's
+//!     number == accept ?       notify                "
+//!     number == accept4 ?      notify                "
+//!     allow
+//! ```
+//!
+//! A send on a connected socket is not notified: it goes where a mediated call, or a socketpair, has led it. The x32 table
+//! is refused by the denying program: here its numbers equal none.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use ipc::rights::Network;
+use nix::libc::{self, c_long, sock_filter, sock_fprog};
+
+/// Offsets in `struct seccomp_data` (linux/seccomp.h).
+const NUMBER: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+/// The fifth argument, both halves; on both architectures the low half comes first.
+const ADDRESS_LOW: u32 = 16 + 4 * 8;
+const ADDRESS_HIGH: u32 = ADDRESS_LOW + 4;
+
+/// `AUDIT_ARCH_X86_64`, `AUDIT_ARCH_AARCH64` (linux/audit.h).
+const NATIVE: u32 = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 };
+
+const ALWAYS: &[c_long] = &[libc::SYS_connect, libc::SYS_sendmsg, libc::SYS_sendmmsg];
+const NET_ON: &[c_long] = &[libc::SYS_bind, libc::SYS_accept, libc::SYS_accept4];
+
+/// The mediation program, ready to be attached.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    instructions: Vec<sock_filter>,
+}
+
+impl Filter {
+    /// The program for a network right.
+    pub fn new(net: Network) -> Self {
+        let more = if net == Network::On { NET_ON } else { &[] };
+        let mut instructions = vec![
+            load(ARCHITECTURE),
+            equal(NATIVE, 1, 0),
+            answer(libc::SECCOMP_RET_KILL_PROCESS),
+            load(NUMBER),
+        ];
+        for &call in ALWAYS.iter().chain(more) {
+            instructions.extend([equal(number(call), 0, 1), answer(libc::SECCOMP_RET_USER_NOTIF)]);
+        }
+        instructions.extend([
+            equal(number(libc::SYS_sendto), 0, 5),
+            load(ADDRESS_LOW),
+            equal(0, 0, 2),
+            load(ADDRESS_HIGH),
+            equal(0, 1, 0),
+            answer(libc::SECCOMP_RET_USER_NOTIF),
+            answer(libc::SECCOMP_RET_ALLOW),
+        ]);
+        Self { instructions }
+    }
+
+    /// Attaches it to this thread, for good, and returns its listener. Async-signal-safe. `no_new_privs` must be set, and no
+    /// program of this thread may have a listener yet (`EBUSY`).
+    pub fn attach(&self) -> io::Result<OwnedFd> {
+        // With the second flag only fatal signals interrupt a call once it was received: no storm of restarts (Linux 5.19).
+        let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+        match self.attach_with(listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => self.attach_with(listener),
+            attached => attached,
+        }
+    }
+
+    fn attach_with(&self, flags: libc::c_ulong) -> io::Result<OwnedFd> {
+        let length = libc::c_ushort::try_from(self.instructions.len())
+            .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+        let program = sock_fprog { len: length, filter: self.instructions.as_ptr().cast_mut() };
+        // SAFETY: the kernel copies `length` instructions and keeps no pointer.
+        let listener = unsafe {
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
+        };
+        let listener = libc::c_int::try_from(listener).unwrap_or(-1);
+        if listener < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
+        Ok(unsafe { OwnedFd::from_raw_fd(listener) })
+    }
+}
+
+/// Call numbers are small and positive.
+fn number(call: c_long) -> u32 {
+    u32::try_from(call).unwrap_or(u32::MAX)
+}
+
+fn load(offset: u32) -> sock_filter {
+    statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset)
+}
+
+/// Skips `then` instructions if what was loaded is `value`, else `otherwise`.
+fn equal(value: u32, then: u8, otherwise: u8) -> sock_filter {
+    statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, then, otherwise, value)
+}
+
+fn answer(action: u32) -> sock_filter {
+    statement(libc::BPF_RET | libc::BPF_K, 0, 0, action)
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the codes of linux/filter.h are below 0x100")]
+fn statement(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code: code as u16, jt, jf, k }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+    const NOTIFY: u32 = libc::SECCOMP_RET_USER_NOTIF;
+
+    /// Runs the program on `struct seccomp_data`, as the kernel would.
+    fn run(filter: &Filter, architecture: u32, call: u32, arguments: [u64; 6]) -> u32 {
+        let mut data = [call, architecture, 0, 0].to_vec();
+        for argument in arguments {
+            data.extend([
+                u32::try_from(argument & 0xffff_ffff).unwrap(),
+                u32::try_from(argument >> 32).unwrap(),
+            ]);
+        }
+        let (mut at, mut accumulator) = (0, 0);
+        loop {
+            let sock_filter { code, jt, jf, k } = filter.instructions[at];
+            at += 1;
+            match code {
+                0x20 => accumulator = data[k as usize / 4],
+                0x15 => at += usize::from(if accumulator == k { jt } else { jf }),
+                0x06 => return k,
+                other => unreachable!("operation {other:#x}"),
+            }
+        }
+    }
+
+    fn notified(net: Network, arguments: [u64; 6]) -> Vec<c_long> {
+        let filter = Filter::new(net);
+        (0..600).filter(|&call| run(&filter, NATIVE, number(call), arguments) == NOTIFY).collect()
+    }
+
+    fn sorted(calls: &[&[c_long]]) -> Vec<c_long> {
+        let mut all = calls.concat();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn without_an_address_a_sendto_is_not_notified() {
+        assert_eq!(notified(Network::Off, [7, 7, 7, 7, 0, 7]), sorted(&[ALWAYS]));
+        assert_eq!(notified(Network::On, [7, 7, 7, 7, 0, 7]), sorted(&[ALWAYS, NET_ON]));
+    }
+
+    #[test]
+    fn any_bit_of_an_address_counts() {
+        for bit in 0..64 {
+            let arguments = [0, 0, 0, 0, 1 << bit, 0];
+            assert_eq!(notified(Network::Off, arguments), sorted(&[ALWAYS, &[libc::SYS_sendto]]));
+            assert_eq!(notified(Network::On, arguments), sorted(&[ALWAYS, NET_ON, &[libc::SYS_sendto]]));
+        }
+    }
+
+    #[test]
+    fn foreign_architectures_are_killed_and_x32_is_left_to_the_denying_program() {
+        let filter = Filter::new(Network::On);
+        assert_eq!(run(&filter, 0x4000_0003, 102, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
+        assert_eq!(run(&filter, NATIVE, 0x4000_0000 + number(libc::SYS_connect), [1; 6]), ALLOW);
+    }
+}

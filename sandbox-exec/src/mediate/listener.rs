@@ -1,0 +1,156 @@
+//! The listener: calls that wait for an answer (`seccomp_unotify(2)`).
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` (linux/seccomp.h, Linux 6.6): whoever is woken runs on this processor next.
+const SYNC_WAKE_UP: libc::c_ulong = 1;
+
+/// `ERESTARTSYS` (linux/errno.h): never seen by a program. The kernel runs the pending handler, then makes the call again or
+/// answers `EINTR`, as the handler's `SA_RESTART` says.
+const RESTART: c_int = 512;
+
+/// Where calls arrive.
+#[derive(Debug)]
+pub(super) struct Listener(OwnedFd);
+
+/// A call that waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Notification {
+    /// Its number among all notifications of this listener.
+    pub(super) id: u64,
+    /// The calling thread, as this process sees it.
+    pub(super) thread: libc::pid_t,
+    /// The call.
+    pub(super) call: libc::c_long,
+    /// Its arguments.
+    pub(super) arguments: [u64; 6],
+}
+
+/// What a call returns.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// This value.
+    Value(i64),
+    /// This error.
+    Failed(Errno),
+    /// What its pending signal says: the same call again, or `EINTR`.
+    Restart,
+    /// The number that this descriptor gets in the caller.
+    Descriptor {
+        /// The descriptor.
+        descriptor: OwnedFd,
+        /// Whether it closes on exec there.
+        close_on_exec: bool,
+    },
+}
+
+impl From<Result<i64, Errno>> for Answer {
+    fn from(result: Result<i64, Errno>) -> Self {
+        result.map_or_else(Self::Failed, Self::Value)
+    }
+}
+
+impl Listener {
+    /// Takes over a listener.
+    pub(super) fn new(descriptor: OwnedFd) -> Self {
+        // SAFETY: passes an integer. A kernel that does not know it is only slower.
+        unsafe { libc::ioctl(descriptor.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
+        Self(descriptor)
+    }
+
+    /// Waits for a call; `None` once no process is left that could make one.
+    pub(super) fn receive(&self) -> io::Result<Option<Notification>> {
+        loop {
+            let mut polled = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut polled, PollTimeout::NONE) {
+                Err(Errno::EINTR) => continue,
+                polled => polled?,
+            };
+            let events = polled[0].revents().unwrap_or(PollFlags::empty());
+            if !events.contains(PollFlags::POLLIN) {
+                return Ok(None);
+            }
+            match self.take() {
+                // The caller was killed, or a signal came in between.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {}
+                received => return received.map(Some),
+            }
+        }
+    }
+
+    fn take(&self) -> io::Result<Notification> {
+        // SAFETY: a structure of integers; the kernel wants it zeroed.
+        let mut received: libc::seccomp_notif = unsafe { mem::zeroed() };
+        // SAFETY: the kernel writes one `seccomp_notif`, whose size is part of the request.
+        let answer =
+            unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut received) };
+        if answer < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Notification {
+            id: received.id,
+            thread: received.pid.cast_signed(),
+            call: received.data.nr.into(),
+            arguments: received.data.args,
+        })
+    }
+
+    /// Whether the call still waits: then the thread was not replaced by another of the same number, and what was opened by
+    /// that number is the caller's.
+    pub(super) fn waits(&self, id: u64) -> bool {
+        // SAFETY: the kernel reads one integer.
+        unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }
+    }
+
+    /// Answers a call. Nobody hears it if the caller is dead.
+    pub(super) fn answer(&self, id: u64, answer: Answer) {
+        match answer {
+            Answer::Value(value) => self.send(id, value, 0),
+            Answer::Failed(errno) => self.send(id, 0, -(errno as c_int)),
+            Answer::Restart => self.send(id, 0, -RESTART),
+            Answer::Descriptor { descriptor, close_on_exec } => {
+                if let Err(errno) = self.add(id, descriptor.as_raw_fd(), close_on_exec) {
+                    self.send(id, 0, -(errno as c_int));
+                }
+            }
+        }
+    }
+
+    fn send(&self, id: u64, value: i64, error: c_int) {
+        let response = libc::seccomp_notif_resp { id, val: value, error, flags: 0 };
+        // SAFETY: the kernel reads one `seccomp_notif_resp`.
+        unsafe {
+            libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response);
+        }
+    }
+
+    /// Adds a descriptor to the caller's and answers with its number: in one step (Linux 5.14), or in two.
+    fn add(&self, id: u64, descriptor: RawFd, close_on_exec: bool) -> Result<(), Errno> {
+        #[allow(clippy::cast_possible_truncation, reason = "it is 2")]
+        let at_once = libc::SECCOMP_ADDFD_FLAG_SEND as u32;
+        match self.add_with(id, descriptor, close_on_exec, at_once) {
+            Err(Errno::EINVAL) => {
+                let number = self.add_with(id, descriptor, close_on_exec, 0)?;
+                self.send(id, number.into(), 0);
+                Ok(())
+            }
+            added => added.map(drop),
+        }
+    }
+
+    fn add_with(&self, id: u64, descriptor: RawFd, close_on_exec: bool, flags: u32) -> Result<c_int, Errno> {
+        let newfd_flags = if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 };
+        let srcfd = descriptor.cast_unsigned();
+        let request = libc::seccomp_notif_addfd { id, flags, srcfd, newfd: 0, newfd_flags };
+        // SAFETY: the kernel reads one `seccomp_notif_addfd`.
+        let number =
+            unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const request) };
+        Errno::result(number)
+    }
+}

@@ -1,0 +1,152 @@
+//! The mediator: performs, for confined programs, the calls that no rule of the kernel can judge.
+//!
+//! Where `connect` and `sendmsg` lead is behind a pointer, which a seccomp program cannot follow, and below ABI 9 Landlock does not
+//! know unix sockets. So [`Filter`] sends these calls to a listener; the broker, which is outside the domain, copies the
+//! arguments once, judges the copy, performs the call on a duplicate of the caller's own socket, and answers. No call is ever
+//! let go on by itself: between a look at the caller's memory and the call, that memory can change.
+//!
+//! * [`filter`]: which calls. [`listener`]: where they arrive. [`crew`]: the threads. [`waiting`]: calls that wait, and
+//!   the signals of their callers.
+//! * [`caller`], [`memory`], [`status`]: who calls. [`address`], [`message`], [`control`]: what they pass.
+//! * [`rules`], [`unix`]: what is allowed. [`act`], [`socket`]: the calls.
+//!
+//! It ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
+//!
+//! What a program can notice: a peer sees the broker's pid (`SO_PEERCRED`, `SCM_CREDENTIALS`); `MSG_ZEROCOPY` is refused with
+//! `ENOBUFS`; a handler runs up to 50 ms late while a call waits.
+
+#![allow(dead_code, reason = "accept, bind and descriptors are for the network: the next commit")]
+
+mod act;
+mod address;
+mod caller;
+mod control;
+mod crew;
+mod filter;
+mod listener;
+mod memory;
+mod message;
+mod rules;
+mod socket;
+mod status;
+mod unix;
+mod waiting;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use ipc::rights::{Network, Reach};
+use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use act::Call;
+use caller::Caller;
+use crew::{Crew, Turn};
+pub use filter::Filter;
+use listener::{Answer, Listener, Notification};
+use rules::Rules;
+use unix::Tree;
+use waiting::Waiting;
+
+/// What the mediated programs may reach.
+#[derive(Clone, Debug)]
+pub struct Mediation {
+    /// The network right.
+    pub net: Network,
+    /// What of this machine and its neighbourhood the network, where it is on, leads to.
+    pub reach: Reach,
+    /// The trees in which unix sockets may be reached, canonical, as this process sees them.
+    pub writable: Vec<PathBuf>,
+    /// What is hidden inside them.
+    pub hidden: Vec<PathBuf>,
+    /// Whether the programs share the host's network namespace.
+    pub host_network: bool,
+}
+
+/// A running mediator.
+#[derive(Debug)]
+pub struct Mediator {
+    shared: Arc<Shared>,
+}
+
+/// What its threads share.
+#[derive(Debug)]
+struct Shared {
+    listener: Listener,
+    rules: Rules,
+    waiting: Waiting,
+    crew: Crew,
+}
+
+impl Mediator {
+    /// Starts mediating, on threads of its own. They take no signals. Changes of this process: as many descriptors as it is allowed may
+    /// be open, and the last real-time signal is blocked in the calling thread.
+    ///
+    /// Must run in the mount, pid and network namespaces of the mediated programs, as their user, outside their
+    /// Landlock domain, and, as they are traced by it in the sense of ptrace(2), with no fewer capabilities.
+    pub fn start(listener: OwnedFd, mediation: Mediation) -> io::Result<Self> {
+        if mediation.host_network {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let rules = Rules::private(Tree::new(mediation.writable, mediation.hidden));
+        waiting::prepare_interruption()?;
+        allow_many_descriptors()?;
+        let shared = Arc::new(Shared {
+            listener: Listener::new(listener),
+            rules,
+            waiting: Waiting::default(),
+            crew: Crew::default(),
+        });
+        crew::add(&shared)?;
+        let watching = Arc::clone(&shared);
+        thread::Builder::new().name("signals".into()).spawn(move || watching.watch())?;
+        Ok(Self { shared })
+    }
+
+    /// Waits until no mediated program is left.
+    pub fn wait(&self) {
+        self.shared.crew.wait();
+    }
+}
+
+impl Shared {
+    /// Receives and answers one call; `false` when there will be no more.
+    fn serve(&self, turn: &mut Turn<'_>) -> bool {
+        // Without a listener that works there is nothing to do but to end: calls then fail.
+        let Ok(Some(notification)) = self.listener.receive() else {
+            self.waiting.end();
+            return false;
+        };
+        // What a caller wrote must not end the mediator of all others, whatever it is.
+        let answer = catch_unwind(AssertUnwindSafe(|| self.mediate(&notification, turn)));
+        self.listener.answer(notification.id, answer.unwrap_or(Answer::Failed(Errno::EIO)));
+        true
+    }
+
+    fn mediate(&self, notification: &Notification, turn: &mut Turn<'_>) -> Answer {
+        match Caller::open(&self.listener, notification) {
+            Ok(caller) => {
+                let arguments = notification.arguments;
+                Call { shared: self, caller, arguments, turn }.act(notification)
+            }
+            Err(errno) => Answer::Failed(errno),
+        }
+    }
+
+    fn watch(&self) {
+        // Takes no signals either: all of them are the main thread's.
+        if waiting::allow_interruption().is_ok() {
+            self.waiting.watch(&self.listener);
+        }
+    }
+}
+
+/// Each call that waits holds some.
+fn allow_many_descriptors() -> Result<(), Errno> {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, most, most)
+}

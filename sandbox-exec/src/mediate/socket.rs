@@ -1,0 +1,146 @@
+//! Calls on sockets, with addresses as bytes.
+
+use std::mem;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int, socklen_t};
+
+use super::address::Address;
+
+/// What kind a socket is: its family and its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// `AF_…`.
+    pub(super) family: c_int,
+    /// `SOCK_…`.
+    pub(super) style: c_int,
+}
+
+impl Kind {
+    /// Of a descriptor; `ENOTSOCK` if it is none.
+    pub(super) fn of(socket: &OwnedFd) -> Result<Self, Errno> {
+        Ok(Self {
+            family: option(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)?,
+            style: option(socket, libc::SOL_SOCKET, libc::SO_TYPE)?,
+        })
+    }
+
+    /// Whether it carries bytes rather than messages.
+    pub(super) fn is_stream(self) -> bool {
+        self.style == libc::SOCK_STREAM
+    }
+
+    /// Whether it has internet addresses.
+    pub(super) fn is_internet(self) -> bool {
+        matches!(self.family, libc::AF_INET | libc::AF_INET6)
+    }
+}
+
+/// Reads an option that is an `int`.
+pub(super) fn option(socket: &OwnedFd, level: c_int, name: c_int) -> Result<c_int, Errno> {
+    let mut value: c_int = 0;
+    let mut length = length(&value.to_ne_bytes());
+    // SAFETY: the kernel writes at most `length` bytes, which `value` has.
+    let answer = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length)
+    };
+    Errno::result(answer).map(|_| value)
+}
+
+/// Whether a call on it waits: `O_NONBLOCK` is not set. Never changed here, since the caller would see it.
+pub(super) fn is_blocking(socket: &OwnedFd) -> Result<bool, Errno> {
+    // SAFETY: reads flags.
+    let flags = Errno::result(unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_GETFL) })?;
+    Ok(flags & libc::O_NONBLOCK == 0)
+}
+
+/// Whether a time-out is set (`SO_SNDTIMEO`, `SO_RCVTIMEO`): a call that waits with one is not made again after a signal
+/// (signal(7)).
+pub(super) fn has_timeout(socket: &OwnedFd, name: c_int) -> bool {
+    // SAFETY: a structure of integers.
+    let mut value: libc::timeval = unsafe { mem::zeroed() };
+    let mut length = length(&[0; size_of::<libc::timeval>()]);
+    // SAFETY: the kernel writes at most `length` bytes, which `value` has.
+    let answer = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, (&raw mut value).cast(), &raw mut length)
+    };
+    answer == 0 && (value.tv_sec, value.tv_usec) != (0, 0)
+}
+
+/// `connect(2)`.
+pub(super) fn connect(socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
+    let bytes = address.bytes();
+    // SAFETY: the kernel reads `bytes.len()` bytes.
+    let answer = unsafe { libc::connect(socket.as_raw_fd(), bytes.as_ptr().cast(), length(bytes)) };
+    Errno::result(answer).map(drop)
+}
+
+/// `sendmsg(2)`: data and control data to an address, if there is one.
+pub(super) fn send(
+    socket: &OwnedFd,
+    address: Option<&Address>,
+    data: &[u8],
+    control: &[u8],
+    flags: c_int,
+) -> Result<usize, Errno> {
+    let mut data = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
+    // SAFETY: a structure of integers and pointers, which may be null.
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    if let Some(address) = address {
+        message.msg_name = address.bytes().as_ptr().cast_mut().cast();
+        message.msg_namelen = length(address.bytes());
+    }
+    (message.msg_iov, message.msg_iovlen) = (&raw mut data, 1);
+    if !control.is_empty() {
+        message.msg_control = control.as_ptr().cast_mut().cast();
+        message.msg_controllen = control.len() as _;
+    }
+    // SAFETY: the kernel only reads what the header points to, all of which outlives the call.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, flags) };
+    Errno::result(sent).map(isize::cast_unsigned)
+}
+
+/// `accept4(2)`, close-on-exec here: a socket, and who is at its other end.
+pub(super) fn accept(socket: &OwnedFd, flags: c_int) -> Result<(OwnedFd, Address), Errno> {
+    let flags = flags | libc::SOCK_CLOEXEC;
+    name(|storage, length| {
+        // SAFETY: the kernel writes at most `length` bytes to `storage`.
+        Errno::result(unsafe { libc::accept4(socket.as_raw_fd(), storage, length, flags) })
+    })
+    // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
+    .map(|(accepted, peer)| (unsafe { OwnedFd::from_raw_fd(accepted) }, peer))
+}
+
+/// `bind(2)`.
+pub(super) fn bind(socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
+    let bytes = address.bytes();
+    // SAFETY: the kernel reads `bytes.len()` bytes.
+    let answer = unsafe { libc::bind(socket.as_raw_fd(), bytes.as_ptr().cast(), length(bytes)) };
+    Errno::result(answer).map(drop)
+}
+
+/// `getsockname(2)`.
+pub(super) fn own_name(socket: &OwnedFd) -> Result<Address, Errno> {
+    name(|storage, length| {
+        // SAFETY: the kernel writes at most `length` bytes to `storage`.
+        Errno::result(unsafe { libc::getsockname(socket.as_raw_fd(), storage, length) })
+    })
+    .map(|(_, address)| address)
+}
+
+/// Runs a call that writes an address.
+fn name(
+    call: impl FnOnce(*mut libc::sockaddr, *mut socklen_t) -> Result<c_int, Errno>,
+) -> Result<(c_int, Address), Errno> {
+    let mut bytes = [0_u8; size_of::<libc::sockaddr_storage>()];
+    let mut length = length(&bytes);
+    let answer = call(bytes.as_mut_ptr().cast(), ptr::from_mut(&mut length))?;
+    let length = usize::try_from(length).map_or(bytes.len(), |length| length.min(bytes.len()));
+    Ok((answer, Address::from_bytes(&bytes[..length])))
+}
+
+fn length(bytes: &[u8]) -> socklen_t {
+    socklen_t::try_from(bytes.len()).unwrap_or(socklen_t::MAX)
+}

@@ -1,0 +1,87 @@
+//! What the kernel says of a thread (`proc_pid_status(5)`).
+
+use std::fs;
+
+use nix::errno::Errno;
+use nix::libc::{mode_t, pid_t};
+
+/// A thread's status, as far as mediation looks at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Status {
+    /// The process (thread group).
+    pub(super) process: pid_t,
+    /// The mask of new files.
+    pub(super) umask: mode_t,
+    /// Real, effective and saved uid.
+    pub(super) uids: [u32; 3],
+    /// Real, effective and saved gid.
+    pub(super) gids: [u32; 3],
+    /// Signals that wait for this thread.
+    pub(super) pending: u64,
+    /// Signals that wait for any thread of the process.
+    pub(super) shared_pending: u64,
+    /// Signals that this thread does not want now.
+    pub(super) blocked: u64,
+}
+
+impl Status {
+    /// Reads the status of a thread.
+    pub(super) fn of(thread: pid_t) -> Result<Self, Errno> {
+        fs::read_to_string(format!("/proc/{thread}/status"))
+            .map(|text| Self::parse(&text))
+            .map_err(|_| Errno::ESRCH)
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut status = Self::default();
+        for (name, value) in text.lines().filter_map(|line| line.split_once(":\t")) {
+            let signals = || u64::from_str_radix(value, 16).unwrap_or(0);
+            match name {
+                "Tgid" => status.process = value.parse().unwrap_or(0),
+                "Umask" => status.umask = mode_t::from_str_radix(value, 8).unwrap_or(0o777),
+                "Uid" => status.uids = three(value),
+                "Gid" => status.gids = three(value),
+                "SigPnd" => status.pending = signals(),
+                "ShdPnd" => status.shared_pending = signals(),
+                "SigBlk" => status.blocked = signals(),
+                _ => {}
+            }
+        }
+        status
+    }
+}
+
+fn three(value: &str) -> [u32; 3] {
+    let mut numbers = value.split('\t').map(|number| number.parse().unwrap_or(u32::MAX));
+    std::array::from_fn(|_| numbers.next().unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_this_thread() {
+        let status = Status::of(nix::unistd::gettid().as_raw()).unwrap();
+        assert_eq!(status.process, std::process::id().cast_signed());
+        assert_eq!(status.uids[1], nix::unistd::geteuid().as_raw());
+        assert_eq!(status.gids[0], nix::unistd::getgid().as_raw());
+        assert_eq!(Status::of(pid_t::MAX), Err(Errno::ESRCH));
+    }
+
+    #[test]
+    fn signals_are_hexadecimal_and_the_mask_octal() {
+        let text = "Name:\tTgid:\nUmask:\t0022\nTgid:\t7\nUid:\t1\t2\t3\t4\nSigPnd:\t0000000000000200\n\
+                    ShdPnd:\t0000000000000002\nSigBlk:\t8000000000000000\n";
+        let expected = Status {
+            process: 7,
+            umask: 0o22,
+            uids: [1, 2, 3],
+            pending: 0x200,
+            shared_pending: 2,
+            blocked: 1 << 63,
+            ..Status::default()
+        };
+        assert_eq!(Status::parse(text), expected);
+    }
+}

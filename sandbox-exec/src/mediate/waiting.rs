@@ -1,0 +1,229 @@
+//! Calls that wait for something: performed on threads that may wait, and ended when their callers want them to.
+//!
+//! Once a call was received, only fatal signals end its caller's waiting (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`). So somebody
+//! has to look whether a signal is pending whose handler should run. Nothing reports that: a thread of its own looks, often
+//! at first and then twenty times a second, as long as there is a call that waits.
+
+use std::ptr;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int, pid_t};
+
+use super::caller::Caller;
+use super::listener::Listener;
+use super::status::Status;
+
+/// How soon, and how often at least, a waiting call is looked at.
+const SOONEST: Duration = Duration::from_millis(4);
+const LATEST: Duration = Duration::from_millis(50);
+/// How long to stay awake without a waiting call: the next one then needs no waking.
+const LINGER: Duration = Duration::from_millis(200);
+/// How often a signal that any thread could take is seen before it is taken to be for this one.
+const PATIENCE: u8 = 3;
+
+/// Why an act did not succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// It failed.
+    Failed(Errno),
+    /// A signal of the caller's wants to be handled.
+    Interrupted,
+}
+
+impl From<Errno> for Stop {
+    fn from(errno: Errno) -> Self {
+        Self::Failed(errno)
+    }
+}
+
+/// The calls that wait now.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    state: Mutex<State>,
+    more: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: Vec<Arc<Wait>>,
+    /// Whether the thread that looks sleeps until it is woken.
+    asleep: bool,
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Wait {
+    id: u64,
+    caller: pid_t,
+    /// The thread that performs the call.
+    thread: pid_t,
+    since: Instant,
+    verdict: AtomicU8,
+    seen: AtomicU8,
+}
+
+const NONE: u8 = 0;
+const INTERRUPTED: u8 = 1;
+const ENDED: u8 = 2;
+
+impl Waiting {
+    /// Performs an act that may wait. `act` fails with `EINTR` when it is to be looked at again.
+    pub(super) fn perform<T>(
+        &self,
+        caller: &Caller<'_>,
+        mut act: impl FnMut() -> Result<T, Errno>,
+    ) -> Result<T, Stop> {
+        let wait = self.enter(caller);
+        let result = loop {
+            match (act(), wait.verdict.load(Ordering::Acquire)) {
+                (Err(Errno::EINTR), NONE) => {}
+                (Err(Errno::EINTR), INTERRUPTED) => break Err(Stop::Interrupted),
+                (result, _) => break result.map_err(Stop::Failed),
+            }
+        };
+        self.lock().calls.retain(|other| !Arc::ptr_eq(other, &wait));
+        result
+    }
+
+    fn enter(&self, caller: &Caller<'_>) -> Arc<Wait> {
+        let wait = Arc::new(Wait {
+            id: caller.id(),
+            caller: caller.thread(),
+            thread: nix::unistd::gettid().as_raw(),
+            since: Instant::now(),
+            verdict: AtomicU8::new(NONE),
+            seen: AtomicU8::new(0),
+        });
+        let mut state = self.lock();
+        state.calls.push(Arc::clone(&wait));
+        if state.asleep {
+            self.more.notify_one();
+        }
+        wait
+    }
+
+    /// Looks after the waiting calls until [`Waiting::end`].
+    pub(super) fn watch(&self, listener: &Listener) {
+        let mut busy = Instant::now();
+        loop {
+            let state = self.lock();
+            if state.ended && state.calls.is_empty() {
+                return;
+            }
+            if !state.calls.is_empty() {
+                busy = Instant::now();
+            }
+            let pause = pause(&state.calls);
+            let calls = self.sleep(state, pause, busy.elapsed() > LINGER);
+            for wait in calls {
+                if let Some(verdict) = wait.judge(listener) {
+                    wait.verdict.store(verdict, Ordering::Release);
+                    self.interrupt(&wait);
+                }
+            }
+        }
+    }
+
+    /// Lets the thread that looks end when no call waits.
+    pub(super) fn end(&self) {
+        self.lock().ended = true;
+        self.more.notify_all();
+    }
+
+    fn sleep(&self, mut state: MutexGuard<'_, State>, pause: Duration, idle: bool) -> Vec<Arc<Wait>> {
+        state.asleep = idle;
+        let mut state = if idle {
+            self.more.wait(state).unwrap_or_else(PoisonError::into_inner)
+        } else {
+            self.more.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0
+        };
+        state.asleep = false;
+        state.calls.clone()
+    }
+
+    /// Interrupts the performing thread, if it still performs: a thread that was not yet in its system call is interrupted
+    /// at the next look.
+    fn interrupt(&self, wait: &Arc<Wait>) {
+        let state = self.lock();
+        if state.calls.iter().any(|other| Arc::ptr_eq(other, wait)) {
+            // SAFETY: integers only; the thread is alive, since it takes the lock before it goes on.
+            unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), wait.thread, interruption()) };
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wait {
+    /// Whether to end it.
+    fn judge(&self, listener: &Listener) -> Option<u8> {
+        if !listener.waits(self.id) {
+            return Some(ENDED);
+        }
+        // A caller that is gone is found out by its call at the next look.
+        let status = Status::of(self.caller).ok()?;
+        if status.pending & !status.blocked != 0 {
+            return Some(INTERRUPTED);
+        }
+        if status.shared_pending & !status.blocked == 0 {
+            self.seen.store(0, Ordering::Relaxed);
+            return None;
+        }
+        // The kernel gives a signal of the process to its first thread, if that wants it (complete_signal of
+        // kernel/signal.c). Another thread cannot know whether it was chosen, and "the same call again" must not be answered to
+        // a thread without a signal, which would see the number of it: it gets EINTR, once nobody else took the signal.
+        if status.process == self.caller {
+            return Some(INTERRUPTED);
+        }
+        (self.seen.fetch_add(1, Ordering::Relaxed) >= PATIENCE).then_some(ENDED)
+    }
+}
+
+/// Until the call that began last wants to be looked at.
+fn pause(calls: &[Arc<Wait>]) -> Duration {
+    let wanted = |wait: &Arc<Wait>| (wait.since.elapsed() / 4).clamp(SOONEST, LATEST);
+    calls.iter().map(wanted).min().unwrap_or(LATEST)
+}
+
+/// The signal that interrupts. The last of the real-time ones, which no library uses by itself.
+fn interruption() -> c_int {
+    libc::SIGRTMAX()
+}
+
+/// Has the signal interrupt system calls and do nothing else, and blocks it in this thread and those that it makes.
+pub(super) fn prepare_interruption() -> Result<(), Errno> {
+    extern "C" fn nothing(_: c_int) {}
+    // SAFETY: a structure of integers and pointers, which may be null; without SA_RESTART calls are interrupted.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = nothing as extern "C" fn(c_int) as usize;
+    // SAFETY: the handler does nothing.
+    Errno::result(unsafe { libc::sigaction(interruption(), &raw const action, ptr::null_mut()) })?;
+    mask(libc::SIG_BLOCK, false)
+}
+
+/// Lets this thread be interrupted by that signal, and by no other: they are the main thread's.
+pub(super) fn allow_interruption() -> Result<(), Errno> {
+    mask(libc::SIG_SETMASK, true)
+}
+
+/// Changes the mask by the set of the signal alone, or of all others.
+fn mask(how: c_int, others: bool) -> Result<(), Errno> {
+    // SAFETY: signal sets are plain memory, filled by these calls.
+    let answer = unsafe {
+        let mut set = std::mem::zeroed();
+        if others {
+            libc::sigfillset(&raw mut set);
+            libc::sigdelset(&raw mut set, interruption());
+        } else {
+            libc::sigemptyset(&raw mut set);
+            libc::sigaddset(&raw mut set, interruption());
+        }
+        libc::pthread_sigmask(how, &raw const set, ptr::null_mut())
+    };
+    if answer == 0 { Ok(()) } else { Err(Errno::from_raw(answer)) }
+}
