@@ -121,7 +121,7 @@ fn follow(value: &mut Vec<u8>, from: &[u8], to: &[u8]) {
 }
 
 /// A file or directory, whatever it is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileIdentity {
     /// The device.
     pub device: u64,

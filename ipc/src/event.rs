@@ -12,7 +12,7 @@ use crate::id::{AgentId, CallId, ConversationId, EventId, Generation, ToolUseId}
 use crate::path::WirePath;
 
 /// The version of the event schema; it changes whenever a field does.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// One event of a session.
 #[derive(Clone, Debug)]
@@ -120,6 +120,8 @@ pub enum EventKind {
     },
     /// A worker is ready, and verified from outside.
     WorkerStarted(WorkerStarted),
+    /// The rights changed: the worker before is gone to its last descendant, and this one serves.
+    RightsChanged(RightsChanged),
     /// A worker is gone.
     WorkerEnded {
         /// Which incarnation.
@@ -263,11 +265,28 @@ pub struct WorkerStarted {
     pub rights: String,
     /// SHA-256 of the rights, in hexadecimal.
     pub rights_digest: String,
+    /// SHA-256 of the rights and of what the kernel holds the worker to them by, in hexadecimal.
+    pub ruleset_digest: String,
     /// What is promised and not enforced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     /// From spawning to `Ready`, in microseconds.
     pub startup_us: u64,
+}
+
+/// Rights that changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RightsChanged {
+    /// The first incarnation under the new rights.
+    pub generation: Generation,
+    /// Its process id.
+    pub pid: u32,
+    /// The new rights, in one line.
+    pub rights: String,
+    /// SHA-256 of the rights, in hexadecimal.
+    pub rights_digest: String,
+    /// SHA-256 of the rights and of what the kernel holds the worker to them by, in hexadecimal.
+    pub ruleset_digest: String,
 }
 
 /// A file that changed.
@@ -415,7 +434,7 @@ mod tests {
         let line = serde_json::to_string(&event(EventKind::AssistantMessage(message))).unwrap();
         assert!(
             line.starts_with(
-                r#"{"v":1,"id":2,"parent":1,"time_ms":1700000000000,"session":"s","agent":"1","#
+                r#"{"v":2,"id":2,"parent":1,"time_ms":1700000000000,"session":"s","agent":"1","#
             )
         );
         let back: SessionEvent = serde_json::from_str(&line).unwrap();
@@ -426,7 +445,7 @@ mod tests {
     #[test]
     fn another_schema_version_is_refused_by_name() {
         let line = serde_json::to_string(&event(EventKind::UserMessage { text: "hi".to_owned() })).unwrap();
-        let error = serde_json::from_str::<SessionEvent>(&line.replace("\"v\":1", "\"v\":9")).unwrap_err();
-        assert!(error.to_string().contains("event of schema version 9, expected 1"), "{error}");
+        let error = serde_json::from_str::<SessionEvent>(&line.replace("\"v\":2", "\"v\":9")).unwrap_err();
+        assert!(error.to_string().contains("event of schema version 9, expected 2"), "{error}");
     }
 }

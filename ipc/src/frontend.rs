@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::SessionEvent;
 use crate::id::{CallId, ConversationId};
+use crate::rights::RightsChange;
 
 /// Core → front end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -57,19 +58,29 @@ pub enum UserActionKind {
         /// The message.
         text: String,
     },
+    /// Changes the rights of the agent. Answered by the event `rights_changed`, or by a notice that says why not.
+    SetRights {
+        /// What changes.
+        change: RightsChange,
+    },
     /// Ends the turn that runs.
     Interrupt,
     /// Ends the session.
     Quit,
 }
 
-/// The core's input from outside: each [`UserAction`] becomes exactly one.
+/// The core's input from outside: each [`UserAction`] that makes sense becomes exactly one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Starts a turn.
     UserTurn {
         /// The user's message.
         text: String,
+    },
+    /// Changes the rights of the agent.
+    SetRights {
+        /// What changes; a path is resolved.
+        change: RightsChange,
     },
     /// Ends the turn that runs.
     Interrupt,
@@ -81,6 +92,7 @@ impl From<UserActionKind> for Op {
     fn from(kind: UserActionKind) -> Self {
         match kind {
             UserActionKind::Prompt { text } => Self::UserTurn { text },
+            UserActionKind::SetRights { change } => Self::SetRights { change },
             UserActionKind::Interrupt => Self::Interrupt,
             UserActionKind::Quit => Self::Shutdown,
         }

@@ -85,4 +85,9 @@ impl AgentId {
     pub fn root() -> Self {
         Self("1".to_owned())
     }
+
+    /// Whether it is the session's first agent, and nobody's sub-agent.
+    pub fn is_root(&self) -> bool {
+        self.0 == "1"
+    }
 }

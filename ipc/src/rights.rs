@@ -62,6 +62,30 @@ impl Reach {
     }
 }
 
+/// A change of the rights of an agent that lives: its worker is replaced by one with the new rights.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "right", rename_all = "snake_case")]
+pub enum RightsChange {
+    /// The network, and how far it leads.
+    Network {
+        /// Whether it is on.
+        net: Network,
+        /// How far it leads, where it is on.
+        #[serde(default)]
+        reach: Reach,
+    },
+    /// Another tree that may be changed.
+    AddWrite {
+        /// Its root.
+        path: WirePath,
+    },
+    /// A tree that may no longer be changed.
+    RemoveWrite {
+        /// Its root.
+        path: WirePath,
+    },
+}
+
 /// The right to run commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -126,6 +150,18 @@ impl Rights {
             exec: self.exec.min(other.exec),
             limits: self.limits.meet(other.limits),
         }
+    }
+
+    /// The rights with this change, and no other.
+    #[must_use]
+    pub fn with_change(&self, change: &RightsChange) -> Self {
+        let mut changed = self.clone();
+        match change {
+            RightsChange::Network { net, reach } => (changed.net, changed.reach) = (*net, *reach),
+            RightsChange::AddWrite { path } => changed.write.push(path.clone()),
+            RightsChange::RemoveWrite { path } => changed.write.retain(|root| root != path),
+        }
+        changed.normalised()
     }
 
     /// Whether everything that `other` allows is allowed here.

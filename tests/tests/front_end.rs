@@ -13,10 +13,10 @@ use ipc::confinement::{Confinement, Environment};
 use ipc::event::EventKind;
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
-use ipc::rights::{Network, Reach};
+use ipc::rights::{Network, Reach, RightsChange};
 use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits};
 use supervisor::driver::{Driver, DriverError, Running, SessionWorker};
-use supervisor::gate::{ApprovalMode, Standing};
+use supervisor::gate::{Activity, ApprovalMode, Standing};
 use supervisor::monitor::{PrivateTemp, Programs, Spawner};
 use supervisor::policy::Policy;
 use supervisor::prompt::Surroundings;
@@ -83,6 +83,8 @@ fn agent(standing: Standing) -> Agent {
         limits: RunLimits::default(),
         backoff: Box::new(Never),
         standing,
+        id: AgentId::root(),
+        activity: Activity::Execute,
     })
 }
 
@@ -125,8 +127,11 @@ impl FrontEnd {
             deadline: None,
             running: Running::default(),
         };
-        let around =
-            Surroundings { platform: "Linux".to_owned(), date: "2026-11-21".to_owned(), activity: "execute" };
+        let around = Surroundings {
+            platform: "Linux".to_owned(),
+            date: "2026-11-21".to_owned(),
+            activity: Activity::Execute,
+        };
         let run = tokio::spawn(driver.run(Instant::now(), around));
         let place = (world, temp);
         Self { id, actions: Some(actions), events, run, seen: Vec::new(), provider, place }
@@ -181,6 +186,10 @@ fn line(kind: &UiEventKind) -> String {
 fn logged(kind: &EventKind) -> String {
     match kind {
         EventKind::WorkerStarted(started) => format!("worker {} started", started.generation),
+        EventKind::RightsChanged(changed) => {
+            let line = &changed.rights[changed.rights.rfind("·").unwrap()..];
+            format!("rights changed for worker {}: {line}", changed.generation)
+        }
         EventKind::WorkerEnded { generation, reason } => format!("worker {generation} ended: {reason}"),
         EventKind::ContextAdded { source, .. } => format!("context from {source}"),
         EventKind::UserMessage { text } => format!("user {text:?}"),
@@ -325,4 +334,49 @@ async fn a_provider_that_fails_ends_the_turn_with_its_code() {
     7 result 6 provider_error
     = provider_error
     "#);
+}
+
+fn network(net: Network) -> UserActionKind {
+    UserActionKind::SetRights { change: RightsChange::Network { net, reach: Reach::default() } }
+}
+
+#[tokio::test]
+async fn rights_change_by_a_new_worker_and_the_answer_comes_when_the_old_one_is_gone() {
+    let mut front = FrontEnd::open([shell("sleep 60"), done()]);
+    front.prompt("begin").await;
+    front.until("call 1: shell_exec").await;
+    front.act(network(Network::On)).await;
+    front.until("result").await;
+    let provider = Arc::clone(&front.provider);
+    insta::assert_snapshot!(front.end().await, @r#"
+    1 worker 1 started
+    2 context from environment
+    3 user "begin"
+    4 request 1.1
+    5 reply (tool_use)
+    6 call 1: shell_exec
+    7 call 1 interrupted
+    8 worker 1 ended: ended by signal 15
+    9 worker 2 started
+    10 rights changed for worker 2: · net on
+    11 context from rights
+    12 request 2.1
+    text "Done."
+    13 reply (end_turn)
+    14 worker 2 ended: the run is over
+    15 result 0 done
+    = done
+    "#);
+    let told = serde_json::to_string(&format!("{:?}", provider.requests().last().unwrap().messages)).unwrap();
+    assert!(told.contains("interrupted: policy changed") && told.contains("network: on"), "{told}");
+}
+
+#[tokio::test]
+async fn a_write_root_that_is_not_there_is_refused_in_words() {
+    let mut front = FrontEnd::open([done()]);
+    let path = "/nonexistent/x".into();
+    front.act(UserActionKind::SetRights { change: RightsChange::AddWrite { path } }).await;
+    front.until("notice rights_refused: the rights were not changed: /nonexistent/x does not exist").await;
+    front.act(UserActionKind::Quit).await;
+    front.end().await;
 }

@@ -18,7 +18,7 @@ use crate::changes::PatchFile;
 use crate::core::{Agent, AgentConfig, Backoff, RunLimits};
 use crate::directories::Directories;
 use crate::driver::{ChangeTracker, Driver, Observer, Running, SessionWorker};
-use crate::gate::Standing;
+use crate::gate::{Activity, Standing};
 use crate::monitor::PrivateTemp;
 use crate::prompt;
 use crate::provider::anthropic::{self, Anthropic};
@@ -31,7 +31,7 @@ use crate::tools::Registry;
 const REPLY_TOKENS: u32 = 32_000;
 
 /// The one activity there is so far.
-const ACTIVITY: &str = "execute";
+const ACTIVITY: Activity = Activity::Execute;
 
 /// What a run has besides its arguments.
 pub(super) struct Place {
@@ -112,6 +112,8 @@ fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Re
         limits: RunLimits { max_steps: args.max_steps, max_tokens: args.max_tokens },
         backoff: Box::new(Jittered(RetryPolicy::default())),
         standing,
+        id: AgentId::root(),
+        activity: ACTIVITY,
     });
     let driver = Driver {
         conversation,
@@ -245,7 +247,7 @@ fn session_started(args: &ExecArgs, standing: &Standing, provider: &str) -> Sess
     SessionStarted {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         project: standing.project.clone(),
-        activity: ACTIVITY.to_owned(),
+        activity: ACTIVITY.as_str().to_owned(),
         mode: standing.mode.as_str().to_owned(),
         model: args.model.clone(),
         provider: provider.to_owned(),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::thread;
 
+use ipc::confinement::Tier;
 use ipc::event::{EventKind, RunResult, SessionEvent, ToolCallStatus};
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::CallId;
@@ -14,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::args::Output;
 
-/// The Landlock ABI below which a run is degraded: it starts only when told to.
+/// The Landlock ABI below which a run in the floor tier is degraded: it starts only when told to.
 const SCOPES: u32 = 6;
 
 /// Prints a session's events until there are no more, on a thread of its own: a reader that stops reading must not stop
@@ -120,7 +121,10 @@ impl Page {
             EventKind::ProtocolViolation { violation, .. } => {
                 format!("the worker broke the protocol: {violation}")
             }
-            EventKind::WorkerStarted(started) if started.landlock_abi < SCOPES => {
+            EventKind::RightsChanged(changed) => format!("rights: {}", changed.rights),
+            EventKind::WorkerStarted(started)
+                if started.landlock_abi < SCOPES && started.tier != Tier::Full.to_string() =>
+            {
                 format!("sandbox degraded: {}", started.missing.join("; "))
             }
             EventKind::Notice { message, .. } => message.clone(),

@@ -13,7 +13,9 @@ use super::exit::Exit;
 use crate::directories::{Directories, DirectoriesError};
 use crate::gate::{ApprovalMode, Standing};
 use crate::monitor::{PrivateTemp, Programs, Spawner, TempError, remove_stale};
-use crate::policy::{HiddenPaths, Host, Policy, ProjectError, check_owner, open_project};
+use crate::policy::{
+    HiddenPaths, Host, Policy, ProjectError, check_owner, hidden_in_write_roots, open_project, write_root,
+};
 
 /// A session's place: everything about its confinement that flags and machine decide.
 #[derive(Debug)]
@@ -116,7 +118,7 @@ impl Setup {
             write,
             hidden: hidden.0,
         };
-        let hidden_files = policy.hidden_in_write_roots().map_err(SetupError::TooMuchHidden)?;
+        let hidden_files = hidden_in_write_roots(&policy.standing()).map_err(SetupError::TooMuchHidden)?;
         Ok(Self {
             directories,
             hidden_files,
@@ -187,29 +189,8 @@ fn warn_of_writable_programs(programs: &Programs, mode: ApprovalMode, project: &
     }
 }
 
-/// A write root has to exist: a rule is on an inode, and we leave no placeholders behind.
 fn writable(project: &Path, path: &Path) -> Result<WirePath, SetupError> {
-    let error = |why: String| SetupError::Path { flag: "--write", path: path.to_owned(), why };
-    match std::fs::canonicalize(project.join(path)) {
-        Ok(found) if found == Path::new("/") => {
-            Err(error("the whole file system cannot be made writable".to_owned()))
-        }
-        // A link in the project may be an agent's: it must not choose what the user grants.
-        Ok(found) if path.is_relative() && !found.starts_with(project) => Err(error(format!(
-            "leads out of the project, to {0}; if that is what you mean: --write {0}",
-            found.display()
-        ))),
-        Ok(found) => Ok(found.into()),
-        Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
-            let parent =
-                path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            Err(error(format!(
-                "does not exist; make it first, or grant its directory: --write {}",
-                parent.display()
-            )))
-        }
-        Err(source) => Err(error(source.to_string())),
-    }
+    write_root(project, path).map_err(|why| SetupError::Path { flag: "--write", path: path.to_owned(), why })
 }
 
 fn environment(flags: &[OsString]) -> Result<Environment, SetupError> {
@@ -253,15 +234,5 @@ mod tests {
         for bad in ["", "=x", "A-B", "1A", "A B=c"] {
             assert!(super::environment(&[bad.into()]).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_missing_write_root_names_the_directory_to_grant() {
-        let error = writable(Path::new("/tmp"), Path::new("/nonexistent/x")).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "--write /nonexistent/x: does not exist; make it first, or grant its directory: --write /nonexistent"
-        );
-        assert!(writable(Path::new("/tmp"), Path::new("/")).is_err());
     }
 }

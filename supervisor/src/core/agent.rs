@@ -7,6 +7,7 @@ use ipc::id::CallId;
 use super::calls::Calls;
 use super::history::History;
 use super::reply::Reply;
+use super::rights::Replacement;
 use super::{AgentConfig, ContextItem, Effect, EndReason, Input, RequestId, RunEnd, TimerId};
 use crate::gate::Standing;
 use crate::provider::{StreamEvent, UserBlock};
@@ -16,11 +17,12 @@ pub struct Agent {
     pub(super) config: AgentConfig,
     /// The standing rights as the worker sees them.
     pub(super) seen: Standing,
+    pub(super) replacement: Replacement,
     pub(super) history: History,
     pub(super) state: State,
     pub(super) run: Run,
     /// What joins the next user message: context, then words of the user that came while the agent was busy.
-    context: Vec<ContextItem>,
+    pub(super) context: Vec<ContextItem>,
     queue: Vec<String>,
     pub(super) last_request: RequestId,
     pub(super) last_timer: TimerId,
@@ -66,6 +68,7 @@ impl Agent {
     pub fn new(config: AgentConfig) -> Self {
         Self {
             seen: config.standing.clone(),
+            replacement: Replacement::default(),
             config,
             history: History::default(),
             state: State::Resting,
@@ -90,7 +93,8 @@ impl Agent {
                 self.on_call_finished(call, outcome, duration_ms);
             }
             Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
-            Input::WorkerReady(worker) => self.seen = self.config.standing.seen_in(worker.tier),
+            Input::WorkerReady(worker) => self.on_worker_ready(worker),
+            Input::NotReplaced { reason } => self.on_not_replaced(&reason),
             Input::Timer(timer) => self.on_timer(timer),
             Input::TimeUp => self.stop(EndReason::TimeLimit, Some("the time of this run is spent")),
             Input::Broken { reason, message } => self.close(reason, Some(&message)),
@@ -117,6 +121,7 @@ impl Agent {
     fn on_op(&mut self, op: Op) {
         match op {
             Op::UserTurn { text } => self.on_user_turn(text),
+            Op::SetRights { change } => self.on_set_rights(change),
             Op::Interrupt => self.stop(EndReason::Interrupted, None),
             Op::Shutdown => self.close(EndReason::Terminated, None),
         }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::gate::Standing;
+use ipc::id::AgentId;
+
+use crate::gate::{Activity, Standing};
 use crate::provider::ProviderError;
 use crate::tools::Registry;
 
@@ -23,6 +25,10 @@ pub struct AgentConfig {
     pub backoff: Box<dyn Backoff>,
     /// What the agent may do, with the host's own paths.
     pub standing: Standing,
+    /// Which agent it is.
+    pub id: AgentId,
+    /// What it is there for.
+    pub activity: Activity,
 }
 
 /// Bounds on one run, from a user's message to the agent's rest. The wall clock is the driver's.

@@ -17,6 +17,7 @@ mod protocol;
 mod reply;
 mod requests;
 mod results;
+mod rights;
 
 pub use agent::Agent;
 pub use config::{AgentConfig, Backoff, RunLimits};

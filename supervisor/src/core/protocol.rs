@@ -5,8 +5,9 @@ use std::time::Duration;
 use ipc::confinement::Tier;
 use ipc::event::{EventKind, Observer};
 use ipc::frontend::{Op, UiEventKind};
-use ipc::id::CallId;
+use ipc::id::{CallId, Generation};
 use ipc::message::Outcome;
+use ipc::rights::Rights;
 use ipc::tool::ToolCall;
 
 use super::{EndReason, RunEnd};
@@ -32,8 +33,16 @@ pub struct ContextItem {
 /// What the core has to know of a worker that is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadyWorker {
+    /// Which incarnation it is.
+    pub generation: Generation,
+    /// Its process id.
+    pub pid: u32,
     /// What the kernel holds it by: it decides which paths its calls see.
     pub tier: Tier,
+    /// SHA-256 of its rights.
+    pub rights_digest: String,
+    /// SHA-256 of its rights and of what the kernel holds it to them by.
+    pub ruleset_digest: String,
 }
 
 /// Something that happened.
@@ -75,6 +84,11 @@ pub enum Input {
     },
     /// A generation of the worker is ready.
     WorkerReady(ReadyWorker),
+    /// The worker that was to have the new rights did not come to be, and no other will without a further change.
+    NotReplaced {
+        /// Why, in a sentence.
+        reason: String,
+    },
     /// A timer fired.
     Timer(TimerId),
     /// The run's time is spent.
@@ -109,6 +123,11 @@ pub enum Effect {
     },
     /// Ends a call; its outcome is not waited for any more.
     CancelCall(CallId),
+    /// Ends the worker to its last descendant, then starts one with these rights. Calls that are sent meanwhile wait for it.
+    ReplaceWorker {
+        /// The rights, with the host's own paths.
+        rights: Rights,
+    },
     /// Starts a timer.
     StartTimer {
         /// The timer.

@@ -120,9 +120,9 @@ impl Agent {
         self.wait_for(calls);
     }
 
-    /// Waits for open calls; when there are none, the results go to the model.
-    fn wait_for(&mut self, calls: Calls) {
-        if !calls.all_open().is_empty() {
+    /// Waits for open calls, and for the worker that replaces theirs; then the results go to the model.
+    pub(super) fn wait_for(&mut self, calls: Calls) {
+        if !calls.all_open().is_empty() || self.replacement.is_awaited() {
             self.state = State::Working(calls);
             return;
         }
@@ -156,6 +156,14 @@ impl Agent {
             EndReason::Internal => "interrupted: the run cannot go on; the call was ended",
             _ => "interrupted by the user; the call was ended",
         };
+        self.close_open(&mut calls, text);
+        // The results alone: what the user has said meanwhile waits for a turn that answers it.
+        let results = self.results(calls);
+        self.history.push_user(results);
+    }
+
+    /// Ends every open call, with this for a result.
+    pub(super) fn close_open(&mut self, calls: &mut Calls, text: &str) {
         for call in calls.all_open() {
             self.effects.push(Effect::CancelCall(call));
             let result = CallResult::not_done(ToolCallStatus::Interrupted, text);
@@ -164,9 +172,6 @@ impl Agent {
             }
             calls.close(call, result);
         }
-        // The results alone: what the user has said meanwhile waits for a turn that answers it.
-        let results = self.results(calls);
-        self.history.push_user(results);
     }
 
     fn result_of(&mut self, call: CallId, tool: &ToolCall, outcome: Outcome) -> CallResult {

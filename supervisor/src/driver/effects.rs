@@ -3,14 +3,18 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use ipc::confinement::Confinement;
 use ipc::id::CallId;
 use ipc::message::{Outcome, Work};
+use ipc::rights::Rights;
 use ipc::tool::ToolCall;
 use tracing::info_span;
 
 use super::workers::Cancelled;
 use super::{ChangeTracker, Driver, DriverError};
 use crate::core::{Effect, Input};
+use crate::monitor::StartError;
+use crate::policy::hidden_in_write_roots;
 
 impl Driver {
     pub(super) fn execute(
@@ -28,6 +32,7 @@ impl Driver {
                 }
             }
             Effect::Dispatch { call, tool } => self.dispatch(call, tool),
+            Effect::ReplaceWorker { rights } => self.replace_worker(rights),
             Effect::CancelCall(call) => self.cancel(call, inputs),
             Effect::StartTimer { id, after } => self.running.timers.start(id, after),
             Effect::Log { kind, observed_by } => self.record(kind, observed_by)?,
@@ -62,6 +67,22 @@ impl Driver {
             self.send(call, tool);
         }
         Ok(())
+    }
+
+    fn replace_worker(&mut self, rights: Rights) {
+        let confinement = self.worker.confinement();
+        let replaced = match hidden_in_write_roots(&rights) {
+            Ok(found) => {
+                // What was hidden before stays so under every name; a new write root has more of it.
+                let mut hidden_files = confinement.hidden_files.clone();
+                hidden_files.extend(found);
+                hidden_files.sort_unstable();
+                hidden_files.dedup();
+                Ok(Confinement { rights, hidden_files, ..confinement.clone() })
+            }
+            Err(path) => Err(StartError::TooMuchHidden(path)),
+        };
+        self.worker.replace(replaced);
     }
 
     fn cancel(&mut self, call: CallId, inputs: &mut VecDeque<Input>) {

@@ -11,7 +11,7 @@ impl Driver {
     /// Ends the worker, takes the change set, and logs the result.
     pub(super) async fn finish(mut self, mut end: RunEnd, began: Instant) -> Result<RunEnd, DriverError> {
         self.running.stream = None;
-        if let Some((generation, _, _)) = self.worker.end().await {
+        if let Some((generation, _)) = self.worker.end().await {
             let reason = "the run is over".to_owned();
             self.record(EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
         }

@@ -2,7 +2,7 @@
 
 use ipc::event::{EventKind, Observer as Witness};
 use ipc::frontend::UiEventKind;
-use ipc::id::CallId;
+use ipc::id::{CallId, Generation};
 use ipc::message::Chunk;
 use tracing::info_span;
 
@@ -20,15 +20,27 @@ impl Driver {
             }
             Happening::NotStarted(error, calls) => {
                 let reason = format!("no worker could be started: {error}");
-                self.notice("no_worker", &reason)?;
+                if self.worker.is_closed() {
+                    self.feed(Input::NotReplaced { reason: error.to_string() })?;
+                } else {
+                    self.notice("no_worker", &reason)?;
+                }
                 self.lose(calls, &reason)?;
                 Ok(None)
             }
-            Happening::Event(event) => self.on_worker(event),
+            Happening::Closed { reason, calls } => {
+                self.lose(calls, &reason)?;
+                Ok(None)
+            }
+            Happening::Event { generation, event } => self.on_worker(generation, event),
         }
     }
 
-    pub(super) fn on_worker(&mut self, event: WorkerEvent) -> Result<Option<Input>, DriverError> {
+    pub(super) fn on_worker(
+        &mut self,
+        generation: Generation,
+        event: WorkerEvent,
+    ) -> Result<Option<Input>, DriverError> {
         match event {
             WorkerEvent::Output { call, chunk: Chunk::Text(bytes) } => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -43,7 +55,6 @@ impl Driver {
                 Ok(Some(Input::CallFinished { call, outcome, duration_ms }))
             }
             WorkerEvent::Ended { reason, violation, open } => {
-                let generation = self.worker.generation();
                 if let Some(violation) = violation {
                     let kind = EventKind::ProtocolViolation { generation, violation };
                     self.record(kind, Witness::Supervisor)?;

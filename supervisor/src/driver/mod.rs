@@ -4,6 +4,7 @@
 //! before the worker hears of it. Nothing here waits for a person.
 
 mod changes;
+mod digest;
 mod effects;
 mod finish;
 mod happenings;
@@ -13,6 +14,7 @@ mod timers;
 mod workers;
 
 use std::collections::{HashMap, VecDeque};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,12 +22,14 @@ use futures_util::StreamExt;
 use ipc::event::{EventKind, Observer as Witness};
 use ipc::frontend::{Op, UiEvent, UiEventKind, UserAction};
 use ipc::id::{AgentId, CallId, ConversationId};
+use ipc::rights::RightsChange;
 use ipc::tool::ToolCall;
 use tokio::sync::mpsc;
 use tracing::{Instrument, info_span};
 
 use crate::core::{Agent, ContextItem, EndReason, Input, RequestId, RunEnd};
 use crate::monitor::StartError;
+use crate::policy::write_root;
 use crate::prompt::{Surroundings, environment_context};
 use crate::provider::{EventStream, ModelProvider};
 use crate::session::{LogError, SessionLog};
@@ -96,7 +100,7 @@ impl Driver {
     pub async fn run(self, began: Instant, around: Surroundings) -> Result<RunEnd, DriverError> {
         let session = info_span!("session", id = %self.conversation);
         let agent = info_span!(parent: &session, "agent", id = %AgentId::root());
-        self.run_to_its_end(began, around).instrument(agent).await
+        Box::pin(self.run_to_its_end(began, around)).instrument(agent).await
     }
 
     async fn run_to_its_end(mut self, began: Instant, around: Surroundings) -> Result<RunEnd, DriverError> {
@@ -145,7 +149,7 @@ impl Driver {
         tokio::select! {
             // What the user does comes first, and a stream never starves the rest: it is polled last.
             biased;
-            action = next_action(&mut self.actions) => Ok(self.op(action)),
+            action = next_action(&mut self.actions) => self.op(action),
             () = sleep_until(self.deadline) => {
                 self.deadline = None;
                 Ok(Some(Input::TimeUp))
@@ -161,17 +165,23 @@ impl Driver {
         }
     }
 
-    /// Every action becomes exactly one input of the core; a front end that is gone ends the session.
-    fn op(&mut self, action: Option<UserAction>) -> Option<Input> {
+    /// Every action becomes one input of the core, but one that names no path; a front end that is gone ends the session.
+    fn op(&mut self, action: Option<UserAction>) -> Result<Option<Input>, DriverError> {
         let Some(action) = action else {
             self.actions = None;
-            return Some(Input::Op(Op::Shutdown));
+            return Ok(Some(Input::Op(Op::Shutdown)));
         };
         if action.conversation_id != self.conversation {
             tracing::warn!(other = %action.conversation_id, "an action for another session is ignored");
-            return None;
+            return Ok(None);
         }
-        Some(Input::Op(Op::from(action.kind)))
+        match resolved(self.worker.confinement().project.as_path(), Op::from(action.kind)) {
+            Ok(op) => Ok(Some(Input::Op(op))),
+            Err(why) => {
+                self.notice("rights_refused", &format!("the rights were not changed: {why}"))?;
+                Ok(None)
+            }
+        }
     }
 
     /// Gives the core an input and carries out its answer.
@@ -200,6 +210,23 @@ impl Driver {
         // A front end that is gone misses nothing: the log has it all.
         let _ = self.ui.send(UiEvent { conversation_id: self.conversation.clone(), kind });
     }
+}
+
+/// Resolves the path that the user named, once: the core knows nothing of file systems.
+fn resolved(project: &Path, op: Op) -> Result<Op, String> {
+    let change = match op {
+        Op::SetRights { change: RightsChange::AddWrite { path } } => {
+            let root = write_root(project, path.as_path()).map_err(|why| format!("{path} {why}"))?;
+            RightsChange::AddWrite { path: root }
+        }
+        // What was removed meanwhile is still named by where it was.
+        Op::SetRights { change: RightsChange::RemoveWrite { path } } => {
+            let place = project.join(path.as_path());
+            RightsChange::RemoveWrite { path: place.canonicalize().unwrap_or(place).into() }
+        }
+        op => return Ok(op),
+    };
+    Ok(Op::SetRights { change })
 }
 
 async fn next_action(actions: &mut Option<mpsc::Receiver<UserAction>>) -> Option<UserAction> {

@@ -1,14 +1,13 @@
 //! Before the first request: a worker, and what the project says to agents.
 
-use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use ipc::event::{EventKind, Observer as Witness, WorkerStarted};
 use ipc::id::CallId;
 use ipc::message::{Outcome, Work};
 use ipc::tool::{ReadFile, ToolCall, ToolOutput};
-use sha2::{Digest, Sha256};
 
+use super::digest::Digests;
 use super::workers::Happening;
 use super::{Driver, DriverError};
 use crate::core::{ContextItem, Input, ReadyWorker};
@@ -31,27 +30,34 @@ impl Driver {
         self.worker.start();
         match self.worker.next().await {
             Happening::NotStarted(error, _) => Err(error.into()),
-            Happening::Started | Happening::Event(_) => self.worker_is_ready(),
+            // Only a replacement closes a worker, and none was asked for yet.
+            Happening::Closed { .. } | Happening::Started | Happening::Event { .. } => self.worker_is_ready(),
         }
     }
 
     pub(super) fn worker_is_ready(&mut self) -> Result<(), DriverError> {
         let Some(worker) = self.worker.serving() else { return Ok(()) };
         let confinement = self.worker.confinement().in_tier(worker.ruleset.tier);
-        let rights = &confinement.rights;
-        let digest = ipc::codec::encode(rights).map(|bytes| hex(&Sha256::digest(bytes))).unwrap_or_default();
+        let digests = Digests::new(&confinement, &worker.ruleset);
         let started = WorkerStarted {
             generation: worker.generation,
             pid: worker.pid,
             tier: worker.ruleset.tier.to_string(),
             landlock_abi: worker.ruleset.landlock_abi,
             rules: worker.ruleset.rules,
-            rights: rights.line(&confinement.project, confinement.temp.as_ref()).to_string(),
-            rights_digest: digest,
+            rights: confinement.rights.line(&confinement.project, confinement.temp.as_ref()).to_string(),
+            rights_digest: digests.rights,
+            ruleset_digest: digests.ruleset,
             missing: worker.ruleset.missing.clone(),
             startup_us: u64::try_from(worker.startup.as_micros()).unwrap_or(u64::MAX),
         };
-        let ready = ReadyWorker { tier: worker.ruleset.tier };
+        let ready = ReadyWorker {
+            generation: worker.generation,
+            pid: worker.pid,
+            tier: worker.ruleset.tier,
+            rights_digest: started.rights_digest.clone(),
+            ruleset_digest: started.ruleset_digest.clone(),
+        };
         self.running.missing.clone_from(&started.missing);
         self.record(EventKind::WorkerStarted(started), Witness::Supervisor)?;
         self.feed(Input::WorkerReady(ready))
@@ -65,7 +71,7 @@ impl Driver {
             return read;
         }
         self.notice("no_instructions", &format!("{INSTRUCTIONS} was not read: the worker did not answer"))?;
-        if let Some((generation, reason, _)) = self.worker.end().await {
+        if let Some((generation, reason)) = self.worker.end().await {
             self.record(EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
         }
         Ok(None)
@@ -78,15 +84,17 @@ impl Driver {
         self.worker.call(call, Work::Run(ToolCall::ReadFile(read)));
         loop {
             match self.worker.next().await {
-                Happening::Event(WorkerEvent::Outcome { call: answered, outcome }) if answered == call => {
+                Happening::Event { event: WorkerEvent::Outcome { call: answered, outcome }, .. }
+                    if answered == call =>
+                {
                     return Ok(instructions_in(outcome));
                 }
-                Happening::Event(event @ WorkerEvent::Ended { .. }) => {
-                    self.on_worker(event)?;
+                Happening::Event { generation, event: event @ WorkerEvent::Ended { .. } } => {
+                    self.on_worker(generation, event)?;
                     return Ok(None);
                 }
                 Happening::NotStarted(error, _) => return Err(error.into()),
-                Happening::Started | Happening::Event(_) => {}
+                Happening::Closed { .. } | Happening::Started | Happening::Event { .. } => {}
             }
         }
     }
@@ -104,12 +112,4 @@ fn instructions_in(outcome: Outcome) -> Option<ContextItem> {
         }
         _ => None,
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // A String takes every write.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Instant;
 
 use ipc::confinement::Confinement;
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Work;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
 
@@ -24,15 +23,19 @@ pub struct SessionWorker {
     generation: Generation,
     state: State,
     waiting: VecDeque<(CallId, Work)>,
+    /// What takes the present worker's place as soon as it is gone.
+    replacement: Option<Result<Confinement, StartError>>,
 }
 
 enum State {
     /// No worker; the next call starts one.
     None,
+    /// No worker, and none is started but by a replacement: why.
+    Closed(String),
     /// One is on its way.
-    Starting(Starting),
-    /// One serves.
-    Serving { worker: Worker, events: mpsc::Receiver<WorkerEvent> },
+    Starting { starting: Starting, cancel: Option<oneshot::Sender<()>>, replaces: bool },
+    /// One serves. One that nobody was told of is on its way to its end.
+    Serving { worker: Worker, events: mpsc::Receiver<WorkerEvent>, announced: bool },
 }
 
 /// What happened to the worker.
@@ -41,8 +44,20 @@ pub enum Happening {
     Started,
     /// The next generation did not come to be; these calls cannot be served.
     NotStarted(StartError, Vec<CallId>),
+    /// There is no worker, and none may be started, so that these calls cannot be served.
+    Closed {
+        /// Why.
+        reason: String,
+        /// The calls.
+        calls: Vec<CallId>,
+    },
     /// It said something, or ended.
-    Event(WorkerEvent),
+    Event {
+        /// Which incarnation.
+        generation: Generation,
+        /// What.
+        event: WorkerEvent,
+    },
 }
 
 impl SessionWorker {
@@ -56,15 +71,19 @@ impl SessionWorker {
             generation: Generation(0),
             state: State::None,
             waiting: VecDeque::new(),
+            replacement: None,
         }
     }
 
-    /// The confinement of every generation.
+    /// The confinement of the next generation, and of the present one unless it is being replaced.
     pub fn confinement(&self) -> &Confinement {
-        &self.confinement
+        match &self.replacement {
+            Some(Ok(confinement)) => confinement,
+            Some(Err(_)) | None => &self.confinement,
+        }
     }
 
-    /// The current generation; 0 before the first.
+    /// The latest generation; 0 before the first.
     pub fn generation(&self) -> Generation {
         self.generation
     }
@@ -72,28 +91,48 @@ impl SessionWorker {
     /// The worker that serves, if one does.
     pub fn serving(&self) -> Option<&Worker> {
         match &self.state {
-            State::Serving { worker, .. } => Some(worker),
-            State::None | State::Starting(_) => None,
+            State::Serving { worker, announced: true, .. } => Some(worker),
+            _ => None,
         }
     }
 
-    /// Sends a call, as soon as there is a worker.
+    /// Whether no worker may be started but by a replacement.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed(_))
+    }
+
+    /// Sends a call, as soon as there is a worker that is not being replaced.
     pub fn call(&mut self, call: CallId, work: Work) {
         match &self.state {
-            State::Serving { worker, .. } => worker.calls().call(call, work),
-            State::Starting(_) => self.waiting.push_back((call, work)),
-            State::None => {
-                self.waiting.push_back((call, work));
-                self.start();
+            State::Serving { worker, .. } if self.replacement.is_none() => worker.calls().call(call, work),
+            _ => self.waiting.push_back((call, work)),
+        }
+        self.start();
+    }
+
+    /// Ends the worker with everything below it, then starts one that is confined so; an error leaves none.
+    ///
+    /// Calls that come meanwhile wait for it. [`SessionWorker::next`] tells when the old one is gone and the new one is ready.
+    pub fn replace(&mut self, confinement: Result<Confinement, StartError>) {
+        self.replacement = Some(confinement);
+        match &mut self.state {
+            State::Serving { worker, .. } => worker.kill(),
+            State::Starting { cancel, .. } => {
+                // It may have come too far to be cancelled: then it is ended unannounced.
+                let _ = cancel.take().map(|cancel| cancel.send(()));
             }
+            State::None | State::Closed(_) => self.state = State::None,
         }
     }
 
-    /// Starts the next generation, if none is alive.
+    /// Starts the next generation, if none is alive or closed.
     pub fn start(&mut self) {
-        if !matches!(self.state, State::None) {
-            return;
+        if matches!(self.state, State::None) && self.replacement.is_none() {
+            self.start_as(false);
         }
+    }
+
+    fn start_as(&mut self, replaces: bool) {
         self.generation = self.generation.next();
         let spec = WorkerSpec {
             agent: self.agent.clone(),
@@ -102,7 +141,9 @@ impl SessionWorker {
             program: self.programs.worker.clone(),
         };
         let spawner = self.spawner.clone();
-        self.state = State::Starting(Box::pin(async move { Worker::start(&spawner, spec).await }));
+        let (cancel, cancelled) = oneshot::channel();
+        let starting = Box::pin(async move { Worker::start_unless(&spawner, spec, cancelled).await });
+        self.state = State::Starting { starting, cancel: Some(cancel), replaces };
     }
 
     /// Cancels a call, wherever it is.
@@ -120,51 +161,105 @@ impl SessionWorker {
 
     /// What happens next; pends while no worker is alive. Cancel safe.
     pub async fn next(&mut self) -> Happening {
+        loop {
+            if let Some(happening) = self.step().await {
+                return happening;
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Option<Happening> {
         match &mut self.state {
-            State::None => std::future::pending().await,
-            State::Starting(starting) => match starting.await {
-                Ok((worker, events)) => {
-                    for (call, work) in self.waiting.drain(..) {
-                        worker.calls().call(call, work);
-                    }
-                    self.state = State::Serving { worker, events };
-                    Happening::Started
+            State::None => match self.replacement.take() {
+                Some(Ok(confinement)) => {
+                    self.confinement = confinement;
+                    self.start_as(true);
+                    None
                 }
-                Err(error) => {
-                    self.state = State::None;
-                    Happening::NotStarted(error, self.waiting.drain(..).map(|(call, _)| call).collect())
-                }
+                Some(Err(error)) => Some(self.close(error)),
+                None => std::future::pending().await,
             },
-            State::Serving { events, .. } => {
+            State::Closed(_) if self.waiting.is_empty() => std::future::pending().await,
+            State::Closed(reason) => {
+                let reason = reason.clone();
+                Some(Happening::Closed { reason, calls: self.take_waiting() })
+            }
+            State::Starting { starting, replaces, .. } => {
+                let (started, replaces) = (starting.await, *replaces);
+                self.on_start(started, replaces)
+            }
+            State::Serving { worker, events, .. } => {
+                let generation = worker.generation;
                 let event = events.recv().await.unwrap_or_else(|| WorkerEvent::Ended {
                     reason: "its reader is gone".to_owned(),
                     violation: None,
                     open: Vec::new(),
                 });
-                if matches!(event, WorkerEvent::Ended { .. }) {
-                    self.state = State::None;
-                }
-                Happening::Event(event)
+                self.on_event(generation, event)
             }
         }
     }
 
-    /// Ends the worker and everything below it; gives the reason, and the moment when the last process was gone.
-    pub async fn end(&mut self) -> Option<(Generation, String, Instant)> {
-        self.waiting.clear();
-        if let State::Starting(_) = self.state {
-            // What is dropped on its way takes its broker along.
-            self.state = State::None;
-        }
-        if let State::Serving { worker, .. } = &self.state {
-            worker.kill();
-        }
-        while let State::Serving { .. } = self.state {
-            if let Happening::Event(WorkerEvent::Ended { reason, .. }) = self.next().await {
-                return Some((self.generation, reason, Instant::now()));
+    fn on_start(&mut self, started: Started, replaces: bool) -> Option<Happening> {
+        let announced = self.replacement.is_none();
+        match started {
+            Ok((worker, events)) if announced => {
+                for (call, work) in self.waiting.drain(..) {
+                    worker.calls().call(call, work);
+                }
+                self.state = State::Serving { worker, events, announced };
+                Some(Happening::Started)
+            }
+            Ok((worker, events)) => {
+                worker.kill();
+                self.state = State::Serving { worker, events, announced };
+                None
+            }
+            Err(_) if !announced => {
+                self.state = State::None;
+                None
+            }
+            Err(error) if replaces => Some(self.close(error)),
+            Err(error) => {
+                self.state = State::None;
+                Some(Happening::NotStarted(error, self.take_waiting()))
             }
         }
-        None
+    }
+
+    fn on_event(&mut self, generation: Generation, event: WorkerEvent) -> Option<Happening> {
+        let announced = self.serving().is_some();
+        if matches!(event, WorkerEvent::Ended { .. }) {
+            self.state = State::None;
+        }
+        announced.then_some(Happening::Event { generation, event })
+    }
+
+    /// Fails closed: what was to be confined anew runs under nothing else either.
+    fn close(&mut self, error: StartError) -> Happening {
+        self.state = State::Closed(format!("there is no worker: {error}"));
+        Happening::NotStarted(error, self.take_waiting())
+    }
+
+    fn take_waiting(&mut self) -> Vec<CallId> {
+        self.waiting.drain(..).map(|(call, _)| call).collect()
+    }
+
+    /// Ends the worker and everything below it, and waits for that; gives the reason of one that was announced.
+    pub async fn end(&mut self) -> Option<(Generation, String)> {
+        self.waiting.clear();
+        // What is to be ended need not be replaced; one on its way is ended as for a replacement.
+        self.replace(Err(StartError::Cancelled));
+        let mut ended = None;
+        while !self.is_closed() {
+            if let Some(Happening::Event { generation, event: WorkerEvent::Ended { reason, .. } }) =
+                self.step().await
+            {
+                ended = Some((generation, reason));
+            }
+        }
+        self.state = State::None;
+        ended
     }
 }
 

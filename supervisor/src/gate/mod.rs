@@ -3,15 +3,17 @@
 //! Pure: paths are compared as data and never opened. The gate is not what confines — the kernel is; it spares a call
 //! that cannot succeed, and finds words for one that did not.
 
+mod change;
 mod explain;
 mod judge;
 mod likely;
 mod message;
 mod standing;
 
+pub use change::Unchanged;
 pub use judge::Verdict;
 pub use likely::declared_too_little;
-pub use standing::{ApprovalMode, Standing};
+pub use standing::{Activity, ApprovalMode, Standing};
 
 #[cfg(test)]
 mod tests;

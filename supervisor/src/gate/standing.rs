@@ -9,6 +9,25 @@ use ipc::path::WirePath;
 use ipc::rights::Rights;
 use libc::{EACCES, EPERM};
 
+/// What an agent is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activity {
+    /// It makes a plan, and changes nothing.
+    Plan,
+    /// It carries out a task.
+    Execute,
+}
+
+impl Activity {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Execute => "execute",
+        }
+    }
+}
+
 /// What becomes of a call that the standing rights do not cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ApprovalMode {

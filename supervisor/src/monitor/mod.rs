@@ -14,4 +14,4 @@ pub use process::{BrokerProcess, Ended};
 pub use spawn::{Launch, Launched, Programs, SpawnError, Spawner, Stdio};
 pub use temp::{PrivateTemp, TempError, remove_stale};
 pub use verify::{VerifyError, verify_confined};
-pub use worker::{CallSender, StartError, Worker, WorkerEvent, WorkerSpec};
+pub use worker::{CallSender, StartError, Started, Worker, WorkerEvent, WorkerSpec};

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use ipc::phase::{Expected, OpenCalls, Phase, Violation};
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing, async_pair};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 use tracing::{Instrument, info_span};
 
@@ -35,6 +36,9 @@ const INBOX: usize = 8;
 /// The most of a worker's diagnostics that are kept per line.
 const DIAGNOSTIC_LINE: u64 = 4 << 10;
 
+/// A worker, and what comes from it.
+pub type Started = (Worker, mpsc::Receiver<WorkerEvent>);
+
 type Incoming = AsyncIncoming<pipe::Receiver, ToSupervisor>;
 type Outgoing = AsyncOutgoing<pipe::Sender, ToWorker>;
 
@@ -48,7 +52,7 @@ pub struct WorkerSpec {
     /// Its confinement.
     pub confinement: Confinement,
     /// The worker program.
-    pub program: std::path::PathBuf,
+    pub program: PathBuf,
 }
 
 /// What comes from a worker.
@@ -119,6 +123,12 @@ pub enum StartError {
         /// The last line of its diagnostics.
         stderr: String,
     },
+    /// It is not wanted any more.
+    #[error("its start was cancelled")]
+    Cancelled,
+    /// Too much is hidden inside what may be written.
+    #[error("{0} holds more files than can be kept hidden while an agent may rename them")]
+    TooMuchHidden(PathBuf),
     /// It took too long.
     #[error("worker was not ready after {} s", START_TIMEOUT.as_secs())]
     Timeout,
@@ -140,6 +150,8 @@ pub struct Worker {
     pub startup: Duration,
     calls: CallSender,
     broker: Arc<BrokerProcess>,
+    /// Tells the reader to wait for nothing but the end.
+    killed: Arc<Notify>,
 }
 
 /// Sends calls to a worker.
@@ -158,10 +170,17 @@ struct Register {
 
 impl Worker {
     /// Spawns, greets and verifies a worker; its events come over the channel, `Ended` last.
-    pub async fn start(
+    pub async fn start(spawner: &Spawner, spec: WorkerSpec) -> Result<Started, StartError> {
+        // A sender that is gone cancels nothing.
+        Self::start_unless(spawner, spec, oneshot::channel().1).await
+    }
+
+    /// The same, unless it is cancelled before the worker is ready. After an error nothing is left of it.
+    pub async fn start_unless(
         spawner: &Spawner,
         spec: WorkerSpec,
-    ) -> Result<(Self, mpsc::Receiver<WorkerEvent>), StartError> {
+        cancelled: oneshot::Receiver<()>,
+    ) -> Result<Started, StartError> {
         let began = Instant::now();
         let mut confinement = spec.confinement.clone();
         confinement.environment.pass.push(LOG_LEVEL.to_owned());
@@ -175,7 +194,15 @@ impl Worker {
             stdio: Stdio::Piped,
         };
         let starting = Starting::new(spawner.spawn(launch).await?, spec)?;
-        timeout(START_TIMEOUT, starting.finish(began)).await.unwrap_or(Err(StartError::Timeout))
+        let broker = Arc::clone(&starting.broker);
+        let started = tokio::select! {
+            started = timeout(START_TIMEOUT, starting.finish(began)) => started.unwrap_or(Err(StartError::Timeout)),
+            Ok(()) = cancelled => Err(StartError::Cancelled),
+        };
+        if started.is_err() {
+            broker.end().await?;
+        }
+        started
     }
 
     /// Where calls go.
@@ -183,9 +210,10 @@ impl Worker {
         &self.calls
     }
 
-    /// Ends the worker and everything below it, at once. The `Ended` event follows.
+    /// Ends the worker and everything below it, at once and by force if need be. The `Ended` event follows.
     pub fn kill(&self) {
         self.broker.terminate();
+        self.killed.notify_one();
     }
 }
 
@@ -225,7 +253,7 @@ struct Starting {
     outgoing: Outgoing,
     status: AsyncIncoming<pipe::Receiver, BrokerReport>,
     stderr: BufReader<pipe::Receiver>,
-    broker: BrokerProcess,
+    broker: Arc<BrokerProcess>,
 }
 
 impl Starting {
@@ -241,11 +269,11 @@ impl Starting {
             outgoing,
             status: AsyncIncoming::new(status, Generation::default()),
             stderr: BufReader::new(pipe::Receiver::from_owned_fd(pipe(launched.stderr)?)?),
-            broker: BrokerProcess::new(launched.pidfd)?,
+            broker: Arc::new(BrokerProcess::new(launched.pidfd)?),
         })
     }
 
-    async fn finish(mut self, began: Instant) -> Result<(Worker, mpsc::Receiver<WorkerEvent>), StartError> {
+    async fn finish(mut self, began: Instant) -> Result<Started, StartError> {
         let (pid, ruleset) = self.started().await?;
         match self.outgoing.send(ToWorker::Hello(self.hello(ruleset.tier))).await {
             // Gone already: what it said before, or its silence, tells why.
@@ -286,26 +314,21 @@ impl Starting {
         Hello { agent: self.spec.agent.clone(), project, temp, rights, tier, shell_init: None }
     }
 
-    fn serve(
-        self,
-        register: Register,
-        pid: u32,
-        ruleset: RulesetReport,
-        startup: Duration,
-    ) -> (Worker, mpsc::Receiver<WorkerEvent>) {
+    fn serve(self, register: Register, pid: u32, ruleset: RulesetReport, startup: Duration) -> Started {
         let generation = self.spec.generation;
         let (outbox, messages) = mpsc::unbounded_channel();
         let (events, inbox) = mpsc::channel(INBOX);
         let open = Arc::new(Mutex::new(register));
-        let broker = Arc::new(self.broker);
+        let broker = self.broker;
         let calls = CallSender { outbox, open: open.clone() };
         let span = info_span!("worker", %generation, pid);
         tokio::spawn(write(self.outgoing, messages).instrument(span.clone()));
         tokio::spawn(relay_diagnostics(self.stderr).instrument(span.clone()));
-        tokio::spawn(
-            Reader { incoming: self.incoming, open, events, broker: broker.clone() }.run().instrument(span),
-        );
-        (Worker { generation, pid, ruleset, startup, calls, broker }, inbox)
+        let killed = Arc::new(Notify::new());
+        let (incoming, owner) = (self.incoming, broker.clone());
+        let reader = Reader { incoming, open, events, broker: owner, killed: killed.clone() };
+        tokio::spawn(reader.run().instrument(span));
+        (Worker { generation, pid, ruleset, startup, calls, broker, killed }, inbox)
     }
 }
 
@@ -341,6 +364,7 @@ struct Reader {
     open: Arc<Mutex<Register>>,
     events: mpsc::Sender<WorkerEvent>,
     broker: Arc<BrokerProcess>,
+    killed: Arc<Notify>,
 }
 
 /// Why a reader stopped reading.
@@ -351,11 +375,17 @@ enum Stop {
     Violation(String),
     /// Nobody is interested any more.
     CoreGone,
+    /// It is to end.
+    Killed,
 }
 
 impl Reader {
     async fn run(mut self) {
-        let stop = self.read().await;
+        let killed = Arc::clone(&self.killed);
+        let stop = tokio::select! {
+            stop = self.read() => stop,
+            () = killed.notified() => Stop::Killed,
+        };
         let ended = self.broker.end().await;
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.ids().collect();
         let (reason, violation) = match (stop, ended) {

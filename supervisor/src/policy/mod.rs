@@ -3,6 +3,7 @@
 mod hidden;
 mod identity;
 mod project;
+mod write_root;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ use crate::gate::ApprovalMode;
 
 pub use hidden::{HiddenPaths, Host};
 pub use project::{ProjectError, check_owner, open_project};
+pub use write_root::write_root;
 
 /// What a user asked for.
 #[derive(Clone, Debug)]
@@ -50,13 +52,6 @@ impl Policy {
         Rights { write: vec![temp], ..self.base() }.normalised()
     }
 
-    /// What the hidden paths inside the write roots are, whatever they will be called; the error names what holds too much.
-    pub fn hidden_in_write_roots(&self) -> Result<Vec<FileIdentity>, PathBuf> {
-        let standing = self.standing();
-        let inside = |path: &&WirePath| standing.write.iter().any(|root| path.is_within(root));
-        identity::identities(self.hidden.iter().filter(inside).map(WirePath::as_path))
-    }
-
     fn base(&self) -> Rights {
         Rights {
             read: vec!["/".into()],
@@ -69,6 +64,12 @@ impl Policy {
             limits: Limits::default(),
         }
     }
+}
+
+/// What the hidden paths inside the write roots are, whatever they will be called; the error names what holds too much.
+pub fn hidden_in_write_roots(rights: &Rights) -> Result<Vec<FileIdentity>, PathBuf> {
+    let inside = |path: &&WirePath| rights.write.iter().any(|root| path.is_within(root));
+    identity::identities(rights.hidden.iter().filter(inside).map(WirePath::as_path))
 }
 
 #[cfg(test)]

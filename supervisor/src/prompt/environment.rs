@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use ipc::rights::Network;
 
-use crate::gate::Standing;
+use crate::gate::{Activity, Standing};
 
 /// What varies from run to run, besides the rights.
 #[derive(Clone, Debug)]
@@ -13,13 +13,14 @@ pub struct Surroundings {
     pub platform: String,
     /// The day: `2026-11-21`.
     pub date: String,
-    /// `plan` or `execute`.
-    pub activity: &'static str,
+    /// What the agent is there for.
+    pub activity: Activity,
 }
 
 /// The context that an agent begins with: where it is, and what it may do there, as its worker sees both.
 pub fn environment_context(surroundings: &Surroundings, standing: &Standing) -> String {
     let Surroundings { platform, date, activity } = surroundings;
+    let activity = activity.as_str();
     let project = &standing.project;
     let mut text = String::from("<environment>\n");
     // A String takes every write.
@@ -35,6 +36,16 @@ pub fn environment_context(surroundings: &Surroundings, standing: &Standing) -> 
     );
     rights(&mut text, standing);
     text.push_str("</environment>");
+    text
+}
+
+/// What an agent is told when its rights have changed.
+pub fn rights_context(standing: &Standing) -> String {
+    let mut text = String::from(
+        "<rights>\nThe user changed your rights. What ran was ended for it; from now on they are:\n",
+    );
+    rights(&mut text, standing);
+    text.push_str("</rights>");
     text
 }
 
@@ -73,7 +84,7 @@ mod tests {
         let surroundings = Surroundings {
             platform: "Linux 6.18 x86_64".to_owned(),
             date: "2026-11-21".to_owned(),
-            activity: "execute",
+            activity: Activity::Execute,
         };
         insta::assert_snapshot!(environment_context(&surroundings, &standing), @r"
         <environment>

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use ipc::confinement::Tier;
 use ipc::event::EventKind;
 use ipc::frontend::Op;
 use ipc::id::CallId;
+use ipc::rights::{Network, Reach, RightsChange};
 use proptest::prelude::*;
 
 use super::script::{
-    Script, broken_call, call, command, completed, error, file, not_found, raw, read, run, text, thinking,
+    Script, broken_call, call, command, completed, error, file, not_found, raw, read, ready, run, text,
+    thinking,
 };
 use crate::core::{ContextItem, Effect, Input, RequestId, RunLimits, TimerId};
 use crate::provider::{
@@ -66,6 +69,8 @@ enum Any {
     Lost(u64),
     Timer(u64),
     TimeUp,
+    Ready,
+    NotReplaced,
 }
 
 fn any() -> impl Strategy<Value = Any> {
@@ -80,6 +85,12 @@ fn any() -> impl Strategy<Value = Any> {
         2 => (0..5u64).prop_map(Any::Lost),
         3 => (0..2u64).prop_map(Any::Timer),
         1 => Just(Any::TimeUp),
+        2 => prop_oneof![Just(Network::On), Just(Network::Off)].prop_map(|net| {
+            let change = RightsChange::Network { net, reach: Reach::default() };
+            Any::Op(Op::SetRights { change })
+        }),
+        2 => Just(Any::Ready),
+        1 => Just(Any::NotReplaced),
     ]
 }
 
@@ -102,6 +113,8 @@ fn input(any: Any, script: &Script) -> Input {
         Any::Lost(age) => Input::CallLost { call: call(age), reason: "gone".to_owned() },
         Any::Timer(age) => Input::Timer(TimerId(script.agent.last_timer.0.saturating_sub(age))),
         Any::TimeUp => Input::TimeUp,
+        Any::Ready => Input::WorkerReady(ready(1, Tier::FloorUnmediated)),
+        Any::NotReplaced => Input::NotReplaced { reason: "no".to_owned() },
     }
 }
 

@@ -5,8 +5,10 @@ use ipc::id::CallId;
 use ipc::message::Outcome;
 use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
 
-use super::script::{Script, broken_call, call, command, config, file, not_found, read, run, standing, text};
-use crate::core::{AgentConfig, Effect, Input, ReadyWorker};
+use super::script::{
+    Script, broken_call, call, command, config, file, not_found, read, ready, run, standing, text,
+};
+use crate::core::{AgentConfig, Effect, Input};
 use crate::gate::{ApprovalMode, Standing};
 use crate::provider::StopReason;
 
@@ -244,7 +246,7 @@ fn call_of_the_drivers_own_shares_the_numbers() {
 #[test]
 fn denials_are_told_as_the_worker_sees_the_paths() {
     let mut script = Script::new();
-    script.input(Input::WorkerReady(ReadyWorker { tier: Tier::Full }));
+    script.input(Input::WorkerReady(ready(1, Tier::Full)));
     script.user("go").reply(1, &[run("a", "touch /etc/x /tmp/y")], StopReason::ToolUse).lines();
     let output = "touch: cannot touch '/etc/x': Read-only file system\n";
     script.outcome(1, command(1, output));

@@ -4,6 +4,7 @@ mod any_input;
 mod calls;
 mod limits;
 mod replies;
+mod rights;
 mod script;
 mod stops;
 

@@ -3,16 +3,19 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use ipc::confinement::Tier;
 use ipc::event::{EventKind, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
-use ipc::id::CallId;
+use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Outcome;
-use ipc::rights::{Execution, Limits, Network, Rights};
+use ipc::rights::{Execution, Limits, Network, Reach, Rights, RightsChange};
 use ipc::tool::{CommandExit, CommandResult, FileText, ToolError, ToolErrorKind, ToolOutput};
 use serde_json::value::RawValue;
 
-use crate::core::{Agent, AgentConfig, Backoff, ContextItem, Effect, Input, RequestId, RunLimits, TimerId};
-use crate::gate::{ApprovalMode, Standing};
+use crate::core::{
+    Agent, AgentConfig, Backoff, ContextItem, Effect, Input, ReadyWorker, RequestId, RunLimits, TimerId,
+};
+use crate::gate::{Activity, ApprovalMode, Standing};
 use crate::provider::{
     AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, StopReason, StreamEvent, UserBlock,
 };
@@ -35,7 +38,7 @@ pub(super) fn standing() -> Standing {
             write: vec!["/p".into(), "/tmp/bw-1".into()],
             protected: vec!["/p/.git/hooks".into()],
             net: Network::Off,
-            reach: ipc::rights::Reach::default(),
+            reach: Reach::default(),
             exec: Execution::Allowed,
             limits: Limits::default(),
         },
@@ -54,6 +57,8 @@ pub(super) fn config() -> AgentConfig {
         limits: RunLimits::default(),
         backoff: Box::new(Twice),
         standing: standing(),
+        id: AgentId::root(),
+        activity: Activity::Execute,
     }
 }
 
@@ -134,6 +139,22 @@ impl Script {
         self.input(Input::Op(Op::Interrupt))
     }
 
+    pub(super) fn set_rights(&mut self, change: RightsChange) -> &mut Self {
+        self.input(Input::Op(Op::SetRights { change }))
+    }
+
+    pub(super) fn net(&mut self, net: Network) -> &mut Self {
+        self.set_rights(RightsChange::Network { net, reach: Reach::default() })
+    }
+
+    pub(super) fn ready(&mut self, generation: u32) -> &mut Self {
+        self.input(Input::WorkerReady(ready(generation, Tier::FloorUnmediated)))
+    }
+
+    pub(super) fn not_replaced(&mut self) -> &mut Self {
+        self.input(Input::NotReplaced { reason: "it would not start".to_owned() })
+    }
+
     /// What was asked for since the last call, one line an effect.
     pub(super) fn lines(&mut self) -> String {
         let mut text = String::new();
@@ -155,6 +176,16 @@ impl Script {
             _ => None,
         });
         requests.collect()
+    }
+}
+
+pub(super) fn ready(generation: u32, tier: Tier) -> ReadyWorker {
+    ReadyWorker {
+        generation: Generation(generation),
+        pid: 100 + generation,
+        tier,
+        rights_digest: "r".to_owned(),
+        ruleset_digest: format!("ruleset {generation}"),
     }
 }
 
@@ -264,6 +295,7 @@ fn line(effect: &Effect) -> String {
         }
         Effect::CancelStream(request) => format!("cancel {}", request.0),
         Effect::Dispatch { call, tool } => format!("dispatch {call} {}", tool.name()),
+        Effect::ReplaceWorker { .. } => "replace the worker".to_owned(),
         Effect::CancelCall(call) => format!("cancel call {call}"),
         Effect::StartTimer { id, after } => format!("timer {} after {after:?}", id.0),
         Effect::Log { kind, observed_by } => format!("log {} by {observed_by:?}", event(kind)),
@@ -302,6 +334,9 @@ fn event(kind: &EventKind) -> String {
         EventKind::ModelFailed { kind, retry_in_ms, .. } => format!("failed {kind} retry={retry_in_ms:?}"),
         EventKind::UserMessage { text } => format!("user {text:?}"),
         EventKind::ContextAdded { source, text } => format!("context {source} {text:?}"),
+        EventKind::RightsChanged(changed) => {
+            format!("rights changed: generation {}, {}", changed.generation, changed.rights)
+        }
         EventKind::Notice { code, message } => format!("notice {code} {message}"),
         other => format!("{other:?}"),
     }

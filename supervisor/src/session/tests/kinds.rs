@@ -2,8 +2,8 @@
 
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
-    AssistantMessage, ChangedFile, EventKind, FileChange, Observer, RunResult, SessionEvent, SessionStarted,
-    TokenUsage, ToolCallStatus, WorkerStarted,
+    AssistantMessage, ChangedFile, EventKind, FileChange, Observer, RightsChanged, RunResult, SessionEvent,
+    SessionStarted, TokenUsage, ToolCallStatus, WorkerStarted,
 };
 use ipc::id::{AgentId, CallId, EventId, Generation};
 use ipc::path::WirePath;
@@ -109,11 +109,20 @@ fn workers() -> Vec<EventKind> {
         rules: 40,
         rights: "rw .".to_owned(),
         rights_digest: "00".repeat(32),
+        ruleset_digest: "11".repeat(32),
         missing: vec!["x".to_owned()],
         startup_us: 900,
     };
+    let changed = RightsChanged {
+        generation: Generation(3),
+        pid: 9,
+        rights: "rw . · net on".to_owned(),
+        rights_digest: "22".repeat(32),
+        ruleset_digest: "33".repeat(32),
+    };
     vec![
         EventKind::WorkerStarted(worker),
+        EventKind::RightsChanged(changed),
         EventKind::WorkerEnded { generation: Generation(2), reason: "killed".to_owned() },
         EventKind::ProtocolViolation {
             generation: Generation(2),
@@ -153,6 +162,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::ToolCallFinished { .. } => "tool_call_finished",
         EventKind::Denied { .. } => "denied",
         EventKind::WorkerStarted(_) => "worker_started",
+        EventKind::RightsChanged(_) => "rights_changed",
         EventKind::WorkerEnded { .. } => "worker_ended",
         EventKind::ProtocolViolation { .. } => "protocol_violation",
         EventKind::Notice { .. } => "notice",
@@ -170,7 +180,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
     let mut scratch = Scratch::new();
     let samples = samples();
     let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
-    assert_eq!(names.len(), 15, "a kind is missing among the samples: {names:?}");
+    assert_eq!(names.len(), 16, "a kind is missing among the samples: {names:?}");
     let written: Vec<_> = samples.into_iter().map(|kind| scratch.append("1", kind)).collect();
     let loaded = rebuild(&scratch.bytes());
     assert_eq!(loaded.faults, []);
