@@ -9,6 +9,8 @@ mod exit;
 mod output;
 mod sandbox;
 pub(crate) mod setup;
+mod signals;
+mod terminal;
 
 use std::fmt::Display;
 use std::io::Write;

@@ -1,6 +1,7 @@
 //! `bailiwick sandbox`: a command under exactly the rights that an agent's command would have.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -12,15 +13,16 @@ use ipc::rights::{Network, Rights};
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
 use super::args::{AccessArg, SandboxArgs};
 use super::exit::Exit;
 use super::setup::{Setup, SetupError};
+use super::signals::Endings;
+use super::terminal::{Relay, Streams};
 use crate::directories::Directories;
 use crate::gate::{ApprovalMode, Standing};
-use crate::monitor::{BrokerProcess, Ended, Launch, Launched, Stdio};
+use crate::monitor::{BrokerProcess, Ended, Launch, Launched, SpawnError, Stdio};
 
 /// How much of the command's errors is read for denials: the end of them.
 const REMEMBERED: usize = 16 << 10;
@@ -43,22 +45,16 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
         }
     };
     let rights = rights(&setup, args.access);
-    let launch = Launch {
-        confinement: Confinement {
-            read_only: args.access == AccessArg::Read,
-            ..setup.confinement(rights.clone())
-        },
-        command: args.command,
-        stdio: Stdio::Terminal,
-    };
-    let launched = match setup.spawner.spawn(launch).await {
+    let confinement =
+        Confinement { read_only: args.access == AccessArg::Read, ..setup.confinement(rights.clone()) };
+    let (launched, relay) = match launch(&setup, confinement, args.command).await {
         Ok(launched) => launched,
         Err(error) => {
             super::complain(&error);
             return Exit::NoSandbox;
         }
     };
-    match attend(launched).await {
+    match attend(launched, relay).await {
         Ok(report) => match report.tier {
             Some(tier) => {
                 explain(&setup, rights, tier, &report);
@@ -82,53 +78,120 @@ fn rights(setup: &Setup, access: AccessArg) -> Rights {
     }
 }
 
+/// Starts the command, with a terminal of its own if we have one.
+async fn launch(
+    setup: &Setup,
+    confinement: Confinement,
+    command: Vec<OsString>,
+) -> Result<(Launched, Option<Relay>), SpawnError> {
+    let (Streams { stdin, stdout, stderr }, relay) = Relay::prepare()?;
+    let confinement = Confinement { terminal: relay.is_some(), ..confinement };
+    let launch = Launch { confinement, command, stdio: Stdio::Given { stdin, stdout, stderr } };
+    Ok((setup.spawner.spawn(launch).await?, relay))
+}
+
 struct Report {
     /// What holds the command; absent if it never started.
     tier: Option<Tier>,
     /// The command's status.
     status: u8,
-    /// The end of what it wrote to standard error.
+    /// The end of what it wrote to standard error, or to its terminal.
     errors: Vec<u8>,
 }
 
-/// Relays errors and signals until the command is gone.
-async fn attend(launched: Launched) -> io::Result<Report> {
+/// Relays errors, keys and signals until the command is gone.
+async fn attend(launched: Launched, mut relay: Option<Relay>) -> io::Result<Report> {
     let broker = BrokerProcess::new(launched.pidfd)?;
-    let stderr = launched.stderr.ok_or(io::ErrorKind::BrokenPipe)?;
-    let relay = tokio::spawn(relay(pipe::Receiver::from_owned_fd(stderr)?));
-    let mut reports: AsyncIncoming<_, BrokerReport> =
+    let errors = launched.stderr.map(pipe::Receiver::from_owned_fd).transpose()?;
+    let errors = errors.map(|errors| tokio::spawn(pass_on(errors)));
+    let mut reports =
         AsyncIncoming::new(pipe::Receiver::from_owned_fd(launched.status)?, Generation::default());
-    let tier = match reports.receive().await {
-        Ok(Some(BrokerReport::Started { ruleset, .. })) => Some(ruleset.tier),
-        _ => None,
-    };
-    let ended = wait(&broker).await?;
-    // Everything that could write is gone, so the pipe ends at once.
-    let errors = timeout(Duration::from_secs(2), relay).await;
-    let errors = errors.ok().and_then(Result::ok).unwrap_or_default();
+    let mut endings = Endings::new()?;
+    if let Some(relay) = &mut relay {
+        relay.engage()?;
+    }
+    let (tier, ended) = wait(&broker, &mut reports, &mut endings, relay.as_mut()).await?;
+    let mut said = Tail::default();
+    if let Some(relay) = relay {
+        tokio::select! {
+            shown = relay.finish() => said = shown,
+            // The terminal stands still, and nobody wants the rest.
+            _ = endings.next() => {}
+        }
+    }
+    if let Some(errors) = errors {
+        // Everything that could write is gone, so the pipe ends at once.
+        said = timeout(Duration::from_secs(2), errors).await.ok().and_then(Result::ok).unwrap_or_default();
+    }
     let status = match ended {
         Ended::Exited(code) => code,
         Ended::Signalled(signal) => 128 + signal,
     };
-    Ok(Report { tier, status: u8::try_from(status).unwrap_or(1), errors })
+    Ok(Report { tier, status: u8::try_from(status).unwrap_or(1), errors: said.0.into() })
 }
 
-/// Waits for the command's end; what would end us ends it first.
-async fn wait(broker: &BrokerProcess) -> io::Result<Ended> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    tokio::select! {
-        ended = broker.wait() => ended,
-        _ = interrupt.recv() => { broker.end().await?; Ok(Ended::Signalled(libc::SIGINT)) }
-        _ = terminate.recv() => { broker.end().await?; Ok(Ended::Signalled(libc::SIGTERM)) }
-        _ = hangup.recv() => { broker.end().await?; Ok(Ended::Signalled(libc::SIGHUP)) }
+/// Waits for the command's end; what would end us ends it first. Also what holds it, if it ever started.
+async fn wait(
+    broker: &BrokerProcess,
+    reports: &mut Reports,
+    endings: &mut Endings,
+    mut relay: Option<&mut Relay>,
+) -> io::Result<(Option<Tier>, Ended)> {
+    let mut report = None;
+    let ended = loop {
+        tokio::select! {
+            ended = broker.wait() => break ended?,
+            signal = endings.next() => {
+                broker.end().await?;
+                break Ended::Signalled(signal);
+            }
+            first = reports.receive(), if report.is_none() => {
+                report = Some(note_start(first.ok().flatten(), relay.as_deref_mut()));
+            }
+            () = attend_terminal(relay.as_deref_mut()) => {}
+        }
+    };
+    let tier = match report {
+        Some(tier) => tier,
+        None => note_start(reports.receive().await.ok().flatten(), None),
+    };
+    Ok((tier, ended))
+}
+
+type Reports = AsyncIncoming<pipe::Receiver, BrokerReport>;
+
+/// The tier that holds the command, if the broker's first report says that it runs.
+fn note_start(report: Option<BrokerReport>, relay: Option<&mut Relay>) -> Option<Tier> {
+    let Some(BrokerReport::Started { pid, ruleset }) = report else { return None };
+    if let Some(relay) = relay {
+        relay.started(pid);
+    }
+    Some(ruleset.tier)
+}
+
+async fn attend_terminal(relay: Option<&mut Relay>) {
+    match relay {
+        Some(relay) => relay.attend().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The end of what a command wrote.
+#[derive(Debug, Default)]
+pub(super) struct Tail(VecDeque<u8>);
+
+impl Tail {
+    /// Appends, and forgets what is too long ago.
+    pub(super) fn remember(&mut self, bytes: &[u8]) {
+        self.0.extend(bytes);
+        let surplus = self.0.len().saturating_sub(REMEMBERED);
+        self.0.drain(..surplus);
     }
 }
 
 /// Passes standard error on as it comes, and remembers its end.
-async fn relay(mut stderr: pipe::Receiver) -> Vec<u8> {
-    let mut remembered = VecDeque::new();
+async fn pass_on(mut stderr: pipe::Receiver) -> Tail {
+    let mut tail = Tail::default();
     let mut buffer = [0; 8 << 10];
     while let Ok(read) = stderr.read(&mut buffer).await {
         if read == 0 {
@@ -136,11 +199,9 @@ async fn relay(mut stderr: pipe::Receiver) -> Vec<u8> {
         }
         // Nobody may be reading any more; the command goes on all the same.
         let _ = io::stderr().write_all(&buffer[..read]);
-        remembered.extend(&buffer[..read]);
-        let surplus = remembered.len().saturating_sub(REMEMBERED);
-        remembered.drain(..surplus);
+        tail.remember(&buffer[..read]);
     }
-    remembered.into()
+    tail
 }
 
 /// Says which right a failed command seems to have lacked.

@@ -48,12 +48,19 @@ pub struct Launch {
 }
 
 /// What becomes of the standard streams of a confined program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Stdio {
     /// Three pipes to the supervisor.
     Piped,
-    /// Input and output are the supervisor's own; errors come over a pipe.
-    Terminal,
+    /// These; of those that are pipes to the supervisor, it gets the other ends.
+    Given {
+        /// Its standard input.
+        stdin: std::process::Stdio,
+        /// Its standard output.
+        stdout: std::process::Stdio,
+        /// Its standard error, and sandbox-exec's own.
+        stderr: std::process::Stdio,
+    },
 }
 
 /// A broker that was spawned, and our ends of its pipes.
@@ -161,11 +168,11 @@ fn spawn(
     command
         .args(["--rights-fd", &RIGHTS_FD.to_string(), "--status-fd", &STATUS_FD.to_string(), "--"])
         .args(launch.command);
-    let piped = launch.stdio == Stdio::Piped;
-    command.stderr(std::process::Stdio::piped());
-    if piped {
-        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-    }
+    let [stdin, stdout, stderr] = match launch.stdio {
+        Stdio::Piped => [(); 3].map(|()| std::process::Stdio::piped()),
+        Stdio::Given { stdin, stdout, stderr } => [stdin, stdout, stderr],
+    };
+    command.stdin(stdin).stdout(stdout).stderr(stderr);
     let mappings = vec![
         FdMapping { parent_fd: rights.into(), child_fd: RIGHTS_FD },
         FdMapping { parent_fd: status_writer, child_fd: STATUS_FD },

@@ -1,0 +1,75 @@
+//! The signals that `bailiwick sandbox` answers to; from the making of these on, none has its default effect.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Every signal that ends us.
+#[derive(Debug)]
+pub(super) struct Endings {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+    quit: Signal,
+}
+
+impl Endings {
+    /// Handles them from now on. Must be called within the runtime.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
+        })
+    }
+
+    /// Waits for one; its number. Cancel safe.
+    pub(super) async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.interrupt.recv() => libc::SIGINT,
+            _ = self.terminate.recv() => libc::SIGTERM,
+            _ = self.hangup.recv() => libc::SIGHUP,
+            _ = self.quit.recv() => libc::SIGQUIT,
+        }
+    }
+}
+
+/// What a terminal and its shell tell by signals.
+#[derive(Debug)]
+pub(super) struct Changes {
+    size: Signal,
+    stop: Signal,
+    resume: Signal,
+}
+
+/// One of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The window has another size.
+    Size,
+    /// We are to stop.
+    Suspended,
+    /// We were stopped, and are not any more.
+    Continued,
+}
+
+impl Changes {
+    /// Handles them from now on. Must be called within the runtime.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            size: signal(SignalKind::window_change())?,
+            stop: signal(SignalKind::from_raw(libc::SIGTSTP))?,
+            resume: signal(SignalKind::from_raw(libc::SIGCONT))?,
+        })
+    }
+
+    /// Waits for one. Cancel safe.
+    pub(super) async fn next(&mut self) -> Change {
+        tokio::select! {
+            _ = self.size.recv() => Change::Size,
+            _ = self.stop.recv() => Change::Suspended,
+            _ = self.resume.recv() => Change::Continued,
+        }
+    }
+}

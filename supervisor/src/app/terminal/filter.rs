@@ -1,0 +1,415 @@
+//! What a confined command may tell the user's terminal: text, colours, cursor and screen; not the clipboard, and nothing that
+//! makes the terminal type what the command chose.
+//!
+//! A terminal is a machine that its output programs. Some sequences make it answer by typing, and whoever reads the keyboard
+//! next takes the answer for the user's keys: a shell, once the command is gone. The parser is that of ECMA-48 §5 as real
+//! terminals read it (xterm's ctlseqs; `vt100.net/emu/dec_ansi_parser`), and what it lets through is written anew, whole
+//! and in its 7-bit form, so that no terminal can read it in another way:
+//!
+//! | passes | does not |
+//! | --- | --- |
+//! | text, C0 controls | ENQ (answers with text that can be programmed), CAN and SUB (begin file transfers in some terminals) |
+//! | `ESC x` | `ESC k` (a name for the window, up to ST) |
+//! | CSI: cursor, erasing, colours, modes, the title stack | reports of titles, window and screen contents (`t`, `*y`), printing (`i`), macros (`*z`), tests (`y`), unknown intermediates |
+//! | OSC 0, 1, 2 (title), 4, 5, 10–19, 104, 105, 110–119 (colours), 8 (links), 133 (prompts) | OSC 52 (clipboard), 50 (font), 1337 and 777 (files, clipboard, notices), every other |
+//! | | DCS (key definitions, settings, macros), APC (images read from files), PM, SOS |
+//!
+//! Requests whose answer is of a fixed form (cursor position, attributes, modes, colours) pass: full-screen programs wait for
+//! their answers. That they were made is remembered, so that answers which come after the command's end can be swallowed.
+//! What passes is UTF-8, as terminals are taken to read it.
+
+use std::collections::BTreeSet;
+
+const ESC: u8 = 0x1b;
+const BEL: u8 = 0x07;
+const CAN: u8 = 0x18;
+const SUB: u8 = 0x1a;
+const ENQ: u8 = 0x05;
+
+/// The longest control sequence or string that is looked at; longer ones do not pass.
+const LONGEST: usize = 8 << 10;
+
+/// What stands for bytes that are no character.
+const UNREADABLE: &[u8] = "\u{fffd}".as_bytes();
+
+/// Operating system commands that pass; see the table.
+const COMMANDS: [&[u8]; 5] = [b"0", b"1", b"2", b"8", b"133"];
+
+/// Private modes that make the terminal type or hide what follows, and are undone at the end: mouse and focus reports,
+/// the alternate screens, bracketed paste (DECSET of xterm's ctlseqs).
+const UNDONE: [u16; 14] = [9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 47, 1047, 1049, 2004];
+
+/// The filter's place in the stream.
+#[derive(Debug, Default)]
+pub(super) struct Filter {
+    state: State,
+    /// What the sequence holds so far.
+    held: Vec<u8>,
+    /// The beginning of a character of UTF-8.
+    character: Vec<u8>,
+    asked: bool,
+    modes: BTreeSet<u16>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Text,
+    Escape,
+    Control,
+    /// An operating system command.
+    Command,
+    /// A string of a kind that does not pass.
+    Ignored,
+    /// ESC within a string: its end, if a backslash follows.
+    StringEscape {
+        command: bool,
+    },
+}
+
+impl Filter {
+    /// What passes of the next bytes.
+    pub(super) fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len());
+        for &byte in bytes {
+            self.byte(byte, &mut out);
+        }
+        out
+    }
+
+    /// Whether the terminal was asked for an answer that may still be on its way.
+    pub(super) fn asked(&self) -> bool {
+        self.asked
+    }
+
+    /// What brings the terminal back to where a shell expects it.
+    pub(super) fn undo(&mut self) -> Vec<u8> {
+        let mut out = vec![];
+        for mode in std::mem::take(&mut self.modes) {
+            out.extend_from_slice(format!("\x1b[?{mode}l").as_bytes());
+        }
+        out
+    }
+
+    /// Takes characters of more than one byte together: what passes is UTF-8.
+    fn byte(&mut self, byte: u8, out: &mut Vec<u8>) {
+        if !self.character.is_empty() {
+            if (0x80..=0xbf).contains(&byte) {
+                self.character.push(byte);
+                if self.character.len() == length(self.character[0]) {
+                    let character = std::mem::take(&mut self.character);
+                    self.character(&character, out);
+                }
+                return;
+            }
+            self.character.clear();
+            self.character(&[], out);
+        }
+        match length(byte) {
+            1 => self.step(byte, out),
+            0 => self.character(&[], out),
+            _ => self.character.push(byte),
+        }
+    }
+
+    /// A character beyond ASCII, or bytes that are none.
+    fn character(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        if let [0xc2, control @ 0x80..=0x9f] = *bytes {
+            // A C1 control is the same as ESC and a byte 0x40 below (ECMA-48 §5.3).
+            self.step(ESC, out);
+            return self.step(control - 0x40, out);
+        }
+        let valid = !bytes.is_empty() && std::str::from_utf8(bytes).is_ok();
+        let bytes = if valid { bytes } else { UNREADABLE };
+        match self.state {
+            State::Text => out.extend_from_slice(bytes),
+            State::Command if self.held.len() < LONGEST => self.held.extend_from_slice(bytes),
+            State::Command | State::Ignored => {}
+            // Not a byte of a sequence: terminals differ in what they make of it.
+            State::Escape | State::Control | State::StringEscape { .. } => self.enter(State::Text),
+        }
+    }
+
+    fn step(&mut self, byte: u8, out: &mut Vec<u8>) {
+        if matches!(byte, CAN | SUB) {
+            return self.enter(State::Text);
+        }
+        match self.state {
+            State::Text => self.text(byte, out),
+            State::Escape => self.escape(byte, out),
+            State::Control => self.control(byte, out),
+            State::Command | State::Ignored => self.string(byte, out),
+            State::StringEscape { command } => self.string_escape(command, byte, out),
+        }
+    }
+
+    fn enter(&mut self, state: State) {
+        self.state = state;
+        self.held.clear();
+    }
+
+    fn text(&mut self, byte: u8, out: &mut Vec<u8>) {
+        match byte {
+            ESC => self.enter(State::Escape),
+            ENQ => {}
+            _ => out.push(byte),
+        }
+    }
+
+    fn escape(&mut self, byte: u8, out: &mut Vec<u8>) {
+        match byte {
+            b'[' => self.enter(State::Control),
+            b']' => self.enter(State::Command),
+            b'P' | b'X' | b'^' | b'_' | b'k' => self.enter(State::Ignored),
+            // The end of a string that is none.
+            b'\\' => self.enter(State::Text),
+            ESC => self.enter(State::Escape),
+            // A control within a sequence is carried out, and the sequence goes on.
+            0..=0x1f => self.text(byte, out),
+            b' '..=b'/' if self.held.len() < 2 => self.held.push(byte),
+            b'0'..=b'~' => {
+                // DECID: the terminal's attributes.
+                self.asked |= byte == b'Z';
+                out.push(ESC);
+                out.append(&mut self.held);
+                out.push(byte);
+                self.enter(State::Text);
+            }
+            _ => self.enter(State::Text),
+        }
+    }
+
+    fn control(&mut self, byte: u8, out: &mut Vec<u8>) {
+        match byte {
+            ESC => self.enter(State::Escape),
+            0..=0x1f => self.text(byte, out),
+            b' '..=b'?' => {
+                if self.held.len() < LONGEST {
+                    self.held.push(byte);
+                }
+            }
+            b'@'..=b'~' => {
+                let sequence = std::mem::take(&mut self.held);
+                if sequence.len() < LONGEST && self.control_passes(&sequence, byte) {
+                    out.extend_from_slice(b"\x1b[");
+                    out.extend_from_slice(&sequence);
+                    out.push(byte);
+                }
+                self.enter(State::Text);
+            }
+            _ => self.enter(State::Text),
+        }
+    }
+
+    fn control_passes(&mut self, sequence: &[u8], end: u8) -> bool {
+        let split = sequence.iter().position(|byte| *byte < b'0').unwrap_or(sequence.len());
+        let (parameters, intermediates) = sequence.split_at(split);
+        let (prefix, numbers) = match parameters {
+            [prefix @ b'<'..=b'?', numbers @ ..] => (*prefix, numbers),
+            _ => (0, parameters),
+        };
+        let well_formed = numbers.iter().all(|byte| *byte < b'<') && intermediates.iter().all(|b| *b < b'0');
+        let passes = match (prefix, intermediates, end) {
+            // Only the title stack.
+            (0, [], b't') => matches!(first(numbers), Some(22 | 23)),
+            (_, [], b'i' | b'y') | (b'>', [], b't' | b'T') | (b'?', [], b'S') => false,
+            (_, [], _) | (0, [b' '], b'q') | (0, [b'!'], b'p') | (0 | b'?', [b'$'], b'p') => true,
+            _ => false,
+        };
+        if passes && well_formed {
+            self.asked |=
+                matches!((prefix, intermediates, end), (_, [], b'c' | b'n' | b'x') | (_, [b'$'], b'p'))
+                    || matches!((prefix, end), (b'?', b'u') | (b'>', b'q'));
+            self.remember(prefix, numbers, end);
+        }
+        passes && well_formed
+    }
+
+    fn remember(&mut self, prefix: u8, numbers: &[u8], end: u8) {
+        if prefix != b'?' || !matches!(end, b'h' | b'l') {
+            return;
+        }
+        for mode in numbers.split(|byte| *byte == b';').filter_map(first) {
+            if end == b'h' && UNDONE.contains(&mode) {
+                self.modes.insert(mode);
+            } else {
+                self.modes.remove(&mode);
+            }
+        }
+    }
+
+    fn string(&mut self, byte: u8, out: &mut Vec<u8>) {
+        let command = self.state == State::Command;
+        match byte {
+            ESC => self.state = State::StringEscape { command },
+            BEL if command => self.end_command(out),
+            // A control is no part of it.
+            0..=0x1f | 0x7f => {}
+            _ if command && self.held.len() < LONGEST => self.held.push(byte),
+            _ => {}
+        }
+    }
+
+    fn string_escape(&mut self, command: bool, byte: u8, out: &mut Vec<u8>) {
+        if byte == b'\\' && command {
+            return self.end_command(out);
+        }
+        // Anything else ends the string too, unfinished, and is a sequence of its own.
+        self.enter(State::Escape);
+        if byte == b'\\' {
+            self.enter(State::Text);
+        } else {
+            self.escape(byte, out);
+        }
+    }
+
+    fn end_command(&mut self, out: &mut Vec<u8>) {
+        let command = std::mem::take(&mut self.held);
+        if command.len() < LONGEST && command_passes(&command) {
+            self.asked |= command.split(|byte| *byte == b';').any(|part| part == b"?");
+            out.extend_from_slice(b"\x1b]");
+            out.extend_from_slice(&command);
+            out.extend_from_slice(b"\x1b\\");
+        }
+        self.enter(State::Text);
+    }
+}
+
+/// How many bytes a character has that begins with this one; 0, if none does.
+const fn length(first: u8) -> usize {
+    match first {
+        0..=0x7f => 1,
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => 0,
+    }
+}
+
+fn command_passes(command: &[u8]) -> bool {
+    let number = command.split(|byte| *byte == b';').next().unwrap_or_default();
+    // Colours: of the palette, of text and cursor, and their resets.
+    let colour = matches!(first(number), Some(4 | 5 | 10..=19 | 104 | 105 | 110..=119));
+    COMMANDS.contains(&number) || (colour && number.iter().all(u8::is_ascii_digit))
+}
+
+/// The number at the beginning.
+fn first(bytes: &[u8]) -> Option<u16> {
+    let digits = bytes.split(|byte| !byte.is_ascii_digit()).next()?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn passed(text: &[u8]) -> String {
+        String::from_utf8_lossy(&Filter::default().pass(text)).into_owned()
+    }
+
+    #[test]
+    fn what_programs_draw_with_passes() {
+        for text in [
+            "plain äöü 漢字 🦀\t\r\n\x08\x07",
+            "\x1b[1;31mred\x1b[0m \x1b[38:2::1:2:3mrgb\x1b[m",
+            "\x1b[2J\x1b[10;20H\x1b[K\x1b[?1049h\x1b[?25l\x1b[4 q\x1b[!p",
+            "\x1b7\x1b8\x1b(B\x1b=\x1bM\x1b#8\x1bc",
+            "\x1b]0;a title\x1b\\\x1b]8;;https://example.org\x1b\\link\x1b]8;;\x1b\\",
+            "\x1b]11;?\x1b\\\x1b]4;1;rgb:00/11/22\x1b\\\x1b]104\x1b\\\x1b[22;2t\x1b[23;2t",
+            "\x1b[6n\x1b[c\x1b[>c\x1b[?2026$p\x1b[?u\x1b[>q",
+        ] {
+            assert_eq!(passed(text.as_bytes()), text);
+        }
+        assert_eq!(passed(b"\x1b]2;bell\x07"), "\x1b]2;bell\x1b\\");
+    }
+
+    #[test]
+    fn what_types_reads_or_stores_does_not() {
+        for text in [
+            "\x05",
+            "\x1b[21t\x1b[20t\x1b[14t\x1b[18t\x1b[8;1;1t\x1b[t",
+            "\x1b[>0t\x1b[1;1;1;1;1;1*y\x1b[1*z\x1b[5i\x1b[?5i\x1b[2;1y\x1b[1$w\x1b[2$u",
+            "\x1b]52;c;cm0gLXJm\x07\x1b]52;c;?\x1b\\\x1b]50;?\x07\x1b]1337;CopyToClipboard=\x07",
+            "\x1b]0052;c;cm0=\x07\x1b]5 2;c;cm0=\x07\x1b];\x07\x1b]\x07\x1b]8a;x\x07\x1b]0x;y\x07\x1b]4x;?\x07",
+            "\x1bP$q\"p\x1b\\\x1bP+q544e\x1b\\\x1bP1;1|17/6c73\x1b\\\x1bP1;0;0!zAB\x1b\\",
+            "\x1b_Ga=T,t=f;L2V0Yy9wYXNzd2Q=\x1b\\\x1b^x\x1b\\\x1bXx\x1b\\\x1bkname\x1b\\",
+            "\u{9b}21t\u{9d}52;c;cm0=\u{9c}\u{90}$qm\u{9c}",
+            "\x1b\\\x18\x1a",
+        ] {
+            assert_eq!(passed(text.as_bytes()), "", "{text:?}");
+        }
+        assert_eq!(passed(b"\x9b21t\x9d52;\xc3\x1b[21t"), "\u{fffd}21t\u{fffd}52;\u{fffd}");
+        assert_eq!(passed(b"\x1b]2;x\x1b]52;c;x\x07a"), "a");
+        assert_eq!(passed(b"\x1b[2\x1b[21t"), "");
+        assert_eq!(passed(b"\x1b[\xc3\x9b21t\x1b\xc3\x9d52;"), "21t52;");
+    }
+
+    #[test]
+    fn a_sequence_is_written_whole_and_in_seven_bits() {
+        assert_eq!(passed("\u{9b}1mx".as_bytes()), "\x1b[1mx");
+        assert_eq!(passed(b"\x1b[1\n;2mx"), "\n\x1b[1;2mx");
+        assert_eq!(passed(b"\x1b[1"), "");
+        assert_eq!(passed(b"\x1b[1\x18mx"), "mx");
+        let mut filter = Filter::default();
+        let pieces: Vec<u8> = "é\x1b[1;31mß".bytes().flat_map(|byte| filter.pass(&[byte])).collect();
+        assert_eq!(String::from_utf8(pieces).unwrap(), "é\x1b[1;31mß");
+        let long = [b"\x1b]2;".to_vec(), vec![b'x'; LONGEST], b"\x07a".to_vec()].concat();
+        assert_eq!(passed(&long), "a");
+    }
+
+    #[test]
+    fn modes_that_are_left_on_are_undone() {
+        let mut filter = Filter::default();
+        filter.pass(b"\x1b[?1049h\x1b[?1000;1006h\x1b[?1000l\x1b[?7h");
+        assert_eq!(filter.undo(), b"\x1b[?1006l\x1b[?1049l");
+        assert_eq!(filter.undo(), b"");
+        assert!(!filter.asked());
+        filter.pass(b"\x1b[6n");
+        assert!(filter.asked());
+    }
+
+    proptest! {
+        /// However the bytes are cut, the same passes; and what passes, passes again unchanged.
+        #[test]
+        fn any_bytes_in_any_pieces(bytes in hostile(), cut in 0usize..64) {
+            let whole = Filter::default().pass(&bytes);
+            let mut filter = Filter::default();
+            let cut = cut.min(bytes.len());
+            let pieces = [filter.pass(&bytes[..cut]), filter.pass(&bytes[cut..])].concat();
+            prop_assert_eq!(&whole, &pieces);
+            prop_assert_eq!(&Filter::default().pass(&whole), &whole);
+            prop_assert!(std::str::from_utf8(&whole).is_ok());
+            prop_assert!(!whole.windows(5).any(|window| window == b"\x1b]52;"));
+        }
+    }
+
+    fn hostile() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            any::<u8>().prop_map(|byte| vec![byte]),
+            proptest::sample::select(vec![
+                &b"\x1b"[..],
+                b"\x1b[",
+                b"\x1b]",
+                b"52;",
+                b"\x1b]52;c;",
+                b"\x1b\\",
+                b"\x07",
+                b"\x9b",
+                b"\xc2",
+                b"\xe2\x82",
+                b"\xc2\x9b",
+                b"21t",
+                b"?1000h",
+                b"\x1bP",
+                b"\x9c",
+                b"\x18",
+                b"m",
+                b"1;2",
+            ])
+            .prop_map(<[u8]>::to_vec),
+        ];
+        proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+}

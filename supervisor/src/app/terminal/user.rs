@@ -1,0 +1,103 @@
+//! The user's own terminal: raw while a command has the keyboard, and as it was on every way out.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
+use nix::sys::termios::{self, FlushArg, SetArg, SpecialCharacterIndices, Termios};
+use nix::unistd::{Pid, getpgrp, read, tcgetpgrp};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// The keyboard of the user's terminal. Dropping it restores the terminal.
+#[derive(Debug)]
+pub(super) struct Keyboard {
+    terminal: AsyncFd<OwnedFd>,
+    /// What the modes were; absent while they are as they were.
+    saved: Option<Termios>,
+}
+
+impl Keyboard {
+    /// Takes a duplicate of a terminal's descriptor. Must be called within the runtime.
+    pub(super) fn new(terminal: OwnedFd) -> io::Result<Self> {
+        // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives.
+        let terminal = unsafe { AsyncFd::register_with_interest(terminal, Interest::READABLE) }?;
+        Ok(Self { terminal, saved: None })
+    }
+
+    /// Hands every key to us, as long as we are in the foreground: in the background that would stop us (SIGTTOU).
+    pub(super) fn engage(&mut self) {
+        if tcgetpgrp(self.fd()) != Ok(getpgrp()) {
+            return;
+        }
+        let Ok(modes) = self.modes() else { return };
+        let mut raw = self.saved.get_or_insert(modes).clone();
+        termios::cfmakeraw(&mut raw);
+        // A read never waits: who else reads the terminal may have been faster. The descriptor is shared with others, and
+        // is therefore not made non-blocking.
+        raw.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
+        raw.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
+        if termios::tcsetattr(self.fd(), SetArg::TCSANOW, &raw).is_err() {
+            self.saved = None;
+        }
+    }
+
+    /// Gives the terminal back as it was.
+    pub(super) fn release(&mut self) {
+        if let Some(saved) = self.saved.take() {
+            // Where it is gone, so is what was to be restored.
+            let _ = termios::tcsetattr(self.fd(), SetArg::TCSANOW, &saved);
+        }
+    }
+
+    /// Whether the keys are ours.
+    pub(super) fn is_engaged(&self) -> bool {
+        self.saved.is_some()
+    }
+
+    /// Drops what was typed and not read.
+    pub(super) fn flush(&self) {
+        let _ = termios::tcflush(self.fd(), FlushArg::TCIFLUSH);
+    }
+
+    /// The modes as they are.
+    pub(super) fn modes(&self) -> nix::Result<Termios> {
+        termios::tcgetattr(self.fd())
+    }
+
+    /// Reads keys. Cancel safe. To be called while engaged.
+    pub(super) async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let mut guard = self.terminal.readable().await?;
+            match read(self.fd(), &mut *buffer) {
+                // No key, or no terminal any more: the kernel tells of the latter by SIGHUP.
+                Ok(0) | Err(Errno::EAGAIN | Errno::EINTR) => guard.clear_ready(),
+                result => return Ok(result?),
+            }
+        }
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.terminal.get_ref().as_fd()
+    }
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// Stops this process and the others of its job, as ^Z does; returns when it is continued. Where nobody could continue it
+/// (an orphaned process group), nothing stops. Must be called on the main thread.
+pub(super) fn stop_job() -> nix::Result<()> {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: installs the default action for a moment; the runtime's own handler is put back as it was.
+    let handler = unsafe { sigaction(Signal::SIGTSTP, &default) }?;
+    // The kernel prefers the main thread for a signal to its process, and delivers it before this returns (kill(2)).
+    let stopped = kill(Pid::from_raw(0), Signal::SIGTSTP);
+    // SAFETY: the runtime's own handler.
+    unsafe { sigaction(Signal::SIGTSTP, &handler) }?;
+    stopped
+}
