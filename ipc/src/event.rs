@@ -143,6 +143,14 @@ pub enum EventKind {
         /// The sentence.
         message: String,
     },
+    /// What the host runs later had changed, and was put back.
+    Restored {
+        /// The call after which it was found; absent at the end of the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// The places.
+        places: Vec<RestoredPlace>,
+    },
     /// The change of the project's files since the session began.
     ChangeSet {
         /// The files, in order.
@@ -287,6 +295,17 @@ pub struct RightsChanged {
     pub rights_digest: String,
     /// SHA-256 of the rights and of what the kernel holds the worker to them by, in hexadecimal.
     pub ruleset_digest: String,
+}
+
+/// A place that the host runs or reads later, and that had changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoredPlace {
+    /// The place: relative to the project, or absolute where it lies outside.
+    pub path: WirePath,
+    /// What had happened: `created`, `changed`, `removed`, `moved away`, or the keys of a configuration.
+    pub what: String,
+    /// Whether it is again what it was.
+    pub restored: bool,
 }
 
 /// A file that changed.

@@ -21,3 +21,4 @@ pub mod replay;
 pub mod secrets;
 pub mod session;
 pub mod tools;
+pub mod tripwire;

@@ -70,6 +70,7 @@ fn standing(project: &Path, temp: &Path) -> Standing {
         reach: Reach::default(),
         write: Vec::new(),
         hidden: Vec::new(),
+        protected: Vec::new(),
     };
     Standing::new(policy.standing(), policy.project, Some(policy.temp), policy.mode)
 }
@@ -124,6 +125,7 @@ impl FrontEnd {
             ui,
             actions: Some(inbox),
             changes: None,
+            tripwire: None,
             deadline: None,
             running: Running::default(),
         };

@@ -17,7 +17,7 @@ use super::setup::Setup;
 use crate::changes::PatchFile;
 use crate::core::{Agent, AgentConfig, Backoff, RunLimits};
 use crate::directories::Directories;
-use crate::driver::{ChangeTracker, Driver, Observer, Running, SessionWorker};
+use crate::driver::{ChangeTracker, Driver, Guard, Observer, Running, SessionWorker};
 use crate::gate::{Activity, Standing};
 use crate::monitor::PrivateTemp;
 use crate::prompt;
@@ -98,6 +98,7 @@ fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Re
     let (actions, inbox) = mpsc::channel(16);
     let observer_temp = PrivateTemp::create(&setup.directories.locks()).map_err(Refusal::internal)?;
     let changes = patch.map(|patch| ChangeTracker::start(observer(&setup, &observer_temp), patch));
+    let tripwire = setup.watch.clone().map(Guard::start).transpose().map_err(Refusal::internal)?;
     let worker = SessionWorker::new(
         setup.spawner.clone(),
         setup.programs.clone(),
@@ -124,6 +125,7 @@ fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Re
         ui,
         actions: Some(inbox),
         changes,
+        tripwire,
         deadline: args.timeout.map(|seconds| began + Duration::from_secs(seconds)),
         running: Running::default(),
     };

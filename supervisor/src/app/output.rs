@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::thread;
 
 use ipc::confinement::Tier;
-use ipc::event::{EventKind, RunResult, SessionEvent, ToolCallStatus};
+use ipc::event::{EventKind, RestoredPlace, RunResult, SessionEvent, ToolCallStatus};
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::CallId;
 use tokio::signal::unix::{SignalKind, signal};
@@ -128,6 +128,7 @@ impl Page {
                 format!("sandbox degraded: {}", started.missing.join("; "))
             }
             EventKind::Notice { message, .. } => message.clone(),
+            EventKind::Restored { places, .. } => restored(places),
             EventKind::ChangeSet { files, patch } => changes(files.len(), patch.as_ref()),
             EventKind::Result(result) => return self.result(event, result),
             _ => return Ok(()),
@@ -185,6 +186,15 @@ fn ending(name: &str, status: ToolCallStatus, duration_ms: u64, content: &str) -
         (ToolCallStatus::Failed, Some(line)) => format!("  ✗ {name} {status} {after}: {}", abridged(line)),
         _ => format!("  ✗ {name} {status} {after}"),
     }
+}
+
+/// What the host runs later, and what became of it, a line each.
+fn restored(places: &[RestoredPlace]) -> String {
+    let line = |place: &RestoredPlace| match place.restored {
+        true => format!("! changed and restored: {} ({})", place.path, place.what),
+        false => format!("! changed, and could not be restored: {} ({}); look at it", place.path, place.what),
+    };
+    places.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn changes(count: usize, patch: Option<&ipc::path::WirePath>) -> String {

@@ -14,8 +14,9 @@ use crate::directories::{Directories, DirectoriesError};
 use crate::gate::{ApprovalMode, Standing};
 use crate::monitor::{PrivateTemp, Programs, Spawner, TempError, remove_stale};
 use crate::policy::{
-    HiddenPaths, Host, Policy, ProjectError, check_owner, hidden_in_write_roots, open_project, write_root,
+    Elsewhere, HiddenPaths, Host, Policy, ProjectError, check_owner, hidden_in_write_roots, open_project, write_root,
 };
+use crate::tripwire::Watch;
 
 /// A session's place: everything about its confinement that flags and machine decide.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct Setup {
     pub directories: Directories,
     /// The policy.
     pub policy: Policy,
+    /// What is watched, where an agent may write in the project.
+    pub watch: Option<Watch>,
     /// What the hidden paths inside the write roots are.
     pub hidden_files: Vec<FileIdentity>,
     /// What passes of the environment.
@@ -106,9 +109,15 @@ impl Setup {
             check_owner(&project)?;
         }
         let write = args.write.iter().map(|path| writable(&project, path)).collect::<Result<Vec<_>, _>>()?;
+        let given: Vec<_> = write.iter().cloned().map(PathBuf::from).collect();
+        let elsewhere = elsewhere(mode, &project, &hidden);
+        let write: Vec<_> = write.into_iter().chain(elsewhere.directory.iter().map(WirePath::from)).collect();
         let programs = Programs::beside_current_exe()?;
         warn_of_writable_programs(&programs, mode, &project, &write);
         let temp = PrivateTemp::create(&directories.locks())?;
+        let watch = watch(mode, &project, &elsewhere, &given);
+        let mut protected = watch.as_ref().map(Watch::existing).transpose()?.unwrap_or_default();
+        protected.extend(elsewhere.of_others);
         let policy = Policy {
             project: project.into(),
             temp: temp.path().into(),
@@ -117,10 +126,12 @@ impl Setup {
             reach: args.reach(),
             write,
             hidden: hidden.0,
+            protected: protected.into_iter().map(WirePath::from).collect(),
         };
         let hidden_files = hidden_in_write_roots(&policy.standing()).map_err(SetupError::TooMuchHidden)?;
         Ok(Self {
             directories,
+            watch,
             hidden_files,
             policy,
             environment: environment(&args.env)?,
@@ -170,6 +181,43 @@ fn resolve(
     let hide: Vec<_> = hide.iter().map(|path| project.join(path)).collect();
     let hidden = HiddenPaths::new(host, directories, &project, &hide);
     Ok((project, hidden))
+}
+
+/// Where git has to write outside the project, and may: nothing that is hidden, and nothing around what is.
+fn elsewhere(mode: ApprovalMode, project: &Path, hidden: &HiddenPaths) -> Elsewhere {
+    if mode != ApprovalMode::Auto {
+        return Elsewhere::default();
+    }
+    let mut elsewhere = Elsewhere::of(project);
+    let meets_hidden = |directory: &Path| {
+        hidden
+            .0
+            .iter()
+            .any(|path| path.as_path().starts_with(directory) || directory.starts_with(path.as_path()))
+    };
+    if elsewhere.directory.as_deref().is_some_and(meets_hidden) {
+        elsewhere = Elsewhere::default();
+    }
+    if let Some(note) = &elsewhere.note {
+        super::say(&format!("note: {note}"));
+    }
+    elsewhere
+}
+
+/// What is watched, if an agent may write in the project at all. Only what the user gives away *inside* a watched root is
+/// given away.
+fn watch(mode: ApprovalMode, project: &Path, elsewhere: &Elsewhere, given: &[PathBuf]) -> Option<Watch> {
+    let meets = |path: &PathBuf| path.starts_with(project) || project.starts_with(path);
+    if mode != ApprovalMode::Auto && !given.iter().any(meets) {
+        return None;
+    }
+    let git_directories: Vec<_> = elsewhere.directory.iter().cloned().collect();
+    let inside = |path: &PathBuf, root: &Path| path.starts_with(root) && path != root;
+    let granted = given.iter().filter(|path| {
+        inside(path, project) || git_directories.iter().any(|directory| inside(path, directory))
+    });
+    let granted = granted.cloned().collect();
+    Some(Watch { project: project.to_owned(), git_directories, granted })
 }
 
 /// Says when an agent may write where our own programs lie. This session executes what it has opened; the next would

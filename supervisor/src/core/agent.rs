@@ -92,6 +92,7 @@ impl Agent {
             Input::CallFinished { call, outcome, duration_ms } => {
                 self.on_call_finished(call, outcome, duration_ms);
             }
+            Input::Remark { call, text } => self.on_remark(call, text),
             Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
             Input::WorkerReady(worker) => self.on_worker_ready(worker),
             Input::NotReplaced { reason } => self.on_not_replaced(&reason),

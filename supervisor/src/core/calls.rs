@@ -17,6 +17,8 @@ struct Slot {
     call: CallId,
     tool_use: ToolUseId,
     state: State,
+    /// What its result ends with.
+    remark: Option<String>,
 }
 
 #[derive(Debug)]
@@ -39,11 +41,28 @@ pub(super) struct CallResult {
 
 impl Calls {
     pub(super) fn push_open(&mut self, call: CallId, tool_use: ToolUseId, tool: ToolCall) {
-        self.slots.push(Slot { call, tool_use, state: State::Open(tool) });
+        self.slots.push(Slot { call, tool_use, state: State::Open(tool), remark: None });
     }
 
     pub(super) fn push_closed(&mut self, call: CallId, tool_use: ToolUseId, result: CallResult) {
-        self.slots.push(Slot { call, tool_use, state: State::Closed(result) });
+        self.slots.push(Slot { call, tool_use, state: State::Closed(result), remark: None });
+    }
+
+    /// Keeps what the result of an open call has to end with.
+    pub(super) fn remark(&mut self, call: CallId, text: String) {
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.call == call) {
+            slot.remark = Some(text);
+        }
+    }
+
+    /// A result, with what it has to end with.
+    pub(super) fn remarked(&mut self, call: CallId, mut result: CallResult) -> CallResult {
+        let slot = self.slots.iter_mut().find(|slot| slot.call == call);
+        if let Some(text) = slot.and_then(|slot| slot.remark.take()) {
+            result.content.push('\n');
+            result.content.push_str(&text);
+        }
+        result
     }
 
     /// The open call with this id, and the model's id of it.

@@ -75,6 +75,13 @@ pub enum Input {
         /// How long it took, in milliseconds.
         duration_ms: u64,
     },
+    /// Something that the result of an open call has to end with.
+    Remark {
+        /// The call.
+        call: CallId,
+        /// What, for the model.
+        text: String,
+    },
     /// A call will never be answered: its worker is gone.
     CallLost {
         /// The call.

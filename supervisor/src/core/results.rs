@@ -109,10 +109,18 @@ impl Agent {
         self.close_call(call, result, (0, Observer::Supervisor));
     }
 
+    /// What the supervisor saw after a call goes with its result.
+    pub(super) fn on_remark(&mut self, call: CallId, text: String) {
+        if let State::Working(calls) = &mut self.state {
+            calls.remark(call, text);
+        }
+    }
+
     fn close_call(&mut self, call: CallId, result: CallResult, seen: (u64, Observer)) {
         let State::Working(mut calls) = std::mem::replace(&mut self.state, State::Resting) else {
             return;
         };
+        let result = calls.remarked(call, result);
         if let Some((tool_use, _)) = calls.open(call) {
             self.log_finished(call, tool_use, &result, seen);
         }
@@ -204,6 +212,12 @@ impl Agent {
             && declared_too_little(command, result)
         {
             content.push_str(READ_HINT);
+        }
+        if let ToolOutput::Command(result) = output
+            && let Some(hint) = self.config.standing.refused_git_config(result)
+        {
+            content.push('\n');
+            content.push_str(&hint);
         }
         let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
         CallResult { status, content, is_error, denial: None }

@@ -66,6 +66,7 @@ mod tests {
             environment: Environment::default(),
             allow_degraded: false,
             read_only: false,
+            terminal: false,
             tier: TierChoice::Best,
             landlock_abi: None,
             identity: None,

@@ -11,7 +11,7 @@ use ipc::tool::ToolCall;
 use tracing::info_span;
 
 use super::workers::Cancelled;
-use super::{ChangeTracker, Driver, DriverError};
+use super::{ChangeTracker, Driver, DriverError, Guard};
 use crate::core::{Effect, Input};
 use crate::monitor::StartError;
 use crate::policy::hidden_in_write_roots;
@@ -42,20 +42,28 @@ impl Driver {
         Ok(())
     }
 
-    /// Sends a call to the worker; what may write waits until the base is taken, and so does what follows it.
+    /// Sends a call to the worker; what may write waits until the base is taken and the tripwire set, and so does what
+    /// follows it.
     fn dispatch(&mut self, call: CallId, tool: ToolCall) {
-        let base_is_open = self.changes.as_ref().is_some_and(ChangeTracker::base_is_open);
-        if base_is_open && (tool.may_write() || !self.running.held.is_empty()) {
+        if self.is_preparing() && (tool.may_write() || !self.running.held.is_empty()) {
             self.running.held.push_back((call, tool));
         } else {
             self.send(call, tool);
         }
     }
 
+    fn is_preparing(&self) -> bool {
+        self.changes.as_ref().is_some_and(ChangeTracker::base_is_open)
+            || self.tripwire.as_ref().is_some_and(Guard::is_setting)
+    }
+
     fn send(&mut self, call: CallId, tool: ToolCall) {
         let _span = info_span!("call", id = %call, generation = %self.worker.generation()).entered();
         tracing::debug!(tool = tool.name(), "dispatched");
         self.running.calls.insert(call, Instant::now());
+        if let Some(guard) = &mut self.tripwire {
+            guard.sent(call, &tool);
+        }
         self.worker.call(call, Work::Run(tool));
     }
 
@@ -63,7 +71,9 @@ impl Driver {
         for note in self.changes.as_mut().map(ChangeTracker::take_notes).unwrap_or_default() {
             self.notice("change_set", &note)?;
         }
-        while let Some((call, tool)) = self.running.held.pop_front() {
+        while !self.is_preparing()
+            && let Some((call, tool)) = self.running.held.pop_front()
+        {
             self.send(call, tool);
         }
         Ok(())

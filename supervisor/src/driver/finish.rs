@@ -1,4 +1,4 @@
-//! The end of a run: the worker goes, the change set is taken, the result is logged.
+//! The end of a run: the worker goes, what the host runs later is looked at, the change set is taken, the result is logged.
 
 use std::time::Instant;
 
@@ -8,13 +8,14 @@ use super::{ChangeTracker, Driver, DriverError, millis};
 use crate::core::{EndReason, RunEnd};
 
 impl Driver {
-    /// Ends the worker, takes the change set, and logs the result.
+    /// Ends the worker, puts back what the host runs later, takes the change set, and logs the result.
     pub(super) async fn finish(mut self, mut end: RunEnd, began: Instant) -> Result<RunEnd, DriverError> {
         self.running.stream = None;
         if let Some((generation, _)) = self.worker.end().await {
             let reason = "the run is over".to_owned();
             self.record(EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
         }
+        self.compare_everything().await?;
         let changes = self.changes.take();
         if let Some(tracker) = changes
             && let Err(error) = self.take_changes(tracker).await?

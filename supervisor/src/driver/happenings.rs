@@ -52,6 +52,7 @@ impl Driver {
                 tracing::debug!("answered");
                 let began = self.running.calls.remove(&call);
                 let duration_ms = began.map_or(0, |began| millis(began.elapsed()));
+                self.compare(call)?;
                 Ok(Some(Input::CallFinished { call, outcome, duration_ms }))
             }
             WorkerEvent::Ended { reason, violation, open } => {
@@ -72,6 +73,7 @@ impl Driver {
     fn lose(&mut self, calls: Vec<CallId>, reason: &str) -> Result<(), DriverError> {
         for call in calls {
             self.running.calls.remove(&call);
+            self.compare(call)?;
             self.feed(Input::CallLost { call, reason: reason.to_owned() })?;
         }
         Ok(())

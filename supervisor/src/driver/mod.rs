@@ -11,9 +11,11 @@ mod happenings;
 mod observer;
 mod start;
 mod timers;
+mod tripwire;
 mod workers;
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,6 +39,7 @@ use crate::session::{LogError, SessionLog};
 pub use changes::ChangeTracker;
 pub use observer::{Observer, ObserverError};
 use timers::Timers;
+pub use tripwire::Guard;
 pub use workers::SessionWorker;
 
 /// What a session is driven with.
@@ -57,6 +60,8 @@ pub struct Driver {
     pub actions: Option<mpsc::Receiver<UserAction>>,
     /// The change set, where it is wanted.
     pub changes: Option<ChangeTracker>,
+    /// What the host runs later, where an agent may write in the project.
+    pub tripwire: Option<Guard>,
     /// When the run is over, whatever happens.
     pub deadline: Option<Instant>,
     /// What is running.
@@ -69,7 +74,7 @@ pub struct Running {
     stream: Option<(RequestId, EventStream)>,
     timers: Timers,
     calls: HashMap<CallId, Instant>,
-    /// Calls that may write, and what came after them, until the base is taken.
+    /// Calls that may write, and what came after them, until the base is taken and the tripwire set.
     held: VecDeque<(CallId, ToolCall)>,
     next_own_call: u64,
     /// What the latest worker's ruleset does not enforce.
@@ -89,6 +94,9 @@ pub enum DriverError {
     /// The project's state cannot be taken, so that there would be no patch.
     #[error(transparent)]
     Changes(#[from] ObserverError),
+    /// What the host runs later cannot be watched.
+    #[error("cannot watch what the host runs later: {0}")]
+    Tripwire(#[source] io::Error),
     /// The core ended without saying how.
     #[error("the agent stopped without a result")]
     NoEnd,
@@ -138,6 +146,10 @@ impl Driver {
                 self.changes = None;
                 EndReason::Internal
             }
+            DriverError::Tripwire(_) => {
+                self.tripwire = None;
+                EndReason::Internal
+            }
             error @ (DriverError::Log(_) | DriverError::NoEnd) => return Err(error),
         };
         self.feed(Input::Broken { reason, message: error.to_string() })
@@ -157,6 +169,11 @@ impl Driver {
             timer = timers.next() => Ok(Some(Input::Timer(timer))),
             base = base_taken(&mut self.changes) => {
                 base?;
+                self.release()?;
+                Ok(None)
+            }
+            set = tripwire_set(&mut self.tripwire) => {
+                set?;
                 self.release()?;
                 Ok(None)
             }
@@ -255,6 +272,13 @@ async fn next_event(stream: &mut Option<(RequestId, EventStream)>) -> Option<Inp
 async fn base_taken(changes: &mut Option<ChangeTracker>) -> Result<(), ObserverError> {
     match changes {
         Some(tracker) if tracker.base_is_open() => tracker.base().await,
+        _ => std::future::pending().await,
+    }
+}
+
+async fn tripwire_set(tripwire: &mut Option<Guard>) -> Result<(), DriverError> {
+    match tripwire {
+        Some(guard) if guard.is_setting() => guard.set().await,
         _ => std::future::pending().await,
     }
 }

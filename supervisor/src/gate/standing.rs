@@ -7,7 +7,11 @@ use ipc::confinement::{Tier, rights_in_tier};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::path::WirePath;
 use ipc::rights::Rights;
+use ipc::tool::CommandResult;
 use libc::{EACCES, EPERM};
+
+/// How the right to configure git is given.
+const GIT_CONFIG_GRANT: &str = "--write .git/config";
 
 /// What an agent is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,6 +99,28 @@ impl Standing {
         self.rights.allows_write(path) && !self.read_only.iter().any(|place| path.is_within(place))
     }
 
+    /// What to say where a protected git configuration refused a write: git goes on, and often exits with 0.
+    pub fn refused_git_config(&self, result: &CommandResult) -> Option<String> {
+        let is_refusal = |line: &str| {
+            let line = line.to_ascii_lowercase();
+            line.contains("config")
+                && ["could not write", "could not lock", "could not set", "unable to write"]
+                    .iter()
+                    .any(|words| line.contains(words))
+                && ["read-only file system", "device or resource busy", "permission denied"]
+                    .iter()
+                    .any(|words| line.contains(words))
+        };
+        let is_protected = self.rights.protected.iter().any(|path| path.as_path().ends_with(".git/config"));
+        let refused = [&result.head, &result.tail].into_iter().any(|text| text.lines().any(is_refusal));
+        (is_protected && refused).then(|| {
+            format!(
+                "(Git could not write its configuration: that is a right of its own, {GIT_CONFIG_GRANT}. Whatever git \
+                 said, it is unchanged.)"
+            )
+        })
+    }
+
     /// The denial of changing `path`.
     pub(super) fn unwritable(&self, path: &WirePath, grade: Grade, errno: Option<i32>) -> Denial {
         Denial {
@@ -158,8 +184,11 @@ impl Standing {
     }
 
     /// What would allow exactly this write: nothing for hidden, protected and kernel-owned trees, nor
-    /// for the whole file system.
+    /// for the whole file system. Git's configuration is protected, and has a right of its own.
     pub fn write_grant(&self, path: &WirePath) -> Option<String> {
+        if self.rights.protected.contains(path) && path.as_path().ends_with(".git/config") {
+            return Some(GIT_CONFIG_GRANT.to_owned());
+        }
         let closed = self.rights.hidden.iter().chain(&self.rights.protected);
         if closed.into_iter().any(|root| path.is_within(root)) || is_kernel_tree(path) {
             return None;

@@ -1,5 +1,6 @@
 //! From a project, a mode and flags to rights: the policy, as plain data.
 
+mod git;
 mod hidden;
 mod identity;
 mod project;
@@ -13,6 +14,7 @@ use ipc::rights::{Execution, Limits, Network, Reach, Rights};
 
 use crate::gate::ApprovalMode;
 
+pub use git::Elsewhere;
 pub use hidden::{HiddenPaths, Host};
 pub use project::{ProjectError, check_owner, open_project};
 pub use write_root::write_root;
@@ -34,6 +36,8 @@ pub struct Policy {
     pub write: Vec<WirePath>,
     /// Hidden paths, defaults included.
     pub hidden: Vec<WirePath>,
+    /// What in the write roots the host runs later, as far as it exists.
+    pub protected: Vec<WirePath>,
 }
 
 impl Policy {
@@ -57,7 +61,7 @@ impl Policy {
             read: vec!["/".into()],
             hidden: self.hidden.clone(),
             write: Vec::new(),
-            protected: Vec::new(),
+            protected: self.protected.clone(),
             net: Network::Off,
             reach: Reach::default(),
             exec: Execution::Allowed,
@@ -85,6 +89,7 @@ mod tests {
             reach: Reach::default(),
             write: vec!["/data".into()],
             hidden: vec!["/h/.ssh".into()],
+            protected: vec!["/p/.git/config".into()],
         }
     }
 

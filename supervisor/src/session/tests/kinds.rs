@@ -2,7 +2,7 @@
 
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
-    AssistantMessage, ChangedFile, EventKind, FileChange, Observer, RightsChanged, RunResult, SessionEvent,
+    AssistantMessage, ChangedFile, EventKind, FileChange, Observer, RestoredPlace, RightsChanged, RunResult, SessionEvent,
     SessionStarted, TokenUsage, ToolCallStatus, WorkerStarted,
 };
 use ipc::id::{AgentId, CallId, EventId, Generation};
@@ -146,7 +146,9 @@ fn ends() -> Vec<EventKind> {
         usage: usage(),
         duration_ms: 9,
     };
-    vec![EventKind::ChangeSet { files, patch: Some("out.diff".into()) }, EventKind::Result(result)]
+    let place = RestoredPlace { path: odd(), what: "created".to_owned(), restored: true };
+    let restored = EventKind::Restored { call: None, places: vec![place] };
+    vec![restored, EventKind::ChangeSet { files, patch: Some("out.diff".into()) }, EventKind::Result(result)]
 }
 
 /// Breaks when a kind is added, so that it is added to the samples.
@@ -166,6 +168,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::WorkerEnded { .. } => "worker_ended",
         EventKind::ProtocolViolation { .. } => "protocol_violation",
         EventKind::Notice { .. } => "notice",
+        EventKind::Restored { .. } => "restored",
         EventKind::ChangeSet { .. } => "change_set",
         EventKind::Result(_) => "result",
     }

@@ -1,0 +1,197 @@
+//! Git directories that lie outside their project: a linked worktree's, and a submodule's.
+//!
+//! Git cannot work there unless it may write them. But the `.git` file that names them is the project's, and may be
+//! hostile: what it names becomes a write root only if it names this very project in turn, which nobody who wrote no more
+//! than the project can have arranged elsewhere.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::tripwire::{git_file_target, worktree_in};
+
+/// The most bytes of a file that names a directory.
+const LONGEST: u64 = 16 << 10;
+
+/// A project's git directory, where it lies outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// What git has to write, canonical: the directory of a worktree lies in the one that it shares.
+    pub directory: Option<PathBuf>,
+    /// What in it belongs to other worktrees.
+    pub of_others: Vec<PathBuf>,
+    /// Why the directory that the project names is not written, for people.
+    pub note: Option<String>,
+}
+
+impl Elsewhere {
+    /// Looks at what a project's `.git` says; `project` is canonical.
+    pub fn of(project: &Path) -> Self {
+        let file = project.join(".git");
+        if !fs::symlink_metadata(&file).is_ok_and(|meta| meta.is_file()) {
+            return Self::default();
+        }
+        let named = content(&file).as_deref().and_then(git_file_target);
+        let Some(directory) = named.and_then(|named| fs::canonicalize(project.join(named)).ok()) else {
+            return Self::default();
+        };
+        if directory.starts_with(project) {
+            return Self::default();
+        }
+        shared_with(&directory, &file).or_else(|| module_of(&directory, project)).unwrap_or_else(|| Self {
+            note: Some(format!(
+                "the project says that its git directory is {}, which does not say so itself: agents cannot write it",
+                directory.display()
+            )),
+            ..Self::default()
+        })
+    }
+}
+
+/// The directory that a linked worktree shares: `SHARED/worktrees/NAME`, whose `gitdir` names the project's `.git`.
+fn shared_with(directory: &Path, file: &Path) -> Option<Elsewhere> {
+    let backlink = directory.join(line(&directory.join("gitdir"))?);
+    if fs::canonicalize(backlink).ok()? != file {
+        return None;
+    }
+    let shared = fs::canonicalize(directory.join(line(&directory.join("commondir"))?)).ok()?;
+    let worktrees = shared.join("worktrees");
+    if directory.parent()? != worktrees || !is_repository(&shared) {
+        return None;
+    }
+    let others = fs::read_dir(&worktrees).ok()?.flatten().map(|entry| entry.path());
+    let of_others = others.filter(|other| other != directory && !is_link(other)).collect();
+    Some(Elsewhere { directory: Some(shared), of_others, note: None })
+}
+
+/// A submodule's directory, whose configuration names the project as its worktree.
+fn module_of(directory: &Path, project: &Path) -> Option<Elsewhere> {
+    let worktree = worktree_in(&content(&directory.join("config"))?)?;
+    let is_ours = fs::canonicalize(directory.join(worktree)).ok()? == project;
+    (is_ours && is_repository(directory))
+        .then(|| Elsewhere { directory: Some(directory.to_owned()), ..Elsewhere::default() })
+}
+
+fn is_repository(directory: &Path) -> bool {
+    ["HEAD", "objects", "refs"].iter().all(|name| directory.join(name).symlink_metadata().is_ok())
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink())
+}
+
+/// The one line of a file, as a path.
+fn line(path: &Path) -> Option<PathBuf> {
+    let text = content(path)?;
+    let line = text.strip_suffix(b"\n").unwrap_or(&text);
+    (!line.is_empty() && !line.contains(&b'\n')).then(|| PathBuf::from(OsStr::from_bytes(line)))
+}
+
+/// The content of a small regular file: neither a link nor a fifo holds us.
+fn content(path: &Path) -> Option<Vec<u8>> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let meta = file.metadata().ok()?;
+    if !meta.is_file() || meta.len() > LONGEST {
+        return None;
+    }
+    let mut content = Vec::new();
+    file.take(LONGEST).read_to_end(&mut content).ok()?;
+    Some(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn git(directory: &Path, arguments: &[&str]) {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always"]);
+        let output = git.args(arguments).current_dir(directory).output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn repository(place: &Path) -> PathBuf {
+        let main = place.join("main");
+        fs::create_dir(&main).unwrap();
+        git(&main, &["init", "-q"]);
+        git(&main, &["commit", "-q", "--allow-empty", "-m", "x"]);
+        main
+    }
+
+    fn scratch() -> (tempfile::TempDir, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let path = fs::canonicalize(place.path()).unwrap();
+        (place, path)
+    }
+
+    #[test]
+    fn a_linked_worktree_is_followed_to_what_it_shares() {
+        let (_place, path) = scratch();
+        let main = repository(&path);
+        for name in ["../mine", "../other"] {
+            git(&main, &["worktree", "add", "-q", name]);
+        }
+        let found = Elsewhere::of(&path.join("mine"));
+        assert_eq!(found.directory, Some(main.join(".git")));
+        assert_eq!(found.of_others, [main.join(".git/worktrees/other")]);
+        assert_eq!(Elsewhere::of(&main), Elsewhere::default(), "a repository of its own lies nowhere else");
+    }
+
+    #[test]
+    fn a_submodule_is_followed_to_its_own_directory_only() {
+        let (_place, path) = scratch();
+        let main = repository(&path);
+        let library = path.join("library");
+        git(&path, &["clone", "-q", "main", "library"]);
+        git(&main, &["submodule", "add", "-q", library.to_str().unwrap(), "sub"]);
+        let found = Elsewhere::of(&main.join("sub"));
+        assert_eq!(
+            found,
+            Elsewhere { directory: Some(main.join(".git/modules/sub")), ..Elsewhere::default() }
+        );
+    }
+
+    #[test]
+    fn what_does_not_name_the_project_in_turn_is_not_written() {
+        let (_place, path) = scratch();
+        let main = repository(&path);
+        git(&main, &["worktree", "add", "-q", "../other"]);
+        let hostile = path.join("hostile");
+        fs::create_dir(&hostile).unwrap();
+        let refused = |target: &Path| {
+            fs::write(hostile.join(".git"), format!("gitdir: {}\n", target.display())).unwrap();
+            let found = Elsewhere::of(&hostile);
+            assert_eq!(found.directory, None, "{target:?}");
+            found.note
+        };
+        assert!(refused(&main.join(".git")).unwrap().contains("which does not say so itself"));
+        assert!(refused(&main.join(".git/worktrees/other")).is_some());
+        assert_eq!(refused(&path.join("nothing")), None);
+        // A directory in the project can say anything, and is not what widens the rights.
+        let own = hostile.join("own");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("gitdir"), hostile.join(".git").to_str().unwrap()).unwrap();
+        fs::write(own.join("commondir"), main.join(".git").to_str().unwrap()).unwrap();
+        assert_eq!(refused(&own), None);
+    }
+
+    #[test]
+    fn a_shared_directory_has_the_worktree_in_it() {
+        let (_place, path) = scratch();
+        let main = repository(&path);
+        let project = path.join("project");
+        let fake = path.join("fake");
+        fs::create_dir(&project).unwrap();
+        fs::create_dir(&fake).unwrap();
+        fs::write(project.join(".git"), format!("gitdir: {}\n", fake.display())).unwrap();
+        fs::write(fake.join("gitdir"), project.join(".git").to_str().unwrap()).unwrap();
+        fs::write(fake.join("commondir"), main.join(".git").to_str().unwrap()).unwrap();
+        assert_eq!(Elsewhere::of(&project).directory, None);
+    }
+}

@@ -1,0 +1,183 @@
+//! One name beneath one descriptor: nothing here follows a link, waits for a fifo, or takes a path of several names.
+//!
+//! A single name that is opened with `O_NOFOLLOW` cannot lead anywhere else, so that this is what openat2(2) with
+//! `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS` is, and works where a container's filter has no openat2.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+/// How deep a directory that is removed may be; each level holds a descriptor.
+const DEEPEST: usize = 200;
+
+const LOOK: OFlag = OFlag::O_CLOEXEC.union(OFlag::O_NOFOLLOW).union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY);
+
+/// Opens a project or a git directory by its canonical path.
+pub(super) fn open_root(path: &Path) -> nix::Result<OwnedFd> {
+    nix::fcntl::open(path, LOOK | OFlag::O_DIRECTORY | OFlag::O_RDONLY, Mode::empty())
+}
+
+/// What stands under a name; the link itself where it is one.
+pub(super) fn stat(at: impl AsFd, name: &OsStr) -> nix::Result<FileStat> {
+    fstatat(at, name, AtFlags::AT_SYMLINK_NOFOLLOW)
+}
+
+/// What kind of thing it is.
+pub(super) fn kind(stat: &FileStat) -> SFlag {
+    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
+}
+
+/// Opens a directory to list it.
+pub(super) fn open_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
+    openat(at, name, LOOK | OFlag::O_DIRECTORY | OFlag::O_RDONLY, Mode::empty())
+}
+
+/// Opens a directory to change it; one of our own that its modes close is opened up.
+pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
+    match open_directory(&at, name) {
+        Err(Errno::EACCES) => {
+            let mode = stat(&at, name)?.st_mode & 0o7777;
+            set_mode(&at, name, mode | 0o700)?;
+            open_directory(&at, name)
+        }
+        opened => opened,
+    }
+}
+
+/// Changes the mode of a file or directory; of a link never.
+pub(super) fn set_mode(at: impl AsFd, name: &OsStr, mode: u32) -> nix::Result<()> {
+    let held = openat(at, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
+    if kind(&fstat(&held)?) == SFlag::S_IFLNK {
+        return Err(Errno::ELOOP);
+    }
+    // fchmod(2) refuses an O_PATH descriptor; its entry in /proc leads to that very inode.
+    fs::set_permissions(own_path(&held), Permissions::from_mode(mode)).map_err(errno)
+}
+
+/// Reads a regular file of at most `most` bytes; absent if it is no longer one.
+pub(super) fn read(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<Option<Vec<u8>>> {
+    let file = openat(at, name, LOOK | OFlag::O_RDONLY, Mode::empty())?;
+    if kind(&fstat(&file)?) != SFlag::S_IFREG {
+        return Ok(None);
+    }
+    let mut content = Vec::new();
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    File::from(file).take(limit).read_to_end(&mut content).map_err(errno)?;
+    Ok((content.len() <= most).then_some(content))
+}
+
+/// Where a link points.
+pub(super) fn target(at: impl AsFd, name: &OsStr) -> nix::Result<OsString> {
+    readlinkat(at, name)
+}
+
+/// The names in a directory, at most `most`; whether each is a directory, or a link to anything, is a hint.
+pub(super) fn list(directory: &OwnedFd, most: usize) -> io::Result<Vec<(OsString, bool)>> {
+    let entries = fs::read_dir(own_path(directory))?;
+    let named = |entry: io::Result<fs::DirEntry>| {
+        let entry = entry?;
+        Ok((entry.file_name(), entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink())))
+    };
+    entries.take(most).map(named).collect()
+}
+
+/// The path by which /proc leads to what a descriptor holds.
+pub(super) fn own_path(held: impl AsFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", held.as_fd().as_raw_fd()))
+}
+
+/// Opens the directory that holds the last name of `path`, making what is missing where `make` says so.
+pub(super) fn open_parent<'a>(
+    root: &OwnedFd,
+    path: &'a Path,
+    make: bool,
+) -> nix::Result<(OwnedFd, &'a OsStr)> {
+    let name = path.file_name().ok_or(Errno::EINVAL)?;
+    let mut held = root.try_clone().map_err(|error| errno(&error))?;
+    for component in path.parent().unwrap_or(Path::new("")).components() {
+        let Component::Normal(step) = component else { return Err(Errno::EINVAL) };
+        held = match open_own_directory(&held, step) {
+            Err(Errno::ENOENT) if make => {
+                mkdirat(&held, step, Mode::from_bits_truncate(0o755))?;
+                open_own_directory(&held, step)?
+            }
+            opened => opened?,
+        };
+    }
+    Ok((held, name))
+}
+
+/// Removes whatever stands under a name; what is not there is removed already.
+pub(super) fn remove(at: impl AsFd, name: &OsStr) -> nix::Result<()> {
+    remove_within(&at, name, DEEPEST)
+}
+
+fn remove_within(at: &impl AsFd, name: &OsStr, depth: usize) -> nix::Result<()> {
+    match unlinkat(at, name, UnlinkatFlags::NoRemoveDir) {
+        Ok(()) | Err(Errno::ENOENT) => return Ok(()),
+        // A directory: EISDIR on Linux, EPERM by POSIX.
+        Err(Errno::EISDIR | Errno::EPERM) => {}
+        Err(error) => return Err(error),
+    }
+    let directory = open_own_directory(at, name)?;
+    set_mode(at, name, 0o700)?;
+    let depth = depth.checked_sub(1).ok_or(Errno::ENAMETOOLONG)?;
+    let mut outcome = Ok(());
+    let mut entries = list(&directory, usize::MAX).map_err(|error| errno(&error))?;
+    // Files first: what is too deep to be removed shall not keep what is beside it.
+    entries.sort_by_key(|(_, is_directory)| *is_directory);
+    for (entry, _) in entries {
+        outcome = outcome.and(remove_within(&directory, &entry, depth));
+    }
+    outcome?;
+    unlinkat(at, name, UnlinkatFlags::RemoveDir)
+}
+
+pub(super) fn errno(error: impl std::borrow::Borrow<io::Error>) -> Errno {
+    Errno::from_raw(error.borrow().raw_os_error().unwrap_or(libc::EIO))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_are_removed_and_never_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path();
+        fs::create_dir_all(path.join("kept/deep")).unwrap();
+        fs::write(path.join("kept/deep/file"), "x").unwrap();
+        fs::create_dir_all(path.join("gone/a")).unwrap();
+        symlink("../../kept", path.join("gone/a/link")).unwrap();
+        symlink("kept", path.join("link")).unwrap();
+        let root = open_root(path).unwrap();
+        for name in ["gone", "link", "missing"] {
+            remove(&root, OsStr::new(name)).unwrap();
+            assert!(!path.join(name).exists());
+        }
+        assert!(path.join("kept/deep/file").exists());
+        symlink("kept", path.join("link")).unwrap();
+        assert_eq!(open_directory(&root, OsStr::new("link")).unwrap_err(), Errno::ENOTDIR);
+        assert!(open_parent(&root, Path::new("link/deep/file"), true).is_err());
+        assert!(open_parent(&root, Path::new("../x"), true).is_err());
+        assert_eq!(set_mode(&root, OsStr::new("link"), 0o700).unwrap_err(), Errno::ELOOP);
+    }
+
+    #[test]
+    fn a_fifo_holds_nobody() {
+        let place = tempfile::tempdir().unwrap();
+        nix::unistd::mkfifo(&place.path().join("fifo"), Mode::S_IRWXU).unwrap();
+        let root = open_root(place.path()).unwrap();
+        assert_eq!(read(&root, OsStr::new("fifo"), 10).unwrap(), None);
+    }
+}

@@ -1,0 +1,346 @@
+//! Git's configuration syntax, as `config.c` of git reads it; what git would read in another way than we do is an error.
+//!
+//! A file that does not parse is never taken for harmless, so that every doubt here is resolved by failing.
+
+use std::ops::Range;
+
+/// One `key = value` of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The section, in lower case.
+    pub(super) section: Vec<u8>,
+    /// The subsection, as it stands.
+    pub(super) subsection: Option<Vec<u8>>,
+    /// The key, in lower case.
+    pub(super) key: Vec<u8>,
+    /// The value; absent for a key alone, which means "true".
+    pub(super) value: Option<Vec<u8>>,
+    /// Where key and value stand, the line end included.
+    pub(super) span: Range<usize>,
+}
+
+impl Entry {
+    /// Its name as git prints it, for people.
+    pub(super) fn name(&self) -> String {
+        let mut name = self.section.clone();
+        for part in self.subsection.iter().chain([&self.key]) {
+            name.push(b'.');
+            name.extend_from_slice(part);
+        }
+        String::from_utf8_lossy(&name).into_owned()
+    }
+
+    /// What it means, wherever it stands.
+    pub(super) fn meaning(&self) -> (&[u8], Option<&[u8]>, &[u8], Option<&[u8]>) {
+        (&self.section, self.subsection.as_deref(), &self.key, self.value.as_deref())
+    }
+}
+
+/// The file is not one that git accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is no configuration that git accepts, from byte {0}")]
+pub(super) struct SyntaxError(pub(super) usize);
+
+/// All entries of a file, in order.
+pub(super) fn parse(text: &[u8]) -> Result<Vec<Entry>, SyntaxError> {
+    // A NUL ends the string for some of git's readers and not for others.
+    if let Some(at) = text.iter().position(|byte| *byte == 0) {
+        return Err(SyntaxError(at));
+    }
+    let at = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    Parser { text, at }.file()
+}
+
+struct Parser<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+/// A section's name and subsection.
+type Header = (Vec<u8>, Option<Vec<u8>>);
+
+impl Parser<'_> {
+    fn file(mut self) -> Result<Vec<Entry>, SyntaxError> {
+        let mut entries = Vec::new();
+        let mut header: Option<Header> = None;
+        loop {
+            let start = self.at;
+            match self.next() {
+                None => return Ok(entries),
+                Some(b'#' | b';') => self.skip_line(),
+                Some(b'[') => header = Some(self.header()?),
+                Some(byte) if is_space(byte) => {}
+                Some(byte) if byte.is_ascii_alphabetic() => {
+                    let (section, subsection) = header.clone().ok_or(SyntaxError(start))?;
+                    let (key, value) = self.entry(byte)?;
+                    entries.push(Entry { section, subsection, key, value, span: start..self.at });
+                }
+                Some(_) => return Err(SyntaxError(start)),
+            }
+        }
+    }
+
+    /// The next byte; CR LF is one line end.
+    fn next(&mut self) -> Option<u8> {
+        let byte = *self.text.get(self.at)?;
+        self.at += 1;
+        if byte == b'\r' && self.text.get(self.at) == Some(&b'\n') {
+            self.at += 1;
+            return Some(b'\n');
+        }
+        Some(byte)
+    }
+
+    /// The end of the file ends a line, too.
+    fn next_of_line(&mut self) -> u8 {
+        self.next().unwrap_or(b'\n')
+    }
+
+    fn skip_line(&mut self) {
+        while self.next_of_line() != b'\n' {}
+    }
+
+    /// What follows `[`.
+    fn header(&mut self) -> Result<Header, SyntaxError> {
+        let mut name = Vec::new();
+        loop {
+            let here = self.at;
+            match self.next() {
+                Some(b']') if !name.is_empty() => return Ok(without_dots(name)),
+                Some(b' ' | b'\t') if !name.is_empty() => return Ok((name, Some(self.subsection()?))),
+                Some(byte) if byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.' => {
+                    name.push(byte.to_ascii_lowercase());
+                }
+                _ => return Err(SyntaxError(here)),
+            }
+        }
+    }
+
+    /// What follows the name in `[name "subsection"]`.
+    fn subsection(&mut self) -> Result<Vec<u8>, SyntaxError> {
+        let here = self.at;
+        let mut byte = self.next();
+        while matches!(byte, Some(b' ' | b'\t')) {
+            byte = self.next();
+        }
+        if byte != Some(b'"') {
+            return Err(SyntaxError(here));
+        }
+        let mut name = Vec::new();
+        loop {
+            match self.next() {
+                Some(b'"') => break,
+                Some(b'\\') => match self.next() {
+                    None | Some(b'\n') => return Err(SyntaxError(here)),
+                    Some(byte) => name.push(byte),
+                },
+                None | Some(b'\n') => return Err(SyntaxError(here)),
+                Some(byte) => name.push(byte),
+            }
+        }
+        if self.next() == Some(b']') { Ok(name) } else { Err(SyntaxError(here)) }
+    }
+
+    fn entry(&mut self, first: u8) -> Result<(Vec<u8>, Option<Vec<u8>>), SyntaxError> {
+        let mut key = vec![first.to_ascii_lowercase()];
+        let mut byte = self.next_of_line();
+        while byte.is_ascii_alphanumeric() || byte == b'-' {
+            key.push(byte.to_ascii_lowercase());
+            byte = self.next_of_line();
+        }
+        while matches!(byte, b' ' | b'\t') {
+            byte = self.next_of_line();
+        }
+        match byte {
+            b'\n' => Ok((key, None)),
+            b'=' => Ok((key, Some(self.value()?))),
+            _ => Err(SyntaxError(self.at)),
+        }
+    }
+
+    fn value(&mut self) -> Result<Vec<u8>, SyntaxError> {
+        let mut value = Vec::new();
+        // White space outside quotes counts only between words.
+        let mut kept = 0;
+        let mut quoted = false;
+        loop {
+            match self.next_of_line() {
+                b'\n' if quoted => return Err(SyntaxError(self.at)),
+                b'\n' => break,
+                b'#' | b';' if !quoted => {
+                    self.skip_line();
+                    break;
+                }
+                b'"' => {
+                    quoted = !quoted;
+                    kept = value.len();
+                }
+                b'\\' => {
+                    value.extend(self.escape()?);
+                    kept = value.len();
+                }
+                byte if !quoted && is_space(byte) => {
+                    if !value.is_empty() {
+                        value.push(byte);
+                    }
+                }
+                byte => {
+                    value.push(byte);
+                    kept = value.len();
+                }
+            }
+        }
+        value.truncate(kept);
+        Ok(value)
+    }
+
+    /// What follows a backslash: nothing for a line that is continued.
+    fn escape(&mut self) -> Result<Option<u8>, SyntaxError> {
+        let at_end = self.at >= self.text.len();
+        match self.next_of_line() {
+            b'\n' if at_end => Err(SyntaxError(self.at)),
+            b'\n' => Ok(None),
+            b't' => Ok(Some(b'\t')),
+            b'b' => Ok(Some(0x08)),
+            b'n' => Ok(Some(b'\n')),
+            byte @ (b'\\' | b'"') => Ok(Some(byte)),
+            _ => Err(SyntaxError(self.at)),
+        }
+    }
+}
+
+/// What git's own `isspace` takes for white space.
+const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// `[section.subsection]`, the old form, whose subsection is in lower case.
+fn without_dots(name: Vec<u8>) -> Header {
+    match name.iter().position(|byte| *byte == b'.') {
+        Some(at) => (name[..at].to_vec(), Some(name[at + 1..].to_vec())),
+        None => (name, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What git reads, as `name\nvalue\0…`.
+    fn as_git_reads(text: &[u8]) -> Option<Vec<(String, Option<Vec<u8>>)>> {
+        let mut child = Command::new("git")
+            .args(["config", "--file", "-", "--list", "-z", "--no-includes"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(text).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let entries = output.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
+        let entry = |entry: &[u8]| match entry.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (String::from_utf8_lossy(&entry[..at]).into_owned(), Some(entry[at + 1..].to_vec())),
+            None => (String::from_utf8_lossy(entry).into_owned(), None),
+        };
+        output.status.success().then(|| entries.map(entry).collect())
+    }
+
+    fn as_we_read(text: &[u8]) -> Option<Vec<(String, Option<Vec<u8>>)>> {
+        let entries = parse(text).ok()?;
+        Some(entries.into_iter().map(|entry| (entry.name(), entry.value)).collect())
+    }
+
+    const TEXTS: &[&str] = &[
+        "",
+        "[core]\n\tbare = false\n",
+        "\u{feff}[core]\nbare",
+        "[CORE] HooksPath = x ; comment\n",
+        "[a \"B c\\\"d\\\\\"]\r\n\tk = v\r\n",
+        "[a.B]\nk=v",
+        "[alias]\n x = \"!sh -c \\\"a # b\\\"\" # c\n",
+        "[a]\nk = one \\\n   two   \\\nthree  \n",
+        "[a]\nk = \"x\" y \"  z  \"   \n",
+        "[a]\nk\n[b]l=\n[c]m = = =\n",
+        "# only\n; comments",
+        "[a]\n\tk = v\\tw\\nx\n",
+        "[a] k = 1\n[b] l = 2",
+        "[a \"\"]\nk = v\n",
+        "[a]\nk = a\rb\n",
+        "[include]\npath = x\n",
+    ];
+
+    #[test]
+    fn what_git_reads_is_what_we_read() {
+        for text in TEXTS {
+            assert_eq!(as_we_read(text.as_bytes()), as_git_reads(text.as_bytes()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_git_refuses_is_refused() {
+        for text in ["[a", "[a \"b]", "[a]\nk = \"x\n", "[a]\nk = \\q\n", "[a]\n1 = x\n", "[a b]\nk=v"] {
+            assert_eq!(as_git_reads(text.as_bytes()), None, "{text:?}");
+            assert_eq!(as_we_read(text.as_bytes()), None, "{text:?}");
+        }
+        // Git reads these, but in no way that is worth following.
+        for text in ["k = v", "x", "[a]\nk = v\0\n"] {
+            assert!(parse(text.as_bytes()).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_span_can_be_cut_out() {
+        let text = b"[core] hooksPath = x\\\n y\n\tbare = false\n";
+        let entries = parse(text).unwrap();
+        let mut rest = text.to_vec();
+        rest.drain(entries[0].span.clone());
+        assert_eq!(rest, b"[core] \tbare = false\n");
+    }
+
+    fn fragment() -> impl Strategy<Value = &'static str> {
+        proptest::sample::select(vec![
+            "[a]",
+            "[a \"b\"]",
+            "[A.B]",
+            "\n",
+            "\r\n",
+            "\r",
+            " ",
+            "\t",
+            "k",
+            "=",
+            "v",
+            "\"",
+            "\\",
+            "#",
+            ";",
+            "k = v\n",
+            "\\\n",
+            "é",
+            "[",
+            "]",
+            "1",
+            "-",
+            "\\n",
+            "core",
+            "\u{feff}",
+        ])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        /// Where we read something, git reads the same or refuses the file: never something else.
+        #[test]
+        fn we_never_read_what_git_does_not(parts in proptest::collection::vec(fragment(), 0..14)) {
+            let text = parts.concat();
+            if let (Some(ours), Some(git)) = (as_we_read(text.as_bytes()), as_git_reads(text.as_bytes())) {
+                prop_assert_eq!(ours, git, "{:?}", text);
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The tripwire: what the host runs later is after each call what it was before it.
+//!
+//! A command with the right to write a project can leave a file there that a person's git, shell, editor or agent will
+//! run: a hook, a configuration that names a program, a task. The supervisor keeps what stands in a fixed list of places,
+//! compares after each call that may write, and puts back what changed. It opens no name that a model or a worker gave,
+//! follows no link, and executes nothing. Repositories elsewhere in the project are searched for when a turn ends.
+//!
+//! This denies nothing: between a change and the end of its call, the change is there.
+
+mod anchor;
+mod beneath;
+mod config;
+mod judge;
+mod keys;
+mod names;
+mod restore;
+mod state;
+mod walk;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use anchor::{Anchor, Found};
+use judge::{Surroundings, Verdict};
+pub(crate) use judge::{git_file_target, worktree_in};
+use names::{GIT, Root};
+use state::State;
+
+/// How often what changed is put back before it is left: whoever changes it lives no more, or should not.
+const ROUNDS: usize = 3;
+
+/// What is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// The project, canonical.
+    pub project: PathBuf,
+    /// Git directories of the project that lie elsewhere, canonical.
+    pub git_directories: Vec<PathBuf>,
+    /// What the user has given away, canonical.
+    pub granted: Vec<PathBuf>,
+}
+
+/// Keeps what the host runs later.
+#[derive(Debug)]
+pub struct Tripwire {
+    roots: Vec<Watched>,
+    granted: Vec<PathBuf>,
+    /// Repositories elsewhere in the project, which is the first root.
+    nested: State,
+    notes: BTreeSet<String>,
+}
+
+/// What a look brought.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What had changed.
+    pub changes: Vec<Change>,
+    /// What could not be looked at, one sentence each; each is told once.
+    pub notes: Vec<String>,
+}
+
+/// One place that had changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The place: relative to the project, or absolute.
+    pub path: PathBuf,
+    /// What had happened: `created`, or the keys of a configuration.
+    pub what: String,
+    /// Whether it is again what it was.
+    pub restored: bool,
+}
+
+#[derive(Debug)]
+struct Watched {
+    root: Root,
+    path: PathBuf,
+    held: OwnedFd,
+    state: State,
+    anchor: Anchor,
+}
+
+impl Tripwire {
+    /// Takes what there is. Blocks for as long as it takes to walk the project.
+    pub fn set(watch: &Watch) -> io::Result<Self> {
+        let project = Watched::new(Root::Project, &watch.project)?;
+        let nested = walk::nested(&project.held, None);
+        let mut roots = vec![project];
+        for directory in &watch.git_directories {
+            roots.push(Watched::new(Root::GitDirectory, directory)?);
+        }
+        Ok(Self { roots, granted: watch.granted.clone(), nested, notes: BTreeSet::new() })
+    }
+
+    /// After a call: compares the fixed list, and puts back what changed.
+    pub fn check(&mut self) -> Report {
+        let mut report = Report::default();
+        let nested = std::mem::take(&mut self.nested.repositories);
+        for (index, watched) in self.roots.iter_mut().enumerate() {
+            watched.anchored(&mut report);
+            let view = View { path: &watched.path, known: &nested, granted: &self.granted };
+            let look = |before: &State| watched.root.look(&watched.held, Some(before));
+            let name = |path: &Path| if index == 0 { path.to_owned() } else { watched.path.join(path) };
+            settle(&watched.held, &mut watched.state, view, look, &mut |mut change| {
+                change.path = name(&change.path);
+                report.changes.push(change);
+            });
+            report.notes.extend(watched.state.notes.iter().cloned());
+        }
+        self.nested.repositories = nested;
+        self.told_once(report)
+    }
+
+    /// At the end of a turn: the fixed list, and repositories anywhere in the project. Blocks like [`Tripwire::set`].
+    pub fn check_everything(&mut self) -> Report {
+        let mut report = self.check();
+        if let Some(project) = self.roots.first() {
+            let known = &project.state.repositories;
+            let view = View { path: &project.path, known, granted: &self.granted };
+            let look = |before: &State| walk::nested(&project.held, Some(before));
+            settle(&project.held, &mut self.nested, view, look, &mut |change| report.changes.push(change));
+            report.notes.extend(self.nested.notes.iter().cloned());
+        }
+        self.told_once(report)
+    }
+
+    fn told_once(&mut self, mut report: Report) -> Report {
+        report.notes.retain(|note| self.notes.insert(note.clone()));
+        report
+    }
+}
+
+impl Watch {
+    /// What of it there is, for the kernel to protect where it can: files and directories that no link leads to.
+    pub fn existing(&self) -> io::Result<Vec<PathBuf>> {
+        let roots = self.git_directories.iter().map(|path| (Root::GitDirectory, path));
+        let mut existing = Vec::new();
+        for (root, path) in [(Root::Project, &self.project)].into_iter().chain(roots) {
+            let held = beneath::open_root(path)?;
+            existing.extend(names::to_protect(root, &held).into_iter().map(|inside| path.join(inside)));
+        }
+        existing.retain(|path| !is_granted(&self.granted, path));
+        Ok(existing)
+    }
+}
+
+fn is_granted(granted: &[PathBuf], path: &Path) -> bool {
+    granted.iter().any(|granted| path.starts_with(granted))
+}
+
+impl Watched {
+    fn new(root: Root, path: &Path) -> io::Result<Self> {
+        let held = beneath::open_root(path)?;
+        let state = root.look(&held, None);
+        let anchor = Anchor::new(&held);
+        Ok(Self { root, path: path.to_owned(), held, state, anchor })
+    }
+
+    fn anchored(&mut self, report: &mut Report) {
+        if self.root != Root::Project {
+            return;
+        }
+        let (what, restored) = match self.anchor.hold(&self.held) {
+            Found::InPlace => return,
+            Found::PutBack => ("moved away".to_owned(), true),
+            Found::Lost(error) => (format!("moved away ({error})"), false),
+        };
+        report.changes.push(Change { path: GIT.into(), what, restored });
+    }
+}
+
+/// What is judged, and by whose lights.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    path: &'a Path,
+    known: &'a BTreeSet<PathBuf>,
+    granted: &'a [PathBuf],
+}
+
+impl View<'_> {
+    fn verdicts(&self, before: &State, now: &State) -> BTreeMap<PathBuf, Verdict> {
+        let around = Surroundings { root: self.path, repositories: [self.known, &now.repositories] };
+        let paths: BTreeSet<&PathBuf> = before.places.keys().chain(now.places.keys()).collect();
+        let judged = paths
+            .into_iter()
+            .filter(|path| !is_granted(self.granted, &self.path.join(path)))
+            .map(|path| (path.clone(), around.judge(path, before.places.get(path), now.places.get(path))));
+        judged.filter(|(_, verdict)| *verdict != Verdict::Pass).collect()
+    }
+}
+
+/// Looks, puts back, and looks again until nothing is left to be put back; what passes is what the next look starts from.
+fn settle(
+    held: &OwnedFd,
+    state: &mut State,
+    view: View<'_>,
+    look: impl Fn(&State) -> State,
+    tell: &mut dyn FnMut(Change),
+) {
+    let mut changes: BTreeMap<PathBuf, String> = BTreeMap::new();
+    for round in 0..=ROUNDS {
+        let now = look(state);
+        let verdicts = view.verdicts(state, &now);
+        if verdicts.is_empty() {
+            *state = now;
+            break;
+        }
+        for (path, verdict) in &verdicts {
+            changes.entry(path.clone()).or_insert_with(|| what(verdict));
+        }
+        if round == ROUNDS {
+            let left = |path: &PathBuf| verdicts.contains_key(path);
+            changes.into_iter().for_each(|(path, what)| tell(Change { restored: !left(&path), path, what }));
+            state.notes = now.notes;
+            return;
+        }
+        put_back(held, state, &verdicts);
+    }
+    changes.into_iter().for_each(|(path, what)| tell(Change { path, what, restored: true }));
+}
+
+/// Failures show in the next look.
+fn put_back(held: &OwnedFd, before: &State, verdicts: &BTreeMap<PathBuf, Verdict>) {
+    for (path, verdict) in verdicts {
+        let done = match verdict {
+            Verdict::Pass => Ok(()),
+            Verdict::Restore(_) => restore::restore(held, path, before),
+            Verdict::Keep(content, _) => restore::keep(held, path, content),
+        };
+        if let Err(error) = done {
+            tracing::warn!(path = %path.display(), %error, "cannot be put back");
+        }
+    }
+}
+
+fn what(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Pass => String::new(),
+        Verdict::Restore(what) | Verdict::Keep(_, what) => what.clone(),
+    }
+}

@@ -1,0 +1,185 @@
+//! The fixed list of what the host runs later, and how a git directory is looked at.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::beneath;
+use super::state::{Kind, Look, State};
+
+/// How deep modules of modules are looked for.
+const DEEPEST_MODULE: usize = 12;
+
+/// Names at the top of a project, and in directories there, that a program of the user's reads and acts on by itself:
+/// when a directory is opened or entered, at a commit, at the start of an editor or of an agent.
+const WATCHED: &[&str] = &[
+    // Shells and debuggers.
+    ".envrc",
+    ".gdbinit",
+    ".lldbinit",
+    // Editors.
+    ".vscode/tasks.json",
+    ".vscode/settings.json",
+    ".vscode/launch.json",
+    ".vscode/mcp.json",
+    ".vscode/extensions.json",
+    ".idea/runConfigurations",
+    ".idea/workspace.xml",
+    ".idea/tools",
+    ".run",
+    ".fleet/run.json",
+    ".fleet/settings.json",
+    ".zed/settings.json",
+    ".zed/tasks.json",
+    ".zed/debug.json",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".exrc",
+    ".nvimrc",
+    ".nvim.lua",
+    ".dir-locals.el",
+    // Agents.
+    ".mcp.json",
+    ".claude",
+    ".codex",
+    ".gemini",
+    ".cursor",
+    ".windsurf",
+    ".continue",
+    ".roo",
+    ".kiro",
+    ".qwen",
+    ".amazonq",
+    ".opencode",
+    "opencode.json",
+    "opencode.jsonc",
+    ".aider.conf.yml",
+    // What runs at a commit.
+    ".husky",
+    ".pre-commit-config.yaml",
+    "lefthook.yml",
+    ".lefthook.yml",
+    ".overcommit.yml",
+    // Other version control.
+    ".hg/hgrc",
+    ".jj/repo/config.toml",
+];
+
+/// Our own files, whatever follows.
+const OURS: &[u8] = b".bailiwick";
+
+/// The git directory of a project.
+pub(super) const GIT: &str = ".git";
+
+/// What a root is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Root {
+    /// A project.
+    Project,
+    /// A git directory that lies elsewhere.
+    GitDirectory,
+}
+
+impl Root {
+    /// Looks at everything that is watched beneath it.
+    pub(super) fn look(self, root: &OwnedFd, before: Option<&State>) -> State {
+        let mut look = Look::new(before);
+        match self {
+            Self::Project => look.project(root),
+            Self::GitDirectory => look.git_directory(root, Path::new(""), DEEPEST_MODULE),
+        }
+        look.state
+    }
+}
+
+impl Look<'_> {
+    fn project(&mut self, root: &OwnedFd) {
+        for name in WATCHED {
+            self.watched(root, Path::new(name));
+        }
+        let ours = self.entries(root, Path::new(""));
+        for (name, _) in ours.into_iter().filter(|(name, _)| name.as_bytes().starts_with(OURS)) {
+            self.place(root, PathBuf::from(name), Kind::Whole);
+        }
+        if let Some(git) = self.enter(root, Path::new(GIT)) {
+            self.git_directory(&git, Path::new(GIT), DEEPEST_MODULE);
+        }
+    }
+
+    fn watched(&mut self, root: &OwnedFd, path: &Path) {
+        let mut held: Option<OwnedFd> = None;
+        let mut way = PathBuf::new();
+        for step in path.parent().into_iter().flat_map(Path::components) {
+            way.push(step);
+            match self.enter(held.as_ref().unwrap_or(root), &way) {
+                Some(directory) => held = Some(directory),
+                None => return,
+            }
+        }
+        self.place(held.as_ref().unwrap_or(root), path.to_owned(), Kind::Whole);
+    }
+
+    /// Everything in a git directory that makes git run a program.
+    pub(super) fn git_directory(&mut self, git: &OwnedFd, path: &Path, depth: usize) {
+        self.state.repositories.insert(path.to_owned());
+        self.place(git, path.join("config"), Kind::Config);
+        self.place(git, path.join("config.worktree"), Kind::Config);
+        self.place(git, path.join("commondir"), Kind::CommonDirectory);
+        self.hooks(git, path.join("hooks"));
+        self.worktrees(git, path.join("worktrees"), depth);
+        self.modules(git, path.join("modules"), depth);
+    }
+
+    fn hooks(&mut self, git: &OwnedFd, path: PathBuf) {
+        let Some(hooks) = self.enter(git, &path) else { return };
+        for (name, _) in self.entries(&hooks, &path) {
+            self.place(&hooks, path.join(name), Kind::Hook);
+        }
+    }
+
+    fn worktrees(&mut self, git: &OwnedFd, path: PathBuf, depth: usize) {
+        let Some(worktrees) = self.enter(git, &path) else { return };
+        for (name, _) in self.entries(&worktrees, &path) {
+            let path = path.join(name);
+            // All of it: without its `commondir` it is a git directory like any other.
+            if let Some(worktree) = self.enter(&worktrees, &path)
+                && let Some(depth) = depth.checked_sub(1)
+            {
+                self.git_directory(&worktree, &path, depth);
+            }
+        }
+    }
+
+    /// A module's name may have slashes, so that a directory is a module, or holds some.
+    fn modules(&mut self, at: &OwnedFd, path: PathBuf, depth: usize) {
+        let Some(depth) = depth.checked_sub(1) else {
+            self.state.notes.push(format!("{} is not watched: it is too deep", path.display()));
+            return;
+        };
+        let Some(modules) = self.enter(at, &path) else { return };
+        for (name, leads_on) in self.entries(&modules, &path) {
+            if !leads_on {
+                continue;
+            }
+            let path = path.join(name);
+            let Some(module) = self.enter(&modules, &path) else { continue };
+            self.git_directory(&module, &path, depth);
+            if beneath::stat(&module, OsStr::new("HEAD")).is_err() {
+                drop(module);
+                self.modules(&modules, path, depth);
+            }
+        }
+    }
+}
+
+/// What of the watched places is there and can be protected by the kernel: relative to the root, and nothing that a
+/// link leads to.
+pub(super) fn to_protect(root: Root, held: &OwnedFd) -> Vec<PathBuf> {
+    let state = root.look(held, None);
+    let hooks = |path: &PathBuf| path.file_name() == Some(OsStr::new("hooks"));
+    let directories = state.directories.iter().filter(|path| hooks(path)).cloned();
+    let is_whole = |kind| matches!(kind, Kind::Whole | Kind::Config);
+    let solid = state.places.iter().filter(|(_, place)| is_whole(place.kind) && place.is_solid());
+    directories.chain(solid.map(|(path, _)| path.clone())).collect()
+}

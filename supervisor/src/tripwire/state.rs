@@ -1,0 +1,248 @@
+//! What stands in the watched places: taken beneath a descriptor, within bounds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nix::errno::Errno;
+use nix::sys::stat::{FileStat, SFlag};
+
+use super::beneath;
+
+/// The largest file whose content is kept.
+const LARGEST: usize = 2 << 20;
+
+/// The most bytes that are kept in all.
+const MOST_BYTES: usize = 64 << 20;
+
+/// The most places that are looked at.
+const MOST_PLACES: usize = 20_000;
+
+/// How deep a watched tree is looked into.
+const DEEPEST: usize = 24;
+
+/// A file's times can stay the same over a change within one tick of the clock.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How a place is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Any change counts.
+    Whole,
+    /// A git configuration, by key.
+    Config,
+    /// An entry of a hooks directory.
+    Hook,
+    /// Where a git directory says that its configuration and hooks are.
+    CommonDirectory,
+    /// A `.git` that is a file, and says where the git directory is.
+    GitFile,
+}
+
+/// What stands there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// A regular file with this content.
+    File(Arc<[u8]>),
+    /// A link to this target.
+    Link(OsString),
+    /// A directory; its entries are places of their own.
+    Directory,
+    /// A fifo, a socket or a device, a file that is too large to be kept, or one that cannot be read.
+    Closed(Stamp),
+}
+
+/// Evidence that a file did not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    kind: u32,
+    device: u64,
+    inode: u64,
+    size: i64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// One place.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) kind: Kind,
+    pub(super) body: Body,
+    pub(super) mode: u32,
+    stamp: Stamp,
+    /// Whether an equal stamp proves that nothing changed.
+    settled: bool,
+}
+
+impl Place {
+    /// Whether the two are the same to whoever reads or executes them.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let modes = self.mode == other.mode || matches!(self.body, Body::Link(_));
+        self.body == other.body && modes
+    }
+}
+
+/// All watched places of one root, relative to it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    pub(super) places: BTreeMap<PathBuf, Place>,
+    /// The directories on the way that are there.
+    pub(super) directories: BTreeSet<PathBuf>,
+    /// The git directories among them.
+    pub(super) repositories: BTreeSet<PathBuf>,
+    /// What could not be looked at, one sentence each.
+    pub(super) notes: Vec<String>,
+}
+
+/// Looks, and remembers what is unchanged since the last time.
+pub(super) struct Look<'a> {
+    before: Option<&'a State>,
+    now: Duration,
+    bytes: usize,
+    pub(super) state: State,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn new(before: Option<&'a State>) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { before, now, bytes: 0, state: State::default() }
+    }
+
+    /// Looks at one name; of a directory at everything in it.
+    pub(super) fn place(&mut self, at: &OwnedFd, path: PathBuf, kind: Kind) {
+        self.place_within(at, path, kind, DEEPEST);
+    }
+
+    fn place_within(&mut self, at: &OwnedFd, path: PathBuf, kind: Kind, depth: usize) {
+        let Some(name) = path.file_name().map(OsStr::to_owned) else { return };
+        let stat = match beneath::stat(at, &name) {
+            Ok(stat) => stat,
+            Err(Errno::ENOENT) => return,
+            Err(error) => return self.note(&path, &error.to_string()),
+        };
+        if self.state.places.len() >= MOST_PLACES {
+            return self.note(&path, "there are too many files to watch");
+        }
+        let is_directory = beneath::kind(&stat) == SFlag::S_IFDIR;
+        let place = self.look(at, &path, &name, kind, &stat);
+        self.state.places.insert(path.clone(), place);
+        if is_directory {
+            self.tree(at, &path, &name, depth);
+        }
+    }
+
+    /// Everything in a directory of which any change counts.
+    fn tree(&mut self, at: &OwnedFd, path: &Path, name: &OsStr, depth: usize) {
+        let Some(depth) = depth.checked_sub(1) else {
+            return self.note(path, "it is too deep to be watched");
+        };
+        match beneath::open_own_directory(at, name) {
+            Ok(directory) => {
+                for (entry, _) in self.entries(&directory, path) {
+                    self.place_within(&directory, path.join(entry), Kind::Whole, depth);
+                }
+            }
+            Err(error) => self.note(path, &error.to_string()),
+        }
+    }
+
+    /// Enters a directory on the way. Anything else that stands there is a place by itself: it would lead elsewhere.
+    pub(super) fn enter(&mut self, at: &OwnedFd, path: &Path) -> Option<OwnedFd> {
+        let name = path.file_name()?;
+        let stat = beneath::stat(at, name).ok()?;
+        if beneath::kind(&stat) != SFlag::S_IFDIR {
+            self.place(at, path.to_owned(), Kind::Whole);
+            return None;
+        }
+        self.state.directories.insert(path.to_owned());
+        match beneath::open_own_directory(at, name) {
+            Ok(directory) => Some(directory),
+            Err(error) => {
+                self.note(path, &error.to_string());
+                None
+            }
+        }
+    }
+
+    /// The entries of a directory, as many as may be looked at.
+    pub(super) fn entries(&mut self, directory: &OwnedFd, path: &Path) -> Vec<(OsString, bool)> {
+        let left = MOST_PLACES.saturating_sub(self.state.places.len());
+        match beneath::list(directory, left.saturating_add(1)) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.note(path, &error.to_string());
+                Vec::new()
+            }
+        }
+    }
+
+    fn look(&mut self, at: &OwnedFd, path: &Path, name: &OsStr, kind: Kind, stat: &FileStat) -> Place {
+        let stamp = Stamp::of(stat);
+        if let Some(known) = self.before.and_then(|before| before.places.get(path))
+            && known.settled
+            && known.stamp == stamp
+        {
+            self.bytes += known.size();
+            return Place { kind, ..known.clone() };
+        }
+        let body = self.body(at, name, stat).unwrap_or(Body::Closed(stamp));
+        let changed =
+            Duration::new(stamp.changed.0.unsigned_abs(), u32::try_from(stamp.changed.1).unwrap_or(0));
+        let settled = self.now.checked_sub(changed).is_some_and(|age| age > TICK);
+        Place { kind, body, mode: stat.st_mode & 0o7777, stamp, settled }
+    }
+
+    /// Absent for what cannot be kept.
+    fn body(&mut self, at: &OwnedFd, name: &OsStr, stat: &FileStat) -> Option<Body> {
+        match beneath::kind(stat) {
+            SFlag::S_IFDIR => Some(Body::Directory),
+            SFlag::S_IFLNK => beneath::target(at, name).ok().map(Body::Link),
+            SFlag::S_IFREG => {
+                let left = LARGEST.min(MOST_BYTES.saturating_sub(self.bytes));
+                let content = beneath::read(at, name, left).ok().flatten()?;
+                self.bytes += content.len();
+                Some(Body::File(content.into()))
+            }
+            _ => None,
+        }
+    }
+
+    fn note(&mut self, path: &Path, why: &str) {
+        if self.state.notes.len() < 20 {
+            self.state.notes.push(format!("{} is not watched: {why}", path.display()));
+        }
+    }
+}
+
+impl Place {
+    /// Whether it is a file or directory, which a mount can hold.
+    pub(super) fn is_solid(&self) -> bool {
+        matches!(self.body, Body::File(_) | Body::Directory)
+    }
+
+    fn size(&self) -> usize {
+        if let Body::File(content) = &self.body { content.len() } else { 0 }
+    }
+}
+
+impl Stamp {
+    fn of(stat: &FileStat) -> Self {
+        Self {
+            kind: beneath::kind(stat).bits(),
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: stat.st_size,
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+}
+
+/// Whether git takes a name in a hooks directory for an example.
+pub(super) fn is_sample(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_bytes().ends_with(b".sample"))
+}

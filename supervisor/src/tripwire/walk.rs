@@ -1,0 +1,101 @@
+//! Repositories anywhere in a project: whoever enters their directories runs git in them.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::sys::stat::SFlag;
+
+use super::beneath;
+use super::names::GIT;
+use super::state::{Kind, Look, State};
+
+/// The most entries that a walk sees.
+const MOST_ENTRIES: usize = 500_000;
+
+/// The most repositories that are looked at.
+const MOST_REPOSITORIES: usize = 2_000;
+
+/// How deep a walk goes; each level holds a descriptor.
+const DEEPEST: usize = 100;
+
+/// The longest that a walk may take.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// How deep modules of nested repositories are looked for.
+const DEEPEST_MODULE: usize = 6;
+
+/// Looks at every repository beneath a project but its own.
+pub(super) fn nested(root: &OwnedFd, before: Option<&State>) -> State {
+    let mut walk =
+        Walk { look: Look::new(before), entries: 0, until: Instant::now() + LONGEST, bounded: None };
+    walk.directory(root, Path::new(""), DEEPEST);
+    let Walk { mut look, bounded, .. } = walk;
+    if let Some(why) = bounded {
+        look.state.notes.push(format!("not everything was searched for planted repositories: {why}"));
+    }
+    look.state
+}
+
+struct Walk<'a> {
+    look: Look<'a>,
+    entries: usize,
+    until: Instant,
+    bounded: Option<String>,
+}
+
+impl Walk<'_> {
+    fn directory(&mut self, held: &OwnedFd, path: &Path, depth: usize) {
+        let entries = match beneath::list(held, MOST_ENTRIES.saturating_sub(self.entries) + 1) {
+            Ok(entries) => entries,
+            Err(error) => return self.stop(&format!("{}: {error}", path.display())),
+        };
+        self.entries += entries.len();
+        if self.entries > MOST_ENTRIES || Instant::now() > self.until {
+            return self.stop("the project is too large");
+        }
+        let has = |name: &str| entries.iter().any(|(entry, _)| entry == name);
+        if has("HEAD") && (has("objects") && has("refs") || has("commondir")) {
+            self.look.state.directories.insert(path.to_owned());
+            self.look.git_directory(held, path, DEEPEST_MODULE);
+        }
+        if has(GIT) && path != Path::new("") {
+            self.git(held, path.join(GIT));
+        }
+        if self.look.state.repositories.len() > MOST_REPOSITORIES {
+            return self.stop("there are too many repositories");
+        }
+        for (name, leads_on) in entries {
+            if leads_on && name != GIT {
+                self.below(held, path, name, depth);
+            }
+        }
+    }
+
+    fn below(&mut self, held: &OwnedFd, path: &Path, name: OsString, depth: usize) {
+        let path = path.join(&name);
+        match beneath::open_directory(held, &name) {
+            Ok(directory) => match depth.checked_sub(1) {
+                Some(depth) => self.directory(&directory, &path, depth),
+                None => self.stop(&format!("{} is too deep", path.display())),
+            },
+            // A link: where it leads inside the project, the walk comes by itself.
+            Err(nix::errno::Errno::ENOTDIR | nix::errno::Errno::ELOOP | nix::errno::Errno::ENOENT) => {}
+            Err(error) => self.stop(&format!("{}: {error}", path.display())),
+        }
+    }
+
+    fn git(&mut self, held: &OwnedFd, path: PathBuf) {
+        let stat = beneath::stat(held, std::ffi::OsStr::new(GIT));
+        if stat.is_ok_and(|stat| beneath::kind(&stat) == SFlag::S_IFREG) {
+            self.look.place(held, path, Kind::GitFile);
+        } else if let Some(git) = self.look.enter(held, &path) {
+            self.look.git_directory(&git, &path, DEEPEST_MODULE);
+        }
+    }
+
+    fn stop(&mut self, why: &str) {
+        self.bounded.get_or_insert_with(|| why.to_owned());
+    }
+}
