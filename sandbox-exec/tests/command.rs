@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::{finish, spec, worker_rights};
+use ipc::confinement::Tier;
 use ipc::rights::{Execution, Network};
 use nix::errno::Errno;
 use nix::libc;
@@ -33,11 +34,15 @@ struct Worker {
 
 impl Worker {
     fn new() -> Self {
+        Self::in_tier(Tier::FloorUnmediated)
+    }
+
+    fn in_tier(tier: Tier) -> Self {
         let project = tempfile::tempdir().unwrap();
         fs::write(project.path().join("keep"), "mine").unwrap();
         let mut rights = worker_rights(project.path());
         rights.net = Network::On;
-        let domain = CommandDomain::prepare(&rights, None, ipc::confinement::Tier::FloorUnmediated).unwrap();
+        let domain = CommandDomain::prepare(&rights, None, tier).unwrap();
         Self { project, domain }
     }
 
@@ -140,6 +145,24 @@ fn a_command_that_declares_no_network_has_none_and_can_still_write() {
     assert!(worker.path("made").exists());
 }
 
+/// In the full tier unix sockets are mediated by path, for a command without network as for any other.
+#[test]
+fn a_command_that_declares_no_network_keeps_its_unix_sockets_where_they_are_mediated() {
+    let script = "for family in AF_UNIX AF_INET AF_INET6; do
+        python3 -c \"import socket; socket.socket(socket.$family)\" 2>/dev/null && echo $family; done; true";
+    for (tier, families) in [(Tier::Full, "AF_UNIX\n"), (Tier::FloorUnmediated, "")] {
+        let worker = Worker::in_tier(tier);
+        if worker.run(script).0 != "AF_UNIX\nAF_INET\nAF_INET6\n" {
+            eprintln!("skipped: not on this machine: python3 with sockets of all families");
+            return;
+        }
+        let mut command = spec(worker.project.path(), script);
+        command.access = DomainAccess::Offline;
+        assert_eq!(finish(worker.domain.spawn(&command).unwrap()).0, families, "{tier}");
+        assert_eq!(worker.read(script).0, "", "{tier}");
+    }
+}
+
 #[test]
 fn a_command_that_reads_has_no_network_whatever_its_worker_has() {
     let worker = Worker::new();
@@ -232,7 +255,7 @@ fn rights_without_commands_start_none() {
     let project = tempfile::tempdir().unwrap();
     let mut rights = worker_rights(project.path());
     rights.exec = Execution::Denied;
-    let domain = CommandDomain::prepare(&rights, None, ipc::confinement::Tier::FloorUnmediated).unwrap();
+    let domain = CommandDomain::prepare(&rights, None, Tier::FloorUnmediated).unwrap();
     let error = domain.spawn(&spec(project.path(), "true")).unwrap_err();
     assert!(matches!(error, CommandError::Denied));
 }
@@ -283,9 +306,7 @@ fn nothing_outlives_a_killed_worker() {
 fn a_worker_for_other_tests() {
     make_undumpable().unwrap();
     let project = std::env::current_dir().unwrap();
-    let domain =
-        CommandDomain::prepare(&worker_rights(&project), None, ipc::confinement::Tier::FloorUnmediated)
-            .unwrap();
+    let domain = CommandDomain::prepare(&worker_rights(&project), None, Tier::FloorUnmediated).unwrap();
     let script = "exec 3> f; setsid sleep 1000 & echo $! $$ >&3; wait";
     finish(domain.spawn(&spec(&project, script)).unwrap());
 }
