@@ -14,6 +14,7 @@ use ipc::confinement::Tier;
 use ipc::rights::Network;
 use nix::errno::Errno;
 use nix::libc;
+#[cfg(target_arch = "x86_64")]
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Gid, Uid, fork, getuid, pipe, setgroups, setresgid, setresuid, setsid};

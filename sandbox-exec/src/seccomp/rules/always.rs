@@ -1,4 +1,19 @@
 //! The calls that are denied whatever their arguments.
+//!
+//! Looked at and left, among the calls up to [`NEWEST`](super::calls::NEWEST) and those that other sandboxes deny:
+//!
+//! | call | why it stays |
+//! | --- | --- |
+//! | `ptrace` | debuggers and the leak sanitizer need it; Landlock's domain bounds it, in the full tier the pid namespace too |
+//! | `landlock_*`, `seccomp` | programs confine themselves; both only ever narrow |
+//! | `memfd_create`, `memfd_secret`, `execveat` | just-in-time compilers and runtimes; nothing outside is reached |
+//! | `pidfd_open`, `pidfd_send_signal` | Landlock's scope bounds signals in every form |
+//! | `process_mrelease` | frees the memory of a process that is being killed already |
+//! | `name_to_handle_at` | a handle is of no use without `open_by_handle_at` |
+//! | `statmount`, `listmount` | what `/proc/self/mountinfo` says |
+//! | `get_mempolicy`, `set_mempolicy` | the thread's own; numactl and OpenJDK use them |
+//! | `map_shadow_stack`, `mseal`, `cachestat`, `rseq`, `futex_*` | the process's own memory, or what it has open |
+//! | `file_getattr`, `listxattrat`, `getxattrat` | reading; `file_setattr` is denied where metadata are |
 
 use super::Answer::{Forbidden, NoSuchCall};
 use super::{Group, calls};
