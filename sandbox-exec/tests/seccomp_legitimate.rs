@@ -144,10 +144,12 @@ fn compile(directory: &Path, source: &str, flags: &[&str]) -> Option<PathBuf> {
     Some(program)
 }
 
-/// This program, where every user can execute it.
+/// This program, where every user can execute it. Another process copies it: one that is forked here meanwhile by another
+/// thread would inherit a descriptor that is open for writing, and the copy could not be executed (`ETXTBSY`).
 fn this_program(directory: &Path) -> PathBuf {
     let copy = directory.join("this");
-    fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status().unwrap();
+    assert!(copied.success());
     fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
     copy
 }
