@@ -75,11 +75,11 @@ impl Broker {
         Ok(status)
     }
 
-    /// From the fork to exec: lets go of the program's pipes, and passes on what the child reports.
+    /// From the fork to exec: passes on what the child reports, and lets go of the program's pipes.
     fn begin(&mut self, reports: &mut Reports) -> Result<(), Failure> {
+        let started = self.progress.started()?;
         let_go_of_pipes(reports.is_some()).map_err(broken)?;
         system::make_undumpable().map_err(broken)?;
-        let started = self.progress.started()?;
         if let Some(reports) = reports {
             reports.send(&started).map_err(|error| Stage::Report.failed(error))?;
         }

@@ -28,16 +28,16 @@ pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure>
     let stub = getpid().as_raw();
     let (progress, told) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let (mapped, map) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
-    let (met, meet) = introduction().map_err(at(Stage::Start))?;
+    let (met, introduced) = introduction().map_err(at(Stage::Start))?;
     // SAFETY: this process has one thread.
     match unsafe { namespace::clone(ruleset.plan.net) } {
         Err(error) => Err(refused("make namespaces", &error)),
         Ok(Clone::Child) => {
             drop((progress, map, met));
-            Init { launch, ruleset: &ruleset, layout: &layout, stub }.run(mapped, told, meet)
+            Init { launch, ruleset: &ruleset, layout: &layout, stub }.run(mapped, told, introduced)
         }
         Ok(Clone::Parent(init)) => {
-            drop((mapped, told, meet));
+            drop((mapped, told, introduced));
             let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
             let stub = Stub::new(init, progress, met);
             release(init, map)?;
@@ -58,9 +58,9 @@ fn refused(act: &str, error: &std::io::Error) -> Failure {
 
 /// Two ends of a socket; what comes out of the first tells who sent it.
 fn introduction() -> nix::Result<(OwnedFd, OwnedFd)> {
-    let (met, meet) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
+    let (met, introduced) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
     setsockopt(&met, sockopt::PassCred, &true)?;
-    Ok((met, meet))
+    Ok((met, introduced))
 }
 
 /// The program's path, if that is how it is named.

@@ -8,6 +8,9 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use crate::system::check;
 
+/// `IFF_UP` of net/if.h, as wide as the structure wants it.
+const UP: c_short = 1;
+
 /// Switches it on: `127.0.0.1` and `::1` lead to whoever listens inside, and nowhere else.
 pub(super) fn up() -> io::Result<()> {
     let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
@@ -16,7 +19,7 @@ pub(super) fn up() -> io::Result<()> {
     for (place, byte) in request.ifr_name.iter_mut().zip(*b"lo") {
         *place = libc::c_char::from_ne_bytes([byte]);
     }
-    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as c_short;
+    request.ifr_ifru.ifru_flags = UP;
     // SAFETY: the request is what this call wants (`netdevice(7)`), and outlives it.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) }.into())
 }

@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use ipc::confinement::Tier;
 use tempfile::TempDir;
 
 /// A user that owns nothing.
@@ -15,31 +16,53 @@ const PLAIN: u32 = 12345;
 pub(crate) struct Place {
     directory: TempDir,
     user: Option<u32>,
+    /// The tier that its sandboxes have.
+    pub(crate) tier: Tier,
 }
 
-/// Runs a test as every user that this process can be.
+/// Runs a test as every user that this process can be, in both tiers.
 pub(crate) fn as_each_user(test: impl Fn(&Place)) {
-    test(&Place::new(None));
-    if nix::unistd::geteuid().is_root() {
-        test(&Place::new(Some(PLAIN)));
-    } else {
+    for tier in [Tier::FloorUnmediated, Tier::Full] {
+        in_tier_as_each_user(tier, &test);
+    }
+}
+
+/// Runs a test as every user that this process can be, in one tier.
+pub(crate) fn in_tier_as_each_user(tier: Tier, test: impl Fn(&Place)) {
+    let users = [None, Some(PLAIN)];
+    let root = nix::unistd::geteuid().is_root();
+    if !root {
         eprintln!("skipped: as root, and as another user (needs root)");
+    }
+    for user in users.into_iter().take(if root { 2 } else { 1 }) {
+        let place = Place::new(user, tier);
+        let possible = tier != Tier::Full || place.sandbox(&[]).arg("true").status().unwrap().success();
+        if possible {
+            test(&place);
+        } else {
+            eprintln!("skipped: the full tier (this machine refuses namespaces)");
+        }
     }
 }
 
 impl Place {
-    fn new(user: Option<u32>) -> Self {
+    fn new(user: Option<u32>, tier: Tier) -> Self {
         let directory = tempfile::Builder::new()
             .prefix("sx-")
             .permissions(fs::Permissions::from_mode(0o755))
             .tempdir_in("/tmp")
             .unwrap();
-        let place = Self { directory, user };
+        let place = Self { directory, user, tier };
         copy_program(Path::new(env!("CARGO_BIN_EXE_sandbox-exec")), &place.path("sandbox-exec"));
         place.make("project/keep", "mine");
         place.make("home/notes", "notes");
         place.make("home/secret/key", "CANARY");
         place
+    }
+
+    /// Whether its sandboxes are of the full tier.
+    pub(crate) fn full(&self) -> bool {
+        self.tier == Tier::Full
     }
 
     /// A path in the place.
@@ -72,6 +95,7 @@ impl Place {
     /// sandbox-exec as the user's, with the project writable, up to the program.
     pub(crate) fn sandbox(&self, flags: &[&str]) -> Command {
         let mut command = self.command(self.path("sandbox-exec"));
+        command.args(["--tier", if self.full() { "full" } else { "floor" }]);
         command.arg("--write").arg(self.path("project")).args(flags).arg("--");
         command
     }
