@@ -11,12 +11,14 @@ use ipc::pipe::Outgoing;
 use nix::libc::{self, pid_t};
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::sys::signalfd::SignalFd;
-use nix::unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, fork};
+use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::attempt::Surroundings;
 use crate::broker::exit_code;
 use crate::descendants::{self, Waited};
+use crate::handover::{Handover, fork_sharing_descriptors};
 use crate::launch::{Launch, Program, Ruleset, give_up};
+use crate::mediate::{Filter, Mediator};
 use crate::namespace::layout::Layout;
 use crate::namespace::{machine, tree};
 use crate::privilege;
@@ -36,10 +38,10 @@ impl Init<'_> {
     /// Its whole life. `mapped` brings a byte when it has its ids, `told` takes what fails, and `meet` a byte from the program.
     pub(crate) fn run(self, mapped: OwnedFd, told: OwnedFd, meet: OwnedFd) -> ! {
         let failure = match self.begin(mapped, &told, meet) {
-            Ok(Watched { program, signals }) => {
+            Ok(watched) => {
                 drop(told);
                 // SAFETY: ends this process, and with it the pid namespace.
-                unsafe { libc::_exit(watch(program, &signals).into()) }
+                unsafe { libc::_exit(watched.watch().into()) }
             }
             Err(failure) => failure,
         };
@@ -56,22 +58,33 @@ impl Init<'_> {
         let witness = tree::build(self.layout, own).map_err(at(Stage::Mounts))?;
         let signals = SignalFd::new(&[Signal::SIGCHLD, Signal::SIGINT].into_iter().collect::<SigSet>());
         let signals = signals.map_err(at(Stage::Start))?;
-        // SAFETY: this process has one thread, so that its image is whole in the child.
-        match unsafe { fork() }.map_err(at(Stage::Start))? {
-            ForkResult::Parent { child } => {
+        let filter = self.ruleset.mediation.as_ref().map(|mediation| Filter::new(mediation.net));
+        let handover = Handover::new().map_err(at(Stage::Start))?;
+        // SAFETY: this process has one thread, and both sides of the handover keep to what it asks.
+        match unsafe { fork_sharing_descriptors() }.map_err(at(Stage::Start))? {
+            Some(program) => {
+                let listener = handover.take(&signals).map_err(at(Stage::Broker))?;
                 retire().map_err(at(Stage::Broker))?;
-                Ok(Watched { program: child, signals })
+                Ok(Watched { program, signals, _mediator: self.mediate(listener)? })
             }
-            ForkResult::Child => {
+            None => {
+                system::set_no_new_privs().map_err(at(Stage::Privileges))?;
+                handover.give(filter.as_ref()).map_err(at(Stage::Seccomp))?;
+                introduce(meet).map_err(at(Stage::Start))?;
                 let surroundings = Surroundings::Full { stub: self.stub, witness: witness.as_fd() };
-                let program =
-                    Program { launch: self.launch, ruleset: self.ruleset, surroundings, domain: None };
-                match told.try_clone().and_then(|told| introduce(meet).map(|()| told)) {
-                    Ok(reports) => program.run(reports),
-                    Err(error) => Err(Stage::Start.failed(error)),
-                }
+                let reports = told.try_clone().map_err(at(Stage::Start))?;
+                Program { launch: self.launch, ruleset: self.ruleset, surroundings, domain: None }
+                    .run(reports)
             }
         }
+    }
+
+    /// Threads make no forks, so it begins after the only one.
+    fn mediate(&self, listener: Option<OwnedFd>) -> Result<Option<Mediator>, Failure> {
+        let mediation = self.ruleset.mediation.clone();
+        let started =
+            listener.zip(mediation).map(|(listener, mediation)| Mediator::start(listener, mediation));
+        started.transpose().map_err(at(Stage::Broker))
     }
 }
 
@@ -79,6 +92,31 @@ impl Init<'_> {
 struct Watched {
     program: Pid,
     signals: SignalFd,
+    /// Works for as long as it is not dropped.
+    _mediator: Option<Mediator>,
+}
+
+impl Watched {
+    /// Reaps until the program has ended; its exit code.
+    fn watch(&self) -> u8 {
+        loop {
+            while let Waited::Ended(pid, status) = descendants::reap_one(false) {
+                if pid == self.program.as_raw() {
+                    return exit_code(status);
+                }
+            }
+            match self.signals.read_signal() {
+                // Only from the stub, which has no number in here: the program, and what it started, have one each.
+                Ok(Some(signal))
+                    if signal.ssi_signo == libc::SIGINT.cast_unsigned() && signal.ssi_pid == 0 =>
+                {
+                    // It leads its own process group.
+                    let _gone = killpg(self.program, Signal::SIGINT);
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Tells the stub who this process is: the kernel adds that to the byte, in the numbers of whoever reads it (`unix(7)`).
@@ -101,25 +139,6 @@ enum RetireError {
     System(#[from] io::Error),
     Errno(#[from] nix::Error),
     Privilege(#[from] privilege::PrivilegeError),
-}
-
-/// Reaps until the program has ended; its exit code.
-fn watch(program: Pid, signals: &SignalFd) -> u8 {
-    loop {
-        while let Waited::Ended(pid, status) = descendants::reap_one(false) {
-            if pid == program.as_raw() {
-                return exit_code(status);
-            }
-        }
-        match signals.read_signal() {
-            // Only from the stub, which has no number in here: the program, and what it started, have one each.
-            Ok(Some(signal)) if signal.ssi_signo == libc::SIGINT.cast_unsigned() && signal.ssi_pid == 0 => {
-                // It leads its own process group.
-                let _gone = killpg(program, Signal::SIGINT);
-            }
-            _ => {}
-        }
-    }
 }
 
 fn at<E: std::fmt::Display>(stage: Stage) -> impl Fn(E) -> Failure {

@@ -20,6 +20,7 @@ pub mod descendants;
 pub mod descriptors;
 pub mod domain;
 pub mod environment;
+mod handover;
 mod init;
 pub mod launch;
 pub mod mediate;

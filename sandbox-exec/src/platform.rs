@@ -9,7 +9,7 @@
 //! | 4 | 6.7 | `IOCTL_DEV` | nothing: five harmless devices can be opened at all | the same |
 //! | 5 | 6.10 | scopes | refused, unless degraded: signals to the user's other processes | held by a pid namespace; named: a command can signal its worker |
 //! | 6 | 6.12 | audit flags | nothing | nothing |
-//! | 7, 8 | 6.15, 7.0 | `RESOLVE_UNIX` | held by seccomp: there are no unix sockets | the same |
+//! | 7, 8 | 6.15, 7.0 | `RESOLVE_UNIX` | held by seccomp: there are no unix sockets | held by the broker, which mediates |
 //! | 9 | 7.1 | – | newer ABIs are used as 9 | |
 //!
 //! Without seccomp (gVisor, a kernel built without it) a start is refused, unless degraded: sockets, namespaces and the
@@ -91,13 +91,13 @@ impl Platform {
             "a command can signal its own worker (Landlock has no scopes: needs Linux 6.12)",
         );
         say(!full, "modes, owners, times and attributes of files outside the write roots are not protected");
-        say(true, "unix sockets are denied inside the sandbox too, but for socketpair (no mediation yet)");
+        say(!full, "unix sockets are denied inside the sandbox too, but for socketpair (no mediation yet)");
         say(
-            rights.net == Network::Off,
+            !full && rights.net == Network::Off,
             "sockets on loopback are denied inside the sandbox too (no mediation yet)",
         );
         say(
-            rights.net == Network::On,
+            !full && rights.net == Network::On,
             "addresses are not checked: host loopback, link-local and metadata addresses can be reached",
         );
         let protected = if full {
@@ -178,7 +178,7 @@ mod tests {
             ("signals to", "1111110000", "0000000000"),
             ("its own worker (Landlock", "0000000000", "1111110000"),
             ("modes, owners", "1111111111", "0000000000"),
-            ("loopback", "1111111111", "1111111111"),
+            ("loopback", "1111111111", "0000000000"),
         ] {
             assert_eq!((table(FLOOR, word), table(Tier::Full, word)), (floor.into(), full.into()), "{word}");
         }

@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
@@ -36,11 +37,13 @@ pub fn run(hidden: Option<&Path>, out: &mut impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// What is not forbidden but not there: a terminal, a device in a `/dev` of its own, a file under a `/tmp` of its own.
+/// What is not forbidden but not there: a terminal, a device in a `/dev` of its own, a file under a `/tmp` of its own, a network.
 const ABSENT: &[(&str, c_int)] = &[
     ("open /dev/tty", libc::ENXIO),
     ("open the kernel's log", libc::ENOENT),
     ("read a hidden file", libc::ENOENT),
+    ("reach the network", libc::ENETUNREACH),
+    ("reach the network over IPv6", libc::ENETUNREACH),
 ];
 
 fn acts(hidden: Option<&Path>) -> Vec<(&'static str, io::Result<()>)> {
@@ -58,7 +61,8 @@ fn acts(hidden: Option<&Path>) -> Vec<(&'static str, io::Result<()>)> {
         ("use io_uring", io_uring()),
         ("use a kernel keyring", keyring()),
         ("change the mounts", mount()),
-        ("make a datagram socketpair", socketpair()),
+        ("reach the network", reach(Ipv4Addr::new(192, 0, 2, 1).into())),
+        ("reach the network over IPv6", reach(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into())),
     ];
     acts.extend(SOCKETS.iter().map(|(act, family, kind)| (*act, socket(*family, *kind))));
     if let Some(hidden) = hidden {
@@ -68,10 +72,7 @@ fn acts(hidden: Option<&Path>) -> Vec<(&'static str, io::Result<()>)> {
 }
 
 const SOCKETS: &[(&str, c_int, c_int)] = &[
-    ("open a TCP socket", libc::AF_INET, libc::SOCK_STREAM),
-    ("open a UDP socket", libc::AF_INET, libc::SOCK_DGRAM),
-    ("open a TCP socket over IPv6", libc::AF_INET6, libc::SOCK_STREAM),
-    ("open a unix socket", libc::AF_UNIX, libc::SOCK_STREAM),
+    ("open a raw socket", libc::AF_INET, libc::SOCK_RAW),
     ("open a packet socket", libc::AF_PACKET, libc::SOCK_RAW),
     ("open a vsock socket", libc::AF_VSOCK, libc::SOCK_STREAM),
     ("open a crypto socket", libc::AF_ALG, libc::SOCK_SEQPACKET),
@@ -117,10 +118,11 @@ fn mount() -> io::Result<()> {
     check(mounted.into()).or_else(allow(libc::EFAULT))
 }
 
-fn socketpair() -> io::Result<()> {
-    let mut ends = [0; 2];
-    // SAFETY: the array has room for two descriptors, which close with this process.
-    check(unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_DGRAM, 0, ends.as_mut_ptr()) }.into())
+/// Asks for a way to an address of nobody's (RFC 5737, RFC 3849); nothing is sent.
+fn reach(address: IpAddr) -> io::Result<()> {
+    let own: IpAddr =
+        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    UdpSocket::bind((own, 0))?.connect((address, 9))
 }
 
 fn socket(family: c_int, kind: c_int) -> io::Result<()> {

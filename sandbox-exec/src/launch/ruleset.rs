@@ -1,15 +1,18 @@
 //! What a child needs to confine itself, made before there is one.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use ipc::confinement::{Confinement, Tier};
 use ipc::path::WirePath;
+use ipc::rights::{Network, Rights};
 
 use super::{Launch, at};
 use crate::attempt;
 use crate::compile::{self, Plan};
 use crate::domain::Domain;
 use crate::environment;
+use crate::mediate::Mediation;
 use crate::namespace::layout::{Layout, TMP};
 use crate::platform::Platform;
 use crate::seccomp::{Policy, Program};
@@ -25,6 +28,8 @@ pub(crate) struct Ruleset {
     pub(crate) plan: Plan,
     /// The standing program, and for one that only reads the one that is stacked on it.
     pub(crate) programs: Vec<Program>,
+    /// What the broker performs for the program, where it mediates.
+    pub(crate) mediation: Option<Mediation>,
     pub(crate) missing: Vec<String>,
 }
 
@@ -48,6 +53,7 @@ impl Ruleset {
                 format!("{hidden} is below /tmp: where it does not exist now, it can be read when it comes")
             }));
         }
+        ruleset.mediation = ruleset.platform.seccomp.then(|| mediation(&seen.rights));
         ruleset.plan.hidden_witness = ruleset.plan.hidden_witness.filter(|path| attempt::is_readable(path));
         Ok(ruleset)
     }
@@ -80,6 +86,18 @@ impl Ruleset {
             }
         }
         let missing = platform.missing(rights, tier);
-        Ok(Self { environment, platform, plan, programs, missing })
+        Ok(Self { environment, platform, plan, programs, mediation: None, missing })
+    }
+}
+
+/// Unix sockets may be reached wherever the program could have made them.
+fn mediation(rights: &Rights) -> Mediation {
+    let own = ["/dev/shm"].map(PathBuf::from);
+    Mediation {
+        net: rights.net,
+        reach: rights.reach,
+        writable: rights.write.iter().map(|root| root.clone().into()).chain(own).collect(),
+        hidden: rights.hidden.iter().map(|hidden| hidden.clone().into()).collect(),
+        host_network: rights.net == Network::On,
     }
 }

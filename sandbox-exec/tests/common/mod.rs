@@ -1,6 +1,7 @@
 //! What the kernel tests share.
 #![allow(dead_code, reason = "each test file is a program of its own and uses a part")]
 
+pub(crate) mod order;
 pub(crate) mod place;
 
 use std::fs::File;

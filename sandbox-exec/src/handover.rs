@@ -1,0 +1,84 @@
+//! Handing the mediation listener from the program, whose filter it belongs to, to the broker.
+//!
+//! The filter traps the very calls that pass descriptors over sockets, so none is used: the program begins with the broker's
+//! own table of descriptors, attaches the filter, and leaves the table, in which the listener then remains. The broker
+//! touches no descriptor until it was told the number.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::libc::{self, c_long};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signalfd::SignalFd;
+use nix::unistd::{Pid, pipe2};
+
+use crate::mediate::Filter;
+use crate::system::check;
+
+/// Told instead of a number where there is no filter.
+const NONE: RawFd = -1;
+
+/// Both ends of the pipe on which the number is told; each process uses one.
+#[derive(Debug)]
+pub(crate) struct Handover {
+    told: OwnedFd,
+    tell: OwnedFd,
+}
+
+impl Handover {
+    /// Made before the fork.
+    pub(crate) fn new() -> io::Result<Self> {
+        let (told, tell) = pipe2(OFlag::O_CLOEXEC)?;
+        Ok(Self { told, tell })
+    }
+
+    /// The program's side: attaches the filter, if there is one, and leaves the broker's table. Nothing may have been closed
+    /// before. Needs `no_new_privs`.
+    pub(crate) fn give(&self, filter: Option<&Filter>) -> io::Result<()> {
+        // Its number stays open in the broker's table; here it closes on exec.
+        let listener =
+            filter.map(Filter::attach).transpose().map(|listener| listener.map(IntoRawFd::into_raw_fd));
+        // Whatever happened: from now on this process closes only what is its own.
+        // SAFETY: takes flags; this process has one thread.
+        check(unsafe { libc::unshare(libc::CLONE_FILES) }.into())?;
+        let number = listener?.unwrap_or(NONE);
+        File::from(self.tell.try_clone()?).write_all(&number.to_ne_bytes())
+    }
+
+    /// The broker's side: the listener, or nothing if there is no filter, or the program ended before it was told. `signals` brings SIGCHLD.
+    pub(crate) fn take(self, signals: &SignalFd) -> io::Result<Option<OwnedFd>> {
+        let mut ready = [
+            PollFd::new(self.told.as_fd(), PollFlags::POLLIN),
+            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+        ];
+        loop {
+            match poll(&mut ready, PollTimeout::NONE) {
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno.into()),
+                Ok(_) if ready[0].any() == Some(true) => break,
+                Ok(_) => return Ok(None),
+            }
+        }
+        let mut number = [0; size_of::<RawFd>()];
+        File::from(self.told).read_exact(&mut number)?;
+        let number = RawFd::from_ne_bytes(number);
+        // SAFETY: the child put it into this table, and nothing else knows of it.
+        Ok((number != NONE).then(|| unsafe { OwnedFd::from_raw_fd(number) }))
+    }
+}
+
+/// As fork(2), but that the child has the caller's own table of descriptors. Nothing in the child.
+///
+/// # Safety
+///
+/// The caller must have one thread, and neither process may open or close anything before the child has left the table.
+pub(crate) unsafe fn fork_sharing_descriptors() -> io::Result<Option<Pid>> {
+    let flags = c_long::from(libc::CLONE_FILES | libc::SIGCHLD);
+    // SAFETY: without a stack the child goes on with a copy of this one, as after fork(2).
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    check(pid)?;
+    Ok(libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0).map(Pid::from_raw))
+}

@@ -1,0 +1,62 @@
+//! Orders as the supervisor gives them.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output};
+
+use ipc::confinement::{BrokerReport, Confinement, Environment, TierChoice};
+use ipc::id::Generation;
+use ipc::pipe::Incoming;
+use nix::libc;
+use nix::unistd::pipe;
+
+use super::place::Place;
+
+/// An order in the place: its project may be written.
+pub(crate) fn order(place: &Place) -> Confinement {
+    Confinement {
+        rights: super::worker_rights(&place.path("project")),
+        project: place.path("project").into(),
+        temp: None,
+        hidden_files: Vec::new(),
+        environment: Environment::default(),
+        allow_degraded: false,
+        read_only: false,
+        terminal: false,
+        tier: if place.full() { TierChoice::Full } else { TierChoice::Floor },
+        landlock_abi: None,
+        identity: None,
+    }
+}
+
+/// Lets a descriptor through to the program under a number of its own.
+fn pass(command: &mut Command, descriptor: OwnedFd, number: i32) {
+    // SAFETY: dup2 is async-signal-safe; the descriptor lives in the closure until the command is dropped.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::dup2(descriptor.as_raw_fd(), number) < 0 {
+                Err(std::io::Error::last_os_error())
+            } else {
+                Ok(())
+            }
+        });
+    }
+}
+
+/// Runs a program as the supervisor does: the rights and the reports each on a descriptor.
+pub(crate) fn ordered(place: &Place, rights: &[u8], program: &[&str]) -> (Output, Vec<BrokerReport>) {
+    let (rights_read, rights_write) = pipe().unwrap();
+    let (status_read, status_write) = pipe().unwrap();
+    File::from(rights_write).write_all(rights).unwrap();
+    let mut command = place.command(place.path("sandbox-exec"));
+    pass(&mut command, rights_read, 20);
+    pass(&mut command, status_write, 21);
+    command.args(["--rights-fd", "20", "--status-fd", "21", "--"]).args(program);
+    let output = command.output().unwrap();
+    drop(command);
+    let mut incoming = Incoming::<_, BrokerReport>::new(File::from(status_read), Generation(0));
+    let reports = std::iter::from_fn(|| incoming.receive().unwrap()).collect();
+    (output, reports)
+}
