@@ -275,11 +275,25 @@ pub struct WorkerStarted {
     pub rights_digest: String,
     /// SHA-256 of the rights and of what the kernel holds the worker to them by, in hexadecimal.
     pub ruleset_digest: String,
+    /// What it is there for, of a worker that carries out one effect and ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_shot: Option<OneShot>,
     /// What is promised and not enforced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     /// From spawning to `Ready`, in microseconds.
     pub startup_us: u64,
+}
+
+/// The one effect of a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OneShot {
+    /// The call that it belongs to.
+    pub call: CallId,
+    /// What its rights are beyond the standing ones, in one line.
+    pub grant: String,
+    /// SHA-256 of the effect, in hexadecimal.
+    pub effect_digest: String,
 }
 
 /// Rights that changed.

@@ -53,6 +53,14 @@ pub struct Reach {
 }
 
 impl Reach {
+    fn join(self, other: Self) -> Self {
+        Self {
+            host: self.host || other.host,
+            link_local: self.link_local || other.link_local,
+            metadata: self.metadata || other.metadata,
+        }
+    }
+
     fn meet(self, other: Self) -> Self {
         Self {
             host: self.host && other.host,
@@ -84,6 +92,65 @@ pub enum RightsChange {
         /// Its root.
         path: WirePath,
     },
+}
+
+/// Rights beyond the standing ones, for exactly one effect.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Grant {
+    /// Files and trees that may be changed.
+    pub write: Vec<WirePath>,
+    /// The network.
+    pub net: Network,
+    /// How far it leads, where the grant turns it on.
+    pub reach: Reach,
+}
+
+impl Grant {
+    /// What both grant: an answer never gives more than was asked for.
+    #[must_use]
+    pub fn meet(&self, asked: &Self) -> Self {
+        Self {
+            write: intersection(&self.write, &asked.write),
+            net: self.net.min(asked.net),
+            reach: self.reach.meet(asked.reach),
+        }
+    }
+
+    /// Whether it grants nothing.
+    pub fn is_empty(&self) -> bool {
+        self.write.is_empty() && self.net == Network::Off
+    }
+}
+
+/// What is granted, as a person reads it: `write /p/a · net on +host`.
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("nothing more");
+        }
+        if !self.write.is_empty() {
+            f.write_str("write")?;
+            self.write.iter().try_for_each(|path| write!(f, " {path}"))?;
+        }
+        if self.net == Network::On {
+            f.write_str(if self.write.is_empty() { "net on" } else { " · net on" })?;
+            self.reach.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// Each place within reach, as ` +host`.
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, link_local, metadata } = *self;
+        for (within, name) in [(host, "host"), (link_local, "link-local"), (metadata, "metadata")] {
+            if within {
+                write!(f, " +{name}")?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The right to run commands.
@@ -162,6 +229,18 @@ impl Rights {
             RightsChange::RemoveWrite { path } => changed.write.retain(|root| root != path),
         }
         changed.normalised()
+    }
+
+    /// The rights and exactly what is granted beside them. What is hidden or protected stays so.
+    #[must_use]
+    pub fn with_grant(&self, grant: &Grant) -> Self {
+        let mut granted = self.clone();
+        granted.write.extend(grant.write.iter().cloned());
+        if grant.net == Network::On {
+            granted.net = Network::On;
+            granted.reach = granted.reach.join(grant.reach);
+        }
+        granted.normalised()
     }
 
     /// Whether everything that `other` allows is allowed here.
@@ -246,12 +325,7 @@ impl fmt::Display for RightsLine<'_> {
             Network::On => " · net on",
         })?;
         if self.rights.net == Network::On {
-            let Reach { host, link_local, metadata } = self.rights.reach;
-            for (within, name) in [(host, "host"), (link_local, "link-local"), (metadata, "metadata")] {
-                if within {
-                    write!(f, " +{name}")?;
-                }
-            }
+            self.rights.reach.fmt(f)?;
         }
         if self.rights.exec == Execution::Denied {
             f.write_str(" · no commands")?;
@@ -334,6 +408,75 @@ pub(crate) mod tests {
             let met = a.meet(&b);
             prop_assert!(!met.allows_read(&path) || a.allows_read(&path) && b.allows_read(&path));
             prop_assert!(!met.allows_write(&path) || a.allows_write(&path) && b.allows_write(&path));
+        }
+    }
+
+    fn reach() -> impl Strategy<Value = Reach> {
+        any::<[bool; 3]>().prop_map(|[host, link_local, metadata]| Reach { host, link_local, metadata })
+    }
+
+    fn grant() -> impl Strategy<Value = Grant> {
+        let net = prop_oneof![Just(Network::Off), Just(Network::On)];
+        (paths(), net, reach()).prop_map(|(write, net, reach)| Grant { write, net, reach })
+    }
+
+    proptest! {
+        #[test]
+        fn a_grant_adds_exactly_what_it_says(standing in rights(), grant in grant(), path in path()) {
+            let granted = standing.with_grant(&grant);
+            prop_assert!(granted.covers(&standing));
+            let closed = is_under(&path, &standing.hidden) || is_under(&path, &standing.protected);
+            let added = is_under(&path, &grant.write) && !closed;
+            prop_assert_eq!(granted.allows_write(&path), standing.allows_write(&path) || added);
+            prop_assert_eq!(granted.allows_read(&path), standing.allows_read(&path));
+            prop_assert_eq!(granted.net, standing.net.max(grant.net));
+            let on = grant.net == Network::On;
+            prop_assert_eq!(granted.reach, if on { standing.reach.join(grant.reach) } else { standing.reach });
+            prop_assert_eq!((granted.exec, granted.limits), (standing.exec, standing.limits));
+            prop_assert_eq!((granted.hidden, granted.protected), (standing.hidden, standing.protected));
+        }
+
+        #[test]
+        fn an_answer_never_gives_more_than_was_asked_for(
+            standing in rights(), asked in grant(), answer in grant(),
+        ) {
+            let given = standing.with_grant(&answer.meet(&asked));
+            prop_assert!(standing.with_grant(&asked).covers(&given));
+            prop_assert!(standing.with_grant(&answer).covers(&given));
+            prop_assert_eq!(standing.with_grant(&Grant::default()), standing);
+        }
+
+        #[test]
+        fn a_childs_rights_never_exceed_its_parents(
+            root in rights(), asked in proptest::collection::vec(rights(), 0..8), path in path(),
+        ) {
+            let mut line = vec![root];
+            for asked in asked {
+                let parent = &line[line.len() - 1];
+                let child = parent.meet(&asked);
+                prop_assert!(parent.covers(&child) && asked.covers(&child));
+                line.push(child);
+            }
+            let last = &line[line.len() - 1];
+            for ancestor in &line {
+                prop_assert!(ancestor.covers(last));
+                prop_assert!(!last.allows_read(&path) || ancestor.allows_read(&path));
+                prop_assert!(!last.allows_write(&path) || ancestor.allows_write(&path));
+                prop_assert!(last.net <= ancestor.net);
+            }
+        }
+
+        #[test]
+        fn a_change_changes_nothing_else(standing in rights(), path in path(), net in any::<bool>(), reach in reach()) {
+            let net = if net { Network::On } else { Network::Off };
+            let changed = standing.with_change(&RightsChange::Network { net, reach });
+            let expected = Rights { net, reach: changed.reach, ..standing.clone() };
+            prop_assert_eq!(&changed, &expected);
+            prop_assert_eq!(changed.reach, if net == Network::On { reach } else { Reach::default() });
+            let added = standing.with_change(&RightsChange::AddWrite { path: path.clone() });
+            prop_assert!(added.covers(&standing) && is_under(&path, &added.write));
+            let removed = standing.with_change(&RightsChange::RemoveWrite { path: path.clone() });
+            prop_assert!(standing.covers(&removed) && !removed.write.contains(&path));
         }
     }
 

@@ -118,6 +118,8 @@ struct Host {
     /// One task for each call that runs or whose outcome waits for the writer.
     tasks: JoinSet<CallId>,
     draining: bool,
+    /// The call whose effect is committed: the last thing that a worker does.
+    commit: Option<CallId>,
 }
 
 impl Host {
@@ -131,6 +133,7 @@ impl Host {
             arriving: HashMap::new(),
             tasks: JoinSet::new(),
             draining: false,
+            commit: None,
         }
     }
 
@@ -172,6 +175,9 @@ impl Host {
                 self.draining = true;
                 Ok(())
             }
+            ToWorker::Call { .. } if self.commit.is_some() => {
+                Err(ServeError::OutOfPhase("a call after a Commit"))
+            }
             ToWorker::Call { call, work } => self.open(call, Job::Work(work)),
             ToWorker::Commit { call, part } => self.part(call, part),
             ToWorker::Cancel { call } => {
@@ -194,6 +200,10 @@ impl Host {
     }
 
     fn part(&mut self, call: CallId, part: Part) -> Result<(), ServeError> {
+        if self.commit.is_some() && !self.arriving.contains_key(&call) {
+            return Err(ServeError::OutOfPhase("a second Commit"));
+        }
+        self.commit = Some(call);
         if self.is_open(call) {
             return Err(ServeError::DoubledCall(call));
         }

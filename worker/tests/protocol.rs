@@ -46,6 +46,8 @@ fn bad_bytes_end_the_worker_with_one_line_and_no_panic() {
     trailing.push(0);
     let part =
         |index, last| ToWorker::Commit { call: CallId(1), part: Part { index, last, bytes: vec![7; 9] } };
+    let long = ToWorker::Call { call: CallId(1), work: Work::Snapshot { contents: true } };
+    let other = ToWorker::Commit { call: CallId(2), part: Part { index: 0, last: false, bytes: vec![7] } };
     let table: Vec<(&str, Vec<u8>, &str)> = vec![
         ("nothing", vec![], "the supervisor closed the pipe"),
         ("no hello", message(&call), "anything but Hello may not come now"),
@@ -71,9 +73,15 @@ fn bad_bytes_end_the_worker_with_one_line_and_no_panic() {
         ("text", after_hello(b"GET / HTTP/1.1\r\n\r\n"), "exceeds the limit"),
         ("second hello", after_hello(&hello), "a second Hello may not come now"),
         (
-            "doubled call",
+            "a call after a commit",
             after_hello(&[message(&part(0, false)), message(&call)].concat()),
-            "call 1 is already open",
+            "a call after a Commit may not come now",
+        ),
+        ("doubled call", after_hello(&[message(&long), message(&long)].concat()), "call 1 is already open"),
+        (
+            "second commit",
+            after_hello(&[message(&part(0, false)), message(&other)].concat()),
+            "a second Commit may not come now",
         ),
         (
             "part out of order",

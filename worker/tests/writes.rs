@@ -7,8 +7,9 @@ mod support;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use ipc::effect::{Effect, FileEffect, FileState, Patch};
+use ipc::message::{ToWorker, Work};
 use ipc::tool::{ToolErrorKind, ToolOutput, WrittenFile};
-use support::{Worker, edit_file, write_file};
+use support::{Worker, command, edit_file, hello, write_file};
 
 /// A file's bytes, an edit, and the bytes that it leads to.
 type EditOfBytes = (&'static [u8], (&'static str, &'static str), &'static [u8]);
@@ -147,7 +148,7 @@ fn preparation_changes_nothing_and_commit_does_exactly_that() {
         let before = worker.names();
         let effect = worker.prepare(call).unwrap();
         assert_eq!(worker.names(), before);
-        worker.commit(&effect).unwrap();
+        worker.one_shot(&effect).unwrap();
         let Effect::Patch(patch) = effect else { panic!() };
         let file = &patch.files[0];
         assert_eq!(std::fs::read(file.path.as_path()).unwrap(), file.new.as_ref().unwrap().bytes);
@@ -178,10 +179,10 @@ fn commit_refuses_a_file_that_changed_and_leaves_no_litter() {
     ];
     for (what, change) in changes {
         change(&worker);
-        assert_eq!(worker.commit(&edit).unwrap_err().kind, ToolErrorKind::Changed, "{what}");
+        assert_eq!(worker.one_shot(&edit).unwrap_err().kind, ToolErrorKind::Changed, "{what}");
     }
     worker.write("made", "by someone else");
-    assert_eq!(worker.commit(&make).unwrap_err().kind, ToolErrorKind::Changed);
+    assert_eq!(worker.one_shot(&make).unwrap_err().kind, ToolErrorKind::Changed);
     assert_eq!(worker.bytes("made"), b"by someone else");
     assert_eq!(worker.bytes("elsewhere"), b"old");
     assert_eq!(worker.names(), ["elsewhere", "file", "made"]);
@@ -189,7 +190,7 @@ fn commit_refuses_a_file_that_changed_and_leaves_no_litter() {
 
 #[test]
 fn a_patch_of_several_files_is_refused_whole() {
-    let mut worker = Worker::new();
+    let worker = Worker::new();
     worker.write("a", "a");
     worker.write("b", "b");
     let state = |bytes: &[u8]| Some(FileState { bytes: bytes.to_vec(), mode: 0o644 });
@@ -202,9 +203,9 @@ fn a_patch_of_several_files_is_refused_whole() {
     let outdated =
         Effect::Patch(Patch { files: vec![file("a", b"a", state(b"A")), file("b", b"outdated", None)] });
     let fresh = Effect::Patch(Patch { files: vec![file("a", b"a", state(b"A")), file("b", b"b", None)] });
-    assert_eq!(worker.commit(&outdated).unwrap_err().kind, ToolErrorKind::Changed);
+    assert_eq!(worker.one_shot(&outdated).unwrap_err().kind, ToolErrorKind::Changed);
     assert_eq!((worker.bytes("a"), worker.names()), (b"a".to_vec(), vec!["a".to_owned(), "b".to_owned()]));
-    worker.commit(&fresh).unwrap();
+    worker.one_shot(&fresh).unwrap();
     assert_eq!((worker.bytes("a"), worker.names()), (b"A".to_vec(), vec!["a".to_owned()]));
 }
 
@@ -213,4 +214,32 @@ fn reads_have_no_effect_to_prepare() {
     let mut worker = Worker::new();
     let error = worker.prepare(support::read_file("file")).unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::InvalidArgument);
+}
+
+#[test]
+fn a_worker_takes_one_effect_and_nothing_after_it() {
+    for again in [true, false] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut worker = Worker::start(command(), hello(&directory.path().canonicalize().unwrap()));
+        let effect = worker.prepare(write_file("made", "new")).unwrap();
+        worker.commit(&effect).unwrap();
+        let other = worker.project.join("other");
+        if again {
+            let state = FileState { bytes: b"x".to_vec(), mode: 0o644 };
+            let path = (&other).into();
+            let file = FileEffect { path, old: None, new: Some(state), replacements: 0 };
+            let call = worker.fresh_call();
+            for part in Effect::Patch(Patch { files: vec![file] }).to_parts().unwrap() {
+                worker.send(&ToWorker::Commit { call, part });
+            }
+        } else {
+            worker.call(Work::Run(write_file("other", "x")));
+        }
+        let (code, said) = worker.end();
+        assert_eq!(code, Some(1), "{said}");
+        let what =
+            if again { "a second Commit may not come now" } else { "a call after a Commit may not come now" };
+        assert!(said.contains(what), "{said}");
+        assert!(!other.exists());
+    }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use ipc::confinement::{Confinement, RulesetReport};
+use ipc::effect::{Effect, EffectError, Part};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -25,10 +26,19 @@ impl Digests {
     }
 }
 
-/// Empty where the value has no encoding: it would not have reached a worker either.
+/// SHA-256 of a value's encoding. Empty where the value has no encoding: it would not have reached a worker either.
 fn digest(value: &impl Serialize) -> String {
     let bytes = ipc::codec::encode(value).unwrap_or_default();
     if bytes.is_empty() { String::new() } else { hex(&Sha256::digest(bytes)) }
+}
+
+/// SHA-256 of an effect, as its parts carry it.
+pub(super) fn effect_digest(effect: &Effect) -> Result<String, EffectError> {
+    let hash = |mut hash: Sha256, part: Part| {
+        hash.update(part.bytes);
+        hash
+    };
+    Ok(hex(&effect.to_parts()?.into_iter().fold(Sha256::new(), hash).finalize()))
 }
 
 fn hex(bytes: &[u8]) -> String {

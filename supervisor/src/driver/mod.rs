@@ -9,6 +9,8 @@ mod effects;
 mod finish;
 mod happenings;
 mod observer;
+mod one_shot;
+mod prepare;
 mod start;
 mod timers;
 mod tripwire;
@@ -38,6 +40,8 @@ use crate::session::{LogError, SessionLog};
 
 pub use changes::ChangeTracker;
 pub use observer::{Observer, ObserverError};
+pub use one_shot::{Journal, OneShot, OneShotError};
+pub use prepare::{PrepareError, prepare};
 use timers::Timers;
 pub use tripwire::Guard;
 pub use workers::SessionWorker;

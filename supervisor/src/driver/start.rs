@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use ipc::confinement::Confinement;
 use ipc::event::{EventKind, Observer as Witness, WorkerStarted};
 use ipc::id::CallId;
 use ipc::message::{Outcome, Work};
@@ -11,7 +12,7 @@ use super::digest::Digests;
 use super::workers::Happening;
 use super::{Driver, DriverError};
 use crate::core::{ContextItem, Input, ReadyWorker};
-use crate::monitor::WorkerEvent;
+use crate::monitor::{Worker, WorkerEvent};
 
 /// The project's own instructions, read by the worker like any file.
 const INSTRUCTIONS: &str = "AGENTS.md";
@@ -37,20 +38,7 @@ impl Driver {
 
     pub(super) fn worker_is_ready(&mut self) -> Result<(), DriverError> {
         let Some(worker) = self.worker.serving() else { return Ok(()) };
-        let confinement = self.worker.confinement().in_tier(worker.ruleset.tier);
-        let digests = Digests::new(&confinement, &worker.ruleset);
-        let started = WorkerStarted {
-            generation: worker.generation,
-            pid: worker.pid,
-            tier: worker.ruleset.tier.to_string(),
-            landlock_abi: worker.ruleset.landlock_abi,
-            rules: worker.ruleset.rules,
-            rights: confinement.rights.line(&confinement.project, confinement.temp.as_ref()).to_string(),
-            rights_digest: digests.rights,
-            ruleset_digest: digests.ruleset,
-            missing: worker.ruleset.missing.clone(),
-            startup_us: u64::try_from(worker.startup.as_micros()).unwrap_or(u64::MAX),
-        };
+        let started = worker_started(worker, self.worker.confinement());
         let ready = ReadyWorker {
             generation: worker.generation,
             pid: worker.pid,
@@ -102,6 +90,25 @@ impl Driver {
     fn own_call(&mut self) -> CallId {
         self.running.next_own_call += 1;
         CallId(OWN_CALLS + self.running.next_own_call)
+    }
+}
+
+/// What is told of a worker that is ready; `confinement` has the host's own paths.
+pub(super) fn worker_started(worker: &Worker, confinement: &Confinement) -> WorkerStarted {
+    let seen = confinement.in_tier(worker.ruleset.tier);
+    let digests = Digests::new(&seen, &worker.ruleset);
+    WorkerStarted {
+        generation: worker.generation,
+        pid: worker.pid,
+        tier: worker.ruleset.tier.to_string(),
+        landlock_abi: worker.ruleset.landlock_abi,
+        rules: worker.ruleset.rules,
+        rights: seen.rights.line(&seen.project, seen.temp.as_ref()).to_string(),
+        rights_digest: digests.rights,
+        ruleset_digest: digests.ruleset,
+        one_shot: None,
+        missing: worker.ruleset.missing.clone(),
+        startup_us: u64::try_from(worker.startup.as_micros()).unwrap_or(u64::MAX),
     }
 }
 

@@ -101,6 +101,12 @@ impl SessionWorker {
         matches!(self.state, State::Closed(_))
     }
 
+    /// Takes a number for a worker beside this one: numbers are unique within the agent.
+    pub fn reserve_generation(&mut self) -> Generation {
+        self.generation = self.generation.next();
+        self.generation
+    }
+
     /// Sends a call, as soon as there is a worker that is not being replaced.
     pub fn call(&mut self, call: CallId, work: Work) {
         match &self.state {

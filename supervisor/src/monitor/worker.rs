@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ipc::confinement::{BrokerReport, Confinement, RulesetReport, Tier};
-use ipc::effect::Part;
+use ipc::effect::{Effect, EffectError, Part};
 use ipc::frame::FrameError;
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Chunk, Hello, Outcome, ToSupervisor, ToWorker, Work};
@@ -221,6 +221,16 @@ impl CallSender {
     /// Sends a call. Nothing happens if the worker is gone: its `Ended` event names the call as open.
     pub fn call(&self, call: CallId, work: Work) {
         self.send(Some((call, Expected::from(&work))), ToWorker::Call { call, work });
+    }
+
+    /// Sends an effect to be carried out. A worker takes one, and nothing after it.
+    pub fn commit(&self, call: CallId, effect: &Effect) -> Result<(), EffectError> {
+        let parts = effect.to_parts()?;
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.open(call, Expected::Commit);
+        for part in parts {
+            self.send(None, ToWorker::Commit { call, part });
+        }
+        Ok(())
     }
 
     /// Cancels a call; its outcome still comes.

@@ -1,5 +1,5 @@
 //! A worker that was taken over: it stands where `bailiwick-worker` should, confined like it, and misbehaves as the variable
-//! `FAKE` says: at its start, or (after `call-`) in answer to the first call of the model.
+//! `FAKE` says: at its start, or in answer to the first call of the model (after `call-`) or to an effect (after `commit-`).
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ fn live() -> Said<()> {
     let mut fake = Fake { generation: Generation(generation), call: CallId(0) };
     let behaviour = std::env::var("FAKE")?;
     let mut incoming = Incoming::<_, ToWorker>::new(io::stdin(), fake.generation);
-    if !behaviour.starts_with("call-") {
+    if !behaviour.starts_with("call-") && !behaviour.starts_with("commit-") {
         fake.misbehave(&behaviour)?;
         return wait();
     }
@@ -42,6 +42,10 @@ fn live() -> Said<()> {
             ToWorker::Call { call, .. } => {
                 fake.call = call;
                 fake.misbehave(behaviour.trim_start_matches("call-"))?;
+            }
+            ToWorker::Commit { call, part } if part.last && behaviour.starts_with("commit-") => {
+                fake.call = call;
+                fake.misbehave(behaviour.trim_start_matches("commit-"))?;
             }
             ToWorker::Commit { .. } | ToWorker::Cancel { .. } | ToWorker::Drain => {}
         }

@@ -175,6 +175,11 @@ impl Worker {
         }
     }
 
+    /// Commits by a worker of its own, as the supervisor does: a worker takes one effect.
+    pub fn one_shot(&self, effect: &Effect) -> Result<ToolOutput, ToolError> {
+        Self::start(command(), hello(&self.project)).commit(effect)
+    }
+
     pub fn commit(&mut self, effect: &Effect) -> Result<ToolOutput, ToolError> {
         let call = self.fresh_call();
         for part in effect.to_parts().unwrap() {

@@ -2,8 +2,8 @@
 
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
-    AssistantMessage, ChangedFile, EventKind, FileChange, Observer, RestoredPlace, RightsChanged, RunResult, SessionEvent,
-    SessionStarted, TokenUsage, ToolCallStatus, WorkerStarted,
+    AssistantMessage, ChangedFile, EventKind, FileChange, Observer, OneShot, RestoredPlace, RightsChanged, RunResult,
+    SessionEvent, SessionStarted, TokenUsage, ToolCallStatus, WorkerStarted,
 };
 use ipc::id::{AgentId, CallId, EventId, Generation};
 use ipc::path::WirePath;
@@ -110,6 +110,11 @@ fn workers() -> Vec<EventKind> {
         rights: "rw .".to_owned(),
         rights_digest: "00".repeat(32),
         ruleset_digest: "11".repeat(32),
+        one_shot: Some(OneShot {
+            call: CallId(4),
+            grant: "write /p/a".to_owned(),
+            effect_digest: "44".repeat(32),
+        }),
         missing: vec!["x".to_owned()],
         startup_us: 900,
     };

@@ -1,0 +1,195 @@
+//! A worker for exactly one effect: born with the standing rights and a grant, told one `Commit`, and ended.
+//!
+//! What the grant adds is never more than what was asked for. The start is logged before the effect is sent, and the effect
+//! by its digest: what runs is what was shown.
+
+use std::time::Duration;
+
+use ipc::confinement::Confinement;
+use ipc::effect::{Effect, EffectError};
+use ipc::event::{EventKind, OneShot as Purpose};
+use ipc::id::{AgentId, CallId, Generation};
+use ipc::message::{Chunk, Outcome};
+use ipc::rights::Grant;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+use super::digest::effect_digest;
+use super::start::worker_started;
+use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
+use crate::policy::hidden_in_write_roots;
+use crate::session::LogError;
+
+/// How long a patch may take, and what a command may take beyond its own time: its worker ends it in time.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a worker may take to say goodbye after its effect.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// One effect that was approved.
+#[derive(Clone, Debug)]
+pub struct OneShot {
+    /// The agent whose call it is.
+    pub agent: AgentId,
+    /// The worker's own number.
+    pub generation: Generation,
+    /// The confinement of the agent's standing worker.
+    pub standing: Confinement,
+    /// What was asked for.
+    pub asked: Grant,
+    /// What was granted.
+    pub granted: Grant,
+    /// The call.
+    pub call: CallId,
+    /// The effect.
+    pub effect: Effect,
+}
+
+/// Where a one-shot worker's life is written down.
+pub trait Journal {
+    /// Logs an event; what cannot be written down does not run.
+    fn log(&mut self, kind: EventKind) -> Result<(), LogError>;
+
+    /// Takes what a command prints.
+    fn output(&mut self, bytes: Vec<u8>);
+}
+
+/// Why an effect has no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum OneShotError {
+    /// No worker came to be: nothing was done.
+    #[error("nothing was carried out: {0}")]
+    Start(#[from] StartError),
+    /// The effect cannot be sent: nothing was done.
+    #[error("nothing was carried out: {0}")]
+    Effect(#[from] EffectError),
+    /// The log cannot be written.
+    #[error("cannot write the session log: {0}")]
+    Log(#[from] LogError),
+    /// The worker broke the protocol: what it said of the effect counts for nothing.
+    #[error(
+        "the worker broke the protocol ({0}); the effect may have been carried out in part: look before you repeat it"
+    )]
+    Violation(String),
+    /// The worker ended without an outcome.
+    #[error("the worker {0}; the effect may have been carried out in part: look before you repeat it")]
+    Lost(String),
+}
+
+impl OneShot {
+    /// The worker's confinement: the standing one, and what was both asked for and granted.
+    pub fn confinement(&self) -> Result<Confinement, StartError> {
+        let rights = self.standing.rights.with_grant(&self.grant());
+        let mut hidden_files = self.standing.hidden_files.clone();
+        hidden_files.extend(hidden_in_write_roots(&rights).map_err(StartError::TooMuchHidden)?);
+        hidden_files.sort_unstable();
+        hidden_files.dedup();
+        Ok(Confinement { rights, hidden_files, ..self.standing.clone() })
+    }
+
+    fn grant(&self) -> Grant {
+        self.granted.meet(&self.asked)
+    }
+
+    /// Carries the effect out and ends the worker to its last descendant. A cancelled effect still has an outcome.
+    pub async fn carry_out(
+        self,
+        spawner: &Spawner,
+        programs: &Programs,
+        journal: &mut (dyn Journal + Send),
+        cancelled: oneshot::Receiver<()>,
+    ) -> Result<Outcome, OneShotError> {
+        let effect_digest = effect_digest(&self.effect)?;
+        let confinement = self.confinement()?;
+        let spec = WorkerSpec {
+            agent: self.agent.clone(),
+            generation: self.generation,
+            confinement: confinement.clone(),
+            program: programs.worker.clone(),
+        };
+        let (worker, events) = Worker::start(spawner, spec).await?;
+        let mut started = worker_started(&worker, &confinement);
+        let grant = self.grant().to_string();
+        started.one_shot = Some(Purpose { call: self.call, grant, effect_digest });
+        journal.log(EventKind::WorkerStarted(started))?;
+        worker.calls().commit(self.call, &self.effect)?;
+        worker.calls().drain();
+        let attended = Attended { worker, events, call: self.call, patience: self.patience() };
+        attended.to_its_end(journal, cancelled).await
+    }
+
+    fn patience(&self) -> Duration {
+        match &self.effect {
+            Effect::Patch(_) => PATIENCE,
+            Effect::Exec(exec) => PATIENCE + Duration::from_millis(exec.timeout_ms),
+        }
+    }
+}
+
+/// A one-shot worker that has its effect.
+struct Attended {
+    worker: Worker,
+    events: mpsc::Receiver<WorkerEvent>,
+    call: CallId,
+    patience: Duration,
+}
+
+impl Attended {
+    async fn to_its_end(
+        mut self,
+        journal: &mut (dyn Journal + Send),
+        mut cancelled: oneshot::Receiver<()>,
+    ) -> Result<Outcome, OneShotError> {
+        let (mut answer, mut cancellable) = (None, true);
+        let mut deadline = Instant::now() + self.patience;
+        let (reason, violation) = loop {
+            let event = tokio::select! {
+                event = self.events.recv() => event,
+                () = sleep_until(deadline) => {
+                    self.worker.kill();
+                    // The end of what was killed comes by itself.
+                    deadline += self.patience;
+                    continue;
+                }
+                asked = &mut cancelled, if cancellable => {
+                    cancellable = false;
+                    // A sender that is gone cancels nothing.
+                    if asked.is_ok() {
+                        self.worker.calls().cancel(self.call);
+                    }
+                    continue;
+                }
+            };
+            match event {
+                Some(WorkerEvent::Output { chunk: Chunk::Text(bytes), .. }) => journal.output(bytes),
+                Some(WorkerEvent::Outcome { outcome, .. }) => {
+                    answer = Some(outcome);
+                    deadline = Instant::now() + FAREWELL;
+                }
+                Some(WorkerEvent::Ended { reason, violation, .. }) => break (reason, violation),
+                // Neither comes for a `Commit`: the table of phases saw to it.
+                Some(WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. }) => {}
+                None => break ("is gone".to_owned(), None),
+            }
+        };
+        self.close(journal, &reason, violation.as_deref())?;
+        match (violation, answer) {
+            (Some(violation), _) => Err(OneShotError::Violation(violation)),
+            (None, Some(outcome)) => Ok(outcome),
+            (None, None) => Err(OneShotError::Lost(reason)),
+        }
+    }
+
+    fn close(
+        &self,
+        journal: &mut (dyn Journal + Send),
+        reason: &str,
+        violation: Option<&str>,
+    ) -> Result<(), LogError> {
+        let generation = self.worker.generation;
+        if let Some(violation) = violation {
+            journal.log(EventKind::ProtocolViolation { generation, violation: violation.to_owned() })?;
+        }
+        journal.log(EventKind::WorkerEnded { generation, reason: reason.to_owned() })
+    }
+}

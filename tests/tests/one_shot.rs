@@ -1,0 +1,287 @@
+//! Effects prepared by a worker that may not carry them out, and carried out by one that is born for each: through real
+//! processes, judged by the files.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ipc::confinement::{Confinement, Environment, TierChoice};
+use ipc::denial::Operation;
+use ipc::effect::Effect;
+use ipc::event::{EventKind, WorkerStarted};
+use ipc::id::{AgentId, CallId, Generation};
+use ipc::message::Outcome;
+use ipc::rights::{Grant, Network, Reach};
+use ipc::tool::{Access, CommandExit, Edit, EditFile, ShellExec, ToolCall, ToolErrorKind, ToolOutput};
+use supervisor::driver::{Journal, OneShot, OneShotError, prepare};
+use supervisor::gate::ApprovalMode;
+use supervisor::monitor::{PrivateTemp, Programs, Spawner, Worker, WorkerSpec};
+use supervisor::policy::Policy;
+use supervisor::session::LogError;
+use tests::{User, World, alive};
+use tokio::sync::oneshot;
+
+/// A read-only session in a world of its own: every write is beyond its rights.
+struct Site {
+    world: World,
+    temp: PrivateTemp,
+    programs: Programs,
+    spawner: Spawner,
+}
+
+#[derive(Default)]
+struct Notes {
+    events: Vec<EventKind>,
+    printed: Vec<u8>,
+}
+
+impl Journal for Notes {
+    fn log(&mut self, kind: EventKind) -> Result<(), LogError> {
+        self.events.push(kind);
+        Ok(())
+    }
+
+    fn output(&mut self, bytes: Vec<u8>) {
+        self.printed.extend(bytes);
+    }
+}
+
+impl Notes {
+    fn started(&self) -> &WorkerStarted {
+        match &self.events[0] {
+            EventKind::WorkerStarted(started) => started,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Site {
+    fn new() -> Self {
+        Self::with_worker("bailiwick-worker")
+    }
+
+    fn with_worker(worker: &str) -> Self {
+        let world = World::new(User::Myself);
+        world.file("a.txt", "old\n");
+        let locks = world.own().join("locks");
+        fs::create_dir(&locks).unwrap();
+        let temp = PrivateTemp::create(&locks).unwrap();
+        let ours = tests::Programs::get();
+        let programs = Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path(worker) };
+        let spawner = Spawner::start(programs.sandbox_exec.clone()).unwrap();
+        Self { world, temp, programs, spawner }
+    }
+
+    fn standing(&self) -> Confinement {
+        let policy = Policy {
+            project: (&self.world.project()).into(),
+            temp: self.temp.path().into(),
+            mode: ApprovalMode::Deny,
+            net: Network::Off,
+            reach: Reach::default(),
+            write: Vec::new(),
+            hidden: Vec::new(),
+        };
+        Confinement {
+            rights: policy.standing(),
+            project: policy.project,
+            temp: Some(policy.temp),
+            hidden_files: Vec::new(),
+            environment: Environment::default(),
+            allow_degraded: false,
+            read_only: false,
+            tier: TierChoice::default(),
+            landlock_abi: None,
+            identity: None,
+        }
+    }
+
+    /// The effect of a call, worked out by the standing worker.
+    async fn prepare(&self, call: ToolCall) -> Effect {
+        let spec = WorkerSpec {
+            agent: AgentId::root(),
+            generation: Generation(1),
+            confinement: self.standing(),
+            program: self.programs.worker.clone(),
+        };
+        let (worker, mut events) = Worker::start(&self.spawner, spec).await.unwrap();
+        prepare(&worker, &mut events, CallId(1), call).await.unwrap()
+    }
+
+    fn shot(&self, effect: Effect, granted: Grant) -> OneShot {
+        let (standing, asked) = (self.standing(), granted.clone());
+        OneShot {
+            agent: AgentId::root(),
+            generation: Generation(2),
+            standing,
+            asked,
+            granted,
+            call: CallId(1),
+            effect,
+        }
+    }
+
+    async fn carry_out(&self, shot: OneShot) -> (Result<Outcome, OneShotError>, Notes) {
+        let mut notes = Notes::default();
+        let (_never, cancelled) = oneshot::channel();
+        let outcome = shot.carry_out(&self.spawner, &self.programs, &mut notes, cancelled).await;
+        (outcome, notes)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.world.project().join(name)
+    }
+}
+
+fn write(path: &Path) -> Grant {
+    Grant { write: vec![path.into()], ..Grant::default() }
+}
+
+fn edit() -> ToolCall {
+    let change = Edit { old_string: "old".to_owned(), new_string: "new".to_owned(), replace_all: false };
+    ToolCall::EditFile(EditFile { path: "a.txt".into(), edits: vec![change] })
+}
+
+fn shell(command: &str) -> ToolCall {
+    ToolCall::ShellExec(ShellExec {
+        command: command.to_owned(),
+        access: Access::Write,
+        network: None,
+        cwd: None,
+        timeout_ms: None,
+    })
+}
+
+fn refused(outcome: Result<Outcome, OneShotError>) -> ipc::tool::ToolError {
+    match outcome {
+        Ok(Outcome::Failed(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_approved_patch_is_carried_out_by_a_worker_of_its_own() {
+    let site = Site::new();
+    let effect = site.prepare(edit()).await;
+    assert_eq!(fs::read(site.path("a.txt")).unwrap(), b"old\n");
+    let (outcome, notes) = site.carry_out(site.shot(effect, write(&site.world.project()))).await;
+    assert!(matches!(outcome, Ok(Outcome::Done(ToolOutput::Written(_)))), "{outcome:?}");
+    assert_eq!(fs::read(site.path("a.txt")).unwrap(), b"new\n");
+    let started = notes.started();
+    let purpose = started.one_shot.as_ref().unwrap();
+    assert_eq!(purpose.grant, format!("write {}", site.world.project().display()));
+    assert_eq!((purpose.call, purpose.effect_digest.len()), (CallId(1), 64));
+    assert!(matches!(&notes.events[1..], [EventKind::WorkerEnded { generation: Generation(2), .. }]));
+    assert!(!alive(started.pid));
+}
+
+#[tokio::test]
+async fn without_the_grant_the_same_effect_is_refused_by_the_kernel() {
+    let site = Site::new();
+    let effect = site.prepare(edit()).await;
+    let (outcome, notes) = site.carry_out(site.shot(effect, Grant::default())).await;
+    let access = refused(outcome).access.unwrap();
+    assert_eq!(access.operation, Operation::Write);
+    assert_eq!(fs::read(site.path("a.txt")).unwrap(), b"old\n");
+    assert_eq!(notes.started().one_shot.as_ref().unwrap().grant, "nothing more");
+}
+
+#[tokio::test]
+async fn an_effect_of_a_file_that_changed_meanwhile_is_refused() {
+    let site = Site::new();
+    let effect = site.prepare(edit()).await;
+    fs::write(site.path("a.txt"), "old, but other\n").unwrap();
+    let (outcome, _) = site.carry_out(site.shot(effect, write(&site.world.project()))).await;
+    assert_eq!(refused(outcome).kind, ToolErrorKind::Changed);
+    assert_eq!(fs::read(site.path("a.txt")).unwrap(), b"old, but other\n");
+}
+
+#[tokio::test]
+async fn an_approved_command_runs_as_shown_under_its_grant_and_no_more() {
+    let site = Site::new();
+    let beyond = site.world.outside().join("there.txt");
+    let command = format!("echo made > made.txt; echo printed; echo x > {} || exit 7", beyond.display());
+    let effect = site.prepare(shell(&command)).await;
+    let (outcome, notes) = site.carry_out(site.shot(effect.clone(), write(&site.world.project()))).await;
+    let Ok(Outcome::Done(ToolOutput::Command(result))) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(result.exit, CommandExit::Code(7), "{}", result.head);
+    assert_eq!(fs::read(site.path("made.txt")).unwrap(), b"made\n");
+    assert!(String::from_utf8_lossy(&notes.printed).contains("printed"));
+    assert_eq!(fs::read(&beyond).unwrap(), b"untouched\n");
+    // The twin: with the grant that it needs, the same effect writes there too.
+    let mut both = write(&site.world.project());
+    both.write.push((&beyond).into());
+    let (outcome, _) = site.carry_out(site.shot(effect, both)).await;
+    let Ok(Outcome::Done(ToolOutput::Command(result))) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(result.exit, CommandExit::Code(0), "{}", result.head);
+    assert_eq!(fs::read(&beyond).unwrap(), b"x\n");
+}
+
+#[tokio::test]
+async fn an_answer_that_gives_more_than_was_asked_for_gives_what_was_asked_for() {
+    let site = Site::new();
+    let outside = site.world.outside();
+    let command = format!("echo x > {}/there.txt; echo made > made.txt", outside.display());
+    let effect = site.prepare(shell(&command)).await;
+    let mut shot = site.shot(effect, write(&site.world.project()));
+    shot.granted =
+        Grant { write: vec!["/".into()], net: Network::On, reach: Reach { host: true, ..Reach::default() } };
+    let rights = shot.confinement().unwrap().rights;
+    assert_eq!(rights, shot.standing.rights.with_grant(&shot.asked));
+    let (outcome, notes) = site.carry_out(shot).await;
+    assert!(matches!(outcome, Ok(Outcome::Done(_))), "{outcome:?}");
+    assert_eq!(fs::read(outside.join("there.txt")).unwrap(), b"untouched\n");
+    assert_eq!(fs::read(site.path("made.txt")).unwrap(), b"made\n");
+    assert!(notes.started().rights.contains("net off"), "{}", notes.started().rights);
+}
+
+#[tokio::test]
+async fn a_cancelled_command_ends_with_everything_that_it_started() {
+    let site = Site::new();
+    let effect = site.prepare(shell("setsid sleep 99 & echo $! > pid; echo ready; sleep 99")).await;
+    let (cancel, cancelled) = oneshot::channel();
+    let pid = site.path("pid");
+    let canceller = async {
+        let written = || fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n'));
+        while !written() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        cancel.send(()).unwrap();
+    };
+    let mut notes = Notes::default();
+    let shot = site.shot(effect, write(&site.world.project()));
+    let (outcome, ()) =
+        tokio::join!(shot.carry_out(&site.spawner, &site.programs, &mut notes, cancelled), canceller);
+    assert!(matches!(outcome, Ok(Outcome::Cancelled)), "{outcome:?}");
+    assert!(!alive(notes.started().pid));
+    let marked = tests::marked(site.world.mark().as_bytes());
+    assert!(marked.is_empty(), "{marked:?}");
+}
+
+#[tokio::test]
+async fn a_worker_that_answers_twice_is_ended_and_believed_in_nothing() {
+    let site = Site::new();
+    let effect = site.prepare(edit()).await;
+    for (fake, said) in [
+        ("commit-outcome-twice", "Outcome for call 1, which is not open"),
+        ("commit-prepared", "Outcome for call 1, which asked for something else"),
+        ("commit-outcome-unopened", "Outcome for call 78, which is not open"),
+        ("commit-ready", "Ready in phase Draining"),
+        ("commit-bye", "Bye while 1 calls are open"),
+    ] {
+        let taken_over = Site::with_worker("fake-worker");
+        let mut shot = taken_over.shot(effect.clone(), write(&taken_over.world.project()));
+        shot.standing.environment.set.push(("FAKE".to_owned(), fake.as_bytes().to_vec()));
+        let (outcome, notes) = taken_over.carry_out(shot).await;
+        let Err(OneShotError::Violation(violation)) = outcome else { panic!("{fake}: {outcome:?}") };
+        assert_eq!(violation, said, "{fake}");
+        let kinds = &notes.events[1..];
+        assert!(
+            matches!(kinds, [EventKind::ProtocolViolation { .. }, EventKind::WorkerEnded { .. }]),
+            "{fake}: {kinds:?}"
+        );
+        assert!(!alive(notes.started().pid), "{fake}");
+    }
+}
