@@ -96,7 +96,7 @@ fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Re
         kind: ipc::frontend::UiEventKind::Logged(Box::new(first)),
     });
     let (actions, inbox) = mpsc::channel(16);
-    let observer_temp = PrivateTemp::create(&setup.directories.locks()).map_err(Refusal::internal)?;
+    let observer_temp = setup.another_temp().map_err(Refusal::internal)?;
     let changes = patch.map(|patch| ChangeTracker::start(observer(&setup, &observer_temp), patch));
     let tripwire = setup.watch.clone().map(Guard::start).transpose().map_err(Refusal::internal)?;
     let worker = SessionWorker::new(

@@ -2,9 +2,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
-use ipc::confinement::{Confinement, Environment, FileIdentity, TierChoice};
+use ipc::confinement::{Confinement, Environment, FileIdentity, Identity, TierChoice};
 use ipc::path::WirePath;
 use ipc::rights::{Network, Rights};
 
@@ -14,7 +15,8 @@ use crate::directories::{Directories, DirectoriesError};
 use crate::gate::{ApprovalMode, Standing};
 use crate::monitor::{PrivateTemp, Programs, Spawner, TempError, remove_stale};
 use crate::policy::{
-    Elsewhere, HiddenPaths, Host, Policy, ProjectError, check_owner, hidden_in_write_roots, open_project, write_root,
+    Elsewhere, HiddenPaths, Host, Owner, Policy, ProjectError, check_reachable, closed_to, foreign_owner,
+    hidden_in_write_roots, open_project, write_root,
 };
 use crate::tripwire::Watch;
 
@@ -35,6 +37,8 @@ pub(crate) struct Setup {
     pub allow_degraded: bool,
     /// Which tier is wanted.
     pub tier: TierChoice,
+    /// Whom workers run as, where that is not whoever we are.
+    pub identity: Option<Identity>,
     /// The programs of the system.
     pub programs: Programs,
     /// The spawn thread.
@@ -62,6 +66,19 @@ pub(crate) enum SetupError {
         /// What is wrong with it.
         why: String,
     },
+    /// The project's owner cannot execute our programs.
+    #[error(
+        "{program}: a worker for this project runs as uid {uid}, whom {closed} is closed to\n  next: install our programs \
+         where everybody can execute them, as in /usr/local/bin, or run as the project's owner"
+    )]
+    Programs {
+        /// Which.
+        program: PathBuf,
+        /// Who.
+        uid: u32,
+        /// Where the way ends.
+        closed: PathBuf,
+    },
     /// Too much is hidden inside what may be written.
     #[error(
         "{0} holds more files than can be kept hidden while an agent may rename them\n  next: hide its subdirectories, or \
@@ -88,7 +105,7 @@ impl SetupError {
             | Self::TooMuchHidden(_)
             | Self::Path { .. }
             | Self::Env(_) => Exit::Usage,
-            Self::Temp(_) | Self::System(_) => Exit::NoSandbox,
+            Self::Programs { .. } | Self::Temp(_) | Self::System(_) => Exit::NoSandbox,
         }
     }
 }
@@ -103,21 +120,28 @@ impl Setup {
     ) -> Result<Self, SetupError> {
         directories.make()?;
         remove_stale(&directories.locks());
-        let host = Host::probe(std::env::var_os("HOME"));
+        let owner = foreign_owner(directory);
+        let host = Host::probe(std::env::var_os("HOME"), owner.as_ref().and_then(|owner| owner.home.clone()));
         let (project, hidden) = resolve(directory, &host, &directories, &args.hide)?;
-        if mode == ApprovalMode::Auto {
-            check_owner(&project)?;
-        }
         let write = args.write.iter().map(|path| writable(&project, path)).collect::<Result<Vec<_>, _>>()?;
         let given: Vec<_> = write.iter().cloned().map(PathBuf::from).collect();
         let elsewhere = elsewhere(mode, &project, &hidden);
         let write: Vec<_> = write.into_iter().chain(elsewhere.directory.iter().map(WirePath::from)).collect();
         let programs = Programs::beside_current_exe()?;
         warn_of_writable_programs(&programs, mode, &project, &write);
-        let temp = PrivateTemp::create(&directories.locks())?;
+        if let Some(Owner { identity, .. }) = &owner {
+            check_reachable(&project, *identity)?;
+            check_programs(&programs, *identity)?;
+        }
+        let identity = owner.as_ref().map(|owner| owner.identity);
         let watch = watch(mode, &project, &elsewhere, &given);
         let mut protected = watch.as_ref().map(Watch::existing).transpose()?.unwrap_or_default();
         protected.extend(elsewhere.of_others);
+        let temp = private_temp(&directories, identity)?;
+        let mut environment = environment(&args.env)?;
+        if let Some(owner) = &owner {
+            at_home(&mut environment, owner, temp.path());
+        }
         let policy = Policy {
             project: project.into(),
             temp: temp.path().into(),
@@ -134,13 +158,19 @@ impl Setup {
             watch,
             hidden_files,
             policy,
-            environment: environment(&args.env)?,
+            environment,
+            identity,
             allow_degraded: args.allow_degraded,
             tier: args.tier.into(),
             spawner: Spawner::start(programs.sandbox_exec.clone())?,
             programs,
             temp,
         })
+    }
+
+    /// Another private temp directory, for workers of the same user.
+    pub(crate) fn another_temp(&self) -> Result<PrivateTemp, SetupError> {
+        private_temp(&self.directories, self.identity)
     }
 
     /// The standing rights of the root agent.
@@ -161,8 +191,43 @@ impl Setup {
             read_only: false,
             tier: self.tier,
             landlock_abi: None,
-            identity: None,
             terminal: false,
+            identity: self.identity,
+        }
+    }
+}
+
+fn private_temp(directories: &Directories, identity: Option<Identity>) -> Result<PrivateTemp, SetupError> {
+    let temp = PrivateTemp::create(&directories.locks())?;
+    if let Some(Identity { uid, gid }) = identity {
+        chown(temp.path(), Some(uid), Some(gid))?;
+    }
+    Ok(temp)
+}
+
+/// What runs as another user executes our worker as that user.
+fn check_programs(programs: &Programs, identity: Identity) -> Result<(), SetupError> {
+    match closed_to(identity, &programs.worker) {
+        Some(closed) => {
+            Err(SetupError::Programs { program: programs.worker.clone(), uid: identity.uid, closed })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Sets the variables that say who one is, unless the user did. Who has no home has one in the temp directory.
+fn at_home(environment: &mut Environment, owner: &Owner, temp: &Path) {
+    let home = owner.home.as_deref().unwrap_or(temp);
+    let mut said = vec![("HOME", home.as_os_str().as_bytes().to_vec())];
+    for name in ["USER", "LOGNAME"] {
+        let value = owner.name.clone().unwrap_or_else(|| owner.identity.uid.to_string());
+        said.push((name, value.into_bytes()));
+    }
+    for (name, value) in said {
+        let named = environment.pass.iter().any(|passed| passed == name)
+            || environment.set.iter().any(|(set, _)| set == name);
+        if !named {
+            environment.set.push((name.to_owned(), value));
         }
     }
 }
@@ -272,6 +337,26 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_works_as_another_is_at_home_there_unless_the_user_says_otherwise() {
+        let identity = Identity { uid: 12345, gid: 12345 };
+        let owner = Owner { identity, name: Some("me".to_owned()), home: Some("/home/me".into()) };
+        let set = |environment: &Environment| {
+            let pairs =
+                environment.set.iter().map(|(name, value)| format!("{name}={}", value.escape_ascii()));
+            pairs.collect::<Vec<_>>().join(" ")
+        };
+        let mut ours = Environment::default();
+        at_home(&mut ours, &owner, Path::new("/tmp/bw-1"));
+        assert_eq!(set(&ours), "HOME=/home/me USER=me LOGNAME=me");
+        let mut said = environment(&["HOME=/x".into(), "USER".into()]).unwrap();
+        at_home(&mut said, &Owner { name: None, home: None, ..owner.clone() }, Path::new("/tmp/bw-1"));
+        assert_eq!(set(&said), "HOME=/x LOGNAME=12345");
+        let mut homeless = Environment::default();
+        at_home(&mut homeless, &Owner { home: None, ..owner }, Path::new("/tmp/bw-1"));
+        assert!(set(&homeless).starts_with("HOME=/tmp/bw-1 "));
+    }
 
     #[test]
     fn env_flags_pass_or_set() {

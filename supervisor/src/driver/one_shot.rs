@@ -115,7 +115,7 @@ impl OneShot {
         worker.calls().commit(self.call, &self.effect)?;
         worker.calls().drain();
         let attended = Attended { worker, events, call: self.call, patience: self.patience() };
-        attended.to_its_end(journal, cancelled).await
+        attended.see_off(journal, cancelled).await
     }
 
     fn patience(&self) -> Duration {
@@ -135,7 +135,7 @@ struct Attended {
 }
 
 impl Attended {
-    async fn to_its_end(
+    async fn see_off(
         mut self,
         journal: &mut (dyn Journal + Send),
         mut cancelled: oneshot::Receiver<()>,

@@ -4,6 +4,8 @@
 
 use std::{fs, io};
 
+use ipc::confinement::Identity;
+
 /// Why a process is not taken for confined.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum VerifyError {
@@ -25,7 +27,7 @@ pub enum VerifyError {
         /// What it says.
         found: String,
         /// What it has to say.
-        expected: &'static str,
+        expected: String,
     },
 }
 
@@ -40,23 +42,34 @@ const EXPECTED: [(&str, &str); 7] = [
     ("TracerPid", "0"),
 ];
 
-/// Checks from outside that a process has filters, no new privileges and no capabilities.
-pub fn verify_confined(pid: u32) -> Result<(), VerifyError> {
+/// Checks from outside that a process has filters, no new privileges and no capabilities, and that it runs as `identity` in
+/// every respect, where one is given.
+pub fn verify_confined(pid: u32, identity: Option<Identity>) -> Result<(), VerifyError> {
     let unreadable = |error: io::Error| VerifyError::Unreadable { pid, error: error.to_string() };
     let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(unreadable)?;
-    judge(pid, &status)
+    judge(pid, &status)?;
+    identity.map_or(Ok(()), |identity| judge_identity(pid, &status, identity))
 }
 
 fn judge(pid: u32, status: &str) -> Result<(), VerifyError> {
-    for (field, expected) in EXPECTED {
-        let found =
-            status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).map(str::trim);
-        if found != Some(expected) {
-            let found = found.unwrap_or("absent").to_owned();
-            return Err(VerifyError::Field { pid, field, found, expected });
-        }
+    EXPECTED.into_iter().try_for_each(|(field, expected)| compare(pid, status, field, expected))
+}
+
+/// Real, effective, saved and file system ids, and no other group.
+fn judge_identity(pid: u32, status: &str, identity: Identity) -> Result<(), VerifyError> {
+    let four = |id: u32| [id; 4].map(|id| id.to_string()).join("\t");
+    compare(pid, status, "Uid", &four(identity.uid))?;
+    compare(pid, status, "Gid", &four(identity.gid))?;
+    compare(pid, status, "Groups", "")
+}
+
+fn compare(pid: u32, status: &str, field: &'static str, expected: &str) -> Result<(), VerifyError> {
+    let found = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).map(str::trim);
+    if found == Some(expected) {
+        return Ok(());
     }
-    Ok(())
+    let (found, expected) = (found.unwrap_or("absent").to_owned(), expected.to_owned());
+    Err(VerifyError::Field { pid, field, found, expected })
 }
 
 #[cfg(test)]
@@ -86,7 +99,20 @@ mod tests {
     }
 
     #[test]
+    fn a_process_of_another_user_is_named() {
+        let status = "Uid:\t5\t5\t5\t5\nGid:\t6\t6\t6\t6\nGroups:\t \n";
+        let judge = |uid, gid, status: &str| {
+            judge_identity(7, status, Identity { uid, gid }).map_err(|error| error.to_string())
+        };
+        assert_eq!(judge(5, 6, status), Ok(()));
+        assert!(judge(0, 6, status).unwrap_err().contains("Uid is 5"));
+        assert!(judge(5, 0, status).unwrap_err().contains("Gid is 6"));
+        let more = status.replace("Groups:\t ", "Groups:\t27 ");
+        assert!(judge(5, 6, &more).unwrap_err().contains("Groups is 27"));
+    }
+
+    #[test]
     fn this_test_itself_is_not_confined() {
-        assert!(verify_confined(std::process::id()).is_err());
+        assert!(verify_confined(std::process::id(), None).is_err());
     }
 }

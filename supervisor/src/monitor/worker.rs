@@ -295,7 +295,7 @@ impl Starting {
             return Err(self.ended("worker").await);
         };
         register.phase = register.calls.admit(register.phase, &first)?;
-        verify_confined(pid)?;
+        verify_confined(pid, self.spec.confinement.identity)?;
         Ok(self.serve(register, pid, ruleset, began.elapsed()))
     }
 

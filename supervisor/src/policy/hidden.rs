@@ -129,13 +129,15 @@ pub struct Host {
 pub struct HiddenPaths(pub Vec<WirePath>);
 
 impl Host {
-    /// Looks at this machine; `home` is the value of `HOME`.
-    pub fn probe(home: Option<OsString>) -> Self {
+    /// Looks at this machine; `home` is the value of `HOME`, `worker` the home of whom workers run as, if that is another
+    /// user.
+    pub fn probe(home: Option<OsString>, worker: Option<PathBuf>) -> Self {
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
         let claimed = home.map(PathBuf::from).filter(|home| home.is_absolute());
         let mut homes: Vec<_> = claimed
             .into_iter()
             .chain(user.map(|user| user.dir))
+            .chain(worker)
             .filter_map(|home| fs::canonicalize(home).ok())
             .filter(|home| home != Path::new("/"))
             .collect();

@@ -3,6 +3,7 @@
 mod git;
 mod hidden;
 mod identity;
+mod owner;
 mod project;
 mod write_root;
 
@@ -16,7 +17,8 @@ use crate::gate::ApprovalMode;
 
 pub use git::Elsewhere;
 pub use hidden::{HiddenPaths, Host};
-pub use project::{ProjectError, check_owner, open_project};
+pub use owner::{Owner, closed_to, foreign_owner};
+pub use project::{ProjectError, check_reachable, open_project};
 pub use write_root::write_root;
 
 /// What a user asked for.

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use ipc::confinement::Identity;
+
 use super::hidden::Host;
+use super::owner::closed_to;
 
 /// Why a directory cannot be a project.
 #[derive(Debug, thiserror::Error)]
@@ -29,10 +31,10 @@ pub enum ProjectError {
         /// What is wrong with it.
         why: String,
     },
-    /// Root without capabilities cannot write what belongs to another user.
+    /// Its workers would run as its owner, who cannot get there.
     #[error(
-        "{path} belongs to uid {owner}, and a worker of root has no capability to write there\n  next: run as its owner \
-         (setpriv --reuid={owner} --regid={group} --clear-groups bailiwick …), or: chown -R root {path}"
+        "{path} belongs to uid {owner}, whom {closed} is closed to, and a worker of root has no capability to work \
+         there\n  next: chmod a+x {closed}, or: chown -R root {path}"
     )]
     ForeignOwner {
         /// The project.
@@ -41,6 +43,8 @@ pub enum ProjectError {
         owner: u32,
         /// Its group.
         group: u32,
+        /// Where the way ends.
+        closed: PathBuf,
     },
 }
 
@@ -58,16 +62,15 @@ pub fn open_project(path: &Path, host: &Host, hidden: &[PathBuf]) -> Result<Path
     Ok(project)
 }
 
-/// Refuses a project that is to be written and that root does not own.
-pub fn check_owner(project: &Path) -> Result<(), ProjectError> {
-    let unreachable = |source| ProjectError::Unreachable { path: project.to_owned(), source };
-    let meta = fs::metadata(project).map_err(unreachable)?;
-    let writable_by_all = meta.mode() & 0o002 != 0;
-    if nix::unistd::geteuid().is_root() && meta.uid() != 0 && !writable_by_all {
-        let (owner, group) = (meta.uid(), meta.gid());
-        return Err(ProjectError::ForeignOwner { path: project.to_owned(), owner, group });
+/// Refuses a project whose owner, whom its workers run as, cannot reach it.
+pub fn check_reachable(project: &Path, identity: Identity) -> Result<(), ProjectError> {
+    match closed_to(identity, project) {
+        Some(closed) => {
+            let (path, Identity { uid: owner, gid: group }) = (project.to_owned(), identity);
+            Err(ProjectError::ForeignOwner { path, owner, group, closed })
+        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn too_wide(project: &Path, host: &Host, hidden: &[PathBuf]) -> Option<String> {
