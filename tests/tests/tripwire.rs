@@ -14,7 +14,7 @@ use tests::{Finished, User, World};
 
 /// What a person does in a project, later.
 const PERSON: &str = "git status; git add -A; git commit -qm later; git log -p -1 | cat; git diff HEAD~1; \
-    git checkout -q -b later; git stash; git push -q; \
+    GIT_EDITOR=true git rebase --continue; git checkout -q -b later; git stash; git push -q; \
     for d in sub sub/bare hidden.git .g2; do [ -d $d ] && (cd $d && git status; git log -1 -p; git add .; git commit -qm x); done; \
     true";
 
@@ -121,6 +121,12 @@ const RUN_BY_GIT: &[(&str, &str)] = &[
         git -C sub/bare config core.worktree .; git -C sub/bare config core.fsmonitor \"$E\"",
     ),
     (
+        "a rebase that waits",
+        "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@e GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@e; \
+            git commit -q --allow-empty -m more; GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1; \
+            echo \"exec $E </dev/null\" >> .git/rebase-merge/git-rebase-todo",
+    ),
+    (
         "in the git directory",
         "git init -q .git/evil; git -C .git/evil config core.fsmonitor \"$E\"; mkdir sub; \
         echo 'gitdir: ../.git/evil/.git' > sub/.git",
@@ -154,8 +160,8 @@ fn modules_and_worktrees_are_watched() {
         let lay_out = |world: &World| {
             let made = shell(
                 world,
-                "git init -q ../lib && git -C ../lib commit -q --allow-empty -m x && \
-                 git -c protocol.file.allow=always submodule --quiet add ../lib a/lib && git commit -qm m && \
+                "git init -q ~/lib && git -C ~/lib commit -q --allow-empty -m x && \
+                 git -c protocol.file.allow=always submodule --quiet add ~/lib a/lib && git commit -qm m && \
                  git worktree add -q wt && git config extensions.worktreeConfig true",
             );
             assert_eq!(made.code, 0, "{}", made.stderr);
@@ -387,6 +393,7 @@ const LEGITIMATE: &[&str] = &[
     "git sparse-checkout set --cone . && git sparse-checkout disable",
     "git rebase -q HEAD && git cherry-pick --allow-empty HEAD; git merge -q HEAD; git config user.name me",
     "rm -rf .git && git init -q && git add -A && git commit -qm again",
+    "git commit -q --allow-empty -m more && GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -i HEAD~1",
     "mkdir .vscode && echo {} > .vscode/c_cpp_properties.json",
 ];
 
@@ -399,7 +406,7 @@ fn what_people_let_agents_do_with_git_is_not_flagged() {
             let (done, told) = attack(&world, &format!("{shared}{command}"));
             assert_ne!(told["is_error"], true, "{command}: {told}");
             assert_eq!(done.events_of("restored"), Vec::<Value>::new(), "{command}: {told}");
-            assert_eq!(shell(&world, "git fsck -q").code, 0, "{command}");
+            assert_eq!(shell(&world, "git fsck").code, 0, "{command}");
         }
     }
 }
@@ -411,9 +418,9 @@ fn a_linked_worktree_can_be_committed_to_and_its_repository_is_watched() {
         let world = World::new(user);
         let made = shell(
             &world,
-            "rmdir ../project; git init -q ../main && cd ../main && git config user.name t && git config user.email t@e && \
-             echo kept > kept.txt && git add -A && git commit -qm x && git worktree add -q ../project && \
-             git worktree add -q ../other && git config extensions.worktreeConfig true",
+            "git init -q ~/main && cd ~/main && git config user.name t && git config user.email t@e && \
+             echo kept > kept.txt && git add -A && git commit -qm x && git worktree add -q \"$OLDPWD\" && \
+             git worktree add -q ~/other && git config extensions.worktreeConfig true",
         );
         assert_eq!(made.code, 0, "{}", made.stderr);
         let server = model(&[
@@ -423,15 +430,15 @@ fn a_linked_worktree_can_be_committed_to_and_its_repository_is_watched() {
             ),
             (
                 "shell_exec",
-                json!({"command": "cp a ../main/.git/hooks/pre-commit; chmod +x ../main/.git/hooks/pre-commit; \
-                git config core.editor vi; git config -f ../main/.git/worktrees/other/config.worktree core.editor vi"}),
+                json!({"command": "cp a ~/main/.git/hooks/pre-commit; chmod +x ~/main/.git/hooks/pre-commit; \
+                git config core.editor vi; git config -f ~/main/.git/worktrees/other/config.worktree core.editor vi"}),
             ),
-            ("shell_exec", json!({"command": "echo out > ../main/kept.txt"})),
+            ("shell_exec", json!({"command": "echo out > ~/main/kept.txt"})),
         ]);
         let done = world.run(&server, &["--mode", "auto"]);
         let first = tool_results(&server, 1)[0].to_string();
         assert!(first.contains("exit code 0"), "{first}\n{}", done.stderr);
-        let main = world.root().join("main");
+        let main = world.home().join("main");
         assert_eq!(restored(&done).len(), 3, "{:?}", restored(&done));
         assert!(!main.join(".git/hooks/pre-commit").exists());
         assert!(!fs::read_to_string(main.join(".git/config")).unwrap().contains("editor"));

@@ -190,9 +190,13 @@ fn ending(name: &str, status: ToolCallStatus, duration_ms: u64, content: &str) -
 
 /// What the host runs later, and what became of it, a line each.
 fn restored(places: &[RestoredPlace]) -> String {
-    let line = |place: &RestoredPlace| match place.restored {
-        true => format!("! changed and restored: {} ({})", place.path, place.what),
-        false => format!("! changed, and could not be restored: {} ({}); look at it", place.path, place.what),
+    let line = |place: &RestoredPlace| {
+        let RestoredPlace { path, what, restored } = place;
+        if *restored {
+            format!("! changed and restored: {path} ({what})")
+        } else {
+            format!("! changed, and could not be restored: {path} ({what}); look at it before you work on")
+        }
     };
     places.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -31,10 +31,13 @@ impl Entry {
     }
 
     /// What it means, wherever it stands.
-    pub(super) fn meaning(&self) -> (&[u8], Option<&[u8]>, &[u8], Option<&[u8]>) {
+    pub(super) fn meaning(&self) -> Meaning<'_> {
         (&self.section, self.subsection.as_deref(), &self.key, self.value.as_deref())
     }
 }
+
+/// Section, subsection, key and value.
+pub(super) type Meaning<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8], Option<&'a [u8]>);
 
 /// The file is not one that git accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

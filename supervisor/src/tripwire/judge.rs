@@ -50,6 +50,7 @@ impl Surroundings<'_> {
             Kind::Whole => false,
             Kind::Hook => harmless(&|place| is_sample(path) && matches!(place.body, Body::File(_))),
             Kind::CommonDirectory => harmless(&|place| is_common_of_worktree(path, place)),
+            Kind::Todo => harmless(&names_no_command),
             Kind::GitFile => harmless(&|place| self.leads_to_own_repository(path, place)),
         };
         if passes { Verdict::Pass } else { Verdict::Restore(what_happened(before, now).to_owned()) }
@@ -60,14 +61,14 @@ impl Surroundings<'_> {
         let (Some(kept), Some(found)) = (self.guarded(path, before), self.guarded(path, now)) else {
             return Verdict::Restore("no configuration that git accepts".to_owned());
         };
-        if kept.iter().map(|entry| entry.meaning()).eq(found.iter().map(|entry| entry.meaning())) {
+        if kept.iter().map(Entry::meaning).eq(found.iter().map(Entry::meaning)) {
             return Verdict::Pass;
         }
         let mut names: Vec<_> = kept
             .iter()
             .filter(|entry| !found.iter().any(|other| other.meaning() == entry.meaning()))
             .chain(found.iter().filter(|entry| !kept.iter().any(|other| other.meaning() == entry.meaning())))
-            .map(|entry| entry.name())
+            .map(Entry::name)
             .collect();
         names.dedup();
         if names.is_empty() {
@@ -76,14 +77,17 @@ impl Surroundings<'_> {
         let why = names.join(", ");
         let text = now.and_then(content).filter(|_| kept.is_empty()).map(|text| without(text, &found));
         match text {
-            // What is left is read again: it has to be what was meant.
-            Some(text) if self.is_free_of_guarded(path, &text) => Verdict::Keep(text, why),
+            Some(text) if self.is_worth_keeping(path, &text, before) => Verdict::Keep(text, why),
             _ => Verdict::Restore(why),
         }
     }
 
-    fn is_free_of_guarded(self, path: &Path, text: &[u8]) -> bool {
-        parse(text).is_ok_and(|entries| entries.iter().all(|entry| self.is_harmless(path, entry)))
+    /// What is left is read again: it has to be free of what was cut out, and to say more than there was.
+    fn is_worth_keeping(self, path: &Path, text: &[u8], before: Option<&Place>) -> bool {
+        let Ok(left) = parse(text) else { return false };
+        let known = before.and_then(content).and_then(|text| parse(text).ok()).unwrap_or_default();
+        left.iter().all(|entry| self.is_harmless(path, entry))
+            && !left.iter().map(Entry::meaning).eq(known.iter().map(Entry::meaning))
     }
 
     /// The entries of a configuration that an agent may not change; a missing one has none, a strange one is none.
@@ -145,6 +149,15 @@ fn is_common_of_worktree(path: &Path, place: &Place) -> bool {
     let holder = path.ancestors().nth(2).and_then(Path::file_name);
     holder.is_some_and(|name| name == "worktrees")
         && content(place).is_some_and(|text| text.strip_suffix(b"\n").unwrap_or(text) == b"../..")
+}
+
+/// Whether a rebase that goes on will run nothing but git: `exec`, or `x` for short, names a command.
+fn names_no_command(place: &Place) -> bool {
+    let Some(text) = content(place) else { return false };
+    text.split(|byte| *byte == b'\n').all(|line| {
+        let word = line.trim_ascii_start().split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        !matches!(word, b"exec" | b"x")
+    })
 }
 
 fn content(place: &Place) -> Option<&[u8]> {

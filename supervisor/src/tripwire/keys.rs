@@ -51,6 +51,7 @@ const PLAIN: &[(&str, &[&str])] = &[
     ("gc", &["auto", "autodetach"]),
     ("maintenance", &["auto"]),
     ("color", &["ui"]),
+    ("index", &["sparse", "version", "threads", "skiphash"]),
     ("submodule", &["active", "recurse"]),
     ("lfs", &["repositoryformatversion"]),
 ];

@@ -211,13 +211,17 @@ fn settle(
         }
         if round == ROUNDS {
             let left = |path: &PathBuf| verdicts.contains_key(path);
-            changes.into_iter().for_each(|(path, what)| tell(Change { restored: !left(&path), path, what }));
+            for (path, what) in changes {
+                tell(Change { restored: !left(&path), path, what });
+            }
             state.notes = now.notes;
             return;
         }
         put_back(held, state, &verdicts);
     }
-    changes.into_iter().for_each(|(path, what)| tell(Change { path, what, restored: true }));
+    for (path, what) in changes {
+        tell(Change { path, what, restored: true });
+    }
 }
 
 /// Failures show in the next look.

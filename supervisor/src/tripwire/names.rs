@@ -126,6 +126,9 @@ impl Look<'_> {
         self.place(git, path.join("config"), Kind::Config);
         self.place(git, path.join("config.worktree"), Kind::Config);
         self.place(git, path.join("commondir"), Kind::CommonDirectory);
+        if let Some(rebase) = self.enter(git, &path.join("rebase-merge")) {
+            self.place(&rebase, path.join("rebase-merge/git-rebase-todo"), Kind::Todo);
+        }
         self.hooks(git, path.join("hooks"));
         self.worktrees(git, path.join("worktrees"), depth);
         self.modules(git, path.join("modules"), depth);

@@ -39,6 +39,8 @@ pub(super) enum Kind {
     Hook,
     /// Where a git directory says that its configuration and hooks are.
     CommonDirectory,
+    /// What a rebase that waits will do: it may name commands.
+    Todo,
     /// A `.git` that is a file, and says where the git directory is.
     GitFile,
 }

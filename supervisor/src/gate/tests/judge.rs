@@ -108,3 +108,26 @@ fn tool_that_is_never_carried_out_is_not() {
     invocation.risk = Risk::Deny;
     assert!(matches!(auto().judge(&invocation), Verdict::Deny(_)));
 }
+
+#[test]
+fn a_refused_git_configuration_is_told_with_its_right() {
+    use ipc::tool::{CommandExit, CommandResult};
+    let said = |standing: &Standing, head: &str| {
+        let (tail, omitted_bytes) = (String::new(), 0);
+        let exit = CommandExit::Code(0);
+        let result = CommandResult { exit, head: head.to_owned(), omitted_bytes, tail, duration_ms: 1 };
+        standing.refused_git_config(&result)
+    };
+    let mut standing = auto();
+    let refusals = [
+        "error: could not write config file .git/config: Device or resource busy\n",
+        "Switched.\nerror: could not lock config file /p/.git/config: Read-only file system\n",
+    ];
+    assert_eq!(said(&standing, refusals[0]), None, "nothing of ours refused it");
+    standing.rights.protected.push("/home/me/p/.git/config".into());
+    for text in refusals {
+        assert!(said(&standing, text).is_some_and(|hint| hint.contains("--write .git/config")), "{text}");
+    }
+    assert_eq!(said(&standing, "error: could not lock config file .git/config: File exists\n"), None);
+    assert_eq!(standing.write_grant(&"/home/me/p/.git/config".into()).as_deref(), Some("--write .git/config"));
+}
