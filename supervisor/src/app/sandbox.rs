@@ -22,7 +22,9 @@ use super::signals::Endings;
 use super::terminal::{Relay, Streams};
 use crate::directories::Directories;
 use crate::gate::{ApprovalMode, Standing};
-use crate::monitor::{BrokerProcess, Ended, Launch, Launched, SpawnError, Stdio};
+use crate::monitor::{
+    BrokerProcess, Ended, Launch, Launched, SpawnError, Stdio, end_orphans, inherit_orphans,
+};
 
 /// How much of the command's errors is read for denials: the end of them.
 const REMEMBERED: usize = 16 << 10;
@@ -110,7 +112,12 @@ async fn attend(launched: Launched, mut relay: Option<Relay>) -> io::Result<Repo
     if let Some(relay) = &mut relay {
         relay.engage()?;
     }
+    inherit_orphans()?;
     let (tier, ended) = wait(&broker, &mut reports, &mut endings, relay.as_mut()).await?;
+    if !matches!(ended, Ended::Exited(_)) {
+        // The broker was killed: what cleared its own death signal is ours now. It ends everything itself otherwise.
+        end_orphans();
+    }
     let mut said = Tail::default();
     if let Some(relay) = relay {
         tokio::select! {

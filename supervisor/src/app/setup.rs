@@ -119,7 +119,9 @@ impl Setup {
         args: &ConfinementArgs,
     ) -> Result<Self, SetupError> {
         directories.make()?;
-        remove_stale(&directories.locks());
+        for leftover in remove_stale(&directories.locks()) {
+            super::say(&format!("note: {leftover}"));
+        }
         let owner = foreign_owner(directory);
         let host = Host::probe(std::env::var_os("HOME"), owner.as_ref().and_then(|owner| owner.home.clone()));
         let (project, hidden) = resolve(directory, &host, &directories, &args.hide)?;

@@ -3,13 +3,16 @@
 //! A [`Spawner`] owns the one thread that forks; a [`Worker`] is one generation of an agent's worker, from its spawn to
 //! the end of its last descendant. What comes from a worker is admitted by the table in [`ipc::phase`] or kills it.
 
+mod orphans;
 mod pidfd;
 mod process;
+mod removal;
 mod spawn;
 mod temp;
 mod verify;
 mod worker;
 
+pub use orphans::{end_orphans, inherit_orphans};
 pub use process::{BrokerProcess, Ended};
 pub use spawn::{Launch, Launched, Programs, SpawnError, Spawner, Stdio};
 pub use temp::{PrivateTemp, TempError, remove_stale};

@@ -1,16 +1,20 @@
 //! An agent's private temp directory: random name, short path, removed at the end, or by the next start.
 //!
 //! Unix socket paths end at 108 bytes (unix(7)), so the directory lies directly below the system's temp directory. A
-//! lock file in the state directory names it while its owner lives: flock(2) dies with the process, so a directory
-//! whose lock can be had belongs to nobody and is removed.
+//! lock file in the state directory names it while its owner lives, and which directory it is: flock(2) dies with the process,
+//! so a directory whose lock can be had belongs to nobody and is removed.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
 use uuid::Uuid;
+
+use super::removal::{self, Identity};
 
 /// Room for a socket's name below the temp directory, out of the 108 bytes of `sun_path`.
 const LONGEST_PARENT: usize = 40;
@@ -23,10 +27,19 @@ pub struct TempError {
     source: io::Error,
 }
 
+/// What was left of a private temp directory, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("a private temp directory could not be removed: {path}: {source}; the next start tries again")]
+pub struct Leftover {
+    path: PathBuf,
+    source: io::Error,
+}
+
 /// A private temp directory; dropping it removes it with everything in it.
 #[derive(Debug)]
 pub struct PrivateTemp {
     path: PathBuf,
+    identity: Identity,
     lock_path: PathBuf,
     // Held for as long as the directory is ours.
     _lock: Flock<File>,
@@ -39,9 +52,11 @@ impl PrivateTemp {
         let path = parent().join(&name);
         let lock_path = locks.join(&name);
         let error = |source| TempError { path: path.clone(), source };
-        let lock = lock(&lock_path, &path).map_err(error)?;
+        let mut lock = lock(&lock_path, &path).map_err(error)?;
         DirBuilder::new().mode(0o700).create(&path).map_err(error)?;
-        Ok(Self { path, lock_path, _lock: lock })
+        let identity = removal::open(&path).and_then(Identity::of).map_err(error)?;
+        writeln!(&mut *lock, "\0{} {}", identity.device, identity.inode).map_err(error)?;
+        Ok(Self { path, identity, lock_path, _lock: lock })
     }
 
     /// Where it is.
@@ -52,28 +67,50 @@ impl PrivateTemp {
 
 impl Drop for PrivateTemp {
     fn drop(&mut self) {
-        remove(&self.path, &self.lock_path);
+        if let Err(leftover) = remove(&self.path, self.identity, &self.lock_path) {
+            tracing::warn!("{leftover}");
+        }
     }
 }
 
-/// Removes the directories of processes that ended without removing them.
-pub fn remove_stale(locks: &Path) {
-    let Ok(entries) = fs::read_dir(locks) else { return };
-    for entry in entries.flatten() {
-        let lock_path = entry.path();
-        let Ok(file) = File::open(&lock_path) else {
-            continue;
-        };
-        let Ok(mut file) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else {
-            continue;
-        };
-        let mut path = String::new();
-        if file.read_to_string(&mut path).is_ok() && names_a_private_temp(Path::new(&path), &lock_path) {
-            remove(Path::new(&path), &lock_path);
-        } else {
-            let _ = fs::remove_file(&lock_path);
-        }
+/// Removes the directories of processes that ended without removing them; what is left of them.
+pub fn remove_stale(locks: &Path) -> Vec<Leftover> {
+    let entries = fs::read_dir(locks).into_iter().flatten().flatten();
+    entries.filter_map(|entry| remove_one_stale(&entry.path()).err()).collect()
+}
+
+fn remove_one_stale(lock_path: &Path) -> Result<(), Leftover> {
+    let Ok(file) = File::open(lock_path) else { return Ok(()) };
+    let Ok(mut file) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { return Ok(()) };
+    let mut text = vec![];
+    let read = (&mut *file).take(LONGEST_LOCK).read_to_end(&mut text);
+    let (path, identity) = split(&text);
+    if read.is_err() || !names_a_private_temp(path, lock_path) {
+        let _ = fs::remove_file(lock_path);
+        return Ok(());
     }
+    if let Some(identity) = identity {
+        return remove(path, identity, lock_path);
+    }
+    // Its owner ended before anything could be put into it.
+    let _ = fs::remove_dir(path);
+    let _ = fs::remove_file(lock_path);
+    Ok(())
+}
+
+/// The most of a lock file that is read.
+const LONGEST_LOCK: u64 = 8 << 10;
+
+/// The text of a lock file: the path, a NUL byte, and which directory it is.
+fn split(text: &[u8]) -> (&Path, Option<Identity>) {
+    let mut parts = text.splitn(2, |byte| *byte == 0);
+    let path = Path::new(OsStr::from_bytes(parts.next().unwrap_or_default()));
+    let identity = parts.next().and_then(|rest| std::str::from_utf8(rest).ok()).and_then(|rest| {
+        // The line's end tells a whole number from a torn one.
+        let (device, inode) = rest.strip_suffix('\n')?.split_once(' ')?;
+        Some(Identity { device: device.parse().ok()?, inode: inode.parse().ok()? })
+    });
+    (path, identity)
 }
 
 /// Whether the text of a lock file is what we write: a torn or foreign one must never name what is removed.
@@ -99,32 +136,21 @@ fn lock(lock_path: &Path, path: &Path) -> io::Result<Flock<File>> {
     Ok(lock)
 }
 
-/// Removes a tree that confined commands filled: std's `remove_dir_all` follows no links, not even in a race.
-fn remove(path: &Path, lock_path: &Path) {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            make_writable(path);
-            let _ = fs::remove_dir_all(path);
+/// Removes the directory; what could not be removed keeps its lock file, and the next start tries again.
+fn remove(path: &Path, identity: Identity, lock_path: &Path) -> Result<(), Leftover> {
+    match removal::remove(path, identity) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound && is_still(path, identity) => {
+            Err(Leftover { path: path.to_owned(), source })
         }
-        _ => {}
-    }
-    // What could not be removed keeps its lock file, and the next start tries again.
-    if fs::symlink_metadata(path).is_err() {
-        let _ = fs::remove_file(lock_path);
+        _ => {
+            let _ = fs::remove_file(lock_path);
+            Ok(())
+        }
     }
 }
 
-/// Gives the owner back the right to empty directories that a command closed (`chmod 0`).
-fn make_writable(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    // Not through links: only what is a directory by itself is opened up.
-    let is_directory = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir());
-    if !is_directory || fs::set_permissions(path, fs::Permissions::from_mode(0o700)).is_err() {
-        return;
-    }
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        make_writable(&entry.path());
-    }
+fn is_still(path: &Path, identity: Identity) -> bool {
+    removal::open(path).and_then(Identity::of).is_ok_and(|found| found == identity)
 }
 
 #[cfg(test)]
@@ -153,9 +179,18 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let left = place.path().join("bw-left");
         fs::create_dir_all(left.join("d")).unwrap();
-        fs::write(locks.path().join("bw-left"), left.as_os_str().as_encoded_bytes()).unwrap();
+        let identity = Identity::of(removal::open(&left).unwrap()).unwrap();
+        let text = format!("{}\0{} {}\n", left.display(), identity.device, identity.inode);
+        fs::write(locks.path().join("bw-left"), text).unwrap();
+        // One that is another directory than the lock file says, and one whose lock file is torn.
+        for (name, rest) in [("bw-other", "\x001 1\n"), ("bw-torn", "\x001 1")] {
+            let path = place.path().join(name);
+            fs::create_dir_all(path.join("kept")).unwrap();
+            fs::write(locks.path().join(name), format!("{}{rest}", path.display())).unwrap();
+        }
         fs::write(locks.path().join("bw-foreign"), place.path().as_os_str().as_encoded_bytes()).unwrap();
-        remove_stale(locks.path());
+        assert!(remove_stale(locks.path()).is_empty());
+        assert!(place.path().join("bw-other/kept").is_dir() && place.path().join("bw-torn/kept").is_dir());
         assert!(!left.exists());
         assert!(place.path().is_dir(), "a path that is no private temp is never removed");
         assert_eq!(fs::read_dir(locks.path()).unwrap().count(), 0);
