@@ -5,10 +5,12 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use nix::unistd::geteuid;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, geteuid};
 use serde_json::json;
 use supervisor::replay::{ReplayServer, Script};
 use tests::world::{KEY, model, tool_results};
@@ -254,5 +256,67 @@ fn a_command_reads_neither_the_key_file_nor_the_log() {
         assert_eq!(files_with_key(&world.project()), [] as [PathBuf; 0]);
         let twin = Finished::of(world.command("bash").args(["-c", &script]).current_dir(world.project()));
         assert_eq!(twin.stdout.matches("worked: ").count(), 10, "{user:?}: {}{}", twin.stdout, twin.stderr);
+    }
+}
+
+/// Adds a key to a session keyring of its own, and executes the rest of its arguments with it (add_key(2), keyctl(2)).
+const KEYRING: &str = "import ctypes, os, sys; c = ctypes.CDLL(None, use_errno=True); c.syscall(250, 1, None); \
+    d = sys.argv[1].encode(); n = c.syscall(248, b'user', b'bailiwick-canary', d, len(d), -3); \
+    sys.exit(9) if n < 0 else os.execv(sys.argv[2], sys.argv[2:])";
+
+/// Searches the session keyring for it and reads it.
+const SEARCH: &str = "import ctypes; c = ctypes.CDLL(None, use_errno=True); \
+    n = c.syscall(250, 10, -3, b'user', b'bailiwick-canary', 0); e = ctypes.get_errno(); b = ctypes.create_string_buffer(99); \
+    m = c.syscall(250, 11, n, b, 99) if n > 0 else -1; print('errno', e, 'read', b.value.decode())";
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_key_in_the_session_keyring_is_not_read_from_inside() {
+    for user in User::all() {
+        let world = World::new(user);
+        let run = |command: &[&str]| {
+            let mut python = world.command("python3");
+            python.args(["-c", KEYRING, KEY]).args(command).current_dir(world.project());
+            Finished::of(&mut python)
+        };
+        let twin = run(&["/usr/bin/env", "python3", "-c", SEARCH]);
+        if twin.code == 9 {
+            skip!("keys cannot be added to a keyring here");
+        }
+        assert!(twin.stdout.contains(KEY), "{user:?}: {}{}", twin.stdout, twin.stderr);
+        let bailiwick = tests::Programs::get().path("bailiwick");
+        let project = world.project();
+        let inside = run(&[
+            bailiwick.to_str().unwrap(),
+            "sandbox",
+            "-C",
+            project.to_str().unwrap(),
+            "--",
+            "python3",
+            "-c",
+            SEARCH,
+        ]);
+        assert_eq!(inside.code, 0, "{}{}", inside.stdout, inside.stderr);
+        assert_eq!(inside.stdout, "errno 1 read \n", "{user:?}: EPERM");
+    }
+}
+
+#[test]
+fn a_crashed_supervisor_leaves_no_core() {
+    for user in User::all() {
+        let world = World::new(user);
+        let mut twin = world.command("bash");
+        twin.args(["-c", "ulimit -c unlimited && kill -SEGV $$"]).current_dir(world.own());
+        if !twin.status().unwrap().core_dumped() {
+            skip!("nothing leaves a core here");
+        }
+        // Not SIGSEGV: the runtime's handler takes the first one from outside for nothing.
+        for signal in [Signal::SIGABRT, Signal::SIGSYS] {
+            let mut run = Running::start(user);
+            kill(Pid::from_raw(run.child.id().cast_signed()), signal).unwrap();
+            let status = run.child.wait().unwrap();
+            assert_eq!((status.signal(), status.core_dumped()), (Some(signal as i32), false), "{user:?}");
+            assert_eq!(files_with_key(run.world.root()), [] as [PathBuf; 0]);
+        }
     }
 }
