@@ -83,6 +83,7 @@ impl Site {
             reach: Reach::default(),
             write: Vec::new(),
             hidden: Vec::new(),
+            protected: Vec::new(),
         };
         Confinement {
             rights: policy.standing(),
@@ -95,6 +96,7 @@ impl Site {
             tier: TierChoice::default(),
             landlock_abi: None,
             identity: None,
+            terminal: false,
         }
     }
 
