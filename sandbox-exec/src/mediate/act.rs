@@ -4,10 +4,11 @@ use nix::errno::Errno;
 use nix::libc::{self, c_int};
 
 use super::Shared;
-use super::address::{Address, integer};
+use super::address::{Address, Meaning, integer};
 use super::caller::Caller;
 use super::control::Control;
 use super::crew::Turn;
+use super::listen::accept_flags;
 use super::listener::{Answer, Notification};
 use super::message::{Data, HEADER, HEADER_WITH_LENGTH, Message};
 use super::rules::Target;
@@ -38,12 +39,17 @@ impl Call<'_, '_> {
             libc::SYS_sendto => self.send_to(),
             libc::SYS_sendmsg => self.send_message(),
             libc::SYS_sendmmsg => self.send_messages(),
+            libc::SYS_bind => self.bind(),
+            libc::SYS_accept | libc::SYS_accept4 => {
+                return self
+                    .accept(accept_flags(notification.call, &self.arguments))
+                    .unwrap_or_else(Answer::from);
+            }
             _ => Err(Errno::ENOSYS.into()),
         };
         match result {
             Ok(value) => Answer::Value(value),
-            Err(Stop::Failed(errno)) => Answer::Failed(errno),
-            Err(Stop::Interrupted) => Answer::Restart,
+            Err(stop) => stop.into(),
         }
     }
 
@@ -52,7 +58,7 @@ impl Call<'_, '_> {
         let [number, start, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
         let address = Address::read(self.caller.memory(), start, length)?;
-        let target = self.shared.rules.target(&self.caller, kind, address)?;
+        let target = self.shared.rules.target(&self.caller, &socket, kind, address)?;
         self.caller.still_waits()?;
         let connect = || socket::connect(&socket, &target.address);
         // Datagram sockets only note the address.
@@ -108,8 +114,10 @@ impl Call<'_, '_> {
 
     /// Sends a message; how many bytes of it were sent.
     fn send(&mut self, socket: &OwnedFd, kind: Kind, message: Message, flags: c_int) -> Result<i64, Stop> {
-        let target = self.name(kind, message.name)?;
-        let control = Control::carry(&self.caller, message.control)?;
+        let target = self.name(socket, kind, message.name, flags)?;
+        let control = Control::carry(&self.caller, message.control, |level, name| {
+            self.shared.rules.allows_control(kind, level, name)
+        })?;
         let flags = without_zero_copy(socket, flags)?;
         let sent = if kind.is_stream() {
             self.send_stream(socket, target.as_ref(), &control, message.data, flags)
@@ -122,12 +130,27 @@ impl Call<'_, '_> {
         sent.map(|sent| i64::try_from(sent).unwrap_or(i64::MAX))
     }
 
-    fn name(&self, kind: Kind, name: Option<(u64, u64)>) -> Result<Option<Target>, Errno> {
+    /// Where a message goes.
+    fn name(
+        &self,
+        socket: &OwnedFd,
+        kind: Kind,
+        name: Option<(u64, u64)>,
+        flags: c_int,
+    ) -> Result<Option<Target>, Errno> {
         let Some((start, length)) = name else {
             return Ok(None);
         };
-        let address = Address::read(self.caller.memory(), start, length)?;
-        self.shared.rules.target(&self.caller, kind, address).map(Some)
+        let mut address = Address::read(self.caller.memory(), start, length)?;
+        if kind.family == libc::AF_INET && address.meaning() == Meaning::Unspecified {
+            // udp_sendmsg of the kernel takes it for one of its own family.
+            address = address.in_family(libc::AF_INET);
+        }
+        if kind.is_internet() && kind.is_stream() && flags & libc::MSG_FASTOPEN == 0 {
+            // TCP sends to whom it is connected to, whatever the address says.
+            return Ok(None);
+        }
+        self.shared.rules.target(&self.caller, socket, kind, address).map(Some)
     }
 
     /// A stream takes its bytes piece by piece, and what it passes along with the first.
@@ -203,14 +226,14 @@ impl Call<'_, '_> {
     }
 
     /// A duplicate of the caller's socket.
-    fn socket(&self, number: u64) -> Result<(OwnedFd, Kind), Errno> {
+    pub(super) fn socket(&self, number: u64) -> Result<(OwnedFd, Kind), Errno> {
         let socket = self.caller.descriptor(integer(number))?;
         let kind = Kind::of(&socket)?;
         Ok((socket, kind))
     }
 
     /// Performs what may wait, for as long as the option `timeout` of the socket says.
-    fn wait<T>(
+    pub(super) fn wait<T>(
         &mut self,
         socket: &OwnedFd,
         timeout: c_int,

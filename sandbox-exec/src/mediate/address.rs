@@ -1,7 +1,7 @@
 //! Socket addresses, as they were copied from a caller.
 
 use std::ffi::OsStr;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -51,6 +51,18 @@ impl Address {
         let mut bytes = family_bytes(libc::AF_UNIX).to_vec();
         bytes.extend(path.as_bytes());
         bytes.push(0);
+        Self(bytes)
+    }
+
+    /// An internet address.
+    pub(super) fn of_internet(address: SocketAddr) -> Self {
+        let port = address.port().to_be_bytes();
+        let bytes = match address.ip() {
+            IpAddr::V4(ip) => [&family_bytes(libc::AF_INET), &port[..], &ip.octets(), &[0; 8]].concat(),
+            IpAddr::V6(ip) => {
+                [&family_bytes(libc::AF_INET6), &port[..], &[0; 4], &ip.octets(), &[0; 4]].concat()
+            }
+        };
         Self(bytes)
     }
 

@@ -24,7 +24,13 @@ pub(super) struct Control {
 
 impl Control {
     /// Carries over what a caller wrote.
-    pub(super) fn carry(caller: &Caller<'_>, bytes: Vec<u8>) -> Result<Self, Errno> {
+    ///
+    /// `allows` says, by level and name, what may go along.
+    pub(super) fn carry(
+        caller: &Caller<'_>,
+        bytes: Vec<u8>,
+        allows: impl Fn(c_int, c_int) -> bool,
+    ) -> Result<Self, Errno> {
         let mut control = Self { bytes, held: vec![] };
         let mut at = 0;
         // CMSG_FIRSTHDR, CMSG_OK and CMSG_NXTHDR of linux/socket.h.
@@ -32,6 +38,9 @@ impl Control {
             let item = Item::parse(*header);
             if item.length < ITEM || item.length > control.bytes.len() - at {
                 return Err(Errno::EINVAL);
+            }
+            if !allows(item.level, item.kind) {
+                return Err(Errno::EPERM);
             }
             control.carry_item(caller, item, at + ITEM)?;
             at += item.length.next_multiple_of(8);

@@ -50,12 +50,6 @@ pub(super) enum Answer {
     },
 }
 
-impl From<Result<i64, Errno>> for Answer {
-    fn from(result: Result<i64, Errno>) -> Self {
-        result.map_or_else(Self::Failed, Self::Value)
-    }
-}
-
 impl Listener {
     /// Takes over a listener.
     pub(super) fn new(descriptor: OwnedFd) -> Self {

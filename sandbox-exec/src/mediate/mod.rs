@@ -8,24 +8,29 @@
 //! * [`filter`]: which calls. [`listener`]: where they arrive. [`crew`]: the threads. [`waiting`]: calls that wait, and
 //!   the signals of their callers.
 //! * [`caller`], [`memory`], [`status`]: who calls. [`address`], [`message`], [`control`]: what they pass.
-//! * [`rules`], [`unix`]: what is allowed. [`act`], [`socket`]: the calls.
+//! * [`rules`]: what is allowed. [`unix`]: by path. [`host`], [`internet`], [`own`], [`connections`]: on the host's network.
+//! * [`act`], [`listen`], [`socket`]: the calls. [`binder`]: the one that makes files.
 //!
 //! It ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
 //!
 //! What a program can notice: a peer sees the broker's pid (`SO_PEERCRED`, `SCM_CREDENTIALS`); `MSG_ZEROCOPY` is refused with
 //! `ENOBUFS`; a handler runs up to 50 ms late while a call waits.
 
-#![allow(dead_code, reason = "accept, bind and descriptors are for the network: the next commit")]
-
 mod act;
 mod address;
+mod binder;
 mod caller;
+mod connections;
 mod control;
 mod crew;
 mod filter;
+mod host;
+mod internet;
+mod listen;
 mod listener;
 mod memory;
 mod message;
+mod own;
 mod rules;
 mod socket;
 mod status;
@@ -44,9 +49,11 @@ use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use act::Call;
+use binder::Binder;
 use caller::Caller;
 use crew::{Crew, Turn};
 pub use filter::Filter;
+use host::Host;
 use listener::{Answer, Listener, Notification};
 use rules::Rules;
 use unix::Tree;
@@ -89,11 +96,13 @@ impl Mediator {
     /// Must run in the mount, pid and network namespaces of the mediated programs, as their user, outside their
     /// Landlock domain, and, as they are traced by it in the sense of ptrace(2), with no fewer capabilities.
     pub fn start(listener: OwnedFd, mediation: Mediation) -> io::Result<Self> {
-        if mediation.host_network {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        let rules = Rules::private(Tree::new(mediation.writable, mediation.hidden));
         waiting::prepare_interruption()?;
+        let host = mediation.host_network.then(|| Host::new(mediation.reach)).transpose()?;
+        let binder = match mediation.net {
+            Network::On => Binder::start(&mediation.writable)?,
+            Network::Off => None,
+        };
+        let rules = Rules::new(Tree::new(mediation.writable, mediation.hidden), host, binder);
         allow_many_descriptors()?;
         let shared = Arc::new(Shared {
             listener: Listener::new(listener),

@@ -1,19 +1,24 @@
-//! Where a call may lead.
+//! Where a call may lead, and whom it may bring in.
 
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
-use nix::libc;
+use nix::libc::{self, c_int};
 
 use super::address::{Address, Meaning};
+use super::binder::{Binder, Binding};
 use super::caller::Caller;
+use super::host::Host;
 use super::socket::Kind;
 use super::unix::{Tree, by_descriptor};
 
-/// What a call may reach.
+/// What the mediated programs may reach.
 #[derive(Debug)]
 pub(super) struct Rules {
     tree: Tree,
+    /// Where the network namespace is the host's. In a private one all names are from inside; but paths lead out of it.
+    host: Option<Host>,
+    binder: Option<Binder>,
 }
 
 /// Where a call leads.
@@ -32,27 +37,64 @@ impl From<Address> for Target {
 }
 
 impl Rules {
-    /// The rules of a private network namespace: all that is in it is inside, but paths lead out of it.
-    pub(super) fn private(tree: Tree) -> Self {
-        Self { tree }
+    /// Rules for a tree, and for the host's network if it is shared; with what makes sockets, if that is mediated.
+    pub(super) fn new(tree: Tree, host: Option<Host>, binder: Option<Binder>) -> Self {
+        Self { tree, host, binder }
     }
 
-    /// Where an address leads, for a socket of this kind; `EACCES` if not there.
-    pub(super) fn target(&self, caller: &Caller<'_>, kind: Kind, address: Address) -> Result<Target, Errno> {
+    /// Where an address leads that `socket` is to connect or send to.
+    pub(super) fn target(
+        &self,
+        caller: &Caller<'_>,
+        socket: &OwnedFd,
+        kind: Kind,
+        address: Address,
+    ) -> Result<Target, Errno> {
         match kind.family {
             libc::AF_UNIX => self.unix(caller, address),
-            libc::AF_INET | libc::AF_INET6 | libc::AF_NETLINK => Ok(address.into()),
+            libc::AF_INET | libc::AF_INET6 => self.internet(socket, kind, address),
+            libc::AF_NETLINK => Ok(address.into()),
             _ => Err(Errno::EACCES),
         }
     }
 
     fn unix(&self, caller: &Caller<'_>, address: Address) -> Result<Target, Errno> {
-        match address.meaning() {
-            Meaning::Path(path) => {
+        match (address.meaning(), &self.host) {
+            (Meaning::Path(path), _) => {
                 let found = self.tree.open(&caller.path(path)?)?;
-                Ok(Target { address: Address::of_path(&by_descriptor(&found)), _held: Some(found) })
+                return Ok(Target { address: Address::of_path(&by_descriptor(&found)), _held: Some(found) });
             }
-            _ => Ok(address.into()),
+            (Meaning::Abstract(name), Some(host)) => host.admit_abstract(name)?,
+            _ => {}
         }
+        Ok(address.into())
+    }
+
+    /// An address without a family dissolves an association; what is no internet address at all the kernel refuses.
+    fn internet(&self, socket: &OwnedFd, kind: Kind, address: Address) -> Result<Target, Errno> {
+        if let (Some(host), Meaning::Internet(to)) = (&self.host, address.meaning()) {
+            host.admit(socket, kind, to)?;
+        }
+        Ok(address.into())
+    }
+
+    /// Makes the socket that a path names.
+    pub(super) fn bind_path(&self, binding: Binding) -> Result<(), Errno> {
+        self.binder.as_ref().ok_or(Errno::EACCES)?.bind(binding)
+    }
+
+    /// Remembers what a socket was bound to.
+    pub(super) fn remember(&self, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
+        self.host.as_ref().map_or(Ok(()), |host| host.remember(socket, kind))
+    }
+
+    /// Whether the other end of an accepted connection may be let in.
+    pub(super) fn knows(&self, accepted: &OwnedFd, kind: Kind, peer: &Address) -> bool {
+        self.host.as_ref().is_none_or(|host| host.knows(accepted, kind, peer))
+    }
+
+    /// Whether control data of this level and name may go along.
+    pub(super) fn allows_control(&self, kind: Kind, level: c_int, name: c_int) -> bool {
+        self.host.is_none() || super::listen::is_harmless(kind, level, name)
     }
 }

@@ -13,7 +13,7 @@ use nix::errno::Errno;
 use nix::libc::{self, c_int, pid_t};
 
 use super::caller::Caller;
-use super::listener::Listener;
+use super::listener::{Answer, Listener};
 use super::status::Status;
 
 /// How soon, and how often at least, a waiting call is looked at.
@@ -36,6 +36,15 @@ pub(super) enum Stop {
 impl From<Errno> for Stop {
     fn from(errno: Errno) -> Self {
         Self::Failed(errno)
+    }
+}
+
+impl From<Stop> for Answer {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Failed(errno) => Self::Failed(errno),
+            Stop::Interrupted => Self::Restart,
+        }
     }
 }
 

@@ -89,16 +89,19 @@ impl Place {
 
     fn broker(&self, net: Network, reach: Reach, host_network: bool, program: impl FnOnce()) {
         let (mut theirs, mut ours) = pipe();
+        let (mut taken, mut taking) = pipe();
         let mut child = Child::fork(|| {
             sandbox_exec::system::set_no_new_privs().unwrap();
             let listener = Filter::new(net).attach().unwrap();
             ours.write_all(&listener.as_raw_fd().to_ne_bytes()).unwrap();
-            // The broker closes its end when it has the listener.
+            taken.read_exact(&mut [0]).unwrap();
+            drop(listener);
             program();
         });
         let mut number = [0; 4];
         theirs.read_exact(&mut number).unwrap();
         let listener = get_descriptor(child.pid, i32::from_ne_bytes(number));
+        taking.write_all(b"x").unwrap();
         let writable = vec![self.path("in")];
         let hidden = vec![self.path("in/hidden")];
         let mediator = Mediator::start(listener, Mediation { net, reach, writable, hidden, host_network });

@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
-#[allow(dead_code, reason = "control and internet are for the next commit")]
 mod calls;
 mod harness;
+mod messages;
+mod network;
 mod paths;
+mod programs;
+mod races;
+mod signals;

@@ -1,0 +1,135 @@
+//! The host's network: whom a socket from inside may reach on it, and who may reach one.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+
+use ipc::rights::Reach;
+use nix::errno::Errno;
+use nix::libc;
+
+use super::address::{Address, Meaning};
+use super::connections::Connections;
+use super::internet::{Place, plain};
+use super::own::{Name, Own};
+use super::socket::{self, Kind};
+
+/// The port of resolvers.
+const DOMAIN: u16 = 53;
+
+/// The rules of the host's network.
+#[derive(Debug)]
+pub(super) struct Host {
+    reach: Reach,
+    resolvers: Vec<IpAddr>,
+    own: Own,
+    begun: Connections,
+}
+
+impl Host {
+    /// With the resolvers that the machine has now.
+    pub(super) fn new(reach: Reach) -> Result<Self, Errno> {
+        let resolvers = resolvers(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default());
+        Ok(Self { reach, resolvers, own: Own::new()?, begun: Connections::default() })
+    }
+
+    /// Judges an internet address. `EACCES`, as where a local firewall says no (connect(2)): to programs that fall back to
+    /// another address the same as unreachable, and to people unlike it.
+    pub(super) fn admit(&self, socket: &OwnedFd, kind: Kind, to: SocketAddr) -> Result<(), Errno> {
+        let place = Place::of(to.ip());
+        let wanted = Name::Port(kind.style, to.ip(), to.port());
+        let resolver = to.port() == DOMAIN && self.resolvers.contains(&plain(to.ip()));
+        let allowed =
+            place.is_within(self.reach) || resolver || place == Place::Host && self.own.has(&wanted);
+        if !allowed {
+            return Err(Errno::EACCES);
+        }
+        if place == Place::Host || kind.style == libc::SOCK_DGRAM {
+            let port = self.name(socket, kind)?;
+            if kind.is_stream() {
+                self.begun.begin(port, to.port());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an abstract name is one from inside.
+    pub(super) fn admit_abstract(&self, name: &[u8]) -> Result<(), Errno> {
+        // What a process would see if the name were not there.
+        if self.own.has(&Name::Abstract(name.to_vec())) { Ok(()) } else { Err(Errno::ECONNREFUSED) }
+    }
+
+    /// Gives a socket without a port one before its peer can see it, so that the peer knows it for one from inside, or can answer
+    /// it. The kernel would choose one at the same call.
+    fn name(&self, socket: &OwnedFd, kind: Kind) -> Result<u16, Errno> {
+        let port = port(socket)?;
+        if port != 0 {
+            return Ok(port);
+        }
+        let any: IpAddr = match kind.family {
+            libc::AF_INET => Ipv4Addr::UNSPECIFIED.into(),
+            _ => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        match socket::bind(socket, &Address::of_internet(SocketAddr::new(any, 0))) {
+            // Bound by another thread meanwhile.
+            Ok(()) | Err(Errno::EINVAL) => {}
+            Err(errno) => return Err(errno),
+        }
+        self.remember(socket, kind)?;
+        self::port(socket)
+    }
+
+    /// Remembers the name that a socket was bound to.
+    pub(super) fn remember(&self, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
+        let name = match socket::own_name(socket)?.meaning() {
+            Meaning::Internet(own) => Name::Port(kind.style, own.ip(), own.port()),
+            Meaning::Abstract(name) => Name::Abstract(name.to_vec()),
+            _ => return Ok(()),
+        };
+        self.own.remember(socket, name)
+    }
+
+    /// Whether the other end of an accepted connection is inside.
+    pub(super) fn knows(&self, accepted: &OwnedFd, kind: Kind, peer: &Address) -> bool {
+        match peer.meaning() {
+            Meaning::Internet(peer) if Place::of(peer.ip()) == Place::Host => {
+                let begun = port(accepted).is_ok_and(|port| self.begun.accept(peer.port(), port));
+                begun || self.own.has(&Name::Port(kind.style, peer.ip(), peer.port()))
+            }
+            // Of a unix socket it is the path that decides who reaches it.
+            _ => kind.family == libc::AF_UNIX,
+        }
+    }
+}
+
+/// The port of a socket, 0 if it has none.
+fn port(socket: &OwnedFd) -> Result<u16, Errno> {
+    match socket::own_name(socket)?.meaning() {
+        Meaning::Internet(own) => Ok(own.port()),
+        _ => Ok(0),
+    }
+}
+
+/// The nameservers of resolv.conf(5); without one, the library asks this machine.
+fn resolvers(text: &str) -> Vec<IpAddr> {
+    let address = |line: &str| {
+        let address = line.strip_prefix("nameserver")?.trim();
+        address.split(['%', ' ', '\t']).next()?.parse().ok()
+    };
+    let found: Vec<IpAddr> = text.lines().filter_map(address).collect();
+    if found.is_empty() { vec![Ipv4Addr::LOCALHOST.into()] } else { found }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nameservers_are_read_as_the_library_reads_them() {
+        let text =
+            "# nameserver 1.1.1.1\nsearch x\nnameserver 127.0.0.53\nnameserver\tfe80::1%eth0\nnameserver x\n";
+        let expected: [IpAddr; 2] = ["127.0.0.53".parse().unwrap(), "fe80::1".parse().unwrap()];
+        assert_eq!(resolvers(text), expected);
+        assert_eq!(resolvers(""), [IpAddr::from(Ipv4Addr::LOCALHOST)]);
+    }
+}

@@ -1,0 +1,125 @@
+//! The calls that wait for others: `bind`, `accept`. Mediated where the names are the host's.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::libc::{self, c_int};
+use nix::sys::stat::Mode;
+
+use super::act::Call;
+use super::address::{Address, Meaning, integer};
+use super::binder::Binding;
+use super::listener::Answer;
+use super::socket::{self, Kind};
+use super::status::Status;
+use super::waiting::Stop;
+
+impl Call<'_, '_> {
+    /// `bind(2)`.
+    pub(super) fn bind(&mut self) -> Result<i64, Stop> {
+        let [number, start, length, ..] = self.arguments;
+        let (socket, kind) = self.socket(number)?;
+        let address = Address::read(self.caller.memory(), start, length)?;
+        if let (libc::AF_UNIX, Meaning::Path(path)) = (kind.family, address.meaning()) {
+            let directory = self.directory(path)?;
+            let mask = Status::of(self.caller.thread())?.umask;
+            self.caller.still_waits()?;
+            self.shared.rules.bind_path(Binding { socket, address, directory, mask })?;
+            return Ok(0);
+        }
+        self.caller.still_waits()?;
+        socket::bind(&socket, &address)?;
+        self.shared.rules.remember(&socket, kind)?;
+        Ok(0)
+    }
+
+    /// What a path to bind begins at. `/proc` speaks of whoever looks at it, which would not be the caller.
+    fn directory(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        if path.starts_with("/proc") {
+            return Err(Errno::EACCES);
+        }
+        let directory = format!("/proc/{}/cwd", self.caller.thread());
+        open(directory.as_str(), OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())
+    }
+
+    /// `accept(2)`, `accept4(2)`: connections from outside are closed, and the waiting goes on.
+    pub(super) fn accept(&mut self, flags: c_int) -> Result<Answer, Stop> {
+        let [number, name, length, ..] = self.arguments;
+        let (socket, kind) = self.socket(number)?;
+        // Before it is too late to keep the connection.
+        let room = self.room(name, length)?;
+        self.caller.still_waits()?;
+        let rules = &self.shared.rules;
+        let accept = || loop {
+            let (accepted, peer) = socket::accept(&socket, flags & libc::SOCK_NONBLOCK)?;
+            if rules.knows(&accepted, kind, &peer) {
+                return Ok((accepted, peer));
+            }
+        };
+        let unknown = flags & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
+        let (descriptor, peer) = if unknown != 0 {
+            return Err(Errno::EINVAL.into());
+        } else if socket::is_blocking(&socket)? {
+            self.accept_when_there_is_one(&socket, accept)?
+        } else {
+            accept()?
+        };
+        if let Some(room) = room {
+            self.caller.still_waits()?;
+            self.write_name(name, length, &peer, room)?;
+        }
+        Ok(Answer::Descriptor { descriptor, close_on_exec: flags & libc::SOCK_CLOEXEC != 0 })
+    }
+
+    fn accept_when_there_is_one(
+        &mut self,
+        socket: &OwnedFd,
+        accept: impl FnMut() -> Result<(OwnedFd, Address), Errno>,
+    ) -> Result<(OwnedFd, Address), Stop> {
+        self.wait(socket, libc::SO_RCVTIMEO, accept)
+    }
+
+    /// How many bytes the caller has for the peer's address, if it wants it (`move_addr_to_user` of the kernel).
+    fn room(&self, name: u64, length: u64) -> Result<Option<usize>, Errno> {
+        if name == 0 {
+            return Ok(None);
+        }
+        let room = c_int::from_ne_bytes(self.caller.memory().read(length)?);
+        usize::try_from(room).map(Some).map_err(|_| Errno::EINVAL)
+    }
+
+    fn write_name(&self, name: u64, length: u64, peer: &Address, room: usize) -> Result<(), Errno> {
+        let bytes = peer.bytes();
+        let memory = self.caller.memory();
+        if room > 0 && !bytes.is_empty() {
+            memory.write(name, &bytes[..room.min(bytes.len())])?;
+        }
+        memory.write(length, &u32::try_from(bytes.len()).unwrap_or(0).to_ne_bytes())
+    }
+}
+
+/// Which of the two an `accept` is.
+pub(super) fn accept_flags(call: libc::c_long, arguments: &[u64; 6]) -> c_int {
+    if call == libc::SYS_accept4 { integer(arguments[3]) } else { 0 }
+}
+
+/// Control data that chooses how a packet leaves, not where to. Source routes (`IP_RETOPTS`, `IPV6_RTHDR`) choose where to.
+pub(super) fn is_harmless(kind: Kind, level: c_int, name: c_int) -> bool {
+    !kind.is_internet()
+        || match level {
+            libc::IPPROTO_IP => matches!(name, libc::IP_PKTINFO | libc::IP_TTL | libc::IP_TOS),
+            libc::IPPROTO_IPV6 => matches!(
+                name,
+                libc::IPV6_PKTINFO
+                    | libc::IPV6_HOPLIMIT
+                    | libc::IPV6_TCLASS
+                    | libc::IPV6_FLOWINFO
+                    | libc::IPV6_DONTFRAG
+            ),
+            libc::SOL_UDP => name == libc::UDP_SEGMENT,
+            libc::SOL_SOCKET => true,
+            _ => false,
+        }
+}

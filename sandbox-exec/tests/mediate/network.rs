@@ -1,0 +1,282 @@
+//! The host's network: own ports work, those of the host are out of reach, and strangers are not let in.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
+
+use ipc::rights::{Network, Reach};
+use nix::libc;
+
+use crate::calls::{
+    DATAGRAM, STREAM, connect, errno, internet, send_message, send_messages, send_to, socket,
+};
+use crate::harness::{Place, as_each_user, pipe};
+
+fn on(place: &Place, program: impl FnOnce()) {
+    place.mediate(Network::On, Reach::default(), program);
+}
+
+fn family(address: &str) -> i32 {
+    if address.starts_with('[') { libc::AF_INET6 } else { libc::AF_INET }
+}
+
+/// The answer of `connect` on a fresh socket that does not wait.
+fn try_connect(style: i32, address: &str) -> i32 {
+    errno(connect(&socket(family(address), style | libc::SOCK_NONBLOCK), &internet(address)))
+}
+
+/// The answers of every call that takes an address.
+fn each_call(address: &str) -> Vec<i32> {
+    let new = |style| socket(family(address), style | libc::SOCK_NONBLOCK);
+    let to = internet(address);
+    vec![
+        try_connect(STREAM, address),
+        try_connect(DATAGRAM, address),
+        errno(send_to(&new(DATAGRAM), b"x", &to, 0)),
+        errno(send_message(&new(DATAGRAM), b"x", &to, &[], 0)),
+        errno(send_messages(&new(DATAGRAM), &[b"x"], &to)),
+        errno(send_to(&new(STREAM), b"x", &to, libc::MSG_FASTOPEN)),
+        errno(send_message(&new(STREAM), b"x", &to, &[], libc::MSG_FASTOPEN)),
+    ]
+}
+
+/// This machine's address on its first network, if it has one: where packets to elsewhere would come from.
+fn own_address() -> Option<std::net::IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().unwrap().ip())
+}
+
+#[test]
+fn ports_of_the_host_are_out_of_reach_however_they_are_written() {
+    as_each_user(|place| {
+        let (tcp, udp) = (TcpListener::bind("0.0.0.0:0").unwrap(), UdpSocket::bind("0.0.0.0:0").unwrap());
+        tcp.set_nonblocking(true).unwrap();
+        udp.set_nonblocking(true).unwrap();
+        let mut addresses: Vec<String> =
+            ["127.0.0.1", "127.1.2.3", "0.0.0.0", "[::ffff:127.0.0.1]"].map(str::to_owned).into();
+        addresses.extend(own_address().map(|address| address.to_string()));
+        let ports = [tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port()];
+        on(place, || {
+            for (address, port) in addresses.iter().flat_map(|address| ports.map(|port| (address, port))) {
+                let address = format!("{address}:{port}");
+                assert_eq!(each_call(&address), [libc::EACCES; 7], "{address}");
+            }
+        });
+        assert!(tcp.accept().is_err() && udp.recv(&mut [0; 8]).is_err());
+        place.unmediated(|| {
+            for address in &addresses {
+                TcpStream::connect(format!("{address}:{}", ports[0])).unwrap();
+            }
+        });
+        assert!(tcp.accept().is_ok());
+    });
+}
+
+#[test]
+fn neighbours_and_credentials_are_rights_of_their_own() {
+    let place = Place::new(None);
+    let answers = |reach, address: &'static str, expected: bool| {
+        place.mediate(Network::On, reach, || {
+            for answer in each_call(address) {
+                assert_eq!(answer == libc::EACCES, expected, "{address}: {answer}");
+            }
+        });
+    };
+    let (denied, passed) = (true, false);
+    let none = Reach::default();
+    for address in
+        ["169.254.169.254:80", "[fd00:ec2::254]:80", "169.254.7.7:80", "[::ffff:169.254.169.254]:80"]
+    {
+        answers(none, address, denied);
+    }
+    answers(Reach { metadata: true, ..none }, "169.254.169.254:80", passed);
+    answers(Reach { metadata: true, ..none }, "169.254.7.7:80", denied);
+    answers(Reach { link_local: true, ..none }, "169.254.7.7:80", passed);
+    answers(Reach { link_local: true, ..none }, "169.254.169.254:80", denied);
+    // A host address has no listener at this port: it refuses, or takes the datagram.
+    answers(Reach { host: true, ..none }, "127.0.0.1:9", passed);
+}
+
+#[test]
+fn servers_and_clients_inside_find_each_other() {
+    as_each_user(|place| {
+        on(place, || {
+            for address in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
+                let Ok(server) = TcpListener::bind(address) else {
+                    eprintln!("skipped: not on this machine: {address}");
+                    continue;
+                };
+                let port = server.local_addr().unwrap().port();
+                let host = if address.starts_with("[::1") { "[::1]" } else { "127.0.0.1" };
+                let client = std::thread::spawn(move || {
+                    let mut client = TcpStream::connect(format!("{host}:{port}")).unwrap();
+                    client.write_all(b"hello").unwrap();
+                    client.local_addr().unwrap()
+                });
+                let (mut stream, peer) = server.accept().unwrap();
+                let mut text = String::new();
+                stream.read_to_string(&mut text).unwrap();
+                assert_eq!(
+                    (text.as_str(), peer.port()),
+                    ("hello", client.join().unwrap().port()),
+                    "{address}"
+                );
+            }
+        });
+    });
+}
+
+#[test]
+fn datagrams_inside_go_both_ways() {
+    as_each_user(|place| {
+        on(place, || {
+            let (server, client) = (UdpSocket::bind("127.0.0.1:0").unwrap(), socket(libc::AF_INET, DATAGRAM));
+            send_to(&client, b"ask", &internet(&server.local_addr().unwrap().to_string()), 0).unwrap();
+            let mut bytes = [0; 8];
+            let (_, from) = server.recv_from(&mut bytes).unwrap();
+            server.send_to(b"answer", from).unwrap();
+            let client = UdpSocket::from(client);
+            assert_eq!(client.recv(&mut bytes).unwrap(), 6);
+        });
+    });
+}
+
+#[test]
+fn a_port_is_own_only_as_long_as_its_socket_lives() {
+    let place = Place::new(None);
+    let (mut closed, mut closing) = pipe();
+    let (mut taken, mut taking) = pipe();
+    let host = std::thread::spawn(move || {
+        let mut port = [0; 2];
+        closed.read_exact(&mut port).unwrap();
+        let listener = TcpListener::bind(("127.0.0.1", u16::from_ne_bytes(port))).unwrap();
+        taking.write_all(b"x").unwrap();
+        listener
+    });
+    on(&place, || {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        let duplicate = server.try_clone().unwrap();
+        drop(server);
+        TcpStream::connect(address).unwrap();
+        drop(duplicate);
+        closing.write_all(&address.port().to_ne_bytes()).unwrap();
+        taken.read_exact(&mut [0]).unwrap();
+        assert_eq!(errno(TcpStream::connect(address)), libc::EACCES);
+    });
+    drop(host.join().unwrap());
+}
+
+#[test]
+fn strangers_are_closed_before_a_byte_and_the_waiting_goes_on() {
+    as_each_user(|place| {
+        let (mut told, mut tell) = pipe();
+        let stranger = std::thread::spawn(move || {
+            let mut port = [0; 2];
+            told.read_exact(&mut port).unwrap();
+            let address = SocketAddr::from(([127, 0, 0, 1], u16::from_ne_bytes(port)));
+            let mut stranger = TcpStream::connect(address).unwrap();
+            stranger.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            // Closed by the mediator: the end of the file, or a reset if this byte was underway.
+            drop(stranger.write_all(b"evil"));
+            match stranger.read(&mut [0]) {
+                Ok(read) => assert_eq!(read, 0),
+                Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),
+            }
+            told
+        });
+        let (mut closed, mut close) = pipe();
+        let watch = std::thread::spawn(move || {
+            let told = stranger.join().unwrap();
+            close.write_all(b"x").unwrap();
+            told
+        });
+        on(place, || {
+            let server = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = server.local_addr().unwrap();
+            tell.write_all(&address.port().to_ne_bytes()).unwrap();
+            let inside = std::thread::spawn(move || {
+                closed.read_exact(&mut [0]).unwrap();
+                TcpStream::connect(address).unwrap().write_all(b"good").unwrap();
+            });
+            let mut text = String::new();
+            server.accept().unwrap().0.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "good");
+            inside.join().unwrap();
+        });
+        drop(watch.join().unwrap());
+    });
+}
+
+#[test]
+fn abstract_names_of_the_host_are_refused_and_own_ones_work() {
+    as_each_user(|place| {
+        let address = |name: &str| std::os::unix::net::SocketAddr::from_abstract_name(name).unwrap();
+        let name = format!("mediate-{}", place.path("").display());
+        let (host, own) = (address(&name), address(&format!("{name}-own")));
+        let listener = UnixListener::bind_addr(&host).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        on(place, || {
+            assert_eq!(errno(UnixStream::connect_addr(&host)), libc::ECONNREFUSED);
+            let server = UnixListener::bind_addr(&own).unwrap();
+            let client = UnixStream::connect_addr(&own).unwrap();
+            server.accept().unwrap();
+            drop((server, client));
+            assert_eq!(errno(UnixStream::connect_addr(&own)), libc::ECONNREFUSED);
+        });
+        assert!(listener.accept().is_err());
+        place.unmediated(|| drop(UnixStream::connect_addr(&host).unwrap()));
+        assert!(listener.accept().is_ok());
+    });
+}
+
+#[test]
+fn sockets_are_made_inside_only_and_under_the_name_that_was_asked_for() {
+    as_each_user(|place| {
+        on(place, || {
+            std::env::set_current_dir(place.path("in")).unwrap();
+            nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o77));
+            let server = UnixListener::bind("relative").unwrap();
+            assert_eq!(server.local_addr().unwrap().as_pathname().unwrap().to_str(), Some("relative"));
+            let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata("relative").unwrap());
+            assert_eq!(mode & 0o777, 0o700);
+            let client = UnixStream::connect("relative").unwrap();
+            server.accept().unwrap();
+            drop(client);
+            assert_eq!(errno(UnixListener::bind("relative")), libc::EADDRINUSE);
+            std::os::unix::fs::symlink("../out", "away").unwrap();
+            for path in ["../out/socket", "away/socket"] {
+                assert_eq!(errno(UnixListener::bind(path)), libc::EACCES);
+            }
+            assert_eq!(errno(UnixListener::bind(place.path("out/socket"))), libc::EACCES);
+        });
+        assert!(!place.path("out/socket").exists());
+        place.unmediated(|| drop(UnixListener::bind(place.path("out/socket")).unwrap()));
+    });
+}
+
+#[test]
+fn a_connection_that_does_not_wait_is_in_progress_and_one_that_waits_is_made() {
+    as_each_user(|place| {
+        on(place, || {
+            let server = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = server.local_addr().unwrap().to_string();
+            let client = socket(libc::AF_INET, STREAM | libc::SOCK_NONBLOCK);
+            assert_eq!(errno(connect(&client, &internet(&address))), libc::EINPROGRESS);
+            server.accept().unwrap();
+            assert_eq!(errno(connect(&client, &internet(&address))), 0);
+            assert_eq!(errno(connect(&client, &internet(&address))), libc::EISCONN);
+            let client: OwnedFd = TcpStream::connect(&address).unwrap().into();
+            // SAFETY: reads flags.
+            let flags = unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&client), libc::F_GETFL) };
+            assert_eq!(flags & libc::O_NONBLOCK, 0);
+            server.set_nonblocking(true).unwrap();
+            server.accept().unwrap();
+            assert_eq!(errno(server.accept()), libc::EAGAIN);
+        });
+    });
+}

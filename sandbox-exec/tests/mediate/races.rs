@@ -1,0 +1,123 @@
+//! Arguments that change while the mediator looks at them, and many callers at once.
+
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::libc;
+
+use crate::calls::{STREAM, socket, unix};
+use crate::harness::as_each_user;
+
+const RACING: Duration = Duration::from_secs(1);
+
+#[test]
+fn an_address_that_changes_never_leads_outside() {
+    as_each_user(|place| {
+        // The two paths differ in one byte.
+        let (inside, outside) = (place.path("in/0"), place.path("out"));
+        std::fs::remove_dir(&outside).unwrap();
+        std::fs::create_dir(place.path("on")).unwrap();
+        let _server = UnixListener::bind(&inside).unwrap();
+        let victim = UnixListener::bind(place.path("on/0")).unwrap();
+        victim.set_nonblocking(true).unwrap();
+        for name in ["in/0", "on/0", "on"] {
+            place.open(name);
+        }
+        let address: Vec<AtomicU8> = unix(&inside).into_iter().map(AtomicU8::new).collect();
+        let racing = &address[address.len() - 4];
+        place.mediated(|| {
+            let over = AtomicBool::new(false);
+            let (mut reached, mut denied) = (0, 0);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        racing.store(b'o', Ordering::Relaxed);
+                        racing.store(b'i', Ordering::Relaxed);
+                    }
+                });
+                let start = Instant::now();
+                while start.elapsed() < RACING {
+                    let client = socket(libc::AF_UNIX, STREAM | libc::SOCK_NONBLOCK);
+                    let length = u32::try_from(address.len()).unwrap();
+                    // SAFETY: the kernel reads the address, which may change meanwhile.
+                    match unsafe { libc::connect(client.as_raw_fd(), address.as_ptr().cast(), length) } {
+                        0 => reached += 1,
+                        _ => {
+                            let error = std::io::Error::last_os_error();
+                            denied += i32::from(error.raw_os_error() == Some(libc::EACCES));
+                        }
+                    }
+                }
+                over.store(true, Ordering::Relaxed);
+            });
+            assert!(reached > 0 && denied > 0, "no race: {reached} reached, {denied} denied");
+        });
+        assert!(victim.accept().is_err());
+    });
+}
+
+#[test]
+fn a_directory_that_changes_never_leads_outside() {
+    as_each_user(|place| {
+        let _server = UnixListener::bind(place.path("in/socket")).unwrap();
+        let victim = UnixListener::bind(place.path("out/socket")).unwrap();
+        victim.set_nonblocking(true).unwrap();
+        for name in ["in/socket", "out/socket"] {
+            place.open(name);
+        }
+        place.mediated(|| {
+            let (swapped, inside, outside) = (place.path("in/d"), place.path("in/a"), place.path("in/b"));
+            symlink(place.path("in"), &inside).unwrap();
+            symlink(place.path("out"), &outside).unwrap();
+            let over = AtomicBool::new(false);
+            let mut denied = 0;
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        for target in [&inside, &outside] {
+                            drop(std::fs::remove_file(&swapped));
+                            std::fs::hard_link(target, &swapped).unwrap();
+                        }
+                    }
+                });
+                let start = Instant::now();
+                while start.elapsed() < RACING {
+                    let client = socket(libc::AF_UNIX, STREAM | libc::SOCK_NONBLOCK);
+                    let answer =
+                        crate::calls::errno(crate::calls::connect(&client, &unix(swapped.join("socket"))));
+                    denied += i32::from(answer == libc::EACCES);
+                }
+                over.store(true, Ordering::Relaxed);
+            });
+            assert!(denied > 0, "no race");
+        });
+        assert!(victim.accept().is_err());
+    });
+}
+
+#[test]
+fn a_thousand_callers_at_once() {
+    as_each_user(|place| {
+        place.mediated(|| {
+            let server = UnixListener::bind(place.path("in/server")).unwrap();
+            let callers: Vec<_> = (0..1000)
+                .map(|_| {
+                    let path = place.path("in/server");
+                    std::thread::Builder::new()
+                        .stack_size(64 << 10)
+                        .spawn(move || drop(UnixStream::connect(path).unwrap()))
+                        .unwrap()
+                })
+                .collect();
+            for _ in &callers {
+                server.accept().unwrap();
+            }
+            for caller in callers {
+                caller.join().unwrap();
+            }
+        });
+    });
+}
