@@ -14,7 +14,9 @@
 //! It ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
 //!
 //! What a program can notice: a peer sees the broker's pid (`SO_PEERCRED`, `SCM_CREDENTIALS`); `MSG_ZEROCOPY` is refused with
-//! `ENOBUFS`; a handler runs up to 50 ms late while a call waits.
+//! `ENOBUFS`; a handler runs up to 50 ms late while a call waits; a caller that is not dumpable gets `EPERM`, unless this process
+//! may trace it (`CAP_SYS_PTRACE` in the user namespace). Not seen are UDP that strangers send to a port from inside, and a port
+//! that `listen` or `IP_BIND_ADDRESS_NO_PORT` has the kernel choose: nobody inside is led there.
 
 mod act;
 mod address;

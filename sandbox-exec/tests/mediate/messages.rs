@@ -178,3 +178,19 @@ fn a_broken_pipe_signals_its_sender() {
         });
     });
 }
+
+#[test]
+fn a_caller_that_hides_itself_is_refused() {
+    as_each_user(|place| {
+        place.mediated(|| {
+            let _server = UnixDatagram::bind(place.path("in/server")).unwrap();
+            for (dumpable, expected) in [(0, libc::EPERM), (1, 0)] {
+                // SAFETY: integers.
+                assert_eq!(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, dumpable, 0, 0, 0) }, 0);
+                let answer =
+                    send_to(&socket(libc::AF_UNIX, DATAGRAM), b"x", &unix(place.path("in/server")), 0);
+                assert_eq!(errno(answer), expected);
+            }
+        });
+    });
+}

@@ -11,7 +11,7 @@ use ipc::rights::{Network, Reach};
 use nix::libc;
 
 use crate::calls::{
-    DATAGRAM, STREAM, connect, errno, internet, send_message, send_messages, send_to, socket,
+    DATAGRAM, STREAM, connect, control, errno, internet, send_message, send_messages, send_to, socket,
 };
 use crate::harness::{Place, as_each_user, pipe};
 
@@ -278,5 +278,27 @@ fn a_connection_that_does_not_wait_is_in_progress_and_one_that_waits_is_made() {
             server.accept().unwrap();
             assert_eq!(errno(server.accept()), libc::EAGAIN);
         });
+    });
+}
+
+#[test]
+fn no_control_data_routes_around_the_check() {
+    as_each_user(|place| {
+        let (mut told, mut tell) = pipe();
+        let send = || {
+            let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let to = internet(&server.local_addr().unwrap().to_string());
+            let client = socket(libc::AF_INET, DATAGRAM);
+            [(libc::IP_TTL, 64_i32), (libc::IP_RETOPTS, 0)].map(|(name, value)| {
+                let control = control(libc::IPPROTO_IP, name, &value.to_ne_bytes());
+                errno(send_message(&client, b"x", &to, &control, 0))
+            })
+        };
+        place.unmediated(|| write!(tell, "{:?}", send()).unwrap());
+        drop(tell);
+        let mut unmediated = String::new();
+        told.read_to_string(&mut unmediated).unwrap();
+        assert_eq!(unmediated, "[0, 0]");
+        on(place, || assert_eq!(send(), [0, libc::EPERM]));
     });
 }

@@ -122,8 +122,8 @@ fn node_and_tmux_work() {
     });
 }
 
-/// The least time of an act, which other programs disturb least.
-fn best(mut act: impl FnMut()) -> Duration {
+/// The median time of an act.
+fn median(mut act: impl FnMut()) -> Duration {
     let time = |act: &mut dyn FnMut()| {
         let start = Instant::now();
         act();
@@ -134,40 +134,47 @@ fn best(mut act: impl FnMut()) -> Duration {
     times[times.len() / 2]
 }
 
+/// The cost of connections and datagrams, in a line each.
+fn costs(place: &Place) -> Vec<(&'static str, Duration)> {
+    let path = place.path("in/cost");
+    drop(std::fs::remove_file(&path));
+    let unix = UnixListener::bind(&path).unwrap();
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (to_tcp, to_itself) = (tcp.local_addr().unwrap(), datagrams.local_addr().unwrap());
+    let by_unix = median(|| {
+        let client = UnixStream::connect(&path).unwrap();
+        drop((unix.accept().unwrap(), client));
+    });
+    let by_tcp = median(|| {
+        let client = std::net::TcpStream::connect(to_tcp).unwrap();
+        drop((tcp.accept().unwrap(), client));
+    });
+    let by_datagram = median(|| assert_eq!(datagrams.send_to(b"x", to_itself).unwrap(), 1));
+    vec![
+        ("unix connect and accept", by_unix),
+        ("tcp connect and accept", by_tcp),
+        ("udp sendto", by_datagram),
+    ]
+}
+
+/// The bound is far above what is measured (tens of microseconds), since other tests run beside this one; what is
+/// measured is printed.
 #[test]
-#[ignore = "a measurement: prints, and asserts nothing"]
-fn cost() {
+fn a_mediated_call_takes_less_than_two_milliseconds() {
     let place = Place::new(None);
-    let measure = |how: &str| {
-        let path = place.path("in/cost");
-        drop(std::fs::remove_file(&path));
-        let unix = UnixListener::bind(&path).unwrap();
-        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = tcp.local_addr().unwrap();
-        let datagram = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let mut report = String::new();
-        let mut note = |name: &str, time: Duration| report += &format!("{how}: {name} {time:?}\n");
-        note(
-            "unix connect+accept",
-            best(|| {
-                let client = UnixStream::connect(&path).unwrap();
-                drop((unix.accept().unwrap(), client));
-            }),
-        );
-        note(
-            "tcp connect+accept",
-            best(|| {
-                let client = std::net::TcpStream::connect(address).unwrap();
-                drop((tcp.accept().unwrap(), client));
-            }),
-        );
-        note("udp sendto", best(|| drop(datagram.send_to(b"x", datagram.local_addr().unwrap()).unwrap())));
-        std::fs::write(place.path(&format!("in/{how}")), report).unwrap();
+    let (mut told, tell) = pipe();
+    let check = |how: &str| {
+        for (what, time) in costs(&place) {
+            writeln!(&tell, "{how}: {what}: {time:?}").unwrap();
+            assert!(time < Duration::from_millis(4), "{how}: {what}: {time:?}");
+        }
     };
-    place.unmediated(|| measure("without"));
-    place.mediated(|| measure("off"));
-    place.mediate(Network::On, Reach::default(), || measure("on"));
-    for how in ["without", "off", "on"] {
-        eprint!("{}", std::fs::read_to_string(place.path(&format!("in/{how}"))).unwrap());
-    }
+    place.unmediated(|| check("without"));
+    place.mediated(|| check("net off"));
+    place.mediate(Network::On, Reach::default(), || check("net on"));
+    drop(tell);
+    let mut report = String::new();
+    told.read_to_string(&mut report).unwrap();
+    eprint!("{report}");
 }

@@ -43,12 +43,11 @@ fn an_address_that_changes_never_leads_outside() {
                     let client = socket(libc::AF_UNIX, STREAM | libc::SOCK_NONBLOCK);
                     let length = u32::try_from(address.len()).unwrap();
                     // SAFETY: the kernel reads the address, which may change meanwhile.
-                    match unsafe { libc::connect(client.as_raw_fd(), address.as_ptr().cast(), length) } {
-                        0 => reached += 1,
-                        _ => {
-                            let error = std::io::Error::last_os_error();
-                            denied += i32::from(error.raw_os_error() == Some(libc::EACCES));
-                        }
+                    if unsafe { libc::connect(client.as_raw_fd(), address.as_ptr().cast(), length) } == 0 {
+                        reached += 1;
+                    } else {
+                        let error = std::io::Error::last_os_error();
+                        denied += i32::from(error.raw_os_error() == Some(libc::EACCES));
                     }
                 }
                 over.store(true, Ordering::Relaxed);
