@@ -5,11 +5,11 @@
 //! arguments once, judges the copy, performs the call on a duplicate of the caller's own socket, and answers. No call is ever
 //! let go on by itself: between a look at the caller's memory and the call, that memory can change.
 //!
-//! * [`filter`]: which calls. [`listener`]: where they arrive. [`crew`]: the threads. [`waiting`]: calls that wait, and
+//! * `filter`: which calls. `listener`: where they arrive. `crew`: the threads. `waiting`: calls that wait, and
 //!   the signals of their callers.
-//! * [`caller`], [`memory`], [`status`]: who calls. [`address`], [`message`], [`control`]: what they pass.
-//! * [`rules`]: what is allowed. [`unix`]: by path. [`host`], [`internet`], [`own`], [`connections`]: on the host's network.
-//! * [`act`], [`listen`], [`socket`]: the calls. [`binder`]: the one that makes files.
+//! * `caller`, `memory`, `status`: who calls. `address`, `message`, `control`: what they pass.
+//! * `rules`: what is allowed. `unix`: by path. `host`, `internet`, `own`, `connections`: on the host's network.
+//! * `act`, `listen`, `socket`: the calls. `binder`: the one that makes files.
 //!
 //! It ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
 //!
