@@ -3,7 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, create_dir};
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,8 +26,8 @@ use supervisor::prompt::Surroundings;
 use supervisor::provider::{ModelProvider, ProviderError, ReplayProvider};
 use supervisor::session::SessionLog;
 use supervisor::tools::Registry;
-use tests::World;
 use tests::replies::{done, says, shell};
+use tests::{World, alive, marked};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -56,18 +59,23 @@ fn programs() -> Programs {
     Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path("bailiwick-worker") }
 }
 
+fn marked_environment(world: &World) -> Environment {
+    let set = world.mark().split_once('=').map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
+    Environment { pass: Vec::new(), set: set.into_iter().collect() }
+}
+
 fn private(directory: PathBuf) -> PathBuf {
     DirBuilder::new().recursive(true).mode(0o700).create(&directory).unwrap();
     directory
 }
 
-fn standing(project: &Path, temp: &Path) -> Standing {
+fn standing(project: &Path, temp: &Path, net: Network) -> Standing {
     let policy = Policy {
         project: project.into(),
         temp: temp.into(),
         mode: ApprovalMode::Auto,
-        net: Network::Off,
-        reach: Reach::default(),
+        net,
+        reach: Reach { host: true, ..Reach::default() },
         write: Vec::new(),
         hidden: Vec::new(),
         protected: Vec::new(),
@@ -92,18 +100,23 @@ fn agent(standing: Standing) -> Agent {
 impl FrontEnd {
     /// A session that has begun, in a world of its own, with a model that gives these replies.
     fn open(replies: impl IntoIterator<Item = String>) -> Self {
+        Self::open_with(Network::Off, replies)
+    }
+
+    /// The same, with the network like this. What its workers run has the world's mark in its environment.
+    fn open_with(net: Network, replies: impl IntoIterator<Item = String>) -> Self {
         let world = World::new(tests::User::Myself);
         let state = private(world.own().join("state"));
         create_dir(state.join("locks")).unwrap();
         let temp = PrivateTemp::create(&state.join("locks")).unwrap();
-        let standing = standing(&world.project(), temp.path());
+        let standing = standing(&world.project(), temp.path(), net);
         let programs = programs();
         let confinement = Confinement {
             rights: standing.rights.clone(),
             project: standing.project.clone(),
             temp: standing.temp.clone(),
             hidden_files: Vec::new(),
-            environment: Environment::default(),
+            environment: marked_environment(&world),
             read_only: false,
             tier: ipc::confinement::TierChoice::default(),
             landlock_abi: None,
@@ -379,6 +392,98 @@ async fn a_write_root_that_is_not_there_is_refused_in_words() {
     let path = "/nonexistent/x".into();
     front.act(UserActionKind::SetRights { change: RightsChange::AddWrite { path } }).await;
     front.until("notice rights_refused: the rights were not changed: /nonexistent/x does not exist").await;
+    front.act(UserActionKind::Quit).await;
+    front.end().await;
+}
+
+/// A command that does not want to end, with a daemon and open connections: it sends as fast as it can.
+fn stubborn(tcp: SocketAddr, udp: SocketAddr) -> String {
+    shell(&format!(
+        "trap '' TERM HUP INT QUIT
+        (setsid bash -c 'exec <&- >&- 2>&-; trap \"\" TERM HUP INT QUIT; echo up > daemon; while :; do sleep 9; done' &)
+        until [ -s daemon ]; do :; done
+        exec 3<>/dev/tcp/127.0.0.1/{} 4<>/dev/udp/127.0.0.1/{} || exit 1
+        while :; do echo x >&3; echo x >&4; done",
+        tcp.port(),
+        udp.port()
+    ))
+}
+
+#[tokio::test]
+async fn before_the_answer_to_net_off_everything_of_the_old_worker_is_dead() {
+    let (listener, datagrams) =
+        (TcpListener::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    datagrams.set_read_timeout(Some(PATIENCE)).unwrap();
+    let command = stubborn(listener.local_addr().unwrap(), datagrams.local_addr().unwrap());
+    let mut front = FrontEnd::open_with(Network::On, [command, done()]);
+    front.prompt("begin").await;
+    front.until("call 1: shell_exec").await;
+    // What must end does run: both kinds of bytes arrive, and the daemon is there.
+    let arrived = tokio::task::spawn_blocking(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_exact(&mut [0; 2]).unwrap();
+        datagrams.recv(&mut [0; 2]).unwrap();
+        (stream, datagrams)
+    });
+    let (mut stream, datagrams) = tokio::time::timeout(PATIENCE, arrived).await.unwrap().unwrap();
+    let mark = front.place.0.mark();
+    let before = marked(mark.as_bytes());
+    assert!(before.len() >= 3, "a worker, a command and a daemon: {before:?}");
+
+    front.act(network(Network::Off)).await;
+    front.until("rights changed").await;
+    let survivors: Vec<_> = before.iter().filter(|pid| alive(**pid)).collect();
+    assert!(survivors.is_empty(), "{survivors:?} of {before:?}");
+    // What was on its way is read to its end: the other end is closed, and nothing more comes.
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    match stream.read_to_end(&mut Vec::new()) {
+        Ok(_) => {}
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}"),
+    }
+    datagrams.set_nonblocking(true).unwrap();
+    while datagrams.recv(&mut [0; 2]).is_ok() {}
+    front.until("result").await;
+    let late = datagrams.recv(&mut [0; 2]).unwrap_err();
+    assert_eq!(late.kind(), std::io::ErrorKind::WouldBlock);
+    let seen = front.end().await;
+    assert!(seen.contains("call 1 interrupted") && seen.contains("· net off"), "{seen}");
+}
+
+/// What the log says of each worker: generation, pid, and the digest of its ruleset.
+fn workers(front: &FrontEnd) -> Vec<(u64, u64, String)> {
+    let started = front.place.0.log().into_iter().filter(|event| event["type"] == "worker_started");
+    let worker = |event: serde_json::Value| {
+        let data = &event["data"];
+        let number = |name: &str| data[name].as_u64().unwrap();
+        (number("generation"), number("pid"), data["ruleset_digest"].as_str().unwrap().to_owned())
+    };
+    started.map(worker).collect()
+}
+
+#[tokio::test]
+async fn every_change_gives_a_new_pid_and_a_new_digest_in_the_log() {
+    let mut front = FrontEnd::open([done()]);
+    let path = front.place.0.outside();
+    let (add, remove) =
+        (RightsChange::AddWrite { path: (&path).into() }, RightsChange::RemoveWrite { path: (&path).into() });
+    let changes = [
+        network(Network::On),
+        UserActionKind::SetRights { change: add },
+        network(Network::Off),
+        UserActionKind::SetRights { change: remove },
+    ];
+    for (generation, change) in (2..).zip(changes) {
+        front.act(change).await;
+        front.until(&format!("rights changed for worker {generation}")).await;
+    }
+    let workers = workers(&front);
+    assert_eq!(workers.iter().map(|worker| worker.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    let pids: BTreeSet<_> = workers.iter().map(|worker| worker.1).collect();
+    assert_eq!(pids.len(), 5, "{workers:?}");
+    for neighbours in workers.windows(2) {
+        assert_ne!(neighbours[0].2, neighbours[1].2, "{workers:?}");
+    }
+    assert_eq!(workers[0].2, workers[4].2, "the same rights again have the same digest");
     front.act(UserActionKind::Quit).await;
     front.end().await;
 }
