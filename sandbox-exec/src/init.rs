@@ -61,22 +61,18 @@ impl Init<'_> {
         let filter = self.ruleset.mediation.as_ref().map(|mediation| Filter::new(mediation.net));
         let handover = Handover::new().map_err(at(Stage::Start))?;
         // SAFETY: this process has one thread, and both sides of the handover keep to what it asks.
-        match unsafe { fork_sharing_descriptors() }.map_err(at(Stage::Start))? {
-            Some(program) => {
-                let listener = handover.take(&signals).map_err(at(Stage::Broker))?;
-                retire().map_err(at(Stage::Broker))?;
-                Ok(Watched { program, signals, _mediator: self.mediate(listener)? })
-            }
-            None => {
-                system::set_no_new_privs().map_err(at(Stage::Privileges))?;
-                handover.give(filter.as_ref()).map_err(at(Stage::Seccomp))?;
-                introduce(meet).map_err(at(Stage::Start))?;
-                let surroundings = Surroundings::Full { stub: self.stub, witness: witness.as_fd() };
-                let reports = told.try_clone().map_err(at(Stage::Start))?;
-                Program { launch: self.launch, ruleset: self.ruleset, surroundings, domain: None }
-                    .run(reports)
-            }
+        let program = unsafe { fork_sharing_descriptors() }.map_err(at(Stage::Start))?;
+        if let Some(program) = program {
+            let listener = handover.take(&signals).map_err(at(Stage::Broker))?;
+            retire().map_err(at(Stage::Broker))?;
+            return Ok(Watched { program, signals, _mediator: self.mediate(listener)? });
         }
+        system::set_no_new_privs().map_err(at(Stage::Privileges))?;
+        handover.give(filter.as_ref()).map_err(at(Stage::Seccomp))?;
+        introduce(meet).map_err(at(Stage::Start))?;
+        let surroundings = Surroundings::Full { stub: self.stub, witness: witness.as_fd() };
+        let reports = told.try_clone().map_err(at(Stage::Start))?;
+        Program { launch: self.launch, ruleset: self.ruleset, surroundings, domain: None }.run(reports)
     }
 
     /// Threads make no forks, so it begins after the only one.

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on] [--env NAME[=VALUE]]…
-//!              [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
+//!              [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
 //! sandbox-exec --rights-fd N [--status-fd N] [--] CMD [ARGUMENT]…
 //! sandbox-exec --self-test [--self-test-hidden PATH]
 //! ```
@@ -19,9 +19,12 @@
 //! * `-C DIR`: the working directory. Default: here.
 //! * `--read PATH`: a tree that may be read and executed. Default: `/`.
 //! * `--write PATH`: a tree that may also be changed. Default: none.
-//! * `--hide PATH`: what stays unreadable inside a read root, whether it exists yet or not. Names can still be listed, and what
-//!   is made later beside it is unreadable too. Default: nothing.
-//! * `--net on`: TCP and UDP to any address. Default: off.
+//! * `--hide PATH`: what stays unreadable inside a read root, whether it exists yet or not. What is made later beside it is
+//!   unreadable too. In the floor tier names can still be listed. Default: nothing.
+//! * `--net on`: TCP and UDP; in the full tier not to this machine itself, nor to link-local addresses. Default: off.
+//! * `--tier full`: namespaces of its own beside Landlock and seccomp, or no start; `floor`: none. Default: `best`, the full tier
+//!   where this machine lets us.
+//! * `--landlock-abi N`: uses no newer Landlock than this ABI, to see what an older kernel would do.
 //! * `--env NAME`, `--env NAME=VALUE`: passes, or sets, a variable. The environment is otherwise cleared to what development
 //!   needs, and whatever looks like a credential is dropped.
 //! * `--allow-degraded`: starts although Landlock or seccomp is missing.
@@ -38,20 +41,25 @@
 //! That of CMD, or 128 + the signal that ended CMD or sandbox-exec. When CMD was never executed, the stage that failed, which is
 //! also named on standard error:
 //!
-//! 100 usage · 101 rights · 102 descriptors · 103 environment · 104 rules · 105 platform (a layer is missing) · 106 start ·
-//! 107 session · 108 limits · 109 parent · 110 directory · 111 privileges · 112 capabilities · 113 landlock · 114 seccomp ·
-//! 115 attempt (a forbidden act succeeded) · 116 report · 117 execute (CMD cannot be executed) · 118 broker.
+//! 100 usage · 101 rights · 102 descriptors · 103 identity · 104 rules · 105 platform (a layer is missing) · 106 namespaces (this
+//! machine refuses the full tier) · 107 mounts · 108 start · 109 session · 110 parent · 111 directory · 112 privileges ·
+//! 113 capabilities · 114 landlock · 115 seccomp · 116 attempt (a forbidden act succeeded) · 117 report · 118 execute (CMD cannot be
+//! executed) · 119 broker.
 //!
 //! # SECURITY
 //!
-//! In this order: inherited descriptors but 0, 1 and 2 are closed; the environment is cleared; every path of a rule is
-//! opened; a session of its own, with no terminal but one that was made for it; no core dumps; death with the parent;
-//! `no_new_privs`; every capability set empty and the securebits locked; Landlock at the best ABI; seccomp; then one
-//! forbidden act for each layer, which must fail.
+//! In this order: inherited descriptors but 0, 1 and 2 are closed; the environment is cleared; in the full tier new user, mount,
+//! pid, ipc, uts and, with the network off, network namespaces, in which everything is read-only but the write roots, what is
+//! hidden is covered, and `/proc`, `/dev` and the loopback device are CMD's own; a session of its own, with no terminal but one that was made for it; no core
+//! dumps;
+//! death with the parent; every path of a rule is opened; every capability set empty and the securebits locked;
+//! `no_new_privs`; Landlock at the best ABI; seccomp; then one forbidden act for each layer, which must fail.
 //!
-//! Descriptors 0, 1 and 2 are the caller's to choose: a terminal there can be read and written by CMD, though not typed into. Not
-//! protected are modes, owners, times and attributes of files outside the write roots; names, sizes and link targets of hidden
-//! files; with `--net on` the host's loopback. Unix sockets and, with the network off, loopback are denied altogether.
+//! Descriptors 0, 1 and 2 are the caller's to choose: a terminal there can be read and written by CMD, though not typed into. In
+//! the full tier the broker, PID 1 of the namespaces, performs for CMD the calls that lead to sockets, where they are allowed.
+//! In the floor tier these are not protected: modes, owners, times and attributes of files outside the write roots; names,
+//! sizes and link targets of hidden files; with `--net on` the host's loopback. Unix sockets and, with the network off, loopback
+//! are denied altogether there.
 
 use std::ffi::OsString;
 use std::fs::File;

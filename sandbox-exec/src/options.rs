@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn a_line_of_every_flag() {
         let line = "-C /p --read / --write=/p --hide /s --net on --env A --env B=c=d --allow-degraded \
-                    --die-with-parent -- ls --net";
+                    --tier full --landlock-abi=3 --die-with-parent -- ls --net";
         let Invocation::Run(options) = parsed(line).unwrap() else { panic!("not a run") };
         assert_eq!(options.command, ["ls", "--net"]);
         assert!(options.allow_degraded && options.die_with_parent);
@@ -243,6 +243,7 @@ mod tests {
             environment: Environment { pass: vec!["A".into()], set: vec![("B".into(), b"c=d".to_vec())] },
         };
         assert_eq!(options.flags, expected);
+        assert_eq!((options.tier, options.landlock_abi), (Some(TierChoice::Full), Some(3)));
     }
 
     #[test]
@@ -260,6 +261,8 @@ mod tests {
             ("--net off --", "no command to execute"),
             ("--bogus -- ls", "unknown option --bogus"),
             ("--net maybe -- ls", "--net maybe: expected off or on"),
+            ("--tier max -- ls", "--tier max: expected best, full or floor"),
+            ("--landlock-abi new -- ls", "--landlock-abi new: expected a number"),
             ("--write", "--write needs a value"),
             ("--env = -- ls", "--env =: expected NAME or NAME=VALUE"),
             ("--rights-fd 1 -- ls", "--rights-fd 1: expected the number of an open descriptor above 2"),

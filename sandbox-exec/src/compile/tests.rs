@@ -245,3 +245,49 @@ fn what_was_hidden_when_the_session_began_stays_so_under_another_name() {
     let plan = compile(&rights(&["/p"], &["/p/secret"], &["/p"]), &[], Tier::FloorUnmediated, &tree).unwrap();
     assert!(plan.rules.iter().any(|rule| rule.path == Path::new("/p/other")), "{:?}", plan.rules);
 }
+
+#[test]
+fn the_full_tier_has_devices_of_its_own() {
+    let tree = Listed::new("/ /dev/ /dev/pts/ /dev/shm/ /dev/tty /usr/");
+    let full = compile(&rights(&["/"], &[], &[]), &[], Tier::Full, &tree).unwrap();
+    insta::assert_snapshot!(show(&full), @r"
+    l--- / named
+    l--- /dev
+    l--d /dev/pts
+    lrw- /dev/shm
+    ---d /dev/tty
+    lr-- /usr
+    ");
+    let within = |devices| {
+        let plan = Plan::within(&["/".into()], &[], Network::Off, Tier::Full, devices);
+        plan.rules.iter().any(|rule| rule.path == Path::new("/dev/shm"))
+    };
+    assert!(
+        within(Devices::Own) && !within(Devices::Harmless),
+        "a command that reads shares no memory with a writer"
+    );
+}
+
+#[test]
+fn the_number_of_rules_is_bounded() {
+    let error = compile(&rights(&["/"], &["/secret"], &[]), &[], Tier::Full, &Many(MAX_RULES)).unwrap_err();
+    assert!(matches!(error, CompileError::TooManyRules(rules) if rules > MAX_RULES), "{error}");
+}
+
+/// A root with so many files.
+struct Many(usize);
+
+impl Tree for Many {
+    fn entries(&self, _: &Path) -> io::Result<Vec<Entry>> {
+        let entry = |number| Entry { name: format!("f{number}").into(), symlink: false, inode: 1 };
+        Ok((0..self.0).map(entry).collect())
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        Ok(Identity { device: 1, inode: 2, directory: path == Path::new("/") })
+    }
+
+    fn resolve(&self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
+}

@@ -89,3 +89,67 @@ fn hidden(paths: &[WirePath]) -> Vec<PathBuf> {
     all.dedup();
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use ipc::confinement::{Environment, TierChoice};
+    use ipc::rights::{Execution, Limits, Network, Reach, Rights};
+
+    use super::*;
+
+    fn layout(project: &str, write: &[&str], temp: Option<&str>, program: Option<&str>) -> Layout {
+        let paths = |paths: &[&str]| paths.iter().map(WirePath::from).collect();
+        let rights = Rights {
+            read: paths(&["/"]),
+            hidden: vec![],
+            write: paths(write),
+            protected: paths(&["/p/.git/hooks", "/elsewhere/.envrc"]),
+            net: Network::Off,
+            reach: Reach::default(),
+            exec: Execution::Allowed,
+            limits: Limits::default(),
+        };
+        let confinement = Confinement {
+            rights: rights.normalised(),
+            project: project.into(),
+            temp: temp.map(WirePath::from),
+            hidden_files: vec![],
+            environment: Environment::default(),
+            allow_degraded: false,
+            read_only: false,
+            tier: TierChoice::default(),
+            landlock_abi: None,
+            identity: None,
+        };
+        Layout::new(&confinement, program.map(Path::new))
+    }
+
+    fn roots(layout: &Layout) -> Vec<(&str, bool)> {
+        layout.roots.iter().map(|root| (root.path.to_str().unwrap(), root.writable)).collect()
+    }
+
+    #[test]
+    fn the_private_temp_directory_becomes_tmp() {
+        let usual = layout("/p", &["/p", "/tmp/bw-1"], Some("/tmp/bw-1"), None);
+        assert_eq!((usual.tmp.as_deref(), roots(&usual)), (Some(Path::new("/tmp/bw-1")), vec![("/p", true)]));
+        assert!(usual.shows(Path::new("/p/x")) && !usual.shows(Path::new("/tmp/x")));
+        let plain = layout("/p", &["/p"], None, None);
+        assert_eq!((plain.tmp.as_deref(), roots(&plain)), (None, vec![("/p", true)]));
+        assert!(plain.shows(Path::new("/tmp/x")));
+    }
+
+    #[test]
+    fn what_lies_below_the_hosts_tmp_and_is_needed_is_shown() {
+        let below = layout("/tmp/p/sub", &["/tmp/bw-1"], Some("/tmp/bw-1"), Some("/tmp/bin/tool"));
+        assert_eq!(roots(&below), [("/tmp/bin/tool", false), ("/tmp/p/sub", false)]);
+        assert!(below.shows(Path::new("/tmp/p/sub/x")) && !below.shows(Path::new("/tmp/p")));
+        let written = layout("/tmp/p", &["/tmp/p", "/tmp/bw-1"], Some("/tmp/bw-1"), Some("/tmp/p/tool"));
+        assert_eq!(roots(&written), [("/tmp/p", true)]);
+    }
+
+    #[test]
+    fn what_is_protected_lies_in_a_root() {
+        let layout = layout("/p", &["/p"], None, None);
+        assert_eq!(layout.protected, [Protected { root: "/p".into(), path: "/p/.git/hooks".into() }]);
+    }
+}
