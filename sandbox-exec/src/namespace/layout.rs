@@ -117,6 +117,7 @@ mod tests {
             environment: Environment::default(),
             allow_degraded: false,
             read_only: false,
+            terminal: false,
             tier: TierChoice::default(),
             landlock_abi: None,
             identity: None,

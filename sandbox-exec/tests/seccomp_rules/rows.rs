@@ -213,6 +213,10 @@ fn commands() -> Vec<Row> {
         // A fifth argument is invalid whoever gives it.
         row(calls::PRCTL, [PR_SET_MM.into(), 0, 0, 0, 1]),
         row(calls::SETSOCKOPT, [NONE, IPPROTO_TCP.into(), TCP_ULP.into(), BAD, 1]),
+        row(calls::SETSOCKOPT, [NONE, IPPROTO_IP.into(), IP_OPTIONS.into(), BAD, 1]),
+        row(calls::SETSOCKOPT, [NONE, IPPROTO_IPV6.into(), IPV6_RTHDR.into(), BAD, 1]),
+        row(calls::SETSOCKOPT, [NONE, IPPROTO_IPV6.into(), IPV6_2292RTHDR.into(), BAD, 1]),
+        row(calls::SETSOCKOPT, [NONE, IPPROTO_IPV6.into(), IPV6_2292PKTOPTIONS.into(), BAD, 1]),
         row(calls::PRLIMIT64, [OWN_PID, 7, 0, 0]),
         // READ_IMPLIES_EXEC.
         row(calls::PERSONALITY, [0x0040_0000]),

@@ -98,6 +98,17 @@ pub(super) const ALWAYS: &[Conditional] = &[
         any_of: &[&[Is(1, IPPROTO_TCP), Is(2, TCP_ULP)]],
     },
     Conditional {
+        reason: "source routes and routing headers (ip(7), RFC 3542) lead a packet elsewhere than to the address that was \
+                 checked",
+        call: calls::SETSOCKOPT,
+        any_of: &[
+            &[Is(1, IPPROTO_IP), Is(2, IP_OPTIONS)],
+            &[Is(1, IPPROTO_IPV6), Is(2, IPV6_RTHDR)],
+            &[Is(1, IPPROTO_IPV6), Is(2, IPV6_2292RTHDR)],
+            &[Is(1, IPPROTO_IPV6), Is(2, IPV6_2292PKTOPTIONS)],
+        ],
+    },
+    Conditional {
         reason: "changes the limits of another process of the user, its open files among them",
         call: calls::PRLIMIT64,
         any_of: &[&[IsNot(0, 0)]],

@@ -65,6 +65,18 @@ pub const IPPROTO_TCP: u32 = 6;
 pub const IPPROTO_UDP: u32 = 17;
 /// `tcp.h`.
 pub const TCP_ULP: u32 = 31;
+/// `in.h`, as the level of an option.
+pub const IPPROTO_IP: u32 = 0;
+/// The same.
+pub const IPPROTO_IPV6: u32 = 41;
+/// `in.h`.
+pub const IP_OPTIONS: u32 = 4;
+/// `in6.h`.
+pub const IPV6_2292RTHDR: u32 = 5;
+/// The same.
+pub const IPV6_2292PKTOPTIONS: u32 = 6;
+/// The same.
+pub const IPV6_RTHDR: u32 = 57;
 
 /// `prctl.h`.
 pub const PR_SET_MM: u32 = 35;

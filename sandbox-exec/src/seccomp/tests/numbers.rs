@@ -161,6 +161,12 @@ fn constants_are_those_of_libc() {
         (constants::IPPROTO_TCP, int(libc::IPPROTO_TCP)),
         (constants::IPPROTO_UDP, int(libc::IPPROTO_UDP)),
         (constants::TCP_ULP, int(libc::TCP_ULP)),
+        (constants::IPPROTO_IP, int(libc::IPPROTO_IP)),
+        (constants::IPPROTO_IPV6, int(libc::IPPROTO_IPV6)),
+        (constants::IP_OPTIONS, int(libc::IP_OPTIONS)),
+        (constants::IPV6_2292RTHDR, int(libc::IPV6_2292RTHDR)),
+        (constants::IPV6_2292PKTOPTIONS, int(libc::IPV6_2292PKTOPTIONS)),
+        (constants::IPV6_RTHDR, int(libc::IPV6_RTHDR)),
         (constants::PR_SET_MM, int(libc::PR_SET_MM)),
     ] {
         assert_eq!(ours, theirs);
