@@ -40,7 +40,8 @@ impl Standing {
             changed.write.extend(self.temp.iter().chain(project).cloned());
             changed = changed.normalised();
         }
-        if changed == self.rights { Err(Unchanged::Same(same(change))) } else { Ok(changed) }
+        let same_as_before = changed == self.rights.clone().normalised();
+        if same_as_before { Err(Unchanged::Same(same(change))) } else { Ok(changed) }
     }
 
     fn refusal(&self, change: &RightsChange, activity: Activity) -> Option<String> {
