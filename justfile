@@ -10,7 +10,7 @@ test:
 
 # The attacks alone, as root and as a plain user.
 escape:
-    cargo test -p tests --test sandbox --test secrets --test life --test protocol
+    cargo test -p tests --test escape --test secrets --test life --test storm --test protocol
 
 # Format, lint.
 lint:

@@ -8,6 +8,8 @@ use std::sync::OnceLock;
 
 use nix::unistd::geteuid;
 
+use crate::world::PLACE;
+
 /// The uid (and gid) of the plain user that root's tests are repeated as: no such account needs to exist.
 pub const PLAIN_USER: u32 = 12345;
 
@@ -67,14 +69,16 @@ fn built() -> PathBuf {
 
 fn copy() -> PathBuf {
     let built = built();
-    if !geteuid().is_root() {
+    // A plain user's are as good where they are, unless that is `/tmp`, which the full tier has of its own.
+    if !geteuid().is_root() && !built.starts_with("/tmp") {
         return built;
     }
     // One copy per build, shared by all test processes: named after the programs' own times and sizes.
     let stamp: Vec<String> = NAMES.iter().map(|name| stamp(&built.join(name))).collect();
-    let place = std::env::temp_dir().join(format!("bailiwick-tests-{}", stamp.join("-")));
+    let place = Path::new(PLACE).join(format!("bailiwick-tests-{}", stamp.join("-")));
     if !place.is_dir() {
-        let fresh = tempfile::Builder::new().prefix("bailiwick-tests-").tempdir().expect("a temp directory");
+        let fresh =
+            tempfile::Builder::new().prefix("bailiwick-tests-").tempdir_in(PLACE).expect("a temp directory");
         for name in NAMES {
             let (from, to) = (built.join(name), fresh.path().join(name));
             // Another name of the same file where that is possible: debug builds are large.

@@ -6,14 +6,20 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ipc::confinement::Tier;
 use supervisor::replay::{ReplayServer, Script, sse};
 use tempfile::TempDir;
 
 use crate::process::Finished;
 use crate::programs::{Programs, User};
+use crate::tier;
 
 /// What the key of every test's model is; it must be seen nowhere.
 pub const KEY: &str = "sk-ant-canary-0123456789abcdef";
+
+/// Where worlds lie: not below `/tmp`, which is the sandbox's own in the full tier. An attack on what is not there shows
+/// nothing.
+pub const PLACE: &str = "/var/tmp";
 
 /// Fresh directories and a user to run as.
 #[derive(Debug)]
@@ -25,7 +31,13 @@ pub struct World {
 impl World {
     /// An empty world.
     pub fn new(user: User) -> Self {
-        let place = tempfile::Builder::new().prefix("bailiwick-world-").tempdir().expect("a temp directory");
+        Self::below(user, Path::new(PLACE))
+    }
+
+    /// An empty world below a directory that every user reaches.
+    pub fn below(user: User, directory: &Path) -> Self {
+        let place = tempfile::Builder::new().prefix("bailiwick-world-").tempdir_in(directory);
+        let place = place.expect("a temp directory");
         let world = Self { user, place };
         fs::set_permissions(world.root(), fs::Permissions::from_mode(0o755)).expect("our own directory");
         for name in ["home", "own", "project"] {
@@ -109,6 +121,13 @@ impl World {
     pub fn bailiwick<S: AsRef<std::ffi::OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = self.command(Programs::get().path("bailiwick"));
         command.args(arguments);
+        command
+    }
+
+    /// `bailiwick sandbox` in the project and a tier, with more flags, about to execute a program.
+    pub fn sandbox(&self, tier: Tier, flags: &[&str], program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = self.bailiwick(["sandbox", "-C"]);
+        command.arg(self.project()).args(tier::flags(tier)).args(flags).arg("--").arg(program);
         command
     }
 

@@ -1,12 +1,14 @@
 //! Acts on files.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nix::libc;
 
@@ -35,10 +37,10 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     ("unlink", |a| fs::remove_file(a.os(0)?).map(|()| Vec::new())),
     ("rmdir", |a| fs::remove_dir(a.os(0)?).map(|()| Vec::new())),
     ("mkdir", |a| fs::create_dir(a.os(0)?).map(|()| Vec::new())),
-    ("symlink", |a| std::os::unix::fs::symlink(a.os(0)?, a.os(1)?).map(|()| Vec::new())),
+    ("symlink", |a| symlink(a.os(0)?, a.os(1)?).map(|()| Vec::new())),
     ("link", |a| fs::hard_link(a.os(0)?, a.os(1)?).map(|()| Vec::new())),
     ("rename", |a| fs::rename(a.os(0)?, a.os(1)?).map(|()| Vec::new())),
-    ("exchange", exchange),
+    ("exchange", |a| rename_exchange(Path::new(a.os(0)?), Path::new(a.os(1)?))),
     ("mkfifo", |a| {
         // SAFETY: the path is a C string.
         done(unsafe { libc::mkfifo(a.path(0)?.as_ptr(), 0o600) })
@@ -60,36 +62,24 @@ pub(super) const ACTS: &[(&str, Act)] = &[
         // SAFETY: the path is a C string; the descriptor may be anything.
         done(unsafe { libc::openat(a.number(0)?, path.as_ptr(), libc::O_WRONLY | libc::O_CREAT, 0o600) })
     }),
-    ("chmod", |a| fs::set_permissions(a.os(0)?, fs::Permissions::from_mode(0o640)).map(|()| Vec::new())),
-    ("set-uid", |a| fs::set_permissions(a.os(0)?, fs::Permissions::from_mode(0o4755)).map(|()| Vec::new())),
-    ("set-gid-directory", |a| {
-        // SAFETY: the path is a C string.
-        done(unsafe { libc::mkdir(a.path(0)?.as_ptr(), 0o2755) })
+    ("write-here", |a| {
+        std::env::set_current_dir(a.os(0)?)?;
+        let path = PathBuf::from("/proc/self/cwd").join(a.os(1)?);
+        write(OpenOptions::new().write(true), path)
     }),
-    ("utime", |a| {
-        let file = File::open(a.os(0)?)?;
-        file.set_modified(std::time::SystemTime::UNIX_EPOCH).map(|()| Vec::new())
+    ("link-read", |a| {
+        fs::hard_link(a.os(0)?, a.os(1)?)?;
+        fs::read(a.os(1)?)
     }),
-    ("setxattr", |a| {
-        let (path, name) = (a.path(0)?, c"user.adversary");
-        // SAFETY: both names are C strings; the value is valid for its length.
-        done(unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), c"x".as_ptr().cast(), 1, 0) })
+    ("rename-read", |a| {
+        fs::rename(a.os(0)?, a.os(1)?)?;
+        fs::read(PathBuf::from(a.os(1)?).join(a.os(2)?))
     }),
-    ("set-acl-owner", |a| {
-        // SAFETY: the path is a C string. Another group of the same owner: what its owner may do.
-        done(unsafe { libc::chown(a.path(0)?.as_ptr(), a.number(1)?, a.number(2)?) })
-    }),
+    ("swap-race", swap_race),
 ];
 
 fn write(options: &mut OpenOptions, path: PathBuf) -> io::Result<Vec<u8>> {
     options.open(path)?.write_all(BYTES).map(|()| Vec::new())
-}
-
-fn exchange(a: &Arguments) -> io::Result<Vec<u8>> {
-    let (from, to) = (a.path(0)?, a.path(1)?);
-    let here = libc::AT_FDCWD;
-    // SAFETY: both paths are C strings.
-    done(unsafe { libc::renameat2(here, from.as_ptr(), here, to.as_ptr(), libc::RENAME_EXCHANGE) })
 }
 
 /// Opens without the right to write, and again through the descriptor with it.
@@ -105,4 +95,41 @@ pub(super) fn read_some(path: &str, length: usize) -> io::Result<Vec<u8>> {
     let read = File::open(path)?.read(&mut bytes)?;
     bytes.truncate(read);
     Ok(bytes)
+}
+
+/// Looks for the moment between the look at a path and its use: one thread writes below a directory that another keeps
+/// exchanging for a link that leads out.
+fn swap_race(a: &Arguments) -> io::Result<Vec<u8>> {
+    let (project, outside) = (PathBuf::from(a.os(0)?), PathBuf::from(a.os(1)?));
+    let places = [project.join(format!("race-{}", std::process::id())), project.join("race-link")];
+    fs::create_dir(&places[0])?;
+    symlink(&outside, &places[1])?;
+    let raced = outside.join("raced");
+    let until = Instant::now() + Duration::from_millis(300);
+    std::thread::scope(|scope| {
+        let swap = || {
+            while Instant::now() < until && !raced.exists() {
+                let _ = rename_exchange(&places[0], &places[1]);
+            }
+        };
+        scope.spawn(swap);
+        while Instant::now() < until && !raced.exists() {
+            let _ = fs::write(places[0].join("raced"), BYTES);
+        }
+    });
+    for place in places {
+        let _ = fs::remove_file(&place).or_else(|_| fs::remove_dir_all(&place));
+    }
+    Ok(Vec::new())
+}
+
+fn rename_exchange(from: &Path, to: &Path) -> io::Result<Vec<u8>> {
+    let (from, to) = (path_of(from)?, path_of(to)?);
+    let here = libc::AT_FDCWD;
+    // SAFETY: both paths are C strings.
+    done(unsafe { libc::renameat2(here, from.as_ptr(), here, to.as_ptr(), libc::RENAME_EXCHANGE) })
+}
+
+fn path_of(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_bytes())?)
 }

@@ -1,7 +1,8 @@
 //! Acts on the kernel and on the host: each with arguments that change nothing where it is permitted.
 
 use std::fs::OpenOptions;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::ptr;
 
 use nix::libc::{self, c_long};
@@ -51,6 +52,10 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     ("chroot", |a| {
         // SAFETY: a C string; the root of this process alone.
         done(unsafe { libc::chroot(a.path(0)?.as_ptr()) })
+    }),
+    ("terminal-write", |a| {
+        let mut terminal = OpenOptions::new().write(true).custom_flags(libc::O_NOCTTY).open(a.os(0)?)?;
+        terminal.write_all(b"\x1b]0;approve?\x07").map(|()| Vec::new())
     }),
     ("terminal-input", |a| {
         let terminal = OpenOptions::new().read(true).write(true).open("/dev/ptmx");

@@ -1,9 +1,14 @@
 //! What an adversary tries, in the plainest form: system calls.
 
 mod files;
+pub mod ipc;
 mod kernel;
+mod metadata;
+mod namespaces;
 mod processes;
+mod programs;
 mod sockets;
+mod tables;
 pub mod victim;
 
 use std::ffi::{CString, OsStr, OsString};
@@ -61,7 +66,17 @@ fn line(act: &[OsString], errno: i32, said: &[u8]) -> Vec<u8> {
 
 fn carry_out(act: &[OsString]) -> io::Result<Vec<u8>> {
     let (name, arguments) = act.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let tables = [files::ACTS, sockets::ACTS, processes::ACTS, kernel::ACTS];
+    let tables = [
+        files::ACTS,
+        metadata::ACTS,
+        programs::ACTS,
+        sockets::ACTS,
+        tables::ACTS,
+        ipc::ACTS,
+        processes::ACTS,
+        namespaces::ACTS,
+        kernel::ACTS,
+    ];
     let known = tables.into_iter().flatten().find(|(known, _)| name == known);
     let (_, act) = known.ok_or_else(|| io::Error::other("no such act"))?;
     act(&Arguments(arguments))

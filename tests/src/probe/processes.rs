@@ -20,12 +20,19 @@ pub(super) const ACTS: &[(&str, Act)] = &[
         done(unsafe { libc::killpg(a.number::<u32>(0)?.cast_signed(), a.number(1)?) })
     }),
     ("tgkill", |a| call(libc::SYS_tgkill, [a.number(0)?, a.number(0)?, a.number(1)?, 0])),
+    ("tkill", |a| call(libc::SYS_tkill, [a.number(0)?, a.number(1)?, 0, 0])),
     ("sigqueue", |a| {
         let value = libc::sigval { sival_ptr: ptr::null_mut() };
         // SAFETY: integers.
         done(unsafe { libc::sigqueue(a.number(0)?, a.number(1)?, value) })
     }),
     ("pidfd-signal", |a| call(libc::SYS_pidfd_send_signal, [pidfd(a)?.into(), a.number(1)?, 0, 0])),
+    ("procfd-signal", |a| {
+        // A directory of /proc is a pidfd too; pidfd_send_signal(2).
+        let directory = fs::File::open(format!("/proc/{}", a.text(0)?))?;
+        let number = std::os::fd::AsRawFd::as_raw_fd(&directory);
+        call(libc::SYS_pidfd_send_signal, [number.into(), a.number(1)?, 0, 0])
+    }),
     ("sigio", sigio),
     ("ptrace-attach", |a| trace(libc::PTRACE_ATTACH, a)),
     ("ptrace-seize", |a| trace(libc::PTRACE_SEIZE, a)),
@@ -64,6 +71,22 @@ pub(super) const ACTS: &[(&str, Act)] = &[
         };
         // SAFETY: the set is valid for its size.
         done(unsafe { libc::sched_setaffinity(a.number(0)?, size_of_val(&set), &raw const set) })
+    }),
+    ("scheduler", |a| {
+        let parameters = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the parameters are valid.
+        done(unsafe { libc::sched_setscheduler(a.number(0)?, libc::SCHED_BATCH, &raw const parameters) })
+    }),
+    ("io-priority", |a| {
+        // IOPRIO_WHO_PROCESS; the idle class, 3 << 13.
+        call(libc::SYS_ioprio_set, [1, a.number(0)?, 3 << 13, 0])
+    }),
+    ("out-of-memory", |a| {
+        fs::write(format!("/proc/{}/oom_score_adj", a.text(0)?), "777").map(|()| Vec::new())
+    }),
+    ("find-process", |a| {
+        let found = fs::read_dir("/proc")?.flatten().any(|entry| entry.file_name() == a.0[0]);
+        if found { Ok(Vec::new()) } else { Err(io::Error::from_raw_os_error(libc::ENOENT)) }
     }),
     ("setns", |a| call(libc::SYS_setns, [pidfd(a)?.into(), libc::CLONE_NEWUTS.into(), 0, 0])),
     ("kcmp", |a| call(libc::SYS_kcmp, [std::process::id().into(), a.number(0)?, 1, 0])),

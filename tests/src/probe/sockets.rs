@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use nix::libc::{self, c_int};
+use nix::sys::socket::{ControlMessage, MsgFlags, UnixAddr, sendmsg};
 
 use super::{Act, Arguments, descriptor, done};
 
@@ -17,6 +18,20 @@ pub(super) const ACTS: &[(&str, Act)] = &[
         TcpStream::connect_timeout(&address, Duration::from_secs(5)).map(|_| Vec::new())
     }),
     ("tcp-fast-open", fast_open),
+    ("tcp-fast-open-connect", |a| {
+        let socket = new(libc::AF_INET, libc::SOCK_STREAM, 0)?;
+        let (on, size) = (1, u32::try_from(size_of::<c_int>()).unwrap_or(4));
+        let address = internet(a)?;
+        let (pointer, length) = address.pointer();
+        // SAFETY: option and address are valid for their lengths.
+        unsafe {
+            let option = (&raw const on).cast();
+            libc::setsockopt(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, option, size);
+            done(libc::connect(socket, pointer, length))?;
+            // Without a cookie the connection is made when there is something to send.
+            done(libc::send(socket, BYTES.as_ptr().cast(), BYTES.len(), libc::MSG_NOSIGNAL) as i64)
+        }
+    }),
     ("mptcp", |a| connect(libc::AF_INET, libc::SOCK_STREAM, 262, &internet(a)?)),
     ("tcp-listen", |_| TcpListener::bind("127.0.0.1:0").map(|_| Vec::new())),
     ("udp", |a| {
@@ -29,6 +44,17 @@ pub(super) const ACTS: &[(&str, Act)] = &[
         socket.connect(a.text(0)?)?;
         socket.send(BYTES).map(|_| Vec::new())
     }),
+    ("udp-sendmsg", |a| send_message(new(libc::AF_INET, libc::SOCK_DGRAM, 0)?, &internet(a)?)),
+    ("udp-sendmmsg", |a| send_messages(new(libc::AF_INET, libc::SOCK_DGRAM, 0)?, &internet(a)?)),
+    // As a resolver does it: connect, and one call for both questions; res_send.c of glibc.
+    ("dns", |a| {
+        let (socket, address) = (new(libc::AF_INET, libc::SOCK_DGRAM, 0)?, internet(a)?);
+        let (pointer, length) = address.pointer();
+        // SAFETY: the address is valid for its length.
+        done(unsafe { libc::connect(socket, pointer, length) })?;
+        send_messages(socket, &Address { bytes: vec![] })
+    }),
+    ("netlink-admin", |_| netlink_admin()),
     ("socket", |a| {
         // SAFETY: integers.
         done(unsafe { libc::socket(a.number(0)?, a.number(1)?, a.number(2)?) })
@@ -39,6 +65,37 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     ("unix-datagram-sendmsg", |a| {
         send_message(new(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?, &pathname(a, false)?)
     }),
+    ("unix-stream-path", |a| {
+        // SAFETY: a C string; the descriptor stays open until this process ends.
+        let opened = descriptor(unsafe { libc::open(a.path(0)?.as_ptr(), libc::O_PATH) })?;
+        let address = unix(format!("/proc/self/fd/{opened}").as_bytes(), false)?;
+        connect(libc::AF_UNIX, libc::SOCK_STREAM, 0, &address)
+    }),
+    ("unix-stream-here", |a| {
+        std::env::set_current_dir(a.os(0)?)?;
+        connect(libc::AF_UNIX, libc::SOCK_STREAM, 0, &unix(a.os(1)?.as_encoded_bytes(), false)?)
+    }),
+    ("unix-datagram-connected", |a| {
+        let (socket, address) = (new(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?, pathname(a, false)?);
+        let (pointer, length) = address.pointer();
+        // SAFETY: the address is valid for its length.
+        done(unsafe { libc::connect(socket, pointer, length) })?;
+        // SAFETY: the bytes are valid for their length.
+        done(unsafe { libc::send(socket, BYTES.as_ptr().cast(), BYTES.len(), 0) } as i64)
+    }),
+    ("unix-datagram-sendmmsg", |a| {
+        send_messages(new(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?, &pathname(a, false)?)
+    }),
+    ("unix-pass-descriptor", |a| {
+        let file = std::fs::File::open("/dev/null")?;
+        let rights = [std::os::fd::AsRawFd::as_raw_fd(&file)];
+        let bytes = [io::IoSlice::new(BYTES)];
+        let path = UnixAddr::new(std::path::Path::new(a.os(0)?))?;
+        let socket = new(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?;
+        sendmsg(socket, &bytes, &[ControlMessage::ScmRights(&rights)], MsgFlags::empty(), Some(&path))?;
+        Ok(Vec::new())
+    }),
+    ("abstract-seqpacket", |a| connect(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0, &pathname(a, true)?)),
     ("abstract-stream", |a| connect(libc::AF_UNIX, libc::SOCK_STREAM, 0, &pathname(a, true)?)),
     ("abstract-datagram", |a| send(new(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?, 0, &pathname(a, true)?)),
     ("socketpair-sendto", |a| {
@@ -50,8 +107,8 @@ pub(super) const ACTS: &[(&str, Act)] = &[
 ];
 
 /// An address as the kernel wants it.
-struct Address {
-    bytes: Vec<u8>,
+pub(super) struct Address {
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Address {
@@ -62,16 +119,20 @@ impl Address {
 
 /// `sockaddr_un`: a path, or a name in the abstract namespace; unix(7).
 fn pathname(a: &Arguments, is_abstract: bool) -> io::Result<Address> {
+    unix(a.os(0)?.as_encoded_bytes(), is_abstract)
+}
+
+fn unix(path: &[u8], is_abstract: bool) -> io::Result<Address> {
     let family = u16::try_from(libc::AF_UNIX).map_err(io::Error::other)?;
     let mut bytes = family.to_ne_bytes().to_vec();
     bytes.extend(is_abstract.then_some(0));
-    bytes.extend(a.os(0)?.as_encoded_bytes());
+    bytes.extend(path);
     bytes.extend((!is_abstract).then_some(0));
     Ok(Address { bytes })
 }
 
 /// `sockaddr_in`; ip(7).
-fn internet(a: &Arguments) -> io::Result<Address> {
+pub(super) fn internet(a: &Arguments) -> io::Result<Address> {
     let SocketAddr::V4(address) = a.number(0)? else { return Err(io::Error::other("IPv4 only")) };
     let family = u16::try_from(libc::AF_INET).map_err(io::Error::other)?;
     let mut bytes = family.to_ne_bytes().to_vec();
@@ -105,6 +166,27 @@ fn fast_open(a: &Arguments) -> io::Result<Vec<u8>> {
 }
 
 fn send_message(socket: c_int, address: &Address) -> io::Result<Vec<u8>> {
+    with_message(address, |message| {
+        // SAFETY: everything that the header names outlives the call, which only reads it.
+        done(unsafe { libc::sendmsg(socket, message, 0) } as i64)
+    })
+}
+
+fn send_messages(socket: c_int, address: &Address) -> io::Result<Vec<u8>> {
+    with_message(address, |message| {
+        // SAFETY: a copy of a valid header, twice; the call writes nothing but the lengths in them.
+        unsafe {
+            let message = libc::mmsghdr { msg_hdr: *message, msg_len: 0 };
+            let mut messages = [message, message];
+            done(libc::sendmmsg(socket, messages.as_mut_ptr(), 2, 0))
+        }
+    })
+}
+
+fn with_message(
+    address: &Address,
+    send: impl FnOnce(&libc::msghdr) -> io::Result<Vec<u8>>,
+) -> io::Result<Vec<u8>> {
     let mut part = libc::iovec { iov_base: BYTES.as_ptr().cast_mut().cast(), iov_len: BYTES.len() };
     // SAFETY: a message header of zeros is an empty one.
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
@@ -113,6 +195,21 @@ fn send_message(socket: c_int, address: &Address) -> io::Result<Vec<u8>> {
     message.msg_namelen = length;
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
-    // SAFETY: everything that the header names outlives the call, which only reads it.
-    done(unsafe { libc::sendmsg(socket, &raw const message, 0) } as i64)
+    send(&message)
+}
+
+/// Asks for a change of an interface that does not exist: whoever may not ask is told so before that is found out.
+fn netlink_admin() -> io::Result<Vec<u8>> {
+    let socket = new(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
+    // `nlmsghdr` (length, RTM_SETLINK below REQUEST | ACK, sequence, port) and `ifinfomsg` with index 99999.
+    let request: [u32; 8] = [32, 0x5_0013, 1, 0, 0, 99_999, 0, 0];
+    let mut reply = [0_u32; 16];
+    // SAFETY: both are valid for their lengths.
+    unsafe {
+        done(libc::send(socket, request.as_ptr().cast(), 32, 0) as i64)?;
+        done(libc::recv(socket, reply.as_mut_ptr().cast(), 64, 0) as i64)?;
+    }
+    // `nlmsgerr`: the error follows the header.
+    let error = reply[4].cast_signed();
+    if error == 0 { Ok(Vec::new()) } else { Err(io::Error::from_raw_os_error(-error)) }
 }

@@ -15,6 +15,8 @@ pub fn live() -> ExitCode {
     // Where Yama restricts tracing to ancestors, this lets anybody of the same user: it is the control that must succeed.
     // SAFETY: a prctl with integer arguments; an error means that there is no Yama.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
+    // The control of the keyring's row says so if this fails.
+    let _ = super::ipc::keep_key(c"bailiwick-victim");
     let Ok(file) = secret_file(&secret) else { return ExitCode::FAILURE };
     let handle = std::os::fd::AsRawFd::as_raw_fd(&file);
     let mut out = std::io::stdout();
@@ -33,4 +35,31 @@ fn secret_file(secret: &[u8]) -> std::io::Result<std::fs::File> {
     let mut file = std::fs::File::from(memory);
     file.write_all(secret)?;
     Ok(file)
+}
+
+/// What others can change about a process: priorities, processors, limits, and how soon it goes when memory is short.
+#[must_use]
+pub fn facts(pid: u32) -> String {
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let (stat, status) = (read("stat"), read("status"));
+    let fields: Vec<_> = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();
+    // priority and nice, rt_priority and policy; counted from the third field, proc_pid_stat(5).
+    let schedule: Vec<_> = [15, 16, 37, 38].iter().map(|index| fields.get(*index)).collect();
+    let processors = status.lines().find(|line| line.starts_with("Cpus_allowed:"));
+    // SAFETY: integers; IOPRIO_WHO_PROCESS.
+    let io_priority = unsafe { libc::syscall(libc::SYS_ioprio_get, 1, pid) };
+    let limits = read("limits");
+    format!("{schedule:?} {processors:?} {io_priority} {} {limits}", read("oom_score_adj").trim())
+}
+
+/// Writes the secret into an extended attribute.
+///
+/// # Errors
+///
+/// What the kernel says.
+pub fn keep_attribute(path: &std::ffi::CStr) -> std::io::Result<()> {
+    let value = SECRET.as_ptr().cast();
+    // SAFETY: C strings, and a value that is that long.
+    let set = unsafe { libc::setxattr(path.as_ptr(), c"user.victim".as_ptr(), value, SECRET.len(), 0) };
+    if set < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
+use ipc::confinement::Tier;
 use serde_json::json;
 use tests::world::{model, tool_results};
 use tests::{Finished, Programs, User, World};
@@ -193,8 +194,8 @@ fn unconfined(user: User, text: &str) -> Finished {
 
 fn confined(user: User, text: &str) -> Finished {
     let world = World::new(user);
-    let mut command = world.bailiwick(["sandbox", "-C"]);
-    command.arg(world.project()).args(["--", "bash", "-c", &script(text)]);
+    let mut command = world.sandbox(Tier::FloorUnmediated, &[], "bash");
+    command.args(["-c", &script(text)]);
     with_toolchain(&world, &mut command);
     Finished::of(&mut command)
 }

@@ -1,0 +1,33 @@
+//! The tiers that a test repeats itself in.
+
+use std::sync::OnceLock;
+
+use ipc::confinement::Tier;
+
+use crate::process::Finished;
+use crate::programs::User;
+use crate::world::World;
+
+/// The arguments that ask for a tier, and for no other.
+pub fn flags(tier: Tier) -> &'static [&'static str] {
+    match tier {
+        Tier::Full => &["--tier", "full"],
+        Tier::FloorUnmediated => &[],
+    }
+}
+
+/// The tiers that this machine can build; one that it cannot is skipped aloud.
+pub fn all() -> Vec<Tier> {
+    static ALL: OnceLock<Vec<Tier>> = OnceLock::new();
+    let possible = |tier: &Tier| is_possible(*tier);
+    ALL.get_or_init(|| [Tier::Full, Tier::FloorUnmediated].into_iter().filter(possible).collect()).clone()
+}
+
+fn is_possible(tier: Tier) -> bool {
+    let world = World::new(User::Myself);
+    let done = Finished::of(&mut world.sandbox(tier, &[], "true"));
+    if done.code != 0 {
+        eprintln!("skipped: no {tier} tier: {}", done.stderr.lines().next().unwrap_or_default());
+    }
+    done.code == 0
+}

@@ -1,0 +1,147 @@
+//! One row of the table: what is tried, what it does unconfined, and how each tier denies it.
+
+use std::fmt;
+
+use ipc::confinement::Tier;
+use tests::{User, World};
+
+/// The groups of what must be denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Group {
+    WriteOutside,
+    MetadataOutside,
+    SetId,
+    Processes,
+    Ipc,
+    UnixSockets,
+    Network,
+    Kernel,
+    Secrets,
+    Terminal,
+    Information,
+}
+
+/// What an act does unconfined: the proof that the denial is ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unconfined {
+    /// It harms the victim.
+    Harms,
+    /// It succeeds.
+    Works,
+    /// The kernel looks at it, and finds its arguments wrong or its module missing: an error that is not the denial's.
+    Reaches,
+}
+
+/// What becomes of an act in a tier. The victim is unharmed in any case but the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// It fails with one of these errors; -1 is a program that failed, or was ended by the kernel.
+    With(&'static [i32]),
+    /// Something answers, but nothing that the victim has: the victim alone judges.
+    Apart,
+    /// It is not held, for this reason, which `SECURITY.md` has too.
+    Open(&'static str),
+}
+
+/// Who can do an act unconfined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Anybody,
+    /// Only root: as another user there is no control.
+    Root,
+    /// Only root, and only to root does it give anything.
+    RootAlone,
+    /// Only a plain user: root has what it gives already, or the kernel itself keeps root without capabilities from it.
+    Plain,
+}
+
+/// One row.
+#[derive(Clone, Debug)]
+pub(crate) struct Attack {
+    pub(crate) group: Group,
+    pub(crate) act: String,
+    pub(crate) who: Who,
+    pub(crate) unconfined: Unconfined,
+    pub(crate) full: Held,
+    pub(crate) floor: Held,
+}
+
+impl Attack {
+    pub(crate) fn held(&self, tier: Tier) -> Held {
+        match tier {
+            Tier::Full => self.full,
+            Tier::FloorUnmediated => self.floor,
+        }
+    }
+
+    /// Whether it says something when this user tries it.
+    pub(crate) fn concerns(&self, user: User) -> bool {
+        match self.who {
+            Who::Anybody | Who::Root => true,
+            Who::RootAlone => user.uid() == 0,
+            Who::Plain => user == User::Plain,
+        }
+    }
+
+    /// Whether this user can do it unconfined.
+    pub(crate) fn is_possible(&self, user: User) -> bool {
+        self.concerns(user) && (self.who != Who::Root || user.uid() == 0)
+    }
+}
+
+/// Rows of one group that share everything but the act. `root: `, `root alone: ` and `plain: ` before an
+/// act say who can do it.
+pub(crate) fn rows(
+    group: Group,
+    unconfined: Unconfined,
+    full: Held,
+    floor: Held,
+    acts: &[&str],
+) -> Vec<Attack> {
+    let row = |act: &&str| {
+        let by = |name, who| act.strip_prefix(name).map(|act| (who, act));
+        let (who, act) = [("root: ", Who::Root), ("root alone: ", Who::RootAlone), ("plain: ", Who::Plain)]
+            .into_iter()
+            .find_map(|(name, who)| by(name, who))
+            .unwrap_or((Who::Anybody, act));
+        Attack { group, act: act.to_owned(), who, unconfined, full, floor }
+    };
+    acts.iter().map(row).collect()
+}
+
+/// What a probe printed of an act.
+#[derive(Clone, Debug)]
+pub(crate) struct Tried {
+    pub(crate) errno: i64,
+    pub(crate) said: String,
+}
+
+impl Tried {
+    pub(crate) fn of(line: &str) -> Self {
+        let line: serde_json::Value =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        Self { errno: line["errno"].as_i64().unwrap(), said: line["said"].as_str().unwrap().to_owned() }
+    }
+
+    pub(crate) fn all(text: &str) -> Vec<Self> {
+        text.lines().map(Self::of).collect()
+    }
+
+    pub(crate) fn is(&self, errnos: &[i32]) -> bool {
+        errnos.iter().any(|errno| i64::from(*errno) == self.errno)
+    }
+}
+
+/// Where a run of attacks takes place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) tier: Tier,
+    pub(crate) net: &'static str,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tier, net {}, uid {}", self.tier, self.net, self.world.user().uid())
+    }
+}

@@ -1,0 +1,172 @@
+//! Attacks that need more than one act: descriptors that are inherited, readers, signals to everybody, listeners.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+use ipc::confinement::Tier;
+use nix::libc::{EACCES, EBADF, ENOENT, EPERM, EROFS};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use tests::world::{model, tool_results};
+use tests::{Finished, Programs, User, World, alive, tier, wait_until};
+
+use crate::attack::Tried;
+use crate::victim::Victim;
+
+/// Every combination of tier and user.
+fn everywhere() -> Vec<(Tier, User)> {
+    tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user))).collect()
+}
+
+/// Acts of a command that only reads: the first ones inside, where it may otherwise write.
+const OF_A_READER: &str = "chmod {p}/mine -- futimens {p}/mine -- setxattr {p}/mine -- chown {p}/mine {uid} {uid} \
+    -- write {p}/mine -- append {p}/mine -- truncate {p}/mine -- write {p}/taken -- unlink {p}/mine \
+    -- rename {p}/mine {p}/moved -- link {p}/mine {p}/taken -- symlink x {p}/taken -- mkdir {p}/taken \
+    -- chmod {o}/file -- futimens {o}/file -- setxattr {o}/file -- chown {o}/file {uid} {uid} \
+    -- tcp {tcp4} -- unix-stream {o}/stream";
+
+/// A command that says that it only reads is held to its word, down to the modes and times of files.
+#[test]
+fn a_command_that_only_reads_changes_nothing() {
+    for (tier, user) in everywhere() {
+        let world = World::new(user);
+        let victim = Victim::new(&world);
+        let probe = Programs::get().path("probe");
+        let acts = victim.aim(OF_A_READER, &world).join(" ");
+        let command = format!("{} {acts}", probe.display());
+        // `bailiwick sandbox` shows what such a command can do.
+        let mut sandbox = world.sandbox(tier, &["--access", "read", "--net", "on"], "bash");
+        let shown = Tried::all(&Finished::of(sandbox.args(["-c", &command])).stdout);
+        let call = |access: &str| ("shell_exec", json!({"command": command, "access": access}));
+        let server = model(&[call("read"), call("standing")]);
+        let mut exec = world.exec(&server, &["--mode", "auto", "--net", "on"]);
+        let done = Finished::of(exec.args(tier::flags(tier)));
+        assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
+        let tried = |request: usize| {
+            let said = tool_results(&server, request)[0]["content"].as_str().unwrap().to_owned();
+            said.lines().filter(|line| line.starts_with('{')).map(Tried::of).collect::<Vec<_>>()
+        };
+        for reading in [tried(1), shown] {
+            assert_eq!(reading.len(), 19, "{reading:?}");
+            let denied = |tried: &Tried| tried.is(&[EPERM, EACCES, EROFS]);
+            assert!(reading.iter().all(denied), "{tier} {user:?}: {reading:?}");
+        }
+        // The twin: the same command with the standing rights does at least what it does inside.
+        let standing = tried(2);
+        let allowed = standing.iter().filter(|tried| tried.errno == 0).count();
+        assert!(allowed >= 10, "{tier} {user:?}: {standing:?}");
+    }
+}
+
+#[test]
+fn an_inherited_descriptor_does_not_get_through() {
+    for (tier, user) in everywhere() {
+        let world = World::new(user);
+        let victim = Victim::new(&world);
+        let probe = Programs::get().path("probe").display().to_string();
+        let bailiwick = Programs::get().path("bailiwick").display().to_string();
+        let acts = "write-descriptor 9 -- read-descriptor 8 -- through-directory-descriptor 7 new";
+        let run = |prefix: &str| {
+            let script =
+                format!("exec 9>>\"$0/file\" 8<\"$0/hidden\" 7<\"$0\"; exec {prefix} {probe} {acts}");
+            let mut bash = world.command("bash");
+            let outside = world.root().join("outside");
+            let done = Finished::of(bash.arg("-c").arg(script).arg(outside).current_dir(world.project()));
+            assert_eq!(done.code, 0, "{}", done.stderr);
+            (Tried::all(&done.stdout), done.stdout)
+        };
+        let (tried, said) = run(&format!("{bailiwick} sandbox {} --", tier::flags(tier).join(" ")));
+        let errnos: Vec<_> = tried.iter().map(|tried| tried.errno).collect();
+        assert_eq!(errnos, [EBADF, ENOENT, EBADF].map(i64::from), "{tier} {user:?}");
+        assert_eq!(victim.harm(&said), None);
+        let (tried, said) = run("");
+        assert!(tried.iter().all(|tried| tried.errno == 0), "{said}");
+        assert!(victim.harm(&said).is_some());
+    }
+}
+
+fn is_stopped(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}
+
+/// A signal to everybody reaches the sandbox's own processes alone: a stopped one outside is not continued.
+#[test]
+fn a_signal_to_everybody_stays_inside() {
+    for (tier, user) in everywhere() {
+        let world = World::new(user);
+        let mut stopped = world.command("sleep").arg("99").spawn().unwrap();
+        let pid = Pid::from_raw(stopped.id().cast_signed());
+        kill(pid, Signal::SIGSTOP).unwrap();
+        wait_until("it has stopped", || is_stopped(stopped.id()));
+        // The twin inside: an own stopped child runs on, and ends.
+        let script = "sleep 0.1 & kill -STOP $!; until grep -q '^State:.T' /proc/$!/status; do :; done; \
+            kill -CONT -1; wait $!; echo continued $?";
+        let done = Finished::of(world.sandbox(tier, &[], "bash").args(["-c", script]));
+        assert_eq!(done.stdout, "continued 0\n", "{tier} {user:?}: {}", done.stderr);
+        assert!(is_stopped(stopped.id()), "{tier} {user:?}");
+        // The twin outside.
+        let done = Finished::of(world.command("kill").args(["-CONT", &pid.to_string()]));
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        wait_until("it runs on", || !is_stopped(stopped.id()));
+        assert!(alive(stopped.id()));
+        stopped.kill().unwrap();
+        stopped.wait().unwrap();
+    }
+}
+
+const SERVER: &str = "import socket\n\
+    for family, host in (socket.AF_INET, '0.0.0.0'), (socket.AF_INET6, '::'):\n\
+    \x20   s = socket.socket(family); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n\
+    \x20   if family == socket.AF_INET6: s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)\n\
+    \x20   s.bind((host, 0)); s.listen(); print(s.getsockname()[1], flush=True); globals()[host] = s\n\
+    input()\n\
+    for host in '0.0.0.0', '::':\n\
+    \x20   s = globals()[host]; s.settimeout(0.05)\n\
+    \x20   try: print('reached', s.accept()[0].recv(9))\n\
+    \x20   except (TimeoutError, BlockingIOError): print('alone')\n";
+
+/// Starts a server, connects to it from here, and says what it saw.
+fn visit(command: &mut Command) -> Vec<String> {
+    let mut child =
+        command.arg("-c").arg(SERVER).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    for host in ["127.0.0.1", "::1"] {
+        let Some(port) = lines.next() else { break };
+        let address = (host, port.parse().unwrap());
+        if let Ok(mut stream) = TcpStream::connect(address) {
+            // Whoever closes without a word was reached as well: what counts is what the server got.
+            let _ = stream.write_all(b"visitor");
+        }
+    }
+    let _ = child.stdin.take().unwrap().write_all(b"\n");
+    let seen = lines.collect();
+    child.wait().unwrap();
+    seen
+}
+
+/// What listens inside is not reached from the host: with the network off it is somewhere else, and with it on the broker
+/// turns strangers away.
+#[test]
+fn what_listens_inside_is_not_reached_from_outside() {
+    for user in User::all() {
+        let world = World::new(user);
+        let twin = visit(&mut world.command("python3"));
+        assert_eq!(twin, ["reached b'visitor'", "reached b'visitor'"], "{user:?}");
+        for tier in tier::all() {
+            for net in ["off", "on"] {
+                let seen = visit(&mut world.sandbox(tier, &["--net", net], "python3"));
+                let expected: &[&str] = match (tier, net) {
+                    // No socket at all, and no check at all.
+                    (Tier::FloorUnmediated, "off") => &[],
+                    (Tier::FloorUnmediated, _) => &["reached b'visitor'", "reached b'visitor'"],
+                    (Tier::Full, _) => &["alone", "alone"],
+                };
+                assert_eq!(seen, expected, "{tier}, net {net}, {user:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The confinement as an adversary meets it: each act succeeds unconfined, and fails when it is confined, in each tier, by
+//! `bailiwick sandbox` and by `shell_exec` alike; and what a developer does goes on.
+//!
+//! What is tried stands in `table`; the victim judges.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod attack;
+mod beside;
+mod run;
+mod table;
+mod victim;
+mod works;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use attack::{Attack, Held, Place, Unconfined};
+use ipc::confinement::Tier;
+use run::{Way, command_of_the_model, sandbox, unconfined};
+use tests::{User, World, tier};
+use victim::Victim;
+
+/// Harm comes a moment after the act: a signal has to be delivered.
+fn harm_comes(victim: &Victim, said: &str) -> bool {
+    let began = Instant::now();
+    while victim.harm(said).is_none() {
+        if began.elapsed() > Duration::from_secs(5) {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}
+
+/// The proof that a denial is ours: without us it is none.
+fn check_control(attack: &Attack, world: &World) -> Result<(), String> {
+    let victim = Victim::new(world);
+    let tried = unconfined(world, &victim.aim(&attack.act, world));
+    let is_denial = [attack.full, attack.floor].iter().any(|held| match held {
+        Held::With(errnos) => tried.is(errnos),
+        Held::Apart | Held::Open(_) => false,
+    });
+    let shown = match attack.unconfined {
+        Unconfined::Harms => tried.errno == 0 && harm_comes(&victim, &tried.said),
+        Unconfined::Works => tried.errno == 0,
+        Unconfined::Reaches => !is_denial,
+    };
+    if shown {
+        Ok(())
+    } else {
+        Err(format!("unconfined, {} is not {:?}: {tried:?}", attack.act, attack.unconfined))
+    }
+}
+
+/// All rows at once against one victim; where that comes to harm, each row against its own, to find which it was.
+fn check_denials(place: &Place, rows: &[Attack], way: Way) -> Vec<String> {
+    let victim = Victim::new(place.world);
+    let acts: Vec<_> = rows.iter().map(|row| victim.aim(&row.act, place.world)).collect();
+    let tried = way(place, &acts);
+    assert_eq!(tried.len(), rows.len(), "{place}");
+    let allowed = rows.iter().zip(&tried).filter(|(row, tried)| match row.held(place.tier) {
+        Held::With(errnos) => !tried.is(errnos),
+        Held::Apart | Held::Open(_) => false,
+    });
+    let mut failures: Vec<_> = allowed.map(|(row, tried)| format!("{}: {tried:?}", row.act)).collect();
+    let said: String = tried.iter().map(|tried| tried.said.as_str()).collect();
+    if let Some(harm) = victim.harm(&said) {
+        drop(victim);
+        failures.push(format!("harm: {harm}"));
+        failures.extend(rows.iter().filter_map(|row| check_alone(place, row, way)));
+    }
+    failures.into_iter().map(|failure| format!("{place}: {failure}")).collect()
+}
+
+fn check_alone(place: &Place, row: &Attack, way: Way) -> Option<String> {
+    let victim = Victim::new(place.world);
+    let tried = way(place, &[victim.aim(&row.act, place.world)]);
+    victim.harm(&tried[0].said).map(|harm| format!("{}: {harm} ({tried:?})", row.act))
+}
+
+fn fail_with(failures: &[String]) {
+    assert!(failures.is_empty(), "{} rows\n{}", failures.len(), failures.join("\n"));
+}
+
+/// The rows that a tier holds, with the network on or off.
+fn held(place: &Place) -> Vec<Attack> {
+    let opened = |row: &Attack| {
+        place.net == "on"
+            && place.tier == Tier::FloorUnmediated
+            && table::OPENED_IN_THE_FLOOR.iter().any(|act| row.act.starts_with(act))
+    };
+    let is_open = |row: &Attack| matches!(row.held(place.tier), Held::Open(_)) || opened(row);
+    table::all().into_iter().filter(|row| row.concerns(place.world.user()) && !is_open(row)).collect()
+}
+
+fn check_everywhere(way: Way) {
+    let mut failures = vec![];
+    for tier in tier::all() {
+        for user in User::all() {
+            for net in ["off", "on"] {
+                let world = World::new(user);
+                let place = Place { world: &world, tier, net };
+                failures.extend(check_denials(&place, &held(&place), way));
+            }
+        }
+    }
+    fail_with(&failures);
+}
+
+#[test]
+fn there_are_attacks_of_every_group() {
+    let mut counts = BTreeMap::new();
+    for row in table::all() {
+        *counts.entry(row.group).or_insert(0) += 1;
+    }
+    for (group, count) in &counts {
+        println!("{group:?}: {count} attacks");
+    }
+    assert_eq!(counts.len(), 11);
+    assert!(counts.values().sum::<i32>() > 200);
+}
+
+#[test]
+fn every_attack_succeeds_unconfined() {
+    for user in User::all() {
+        let world = World::new(user);
+        let table = table::all();
+        let possible = table.iter().filter(|row| row.is_possible(user));
+        fail_with(&possible.filter_map(|row| check_control(row, &world).err()).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn every_attack_is_denied_in_the_sandbox() {
+    check_everywhere(sandbox);
+}
+
+#[test]
+fn every_attack_is_denied_to_a_command_of_the_model() {
+    check_everywhere(command_of_the_model);
+}
+
+/// The full tier holds every row; what the floor does not is listed, with reasons, and a row that becomes denied has to leave
+/// the list, which `SECURITY.md` repeats.
+#[test]
+fn what_a_tier_leaves_open_is_exactly_this() {
+    let mut failures = vec![];
+    for tier in tier::all() {
+        let open = |row: &Attack| matches!(row.held(tier), Held::Open(_));
+        let rows: Vec<_> = table::all().into_iter().filter(open).collect();
+        assert!(tier == Tier::FloorUnmediated || rows.is_empty());
+        for user in User::all() {
+            let world = World::new(user);
+            for row in rows.iter().filter(|row| row.concerns(user)) {
+                let victim = Victim::new(&world);
+                let place = Place { world: &world, tier, net: "off" };
+                let tried = &sandbox(&place, &[victim.aim(&row.act, &world)])[0];
+                let harmed = row.unconfined == Unconfined::Works || harm_comes(&victim, &tried.said);
+                if tried.errno != 0 || !harmed {
+                    failures.push(format!("{place}: {} is held by now: {tried:?}", row.act));
+                }
+            }
+        }
+    }
+    fail_with(&failures);
+}
+
+/// What the floor does not hold with the network on does get through: the other rows' denials are not the network's absence.
+#[test]
+fn the_network_opens_tcp_and_udp_in_the_floor() {
+    for user in User::all() {
+        let world = World::new(user);
+        let place = Place { world: &world, tier: Tier::FloorUnmediated, net: "on" };
+        for act in ["tcp {tcp4}", "tcp {tcp6}", "udp {udp}", "udp {udp6}", "dns {udp}"] {
+            let victim = Victim::new(&world);
+            let tried = &sandbox(&place, &[victim.aim(act, &world)])[0];
+            assert_eq!(tried.errno, 0, "{place}: {act}: {tried:?}");
+            assert!(harm_comes(&victim, &tried.said), "{place}: {act}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Ways to have acts tried: unconfined, by `bailiwick sandbox`, and by a command of the model.
+
+use serde_json::json;
+use tests::world::model;
+use tests::{Finished, Programs, World, tier};
+
+use crate::attack::{Place, Tried};
+use crate::victim::Victim;
+
+/// A list of acts, aimed.
+pub(crate) type Acts<'a> = &'a [Vec<String>];
+
+/// Tries acts in a place.
+pub(crate) type Way = fn(&Place, Acts) -> Vec<Tried>;
+
+fn line(acts: Acts) -> Vec<String> {
+    acts.join(&"--".to_owned())
+}
+
+pub(crate) fn unconfined(world: &World, act: &[String]) -> Tried {
+    let done = Finished::of(world.command(Programs::get().path("probe")).args(act));
+    Tried::of(done.stdout.trim_end())
+}
+
+/// In one confined process.
+pub(crate) fn sandbox(place: &Place, acts: Acts) -> Vec<Tried> {
+    let hidden = Victim::hide(place.world);
+    let flags: Vec<_> = ["--net", place.net].into_iter().chain(hidden.iter().map(String::as_str)).collect();
+    let mut command = place.world.sandbox(place.tier, &flags, Programs::get().path("probe"));
+    let done = Finished::of(command.args(line(acts)));
+    assert_eq!(done.code, 0, "{place}: {}", done.stderr);
+    Tried::all(&done.stdout)
+}
+
+/// In one command of the model, which has the rights that `bailiwick sandbox` shows.
+pub(crate) fn command_of_the_model(place: &Place, acts: Acts) -> Vec<Tried> {
+    let probe = Programs::get().path("probe").display().to_string();
+    let words: Vec<_> = [probe].into_iter().chain(line(acts)).map(|word| quoted(&word)).collect();
+    let server = model(&[("shell_exec", json!({"command": format!("{} > tried", words.join(" "))}))]);
+    let hidden = Victim::hide(place.world);
+    let mut exec = place.world.exec(&server, &["--mode", "auto", "--net", place.net]);
+    let done = Finished::of(exec.args(tier::flags(place.tier)).args(hidden));
+    assert_eq!(done.code, 0, "{place}: {}\n{}", done.stdout, done.stderr);
+    Tried::all(&place.world.read("tried"))
+}
+
+/// A word as the shell takes it as it is.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
