@@ -12,7 +12,7 @@ use crate::world::World;
 pub fn flags(tier: Tier) -> &'static [&'static str] {
     match tier {
         Tier::Full => &["--tier", "full"],
-        Tier::FloorUnmediated => &[],
+        Tier::FloorUnmediated => &["--tier", "floor"],
     }
 }
 

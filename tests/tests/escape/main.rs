@@ -15,7 +15,7 @@ mod works;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use attack::{Attack, Held, Place, Unconfined};
+use attack::{Attack, Held, Place, Tried, Unconfined};
 use ipc::confinement::Tier;
 use run::{Way, command_of_the_model, sandbox, unconfined};
 use tests::{User, World, tier};
@@ -53,30 +53,39 @@ fn check_control(attack: &Attack, world: &World) -> Result<(), String> {
     }
 }
 
-/// All rows at once against one victim; where that comes to harm, each row against its own, to find which it was.
+/// All rows at once against one victim; where that comes to harm, halves of them, to find which it was.
 fn check_denials(place: &Place, rows: &[Attack], way: Way) -> Vec<String> {
-    let victim = Victim::new(place.world);
-    let acts: Vec<_> = rows.iter().map(|row| victim.aim(&row.act, place.world)).collect();
-    let tried = way(place, &acts);
-    assert_eq!(tried.len(), rows.len(), "{place}");
+    let (tried, harm) = against_one(place, rows, way);
     let allowed = rows.iter().zip(&tried).filter(|(row, tried)| match row.held(place.tier) {
         Held::With(errnos) => !tried.is(errnos),
         Held::Apart | Held::Open(_) => false,
     });
     let mut failures: Vec<_> = allowed.map(|(row, tried)| format!("{}: {tried:?}", row.act)).collect();
-    let said: String = tried.iter().map(|tried| tried.said.as_str()).collect();
-    if let Some(harm) = victim.harm(&said) {
-        drop(victim);
+    if let Some(harm) = harm {
         failures.push(format!("harm: {harm}"));
-        failures.extend(rows.iter().filter_map(|row| check_alone(place, row, way)));
+        failures.extend(culprits(place, rows, way));
     }
     failures.into_iter().map(|failure| format!("{place}: {failure}")).collect()
 }
 
-fn check_alone(place: &Place, row: &Attack, way: Way) -> Option<String> {
+fn against_one(place: &Place, rows: &[Attack], way: Way) -> (Vec<Tried>, Option<String>) {
     let victim = Victim::new(place.world);
-    let tried = way(place, &[victim.aim(&row.act, place.world)]);
-    victim.harm(&tried[0].said).map(|harm| format!("{}: {harm} ({tried:?})", row.act))
+    let acts: Vec<_> = rows.iter().map(|row| victim.aim(&row.act, place.world)).collect();
+    let tried = way(place, &acts);
+    assert_eq!(tried.len(), rows.len(), "{place}");
+    let said: String = tried.iter().map(|tried| tried.said.as_str()).collect();
+    let harm = victim.harm(&said);
+    (tried, harm)
+}
+
+fn culprits(place: &Place, rows: &[Attack], way: Way) -> Vec<String> {
+    let halves = rows.split_at(rows.len() / 2);
+    let harmful = |rows: &[Attack]| match (rows, against_one(place, rows, way)) {
+        (_, (_, None)) => vec![],
+        ([row], (tried, Some(harm))) => vec![format!("{}: {harm} ({tried:?})", row.act)],
+        (rows, _) => culprits(place, rows, way),
+    };
+    if rows.len() < 2 { harmful(rows) } else { [harmful(halves.0), harmful(halves.1)].concat() }
 }
 
 fn fail_with(failures: &[String]) {
