@@ -14,12 +14,8 @@ use tests::world::{model, tool_results};
 use tests::{Finished, Programs, User, World, alive, tier, wait_until};
 
 use crate::attack::Tried;
+use crate::everywhere;
 use crate::victim::Victim;
-
-/// Every combination of tier and user.
-fn everywhere() -> Vec<(Tier, User)> {
-    tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user))).collect()
-}
 
 /// Acts of a command that only reads: the first ones inside, where it may otherwise write.
 const OF_A_READER: &str = "chmod {p}/mine -- futimens {p}/mine -- setxattr {p}/mine -- chown {p}/mine {uid} {uid} \

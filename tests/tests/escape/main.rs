@@ -3,7 +3,7 @@
 //!
 //! What is tried stands in `table`; the victim judges.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests")]
 
 mod attack;
 mod beside;
@@ -20,6 +20,11 @@ use ipc::confinement::Tier;
 use run::{Way, command_of_the_model, sandbox, unconfined};
 use tests::{User, World, tier};
 use victim::Victim;
+
+/// Every combination of tier and user.
+fn everywhere() -> Vec<(Tier, User)> {
+    tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user))).collect()
+}
 
 /// Harm comes a moment after the act: a signal has to be delivered.
 fn harm_comes(victim: &Victim, said: &str) -> bool {

@@ -1,0 +1,91 @@
+//! What has to go on inside with the network off: what works unconfined on this machine works confined, with the same output.
+
+mod acts;
+mod places;
+
+use std::path::Path;
+use std::process::Command;
+
+use ipc::confinement::Tier;
+use tests::{Finished, Programs, User, World, tier};
+
+use acts::{ACTS, GIT, OF_THE_FULL_TIER};
+
+/// The toolchain's own programs before those of `PATH`, which may be rustup's and look for a home.
+fn with_toolchain(world: &World, command: &mut Command) {
+    let cargo = std::env::var_os("CARGO").map(std::path::PathBuf::from);
+    let toolchain = cargo.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let path = std::env::var_os("PATH").unwrap();
+    let path = std::env::join_paths(toolchain.into_iter().chain(std::env::split_paths(&path))).unwrap();
+    command.env("PATH", path).current_dir(world.project());
+}
+
+fn script(text: &str) -> String {
+    let sandbox_exec = Programs::get().path("sandbox-exec");
+    text.replace("GIT", GIT).replace("SANDBOX_EXEC", sandbox_exec.to_str().unwrap())
+}
+
+/// What nobody waits for any longer is killed: an act that hangs is an act that does not work.
+const PATIENCE: [&str; 4] = ["-s", "KILL", "60", "bash"];
+
+fn unconfined(user: User, text: &str) -> Finished {
+    let world = World::new(user);
+    let mut bash = world.command("timeout");
+    with_toolchain(&world, bash.args(PATIENCE).arg("-c").arg(script(text)));
+    Finished::of(&mut bash)
+}
+
+fn confined(tier: Tier, user: User, text: &str) -> Finished {
+    let world = World::new(user);
+    let mut command = world.sandbox(tier, &[], "timeout");
+    command.args(PATIENCE).args(["-c", &script(text)]);
+    with_toolchain(&world, &mut command);
+    Finished::of(&mut command)
+}
+
+fn check_the_same(tiers: &[Tier], acts: &[(&str, &str)]) {
+    let mut failures = vec![];
+    for user in User::all() {
+        for (name, text) in acts {
+            let control = unconfined(user, text);
+            if control.code != 0 || control.stdout.trim().is_empty() {
+                let why = control.stderr.lines().next().unwrap_or_default().to_owned();
+                eprintln!("skipped: not on this machine: {name} as {user:?}: {why}");
+                continue;
+            }
+            for tier in tiers {
+                let done = confined(*tier, user, text);
+                if (done.code, &done.stdout) != (control.code, &control.stdout) {
+                    failures
+                        .push(format!("{tier}, {user:?}: {name}: {done:?}, unconfined {:?}", control.stdout));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn development_goes_on() {
+    check_the_same(&tier::all(), ACTS);
+}
+
+#[test]
+fn servers_terminals_and_shared_memory_work_in_the_full_tier() {
+    let full: Vec<_> = tier::all().into_iter().filter(|tier| *tier == Tier::Full).collect();
+    check_the_same(&full, OF_THE_FULL_TIER);
+}
+
+#[test]
+fn what_the_floor_breaks_is_exactly_this() {
+    for user in User::all() {
+        for (name, text) in OF_THE_FULL_TIER {
+            if unconfined(user, text).stdout != "1\n" {
+                eprintln!("skipped: not on this machine: {name} as {user:?}");
+                continue;
+            }
+            let done = confined(Tier::FloorUnmediated, user, text);
+            assert_ne!(done.stdout, "1\n", "{name} works by now: {done:?}");
+        }
+    }
+}

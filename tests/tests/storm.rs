@@ -1,0 +1,165 @@
+//! The kill storm: whoever of a run is killed, at whatever moment, nothing lives on and nothing is left behind.
+//!
+//! In the full tier, where the kernel ends a pid namespace with its init. In the floor a daemon lives on when everybody above
+//! it is killed in the same instant; `life.rs` kills them there one at a time.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests")]
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use ipc::confinement::Tier;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use tests::world::model;
+use tests::{Finished, User, World, marked, tier};
+
+/// How many rounds, over all users.
+const ROUNDS: u64 = 200;
+
+/// How long anything may live on.
+const AFTERLIFE: Duration = Duration::from_secs(1);
+
+/// How many rounds at once: more than there are processors, since a round mostly waits.
+const AT_ONCE: usize = 4;
+
+/// Random numbers that a seed gives again: splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+/// A run that writes, forks, and leaves daemons in the temp directory that their parents have forgotten.
+fn start(world: &World, server: &supervisor::replay::ReplayServer) -> Child {
+    let patch = world.own().join("out.diff");
+    let mut command = world.exec(server, &["--mode", "auto", "--patch", patch.to_str().unwrap()]);
+    command.args(tier::flags(Tier::Full)).env("TMPDIR", world.root().join("temp")).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Everybody of a run: supervisor, stub, init, worker, reaper, command, daemons.
+fn processes(world: &World) -> Vec<u32> {
+    marked(world.mark().as_bytes())
+}
+
+fn slay(pid: u32) {
+    // It may have ended by itself in the meantime.
+    let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+}
+
+fn status(world: &World) -> String {
+    let mut git = world.command("git");
+    let done = Finished::of(git.args(["status", "--porcelain", "--ignored"]).current_dir(world.project()));
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    done.stdout
+}
+
+fn names(world: &World, place: &str) -> BTreeSet<OsString> {
+    fs::read_dir(world.root().join(place)).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+}
+
+/// One round: a run, a moment, and a subset of those that live then.
+fn storm(user: User, random: &mut Random) -> Result<usize, String> {
+    let world = World::new(user);
+    world.file("kept.txt", "kept\n");
+    world.file(".gitignore", "ignored\n");
+    world.commit();
+    fs::create_dir(world.root().join("temp")).unwrap();
+    world.give(&world.root().join("temp"));
+    let (before, temp) = (status(&world), names(&world, "temp"));
+    let server = model(&[
+        ("read_file", json!({"path": "kept.txt"})),
+        ("shell_exec", json!({"command": "touch $TMPDIR/x; (setsid sleep 99 &) ; echo 1"})),
+        (
+            "shell_exec",
+            json!({"command": "trap '' TERM HUP INT; (setsid sleep 99 > /dev/null 2>&1 &); sleep 99"}),
+        ),
+    ]);
+    let mut child = start(&world, &server);
+    // Not an event: any moment has to do.
+    std::thread::sleep(Duration::from_millis(random.below(400)));
+    let alive = processes(&world);
+    let mut victims: Vec<_> = alive.iter().copied().filter(|_| random.below(2) == 0).collect();
+    victims.sort_by_key(|_| random.next());
+    victims.iter().copied().for_each(slay);
+    // Whatever was hit, the run ends with its supervisor, at the latest now.
+    slay(child.id());
+    let killed = Instant::now();
+    child.wait().unwrap();
+    while !processes(&world).is_empty() {
+        if killed.elapsed() > AFTERLIFE {
+            let who = names_of(&processes(&world));
+            processes(&world).into_iter().for_each(slay);
+            return Err(format!("{who:?} live on"));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let after = status(&world);
+    if after != before {
+        return Err(format!("the project changed: {after}"));
+    }
+    let mut next = world.sandbox(Tier::Full, &[], "true");
+    let next = Finished::of(next.env("TMPDIR", world.root().join("temp")));
+    if next.code != 0 || names(&world, "temp") != temp {
+        return Err(format!("the next start: {} {:?}", next.stderr, names(&world, "temp")));
+    }
+    Ok(victims.len())
+}
+
+fn names_of(pids: &[u32]) -> HashMap<u32, String> {
+    let name = |pid: &u32| (*pid, fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default());
+    pids.iter().map(name).collect()
+}
+
+/// The seed is printed: `STORM_SEED` repeats a storm, as far as the scheduler does.
+#[test]
+fn nothing_survives_a_kill_storm_and_nothing_is_left() {
+    let now = || u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos());
+    let seed = std::env::var("STORM_SEED").ok().map_or_else(now, |seed| seed.parse().unwrap());
+    eprintln!("STORM_SEED={seed}");
+    if !tier::all().contains(&Tier::Full) {
+        return;
+    }
+    let users = User::all();
+    let (round, hit) = (AtomicU64::new(0), AtomicU64::new(0));
+    let work = || {
+        let mut failures = vec![];
+        loop {
+            let number = round.fetch_add(1, Ordering::Relaxed);
+            if number >= ROUNDS {
+                return failures;
+            }
+            let user = users[usize::try_from(number).unwrap() % users.len()];
+            let mut random = Random(seed.wrapping_add(number));
+            match storm(user, &mut random) {
+                Ok(victims) => {
+                    hit.fetch_add(victims as u64, Ordering::Relaxed);
+                }
+                Err(failure) => failures.push(format!("round {number}, {user:?}: {failure}")),
+            }
+        }
+    };
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    assert!(failures.is_empty(), "STORM_SEED={seed}\n{}", failures.join("\n"));
+    // The twin: there was somebody to hit.
+    assert!(hit.into_inner() > ROUNDS, "hardly anybody was alive");
+}
