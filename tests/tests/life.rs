@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use ipc::confinement::Tier;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
 use tests::world::{model, tool_results};
-use tests::{Finished, Programs, User, World, alive, marked, wait_until};
+use tests::{Finished, Programs, User, World, alive, marked, tier, wait_until};
 
 /// How long anything may live on after its supervisor.
 const AFTERLIFE: Duration = Duration::from_secs(2);
@@ -25,8 +26,13 @@ const STUBBORN: &str = "trap '' TERM HUP INT QUIT
     echo $$ > command
     while :; do sleep 9; done";
 
-fn start(world: &World, server: &ReplayServer, more: &[&str]) -> Child {
-    let mut command = world.exec(server, &[&["--mode", "auto"], more].concat());
+/// Every combination of tier and user.
+fn everywhere() -> Vec<(Tier, User)> {
+    tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user))).collect()
+}
+
+fn start(world: &World, tier: Tier, server: &ReplayServer, more: &[&str]) -> Child {
+    let mut command = world.exec(server, &[&["--mode", "auto"], tier::flags(tier), more].concat());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
@@ -34,11 +40,20 @@ fn end(child: Child) -> Finished {
     child.wait_with_output().unwrap().into()
 }
 
+/// The process that wrote its pid into a file, whatever pid namespace it counts in: it belongs to this world, and its last
+/// number is that one; `NSpid` of proc(5).
 fn pid_in(world: &World, name: &str) -> u32 {
     let path = world.project().join(name);
     let mut pid = None;
     wait_until(&format!("{name} holds a pid"), || {
-        pid = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+        let inside = fs::read_to_string(&path).unwrap_or_default();
+        let is_it = |pid: &u32| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+            numbers.and_then(|numbers| numbers.split_whitespace().last()) == Some(inside.trim())
+        };
+        pid =
+            inside.ends_with('\n').then(|| marked(world.mark().as_bytes()).into_iter().find(is_it)).flatten();
         pid.is_some()
     });
     pid.unwrap()
@@ -59,13 +74,13 @@ fn slay(pid: u32) {
 }
 
 /// Kills what `victim` picks while a stubborn command runs; the run goes on with the next generation.
-fn kill_during_a_call(user: User, victim: fn(u32) -> u32) {
+fn kill_during_a_call(tier: Tier, user: User, victim: fn(u32) -> u32) {
     let world = World::new(user);
     let server = model(&[
         ("shell_exec", json!({"command": STUBBORN})),
         ("shell_exec", json!({"command": "echo on we go"})),
     ]);
-    let child = start(&world, &server, &[]);
+    let child = start(&world, tier, &server, &[]);
     let (command, daemon) = (pid_in(&world, "command"), pid_in(&world, "daemon"));
     slay(victim(worker_of(&world)));
     let done = end(child);
@@ -84,15 +99,23 @@ fn kill_during_a_call(user: User, victim: fn(u32) -> u32) {
 
 #[test]
 fn a_killed_worker_is_replaced_and_its_call_is_lost() {
-    for user in User::all() {
-        kill_during_a_call(user, |worker| worker);
+    for (tier, user) in everywhere() {
+        kill_during_a_call(tier, user, |worker| worker);
     }
 }
 
 #[test]
 fn a_killed_broker_takes_its_worker_along_and_is_replaced() {
-    for user in User::all() {
-        kill_during_a_call(user, parent_of);
+    for (tier, user) in everywhere() {
+        kill_during_a_call(tier, user, parent_of);
+    }
+}
+
+/// In the full tier the broker is the init of its namespace, and has a parent outside.
+#[test]
+fn a_killed_stub_takes_its_worker_along_and_is_replaced() {
+    for (tier, user) in everywhere().into_iter().filter(|(tier, _)| *tier == Tier::Full) {
+        kill_during_a_call(tier, user, |worker| parent_of(parent_of(worker)));
     }
 }
 
@@ -100,7 +123,7 @@ fn a_killed_broker_takes_its_worker_along_and_is_replaced() {
 /// with their daemons are all hit.
 #[test]
 fn a_killed_supervisor_leaves_no_process_no_litter_and_a_log_that_parses() {
-    for user in User::all() {
+    for (tier, user) in everywhere() {
         for moment in 0..32 {
             let world = World::new(user);
             world.file("kept.txt", "kept\n");
@@ -111,7 +134,7 @@ fn a_killed_supervisor_leaves_no_process_no_litter_and_a_log_that_parses() {
                 ("shell_exec", json!({"command": STUBBORN})),
             ]);
             let patch = world.own().join("out.diff");
-            let child = start(&world, &server, &["--patch", patch.to_str().unwrap()]);
+            let child = start(&world, tier, &server, &["--patch", patch.to_str().unwrap()]);
             // Every other moment counts from when the stubborn command and its daemon run.
             if moment % 2 == 1 {
                 pid_in(&world, "command");
@@ -123,13 +146,13 @@ fn a_killed_supervisor_leaves_no_process_no_litter_and_a_log_that_parses() {
             end(child);
             let mark = world.mark();
             wait_until("everything is gone", || marked(mark.as_bytes()).is_empty());
-            assert!(killed.elapsed() < AFTERLIFE, "{user:?}, moment {moment}: {:?}", killed.elapsed());
-            check_what_is_left(&world);
+            assert!(killed.elapsed() < AFTERLIFE, "{tier} {user:?}, moment {moment}: {:?}", killed.elapsed());
+            check_what_is_left(&world, tier);
         }
     }
 }
 
-fn check_what_is_left(world: &World) {
+fn check_what_is_left(world: &World, tier: Tier) {
     world.log();
     let status = Finished::of(
         world.command("git").args(["status", "--porcelain", "--ignored"]).current_dir(world.project()),
@@ -143,7 +166,7 @@ fn check_what_is_left(world: &World) {
         .flatten()
         .map(|lock| PathBuf::from(fs::read_to_string(lock.unwrap().path()).unwrap()))
         .collect();
-    let next = Finished::of(world.bailiwick(["sandbox", "-C"]).arg(world.project()).args(["--", "true"]));
+    let next = Finished::of(&mut world.sandbox(tier, &[], "true"));
     assert_eq!(next.code, 0, "{}", next.stderr);
     assert!(temps.iter().all(|temp| !temp.is_dir()), "{temps:?}");
     assert_eq!(fs::read_dir(&locks).unwrap().count(), 0);
@@ -151,7 +174,7 @@ fn check_what_is_left(world: &World) {
 
 #[test]
 fn a_daemon_ends_with_its_call() {
-    for user in User::all() {
+    for (tier, user) in everywhere() {
         let world = World::new(user);
         let leave = STUBBORN.replace("echo $$ > command\n    while :; do sleep 9; done", "exit 0");
         assert!(leave.ends_with("exit 0"));
@@ -159,11 +182,11 @@ fn a_daemon_ends_with_its_call() {
             ("shell_exec", json!({"command": leave})),
             ("shell_exec", json!({"command": "[ -d /proc/$(cat daemon) ] && echo alive || echo gone"})),
         ]);
-        let done = end(start(&world, &server, &[]));
+        let done = end(start(&world, tier, &server, &[]));
         assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
         let said = tool_results(&server, 2)[0]["content"].to_string();
         assert!(said.contains("gone"), "{said}");
-        assert!(!alive(pid_in(&world, "daemon")));
+        assert_eq!(marked(world.mark().as_bytes()), [] as [u32; 0]);
         // The twin: unconfined, the same daemon lives on.
         fs::remove_file(world.project().join("daemon")).unwrap();
         Finished::of(
@@ -178,11 +201,17 @@ fn a_daemon_ends_with_its_call() {
 /// What forks away faster than anybody could list it ends with its time all the same.
 #[test]
 fn what_keeps_forking_ends_with_its_time() {
+    for tier in tier::all() {
+        end_a_bomb(tier);
+    }
+}
+
+fn end_a_bomb(tier: Tier) {
     let world = World::new(User::Myself);
     let bomb = "trap '' TERM HUP; for i in {1..40}; do (setsid sleep 99 &); done
         flee() { (flee &); }; flee; echo started > started; while :; do sleep 9; done";
     let server = model(&[("shell_exec", json!({"command": bomb, "timeout_s": 1}))]);
-    let done = end(start(&world, &server, &[]));
+    let done = end(start(&world, tier, &server, &[]));
     assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
     assert_eq!(world.read("started"), "started\n");
     let said = tool_results(&server, 1)[0].to_string();
@@ -190,14 +219,18 @@ fn what_keeps_forking_ends_with_its_time() {
     assert!(marked(world.mark().as_bytes()).is_empty());
 }
 
-/// Upwards from a command: its reaper, the worker, the broker, the supervisor.
+/// Upwards from a command: its reaper, the worker, the broker; and the supervisor, which the full tier does not show.
 #[test]
 fn a_command_has_no_hold_on_what_is_above_it() {
-    for user in User::all() {
+    for (tier, user) in everywhere() {
         let world = World::new(user);
         let probe = Programs::get().path("probe").display().to_string();
+        let above = match tier {
+            Tier::Full => "reaper worker broker",
+            Tier::FloorUnmediated => "reaper worker broker supervisor",
+        };
         let script = format!(
-            "pid=$PPID; for name in reaper worker broker supervisor; do echo $name $pid >> above
+            "pid=$PPID; for name in {above}; do echo $name $pid >> above
             {probe} kill $pid 9 -- kill $pid 15 -- kill $pid 19 -- tgkill $pid 9 -- pidfd-signal $pid 9 \
             -- sigqueue $pid 9 -- ptrace-attach $pid -- ptrace-seize $pid -- proc $pid environ -- proc $pid maps \
             -- proc-mem $pid 4096 -- vm-read $pid 4096 -- pidfd-getfd $pid 0 -- proc-links $pid ns/net \
@@ -206,29 +239,33 @@ fn a_command_has_no_hold_on_what_is_above_it() {
             pid=$(sed -n 's/^PPid:\\t//p' /proc/$pid/status); done"
         );
         let server = model(&[("shell_exec", json!({"command": script}))]);
-        let done = end(start(&world, &server, &[]));
+        let done = end(start(&world, tier, &server, &[]));
         assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
         let above = world.read("above");
         let worker = done.events_of("worker_started")[0]["pid"].as_u64().unwrap();
-        assert!(above.contains(&format!("worker {worker}\n")), "{above}");
+        match tier {
+            // The first process of the namespace; and above it there is none.
+            Tier::Full => assert!(above.ends_with("broker 1\n"), "{above}"),
+            Tier::FloorUnmediated => assert!(above.contains(&format!("worker {worker}\n")), "{above}"),
+        }
         let tried = world.read("tried");
-        assert_eq!(tried.lines().count(), 4 * 21, "{tried}");
+        assert_eq!(tried.lines().count(), above.lines().count() * 21, "{tried}");
         let got_through: Vec<_> = tried.lines().filter(|line| !is_refused(line)).collect();
-        assert!(got_through.is_empty(), "{user:?} {above}{}", got_through.join("\n"));
+        assert!(got_through.is_empty(), "{tier} {user:?} {above}{}", got_through.join("\n"));
         assert_eq!(done.events_of("worker_started").len(), 1, "{}", done.stdout);
     }
 }
 
 fn is_refused(line: &str) -> bool {
     let tried: Value = serde_json::from_str(line).unwrap();
-    [nix::libc::EPERM, nix::libc::EACCES].iter().any(|errno| tried["errno"] == *errno)
+    [nix::libc::EPERM, nix::libc::EACCES, nix::libc::EROFS].iter().any(|errno| tried["errno"] == *errno)
 }
 
 /// Rules are made for names, and a later generation's are made anew: what was hidden when the session began stays so
 /// under whatever name an agent gave it, for the next worker and for those that take the change set.
 #[test]
 fn what_is_hidden_stays_so_when_it_is_renamed_and_the_worker_replaced() {
-    for user in User::all() {
+    for (tier, user) in everywhere() {
         let world = World::new(user);
         world.file("secret/key.txt", "CANARY directory\n");
         world.file(".env", "CANARY file\n");
@@ -251,7 +288,7 @@ fn what_is_hidden_stays_so_when_it_is_renamed_and_the_worker_replaced() {
             "--patch",
             patch.to_str().unwrap(),
         ];
-        let child = start(&world, &server, &flags);
+        let child = start(&world, tier, &server, &flags);
         pid_in(&world, "command");
         slay(worker_of(&world));
         let done = end(child);

@@ -53,7 +53,7 @@ fn a_command_that_only_reads_changes_nothing() {
         // The twin: the same command with the standing rights does at least what it does inside.
         let standing = tried(2);
         let allowed = standing.iter().filter(|tried| tried.errno == 0).count();
-        assert!(allowed >= 10, "{tier} {user:?}: {standing:?}");
+        assert!(allowed >= 9, "{tier} {user:?}: {standing:?}");
     }
 }
 

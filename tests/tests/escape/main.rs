@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests")]
 
+mod addresses;
 mod attack;
 mod beside;
 mod run;

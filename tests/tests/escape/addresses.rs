@@ -1,0 +1,68 @@
+//! With the network on: the machine's own addresses, link-local ones and those of metadata services are rights of their own.
+
+use std::net::TcpListener;
+
+use ipc::confinement::Tier;
+use nix::libc::EACCES;
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::geteuid;
+use tests::{Finished, Programs, User, World, skip, tier};
+
+use crate::attack::Tried;
+
+/// An address of the machine, and the rights that lead to it.
+const ADDRESSES: [(&str, &[&str]); 4] = [
+    ("127.0.0.1", &["host"]),
+    ("10.9.8.7", &["host"]),
+    ("169.254.7.7", &["host", "link-local"]),
+    ("169.254.169.254", &["host", "link-local", "metadata"]),
+];
+
+/// Whether a confined probe came through to a listener.
+fn comes_through(world: &World, listener: &TcpListener, reach: &[&str]) -> bool {
+    let flags: Vec<_> =
+        ["--net", "on"].into_iter().chain(reach.iter().flat_map(|to| ["--reach", to])).collect();
+    let mut sandbox = world.sandbox(Tier::Full, &flags, Programs::get().path("probe"));
+    let done = Finished::of(sandbox.args(["tcp", &listener.local_addr().unwrap().to_string()]));
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let (tried, reached) = (Tried::of(done.stdout.trim_end()), listener.accept().is_ok());
+    assert!(tried.is(if reached { &[0] } else { &[EACCES] }), "{listener:?} {reach:?} {tried:?}");
+    reached
+}
+
+fn check(user: User) {
+    let world = World::new(user);
+    for (address, rights) in ADDRESSES {
+        let listener = TcpListener::bind((address, 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        assert!(!comes_through(&world, &listener, &[]), "{user:?} {address}");
+        assert!(comes_through(&world, &listener, rights), "{user:?} {address} with {rights:?}");
+        if *rights == ["host"] {
+            assert!(!comes_through(&world, &listener, &["link-local", "metadata"]), "{user:?} {address}");
+        }
+    }
+}
+
+/// In a network of the test's own, which has such addresses.
+#[test]
+fn addresses_of_the_machine_are_rights_of_their_own() {
+    if !geteuid().is_root() {
+        skip!("uid 0 with capabilities gives a network its addresses");
+    }
+    if !tier::all().contains(&Tier::Full) {
+        return;
+    }
+    let apart = || {
+        // This thread's alone, and that of the processes that it starts.
+        unshare(CloneFlags::CLONE_NEWNET).unwrap();
+        let world = World::new(User::Myself);
+        let add = |address| format!("ip addr add {address}/32 dev lo");
+        let acts = ADDRESSES[1..].iter().map(|(address, _)| add(address));
+        let script =
+            ["ip link set lo up".to_owned()].into_iter().chain(acts).collect::<Vec<_>>().join(" && ");
+        let done = Finished::of(world.command("sh").args(["-c", &script]));
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        User::all().into_iter().for_each(check);
+    };
+    std::thread::scope(|scope| scope.spawn(apart).join().unwrap());
+}
