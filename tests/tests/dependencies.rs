@@ -193,8 +193,10 @@ fn only_the_monitor_starts_processes() {
         offenders,
         [
             "supervisor/src/bench/calls.rs",
+            "supervisor/src/bench/connect.rs",
             "supervisor/src/bench/processes.rs",
             "supervisor/src/bench/requests.rs",
+            "supervisor/src/bench/tax.rs",
             "supervisor/src/monitor/spawn.rs",
         ]
     );
