@@ -1,5 +1,6 @@
 //! Why our own tool's system call failed.
 
+use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Operation};
 use ipc::path::WirePath;
 use ipc::rights::Network;
@@ -15,11 +16,18 @@ impl Standing {
         let access = error.access.as_ref()?;
         // EXDEV: Landlock's answer to a rename or link across trees without the right REFER (landlock(7)), and the answer
         // across mounts.
-        if !access.permitted_by_mode || ![EACCES, EPERM, EROFS, EXDEV].contains(&access.errno) {
+        // What covers a hidden place in the full tier has a mode of its own, which permits nothing.
+        if !(access.permitted_by_mode || self.is_masked(&access.path))
+            || ![EACCES, EPERM, EROFS, EXDEV].contains(&access.errno)
+        {
             return None;
         }
         let denial = self.missing(access)?;
         Some(Denial { errno: Some(access.errno), ..denial })
+    }
+
+    fn is_masked(&self, path: &WirePath) -> bool {
+        self.tier == Tier::Full && self.rights.hidden.iter().any(|hidden| path.is_within(hidden))
     }
 
     fn missing(&self, access: &FailedAccess) -> Option<Denial> {

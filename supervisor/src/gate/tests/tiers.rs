@@ -78,3 +78,21 @@ fn a_project_in_a_private_tmp_is_as_closed_as_elsewhere() {
     let denial = explain(&full, Operation::Write, "/tmp/p/x", EROFS).unwrap();
     assert_eq!((denial.layer, denial.grant.as_deref()), (Layer::Mounts, Some("--mode auto")));
 }
+
+#[test]
+fn the_mask_of_a_hidden_place_permits_nothing_by_itself() {
+    let error = |path: &str| {
+        let access = FailedAccess {
+            operation: Operation::Read,
+            path: path.into(),
+            errno: EACCES,
+            permitted_by_mode: false,
+            nearest: None,
+        };
+        ToolError { kind: ToolErrorKind::Refused, message: "refused".to_owned(), access: Some(access) }
+    };
+    let layer = |tier, path| auto().seen_in(tier).explain(&error(path)).map(|denial| denial.layer);
+    assert_eq!(layer(Tier::Full, "/home/me/.ssh/id"), Some(Layer::Mask));
+    assert_eq!(layer(Tier::FloorUnmediated, "/home/me/.ssh/id"), None);
+    assert_eq!(layer(Tier::Full, "/etc/shadow"), None, "not hidden here: plain permissions refused it");
+}
