@@ -27,8 +27,12 @@ use crate::tree::{Identity, Tree};
 pub const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// What lies in the program's own `/dev` in the full tier: shared memory, and its own terminals.
-const OWN_DEVICES: [(&str, Access); 3] =
-    [("/dev/shm", Access::ALL), ("/dev/pts", Access::TERMINALS), ("/dev/tty", Access::DEVICE)];
+const OWN_DEVICES: [(&str, Access); 4] = [
+    ("/dev/shm", Access::ALL),
+    ("/dev/mqueue", Access::ALL),
+    ("/dev/pts", Access::TERMINALS),
+    ("/dev/tty", Access::DEVICE),
+];
 
 /// The most rules that a domain may have: each is a descriptor for a moment, and memory of the kernel's for long.
 pub const MAX_RULES: usize = 20_000;

@@ -36,7 +36,7 @@ impl Host {
     /// Judges an internet address. `EACCES`, as where a local firewall says no (connect(2)): to programs that fall back to
     /// another address the same as unreachable, and to people unlike it.
     pub(super) fn admit(&self, socket: &OwnedFd, kind: Kind, to: SocketAddr) -> Result<(), Errno> {
-        let place = Place::of(to.ip());
+        let place = Place::of(to);
         let wanted = Name::Port(kind.style, to.ip(), to.port());
         let resolver = to.port() == DOMAIN && self.resolvers.contains(&plain(to.ip()));
         let allowed =
@@ -92,7 +92,7 @@ impl Host {
     /// Whether the other end of an accepted connection is inside.
     pub(super) fn knows(&self, accepted: &OwnedFd, kind: Kind, peer: &Address) -> bool {
         match peer.meaning() {
-            Meaning::Internet(peer) if Place::of(peer.ip()) == Place::Host => {
+            Meaning::Internet(peer) if Place::of(peer) == Place::Host => {
                 let begun = port(accepted).is_ok_and(|port| self.begun.accept(peer.port(), port));
                 begun || self.own.has(&Name::Port(kind.style, peer.ip(), peer.port()))
             }

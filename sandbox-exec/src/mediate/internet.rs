@@ -36,8 +36,15 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// Of an address.
-    pub(super) fn of(address: IpAddr) -> Self {
+    /// Of an address, with the scope that it has.
+    pub(super) fn of(address: SocketAddr) -> Self {
+        match Self::of_any_scope(address.ip()) {
+            Self::LinkLocal if is_own_link_local(address) => Self::Host,
+            place => place,
+        }
+    }
+
+    fn of_any_scope(address: IpAddr) -> Self {
         Self::by_form(address).unwrap_or_else(|| if is_local(address) { Self::Host } else { Self::Elsewhere })
     }
 
@@ -55,7 +62,7 @@ impl Place {
             },
             IpAddr::V6(Ipv6Addr::UNSPECIFIED | Ipv6Addr::LOCALHOST) => Some(Self::Host),
             IpAddr::V6(v6) => match embedded(v6) {
-                Some(v4) => Some(Self::of(v4.into())),
+                Some(v4) => Some(Self::of(SocketAddr::new(v4.into(), 0))),
                 None if v6.is_unicast_link_local() || v6.is_multicast() => Some(Self::LinkLocal),
                 None => None,
             },
@@ -105,12 +112,22 @@ fn is_local(address: IpAddr) -> bool {
     UdpSocket::bind(SocketAddr::new(address, 0)).as_ref().err().is_none_or(strange)
 }
 
+/// Whether it is a link-local address, and one of this machine's own. Whether a group can be bound says nothing.
+fn is_own_link_local(mut address: SocketAddr) -> bool {
+    let unicast = match plain(address.ip()) {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    address.set_port(0);
+    unicast && UdpSocket::bind(address).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn place(address: &str) -> Place {
-        Place::of(address.parse().unwrap())
+        Place::of(SocketAddr::new(address.parse().unwrap(), 0))
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Nodes {
 
 /// Makes the directories and links of the new `/dev`.
 pub(super) fn furnish(dev: BorrowedFd<'_>) -> io::Result<()> {
-    for directory in ["pts", "shm"] {
+    for directory in ["pts", "shm", "mqueue"] {
         mkdirat(dev, directory, Mode::from_bits_truncate(0o755))?;
     }
     for (name, target) in LINKS {

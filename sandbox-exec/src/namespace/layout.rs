@@ -10,6 +10,9 @@ use crate::tree::resolve;
 /// Where a private temp directory is mounted.
 pub(crate) const TMP: &str = "/tmp";
 
+/// What is always replaced.
+const DEV: &str = "/dev";
+
 /// What lies where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
@@ -46,13 +49,13 @@ impl Layout {
         let written = rights.write.iter().filter(|root| Some(*root) != tmp.as_ref());
         let mut roots: Vec<Root> =
             written.map(|root| Root { path: root.clone().into(), writable: true }).collect();
-        if tmp.is_some() {
-            let read = rights.read.iter().chain([project]).map(WirePath::as_path);
-            for path in read.map(Path::to_owned).chain(program.into_iter().flat_map(names)) {
-                let covered = path.starts_with(TMP) && path != Path::new(TMP);
-                if covered && !roots.iter().any(|root| path.starts_with(&root.path)) {
-                    roots.push(Root { path, writable: false });
-                }
+        let read = rights.read.iter().chain([project]).map(WirePath::as_path);
+        for path in read.map(Path::to_owned).chain(program.into_iter().flat_map(names)) {
+            let replaced = [(TMP, tmp.is_some()), (DEV, true)].into_iter().any(|(place, replaced)| {
+                replaced && path.starts_with(place) && path != Path::new(place) && !is_own_device(&path)
+            });
+            if replaced && !roots.iter().any(|root| path.starts_with(&root.path)) {
+                roots.push(Root { path, writable: false });
             }
         }
         roots.sort();
@@ -73,6 +76,11 @@ impl Layout {
         let own = self.tmp.is_some() && path.starts_with(TMP);
         !own || self.roots.iter().any(|root| path.starts_with(&root.path))
     }
+}
+
+/// Whether it is what a `/dev` of one's own has in its own way.
+fn is_own_device(path: &Path) -> bool {
+    ["/dev/shm", "/dev/pts", "/dev/mqueue"].iter().any(|own| path == Path::new(own))
 }
 
 /// A program's own name, and that of the file which it leads to.
@@ -146,6 +154,13 @@ mod tests {
         assert!(below.shows(Path::new("/tmp/p/sub/x")) && !below.shows(Path::new("/tmp/p")));
         let written = layout("/tmp/p", &["/tmp/p", "/tmp/bw-1"], Some("/tmp/bw-1"), Some("/tmp/p/tool"));
         assert_eq!(roots(&written), [("/tmp/p", true)]);
+    }
+
+    #[test]
+    fn a_project_in_shared_memory_is_shown() {
+        let memory = layout("/dev/shm/p", &["/tmp/bw-1"], Some("/tmp/bw-1"), None);
+        assert_eq!(roots(&memory), [("/dev/shm/p", false)]);
+        assert_eq!(roots(&layout("/p", &[], None, None)), []);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use ipc::rights::Network;
 use nix::errno::Errno;
+use nix::libc;
 
 use super::mount::{self, Attributes};
 use super::{loopback, masks};
@@ -18,6 +19,8 @@ pub(crate) struct FileSystems {
     pub(super) dev: OwnedFd,
     pub(super) pts: OwnedFd,
     pub(super) shm: OwnedFd,
+    /// Absent where the kernel has no POSIX message queues.
+    pub(super) mqueue: Option<OwnedFd>,
     pub(super) masks: OwnedFd,
 }
 
@@ -48,6 +51,7 @@ pub(crate) fn prepare(net: Network) -> Result<FileSystems, Refusal> {
         dev: tmpfs("mount /dev", c"0755", Attributes::DEVICES)?,
         pts: mount::new(c"devpts", &pts, Attributes::DEVICES).map_err(refused("mount /dev/pts"))?,
         shm: tmpfs("mount /dev/shm", c"1777", Attributes::WRITABLE)?,
+        mqueue: message_queues().map_err(refused("mount /dev/mqueue"))?,
         masks: tmpfs("mount a tmpfs", c"0755", Attributes::WRITABLE)?,
     };
     masks::furnish(file_systems.masks.as_fd()).map_err(refused("make the masks"))?;
@@ -55,4 +59,12 @@ pub(crate) fn prepare(net: Network) -> Result<FileSystems, Refusal> {
         loopback::up().map_err(refused("switch the loopback device on"))?;
     }
     Ok(file_systems)
+}
+
+/// The file system of the ipc namespace's message queues (mq_overview(7)): without a rule on it, Landlock denies `mq_open`.
+fn message_queues() -> io::Result<Option<OwnedFd>> {
+    match mount::new(c"mqueue", &[], Attributes::WRITABLE) {
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+        mounted => mounted.map(Some),
+    }
 }

@@ -72,6 +72,7 @@ pub(crate) fn build(layout: &Layout, own: FileSystems) -> Result<OwnedFd, TreeEr
     let witness = furnish_dev(&own.dev, nodes)?;
     attach(&own.pts, Path::new("/dev/pts"))?;
     attach(&own.shm, Path::new("/dev/shm"))?;
+    own.mqueue.iter().try_for_each(|queues| attach(queues, Path::new("/dev/mqueue")))?;
     attach_roots(&own.dev, tmp, roots)?;
     let dev = Path::new("/dev");
     mount::restrict(own.dev.as_fd(), Attributes::DATA, Reach::Mount).map_err(at("make read-only", dev))?;
