@@ -6,6 +6,7 @@
 //! * [`launch`]: a start, from rights to exec; its broker stays behind.
 //! * [`compile`]: rights → rules as plain data. [`platform`]: what this kernel offers, and what stays open.
 //! * [`mediate`]: the calls that only a process outside can judge.
+//! * [`measure`]: what a seccomp program costs a start.
 //! * [`memory`]: what an idle process gives back.
 //! * [`domain`]: rules → a Landlock domain. [`seccomp`]: the denied system calls, as data with reasons.
 //! * `namespace`: the full tier: namespaces, and a tree of mounts.
@@ -24,6 +25,7 @@ mod handover;
 mod init;
 pub mod launch;
 pub mod mediate;
+pub mod measure;
 pub mod memory;
 mod namespace;
 pub mod options;

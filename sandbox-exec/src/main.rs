@@ -77,7 +77,7 @@ use ipc::rights::{Execution, Limits, Rights};
 use sandbox_exec::launch::Launch;
 use sandbox_exec::options::{self, Flags, Invocation, Options, USAGE};
 use sandbox_exec::stage::{Failure, Stage};
-use sandbox_exec::{descriptors, self_test, tree};
+use sandbox_exec::{descriptors, measure, self_test, tree};
 
 fn main() -> ExitCode {
     match run(std::env::args_os().skip(1)) {
@@ -99,6 +99,10 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
         Invocation::Run(options) => execute(options),
         Invocation::SelfTest { hidden } => {
             self_test::run(hidden.as_deref(), &mut stdout()).map_err(|error| Stage::Report.failed(error))?;
+            Ok(0)
+        }
+        Invocation::Measure => {
+            measure::run(&mut stdout()).map_err(|error| Stage::Report.failed(error))?;
             Ok(0)
         }
         Invocation::Help => print(USAGE).map(|()| 0),

@@ -14,7 +14,7 @@ usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]…
                     [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
        sandbox-exec --rights-fd N [--status-fd N] [--] CMD [ARGUMENT]…
        sandbox-exec --self-test [--self-test-hidden PATH]
-       sandbox-exec --help | --version";
+       sandbox-exec --measure | --help | --version";
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub enum Invocation {
         /// A file that must not be readable.
         hidden: Option<PathBuf>,
     },
+    /// To measure what a seccomp program costs a start.
+    Measure,
     /// To print the manual.
     Help,
     /// To print the version.
@@ -105,6 +107,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
         match name.as_bytes() {
             b"--help" | b"-h" => return Ok(Invocation::Help),
             b"--version" => return Ok(Invocation::Version),
+            b"--measure" => return Ok(Invocation::Measure),
             b"--self-test" => self_test = true,
             b"--self-test-hidden" => hidden = Some(value("--self-test-hidden")?.into()),
             b"--rights-fd" => options.rights_fd = Some(descriptor("--rights-fd", &value("--rights-fd")?)?),

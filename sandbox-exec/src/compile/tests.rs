@@ -253,6 +253,7 @@ fn the_full_tier_has_devices_of_its_own() {
     insta::assert_snapshot!(show(&full), @r"
     l--- / named
     l--- /dev
+    lrw- /dev/mqueue
     l--d /dev/pts
     lrw- /dev/shm
     ---d /dev/tty

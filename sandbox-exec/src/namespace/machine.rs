@@ -61,7 +61,7 @@ pub(crate) fn prepare(net: Network) -> Result<FileSystems, Refusal> {
     Ok(file_systems)
 }
 
-/// The file system of the ipc namespace's message queues (mq_overview(7)): without a rule on it, Landlock denies `mq_open`.
+/// The file system of the ipc namespace's message queues (`mq_overview(7)`): without a rule on it, Landlock denies `mq_open`.
 fn message_queues() -> io::Result<Option<OwnedFd>> {
     match mount::new(c"mqueue", &[], Attributes::WRITABLE) {
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),

@@ -29,6 +29,7 @@ type Measure = fn(&Setup) -> Result<Report, BenchError>;
 /// The measurements, by name.
 const ALL: &[(&str, Measure)] = &[
     ("sandbox-exec", processes::sandbox_exec),
+    ("attach", processes::attach),
     ("worker-ready", processes::worker_ready),
     ("respawn", respawn::respawn),
     ("read-file", calls::read_file),

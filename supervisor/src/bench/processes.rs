@@ -40,6 +40,19 @@ pub(super) fn sandbox_exec(setup: &Setup) -> Result<Report, BenchError> {
     Ok(report)
 }
 
+/// What a start pays for its seccomp program, as sandbox-exec measures it.
+pub(super) fn attach(setup: &Setup) -> Result<Report, BenchError> {
+    let output = Command::new(&setup.programs.sandbox_exec).arg("--measure").output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let mut report = Report::default();
+    for line in text.lines() {
+        let (tier, nanoseconds) = line.split_once('\t').ok_or("sandbox-exec measured nothing")?;
+        let microseconds = nanoseconds.parse::<f64>()? / 1000.0;
+        report.absolute(&format!("seccomp program attached, {tier}, p10 in µs"), microseconds, 200.0);
+    }
+    Ok(report)
+}
+
 /// Spawn → `Ready` of a worker: unconfined, confined by us, and in bubblewrap.
 pub(super) fn worker_ready(setup: &Setup) -> Result<Report, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -1,0 +1,65 @@
+//! What a start pays for its seccomp program, for `bailiwick bench`: measured in children of its own, since a program stays.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::time::Instant;
+
+use ipc::confinement::Tier;
+use ipc::rights::Network;
+use nix::libc;
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, fork, pipe};
+
+use crate::platform::Platform;
+use crate::seccomp::{Policy, Program};
+use crate::system;
+
+const ROUNDS: usize = 200;
+
+/// Writes a line for each tier: its name, and the tenth percentile of attaching its standing program, in nanoseconds.
+pub fn run(out: &mut impl Write) -> io::Result<()> {
+    for tier in [Tier::Full, Tier::FloorUnmediated] {
+        let program = Program::standing(Policy::of(Network::Off, Platform::probe(), tier));
+        let mut took = (0..ROUNDS).map(|_| attach(program)).collect::<io::Result<Vec<_>>>()?;
+        took.sort_unstable();
+        writeln!(out, "{tier}\t{}", took[ROUNDS / 10])?;
+    }
+    out.flush()
+}
+
+/// Attaches it to a child, which says how long that took.
+fn attach(program: Program) -> io::Result<u64> {
+    let (told, tell) = pipe()?;
+    // SAFETY: this process has one thread, so that its image is whole in the child.
+    let ForkResult::Parent { child } = (unsafe { fork() })? else {
+        drop(told);
+        let took = system::set_no_new_privs().ok().and_then(|()| {
+            let began = Instant::now();
+            program.attach().ok()?;
+            u64::try_from(began.elapsed().as_nanos()).ok()
+        });
+        let said = took.map(|took| File::from(tell).write_all(&took.to_ne_bytes()));
+        // SAFETY: ends the child without running what belongs to the parent's image.
+        unsafe { libc::_exit(i32::from(!matches!(said, Some(Ok(()))))) }
+    };
+    drop(tell);
+    let mut bytes = [0; 8];
+    let read = File::from(told).read_exact(&mut bytes);
+    waitpid(child, None)?;
+    read.map(|()| u64::from_ne_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_tier_has_a_line() {
+        let mut text = vec![];
+        run(&mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let names: Vec<_> = text.lines().map(|line| line.split('\t').next().unwrap()).collect();
+        assert_eq!(names, ["full", "floor (unmediated)"]);
+        assert!(text.lines().all(|line| line.split('\t').nth(1).unwrap().parse::<u64>().unwrap() > 0));
+    }
+}
