@@ -234,7 +234,7 @@ fn next_step(reason: &str) -> Option<&'static str> {
 }
 
 /// Makes control characters visible, but line ends and tabs: hostile text must not command the terminal.
-fn harmless(text: &str) -> String {
+pub(super) fn harmless(text: &str) -> String {
     let visible = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_invisible(c));
     if text.chars().all(visible) {
         return text.to_owned();

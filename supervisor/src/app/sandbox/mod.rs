@@ -1,75 +1,102 @@
 //! `bailiwick sandbox`: a command under exactly the rights that an agent's command would have.
 
+mod explain;
+mod restored;
+
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::time::Duration;
 
 use ipc::confinement::{BrokerReport, Confinement, Tier};
-use ipc::denial::{Denial, Object, Operation};
 use ipc::id::Generation;
 use ipc::pipe::AsyncIncoming;
 use ipc::rights::{Network, Rights};
-use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use self::explain::explain;
+use self::restored::restored;
 use super::args::{AccessArg, SandboxArgs};
 use super::exit::Exit;
 use super::setup::{Setup, SetupError};
 use super::signals::Endings;
 use super::terminal::{Relay, Streams};
 use crate::directories::Directories;
-use crate::gate::{ApprovalMode, Standing};
+use crate::gate::ApprovalMode;
 use crate::monitor::{
     BrokerProcess, Ended, Launch, Launched, SpawnError, Stdio, end_orphans, inherit_orphans,
 };
+use crate::tripwire::Tripwire;
 
 /// How much of the command's errors is read for denials: the end of them.
 const REMEMBERED: usize = 16 << 10;
 
 /// Runs the command; gives its status.
 pub(super) async fn run(args: SandboxArgs) -> Exit {
-    let mode = match args.access {
-        AccessArg::Write => ApprovalMode::Auto,
-        AccessArg::Read => ApprovalMode::Deny,
-    };
-    let setup = Directories::of_process()
-        .map_err(SetupError::from)
-        .and_then(|directories| Setup::new(directories, &args.directory, mode, &args.confinement));
-    let setup = match setup {
-        Ok(setup) => setup,
-        Err(error) => {
-            super::complain(&error);
-            // Whatever went wrong, the command was not started.
-            return Exit::NoSandbox;
-        }
-    };
-    let rights = rights(&setup, args.access);
-    let confinement =
-        Confinement { read_only: args.access == AccessArg::Read, ..setup.confinement(rights.clone()) };
-    let (launched, relay) = match launch(&setup, confinement, args.command).await {
-        Ok(launched) => launched,
+    let (setup, running) = match start(args).await {
+        Ok(started) => started,
         Err(error) => {
             super::complain(&error);
             return Exit::NoSandbox;
         }
     };
-    match attend(launched, relay).await {
-        Ok(report) => match report.tier {
-            Some(tier) => {
-                explain(&setup, rights, tier, &report);
-                Exit::Status(report.status)
-            }
-            // sandbox-exec has said on standard error at which stage it stopped.
-            None => Exit::NoSandbox,
-        },
+    let rights = running.rights.clone();
+    match attend(running).await {
+        Ok(Report { status, errors, tier: Some(tier) }) => {
+            explain(&setup, rights, tier, status, &errors);
+            Exit::Status(status)
+        }
+        // sandbox-exec has said on standard error at which stage it stopped.
+        Ok(Report { tier: None, .. }) => Exit::NoSandbox,
         Err(error) => {
             super::complain(&error);
             Exit::Internal
         }
     }
+}
+
+/// Why the command was not started.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error("cannot keep what the host runs later: {0}")]
+    Tripwire(io::Error),
+    #[error("cannot look after a command: {0}")]
+    System(#[from] io::Error),
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+}
+
+/// A command that runs, and what is to be done when it does no longer.
+struct Running {
+    rights: Rights,
+    launched: Launched,
+    relay: Option<Relay>,
+    endings: Endings,
+    tripwire: Option<Tripwire>,
+}
+
+async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
+    let mode = match args.access {
+        AccessArg::Write => ApprovalMode::Auto,
+        AccessArg::Read => ApprovalMode::Deny,
+    };
+    let directories = Directories::of_process().map_err(SetupError::from)?;
+    let setup = Setup::new(directories, &args.directory, mode, &args.confinement)?;
+    // Nothing can have changed yet: a signal ends us here.
+    let tripwire = setup.watch.as_ref().map(Tripwire::set).transpose().map_err(StartError::Tripwire)?;
+    // From here on none does before what changed is put back.
+    let endings = Endings::new()?;
+    inherit_orphans().map_err(io::Error::from)?;
+    let rights = rights(&setup, args.access);
+    let confinement =
+        Confinement { read_only: args.access == AccessArg::Read, ..setup.confinement(rights.clone()) };
+    let (launched, relay) = launch(&setup, confinement, args.command).await?;
+    Ok((setup, Running { rights, launched, relay, endings, tripwire }))
 }
 
 fn rights(setup: &Setup, access: AccessArg) -> Rights {
@@ -101,40 +128,77 @@ struct Report {
     errors: Vec<u8>,
 }
 
-/// Relays errors, keys and signals until the command is gone.
-async fn attend(launched: Launched, mut relay: Option<Relay>) -> io::Result<Report> {
+/// Relays errors, keys and signals until the command is gone, and puts back what the host would run later.
+async fn attend(running: Running) -> io::Result<Report> {
+    let Running { launched, mut relay, mut endings, tripwire, .. } = running;
+    let followed = follow(launched, relay.as_mut(), &mut endings).await;
+    if !matches!(followed, Ok(Followed { ended: Ended::Exited(_), .. })) {
+        // Broker or supervisor failed: what cleared its own death signal is ours now. The broker ends everything itself
+        // otherwise.
+        end_orphans();
+    }
+    // Nothing lives that could change it again. It waits for nobody's terminal, and the runtime has nothing better to do.
+    let found = tripwire.map(|mut tripwire| tripwire.check_everything()).unwrap_or_default();
+    let shown = rest(relay, &mut endings).await;
+    let report = match followed {
+        Ok(followed) => Ok(followed.report(shown).await),
+        Err(error) => Err(error),
+    };
+    restored(&found).iter().for_each(|line| super::say(line));
+    report
+}
+
+/// A command's end.
+struct Followed {
+    tier: Option<Tier>,
+    ended: Ended,
+    /// Passes on what is left of its standard error.
+    errors: Option<JoinHandle<Tail>>,
+}
+
+impl Followed {
+    /// Waits until everything is passed on; `shown` is what its terminal showed last.
+    async fn report(self, shown: Tail) -> Report {
+        let said = match self.errors {
+            // Everything that could write is gone, so the pipe ends at once.
+            Some(errors) => {
+                timeout(Duration::from_secs(2), errors).await.ok().and_then(Result::ok).unwrap_or_default()
+            }
+            None => shown,
+        };
+        let status = match self.ended {
+            Ended::Exited(code) => code,
+            Ended::Signalled(signal) => 128 + signal,
+        };
+        Report { tier: self.tier, status: u8::try_from(status).unwrap_or(1), errors: said.0.into() }
+    }
+}
+
+async fn follow(
+    launched: Launched,
+    mut relay: Option<&mut Relay>,
+    endings: &mut Endings,
+) -> io::Result<Followed> {
     let broker = BrokerProcess::new(launched.pidfd)?;
     let errors = launched.stderr.map(pipe::Receiver::from_owned_fd).transpose()?;
     let errors = errors.map(|errors| tokio::spawn(pass_on(errors)));
     let mut reports =
         AsyncIncoming::new(pipe::Receiver::from_owned_fd(launched.status)?, Generation::default());
-    let mut endings = Endings::new()?;
     if let Some(relay) = &mut relay {
         relay.engage()?;
     }
-    inherit_orphans()?;
-    let (tier, ended) = wait(&broker, &mut reports, &mut endings, relay.as_mut()).await?;
-    if !matches!(ended, Ended::Exited(_)) {
-        // The broker was killed: what cleared its own death signal is ours now. It ends everything itself otherwise.
-        end_orphans();
+    let (tier, ended) = wait(&broker, &mut reports, endings, relay).await?;
+    Ok(Followed { tier, ended, errors })
+}
+
+/// Shows what is left on the command's terminal, and gives the user's back.
+async fn rest(relay: Option<Relay>, endings: &mut Endings) -> Tail {
+    let Some(relay) = relay else { return Tail::default() };
+    tokio::select! {
+        shown = relay.finish() => shown,
+        // The terminal stands still, and nobody wants the rest.
+        _ = endings.next() => Tail::default(),
     }
-    let mut said = Tail::default();
-    if let Some(relay) = relay {
-        tokio::select! {
-            shown = relay.finish() => said = shown,
-            // The terminal stands still, and nobody wants the rest.
-            _ = endings.next() => {}
-        }
-    }
-    if let Some(errors) = errors {
-        // Everything that could write is gone, so the pipe ends at once.
-        said = timeout(Duration::from_secs(2), errors).await.ok().and_then(Result::ok).unwrap_or_default();
-    }
-    let status = match ended {
-        Ended::Exited(code) => code,
-        Ended::Signalled(signal) => 128 + signal,
-    };
-    Ok(Report { tier, status: u8::try_from(status).unwrap_or(1), errors: said.0.into() })
 }
 
 /// Waits for the command's end; what would end us ends it first. Also what holds it, if it ever started.
@@ -209,42 +273,4 @@ async fn pass_on(mut stderr: pipe::Receiver) -> Tail {
         tail.remember(&buffer[..read]);
     }
     tail
-}
-
-/// Says which right a failed command seems to have lacked.
-fn explain(setup: &Setup, rights: Rights, tier: Tier, Report { status, errors, .. }: &Report) {
-    let standing = Standing { rights, ..setup.standing() }.seen_in(tier);
-    let call = ShellExec {
-        command: String::new(),
-        access: Access::Standing,
-        network: None,
-        cwd: None,
-        timeout_ms: None,
-    };
-    let result = CommandResult {
-        exit: CommandExit::Code((*status).into()),
-        head: String::from_utf8_lossy(errors).into_owned(),
-        omitted_bytes: 0,
-        tail: String::new(),
-        duration_ms: 0,
-    };
-    if let Some(mut denial) = standing.likely(&call, &result) {
-        denial.grant = grant(&denial, &standing);
-        super::say(&format!("{denial} · rights: {}", standing.line()));
-    }
-}
-
-/// What would allow it, in the words of this command: a flag of ours, with a path that exists.
-fn grant(denial: &Denial, standing: &Standing) -> Option<String> {
-    match (&denial.object, denial.operation) {
-        (Object::Path(path), Operation::Write) if path.is_within(&standing.project) => {
-            denial.grant.as_ref().map(|_| "--access write".to_owned())
-        }
-        (Object::Path(path), Operation::Write) => {
-            // The command is the user's own, and so is the look at what exists.
-            let nearest = path.as_path().ancestors().find(|place| place.exists())?;
-            denial.grant.as_ref().and_then(|_| standing.write_grant(&nearest.into()))
-        }
-        _ => denial.grant.clone(),
-    }
 }
