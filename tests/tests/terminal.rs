@@ -128,6 +128,20 @@ fn a_command_has_a_terminal_of_the_same_size_that_is_not_the_users() {
 }
 
 #[test]
+fn what_was_planted_is_put_back_after_an_interrupt_at_the_keyboard() {
+    for user in User::all() {
+        let world = World::new(user);
+        let mut terminal = Terminal::run(bash(&world, "echo evil > .envrc; echo planted; read"));
+        terminal.until("planted");
+        terminal.types("\x03");
+        let (code, seen) = terminal.end();
+        assert_eq!(code, 130, "{seen}");
+        assert!(!world.project().join(".envrc").exists(), "{seen}");
+        assert!(seen.ends_with("bailiwick: changed and restored: .envrc (created)\r\n"), "{seen}");
+    }
+}
+
+#[test]
 fn the_window_is_followed() {
     let world = World::new(User::Myself);
     let script = "trap 'stty size; exit' WINCH; echo ready; while :; do read -t 1; done";

@@ -1,0 +1,205 @@
+//! What the host runs later, attacked by commands of `bailiwick sandbox` in both tiers: on every way out it is what it was.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tests::{Finished, User, World, marked, wait_until};
+
+/// What a person does in a project, later.
+const PERSON: &str = "git status; git add -A; git commit -qm later; git diff HEAD~1; \
+    [ ! -d sub ] || (cd sub && git status; git commit -q --allow-empty -m x); true";
+
+/// A repository with a file committed, and a program of the attacker's that leaves a mark in the home.
+fn world(user: User) -> World {
+    let world = World::new(user);
+    world.file("kept.txt", "kept\n");
+    world.commit();
+    let mark = world.home().join("canary");
+    let evil = world.file("evil.sh", format!("#!/bin/sh\necho run >> {}\ncat\nexit 0\n", mark.display()));
+    fs::set_permissions(evil, fs::Permissions::from_mode(0o755)).unwrap();
+    world
+}
+
+fn shell(world: &World, command: &str) -> Finished {
+    let mut sh = world.command("bash");
+    sh.args(["-c", command]).current_dir(world.project());
+    for (name, value) in [("NAME", "t"), ("EMAIL", "t@example.org")] {
+        sh.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
+    }
+    Finished::of(&mut sh)
+}
+
+fn is_marked(world: &World) -> bool {
+    world.home().join("canary").exists()
+}
+
+fn sandbox(world: &World, arguments: &[&str], command: &str) -> Command {
+    let mut sandbox = world.bailiwick(["sandbox", "-C"]);
+    sandbox.arg(world.project()).args(arguments).args(["--", "bash", "-c", command]);
+    sandbox
+}
+
+/// What it says was put back.
+fn told(stderr: &str) -> Vec<&str> {
+    stderr.lines().filter_map(|line| line.strip_prefix("bailiwick: changed and restored: ")).collect()
+}
+
+/// Each would run `evil.sh` when a person works in the project; and whether the full tier leaves it to the tripwire.
+const RUN_BY_GIT: &[(&str, &str, bool)] = &[
+    ("hook", "mkdir -p .git/hooks; cp evil.sh .git/hooks/pre-commit", false),
+    ("no hooks yet", "rm -rf .git/hooks; mkdir -p .git/hooks; cp evil.sh .git/hooks/pre-commit", false),
+    ("fsmonitor", "git config core.fsmonitor \"$PWD/evil.sh\"", false),
+    ("moved away", "mv .git .g2; [ -e .git ] || cp -r .g2 .git; cp evil.sh .git/hooks/pre-commit", false),
+    (
+        "worktree config",
+        "printf '[core]\\nfsmonitor = %s\\n' \"$PWD/evil.sh\" > .git/config.worktree; \
+         git config extensions.worktreeConfig true",
+        true,
+    ),
+    ("nested", "git init -q sub; git -C sub config core.fsmonitor \"$PWD/evil.sh\"", true),
+    ("nested hook", "git init -q sub; mkdir -p sub/.git/hooks; cp evil.sh sub/.git/hooks/post-commit", true),
+];
+
+#[test]
+fn nothing_that_a_command_planted_is_run_by_a_persons_git() {
+    for user in User::all() {
+        for (name, command, by_tripwire) in RUN_BY_GIT {
+            let control = world(user);
+            shell(&control, command);
+            shell(&control, PERSON);
+            assert!(is_marked(&control), "{name}: the attack does nothing without the tripwire");
+            for tier in ["floor", "full"] {
+                let world = world(user);
+                let done =
+                    Finished::of(&mut sandbox(&world, &["--tier", tier], &format!("{command}; exit 7")));
+                assert_eq!(done.code, 7, "{name}: the status is the command's own: {}", done.stderr);
+                let seen = shell(&world, PERSON);
+                assert!(!is_marked(&world), "{name}, {tier}: {}\n{}", done.stderr, seen.stderr);
+                if tier == "floor" || *by_tripwire {
+                    assert!(!told(&done.stderr).is_empty(), "{name}, {tier}: {}", done.stderr);
+                }
+                assert_eq!(
+                    shell(&world, "git fsck && git log -1").code,
+                    0,
+                    "{name}: the repository is broken"
+                );
+            }
+        }
+    }
+}
+
+/// Files that other programs act on, which are not there yet: neither tier has anything to bind, and nobody says "denied".
+#[test]
+fn what_is_missing_stays_missing_and_is_told_by_name() {
+    const NAMES: [&str; 4] = [".bailiwick.toml", ".envrc", ".mcp.json", ".vscode/tasks.json"];
+    for user in User::all() {
+        for tier in ["floor", "full"] {
+            let world = world(user);
+            let plant =
+                format!("for f in {}; do mkdir -p $(dirname $f); echo evil > $f; done", NAMES.join(" "));
+            let done = Finished::of(&mut sandbox(&world, &["--tier", tier], &plant)).expect(0);
+            for name in NAMES {
+                assert!(!world.project().join(name).exists(), "{name}, {tier}");
+            }
+            let mut said = told(&done.stderr);
+            said.sort_unstable();
+            assert_eq!(
+                said,
+                NAMES.map(|name| format!("{name} (created)")),
+                "{user:?}, {tier}: {}",
+                done.stderr
+            );
+            assert!(!done.stderr.contains("denied"), "{}", done.stderr);
+        }
+    }
+}
+
+#[test]
+fn the_right_to_configure_git_is_exactly_that() {
+    for user in User::all() {
+        for tier in ["floor", "full"] {
+            let plant = "git config core.editor vi; cp evil.sh .git/hooks/pre-commit; echo evil > .envrc";
+            let given = world(user);
+            let done = Finished::of(&mut sandbox(&given, &["--tier", tier, "--write", ".git/config"], plant));
+            assert!(given.read(".git/config").contains("editor = vi"), "{tier}: {}", done.stderr);
+            assert!(!given.project().join(".git/hooks/pre-commit").exists(), "{tier}: {}", done.stderr);
+            assert!(told(&done.stderr).contains(&".envrc (created)"), "{tier}: {}", done.stderr);
+            let kept = world(user);
+            let before = kept.read(".git/config");
+            Finished::of(&mut sandbox(&kept, &["--tier", tier], plant));
+            assert_eq!(kept.read(".git/config"), before, "{tier}");
+        }
+    }
+    let floor = world(User::Myself);
+    let done = Finished::of(&mut sandbox(&floor, &["--tier", "floor"], "git config core.editor vi"));
+    assert_eq!(told(&done.stderr), [".git/config (core.editor) · right: --write .git/config"]);
+}
+
+#[test]
+fn a_command_that_may_not_write_has_nothing_put_back() {
+    let world = world(User::Myself);
+    let done = Finished::of(&mut sandbox(&world, &["--access", "read"], "echo evil > .envrc"));
+    assert!(!world.project().join(".envrc").exists());
+    assert_eq!(told(&done.stderr), [] as [&str; 0], "{}", done.stderr);
+}
+
+/// Plants again and again, as a daemon that nothing but SIGKILL ends, beside a command that ignores what it can.
+const STUBBORN: &str = "trap '' INT TERM HUP QUIT; \
+    setsid bash -c 'while :; do echo evil > .envrc; mkdir -p .claude; echo evil > .claude/settings.json; done' & \
+    while [ ! -e .claude/settings.json ]; do :; done; echo > planted; mkfifo gate; read < gate";
+
+fn stubborn(world: &World, tier: &str) -> Child {
+    let mut command = sandbox(world, &["--tier", tier], STUBBORN);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("it is planted", || world.project().join("planted").exists());
+    child
+}
+
+fn check_end(world: &World, child: Child, code: i32, what: &str) {
+    let done = Finished::from(child.wait_with_output().unwrap());
+    assert_eq!(done.code, code, "{what}: {}", done.stderr);
+    assert_eq!(marked(world.mark().as_bytes()), [] as [u32; 0], "{what}: nothing of it lives");
+    for name in [".envrc", ".claude"] {
+        assert!(!world.project().join(name).exists(), "{what}: {name}: {}", done.stderr);
+    }
+    let said = told(&done.stderr);
+    assert!(said.iter().any(|line| line.starts_with(".envrc")), "{what}: {}", done.stderr);
+    assert!(said.iter().any(|line| line.starts_with(".claude")), "{what}: {}", done.stderr);
+}
+
+#[test]
+fn a_signal_that_ends_us_ends_the_command_first_and_puts_everything_back() {
+    for user in User::all() {
+        for tier in ["floor", "full"] {
+            for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+                let world = world(user);
+                let child = stubborn(&world, tier);
+                kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+                check_end(&world, child, 128 + signal as i32, &format!("{user:?}, {tier}, {signal}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_broker_that_is_killed_takes_the_command_along_and_everything_is_put_back() {
+    for user in User::all() {
+        for tier in ["floor", "full"] {
+            let world = world(user);
+            let child = stubborn(&world, tier);
+            // The spawn thread has it.
+            let threads = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
+            let children: String = threads
+                .map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default())
+                .collect();
+            let broker: i32 = children.split_whitespace().next().unwrap().parse().unwrap();
+            kill(Pid::from_raw(broker), Signal::SIGKILL).unwrap();
+            check_end(&world, child, 128 + 9, &format!("{user:?}, {tier}"));
+        }
+    }
+}
