@@ -3,6 +3,8 @@
 //! [`Rights::meet`] attenuates, [`Rights::covers`] compares; `a.covers(&b)` holds exactly when `a.meet(&b)` is `b`.
 //! Paths are absolute and canonical: whoever builds rights resolves them first. Nothing here touches a file system.
 
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -346,8 +348,11 @@ fn within(inner: &[WirePath], outer: &[WirePath]) -> bool {
 fn roots(mut paths: Vec<WirePath>) -> Vec<WirePath> {
     paths.sort_unstable();
     paths.dedup();
-    let all = paths.clone();
-    paths.retain(|path| !all.iter().any(|other| other != path && path.is_within(other)));
+    // Looked up by name rather than compared with each other: there are a hundred hidden paths, at every start.
+    let all: HashSet<OsString> = paths.iter().map(|path| path.as_path().as_os_str().to_owned()).collect();
+    let is_beneath =
+        |path: &WirePath| path.as_path().ancestors().skip(1).any(|above| all.contains(above.as_os_str()));
+    paths.retain(|path| !is_beneath(path));
     paths
 }
 
