@@ -1,5 +1,7 @@
 //! The view of a file system that rights are compiled against.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -39,8 +41,11 @@ pub struct Identity {
 }
 
 /// The file system of this process.
-#[derive(Clone, Copy, Debug)]
-pub struct Host;
+#[derive(Debug, Default)]
+pub struct Host {
+    /// Where directories lead, once that is known: hidden paths have most of theirs in common.
+    resolved: RefCell<HashMap<PathBuf, PathBuf>>,
+}
 
 impl Tree for Host {
     fn entries(&self, directory: &Path) -> io::Result<Vec<Entry>> {
@@ -58,7 +63,20 @@ impl Tree for Host {
     }
 
     fn resolve(&self, path: &Path) -> PathBuf {
-        resolve(path)
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return resolve(path);
+        };
+        let known = self.resolved.borrow().get(parent).cloned();
+        let parent = known.unwrap_or_else(|| {
+            let found = self.resolve(parent);
+            self.resolved.borrow_mut().insert(parent.to_owned(), found.clone());
+            found
+        });
+        let place = parent.join(name);
+        match fs::symlink_metadata(&place) {
+            Ok(meta) if meta.is_symlink() => resolve(&place),
+            _ => place,
+        }
     }
 }
 
@@ -83,7 +101,13 @@ mod tests {
         let root = fs::canonicalize(directory.path()).unwrap();
         fs::create_dir(root.join("real")).unwrap();
         std::os::unix::fs::symlink("real", root.join("link")).unwrap();
-        assert_eq!(resolve(&root.join("link/a/b")), root.join("real/a/b"));
+        let host = Host::default();
+        for resolved in [resolve(&root.join("link/a/b")), host.resolve(&root.join("link/a/b"))] {
+            assert_eq!(resolved, root.join("real/a/b"));
+        }
+        assert_eq!(host.resolve(&root.join("link")), root.join("real"));
+        assert_eq!(host.resolve(&root.join("link/c")), root.join("real/c"));
+        assert_eq!(host.resolve(Path::new("/")), Path::new("/"));
         assert_eq!(resolve(Path::new("/")), Path::new("/"));
     }
 }

@@ -73,7 +73,8 @@ impl Ruleset {
             let layers = absent.join("; ");
             return Err(Stage::Platform.failed(format!("{layers}; --allow-degraded starts all the same")));
         }
-        let mut plan = compile::compile(rights, hidden_files, tier, &Host).map_err(at(Stage::Rules))?;
+        let mut plan =
+            compile::compile(rights, hidden_files, tier, &Host::default()).map_err(at(Stage::Rules))?;
         if seen.terminal {
             plan.allow_terminal(terminal::paths());
         }

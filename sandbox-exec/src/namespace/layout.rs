@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ipc::confinement::{Confinement, Tier};
 use ipc::path::WirePath;
 
-use crate::tree::resolve;
+use crate::tree::{Host, Tree, resolve};
 
 /// Where a private temp directory is mounted.
 pub(crate) const TMP: &str = "/tmp";
@@ -91,8 +91,9 @@ fn names(program: &Path) -> [PathBuf; 2] {
 /// A hidden path is hidden under the name that it was given, and under the one that it resolves to; the outer before the
 /// inner, which is then gone.
 fn hidden(paths: &[WirePath]) -> Vec<PathBuf> {
+    let host = Host::default();
     let mut all: Vec<_> =
-        paths.iter().flat_map(|path| [path.as_path().to_owned(), resolve(path.as_path())]).collect();
+        paths.iter().flat_map(|path| [path.as_path().to_owned(), host.resolve(path.as_path())]).collect();
     all.sort();
     all.dedup();
     all
