@@ -1,6 +1,7 @@
 //! What every confined command needs before its first process: directories, project, policy, temp, spawner.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
@@ -93,7 +94,7 @@ pub(crate) enum SetupError {
     Temp(#[from] TempError),
     /// The process itself is in trouble.
     #[error("cannot prepare to spawn: {0}")]
-    System(#[from] std::io::Error),
+    System(#[from] io::Error),
 }
 
 impl SetupError {
@@ -123,37 +124,14 @@ impl Setup {
             super::say(&format!("note: {leftover}"));
         }
         let owner = foreign_owner(directory);
-        let host = Host::probe(std::env::var_os("HOME"), owner.as_ref().and_then(|owner| owner.home.clone()));
-        let (project, hidden) = resolve(directory, &host, &directories, &args.hide)?;
-        let write = args.write.iter().map(|path| writable(&project, path)).collect::<Result<Vec<_>, _>>()?;
-        let given: Vec<_> = write.iter().cloned().map(PathBuf::from).collect();
-        let elsewhere = elsewhere(mode, &project, &hidden);
-        let write: Vec<_> = write.into_iter().chain(elsewhere.directory.iter().map(WirePath::from)).collect();
-        let programs = Programs::beside_current_exe()?;
-        warn_of_writable_programs(&programs, mode, &project, &write);
-        if let Some(Owner { identity, .. }) = &owner {
-            check_reachable(&project, *identity)?;
-            check_programs(&programs, *identity)?;
-        }
         let identity = owner.as_ref().map(|owner| owner.identity);
-        let watch = watch(mode, &project, &elsewhere, &given);
-        let mut protected = watch.as_ref().map(Watch::existing).transpose()?.unwrap_or_default();
-        protected.extend(elsewhere.of_others);
+        let scope = Scope::resolve(directory, mode, args, &directories, owner.as_ref())?;
+        let programs = scope.programs(mode, identity)?;
+        let watch = watch(mode, &scope.project, &scope.elsewhere, &scope.given);
+        let protected = scope.protected(watch.as_ref())?;
         let temp = private_temp(&directories, identity)?;
-        let mut environment = environment(&args.env)?;
-        if let Some(owner) = &owner {
-            at_home(&mut environment, owner, temp.path());
-        }
-        let policy = Policy {
-            project: project.into(),
-            temp: temp.path().into(),
-            mode,
-            net: Network::from(args.net),
-            reach: args.reach(),
-            write,
-            hidden: hidden.0,
-            protected: protected.into_iter().map(WirePath::from).collect(),
-        };
+        let environment = environment(&args.env, owner.as_ref(), temp.path())?;
+        let policy = scope.policy(mode, args, protected, temp.path());
         let hidden_files = hidden_in_write_roots(&policy.standing()).map_err(SetupError::TooMuchHidden)?;
         Ok(Self {
             directories,
@@ -195,6 +173,72 @@ impl Setup {
             landlock_abi: None,
             terminal: false,
             identity: self.identity,
+        }
+    }
+}
+
+/// Where agents may read and write: what flags, project and machine add up to.
+struct Scope {
+    project: PathBuf,
+    hidden: HiddenPaths,
+    /// Where git has to write outside the project.
+    elsewhere: Elsewhere,
+    /// What the user gave away.
+    given: Vec<PathBuf>,
+    /// That, and what git needs.
+    write: Vec<WirePath>,
+}
+
+impl Scope {
+    fn resolve(
+        directory: &Path,
+        mode: ApprovalMode,
+        args: &ConfinementArgs,
+        directories: &Directories,
+        owner: Option<&Owner>,
+    ) -> Result<Self, SetupError> {
+        let host = Host::probe(std::env::var_os("HOME"), owner.and_then(|owner| owner.home.clone()));
+        let (project, hidden) = resolve(directory, &host, directories, &args.hide)?;
+        let given = args.write.iter().map(|path| writable(&project, path)).collect::<Result<Vec<_>, _>>()?;
+        let elsewhere = elsewhere(mode, &project, &hidden);
+        let write = given.iter().cloned().chain(elsewhere.directory.iter().map(WirePath::from)).collect();
+        let given = given.into_iter().map(PathBuf::from).collect();
+        Ok(Self { project, hidden, elsewhere, given, write })
+    }
+
+    /// The programs of the system; what runs as another user has to be able to execute them, and to reach the project.
+    fn programs(&self, mode: ApprovalMode, identity: Option<Identity>) -> Result<Programs, SetupError> {
+        let programs = Programs::beside_current_exe()?;
+        warn_of_writable_programs(&programs, mode, &self.project, &self.write);
+        if let Some(identity) = identity {
+            check_reachable(&self.project, identity)?;
+            check_programs(&programs, identity)?;
+        }
+        Ok(programs)
+    }
+
+    /// What there is of that which the host runs later, here and where git writes for others.
+    fn protected(&self, watch: Option<&Watch>) -> io::Result<Vec<WirePath>> {
+        let existing = watch.map(Watch::existing).transpose()?.unwrap_or_default();
+        Ok(existing.iter().chain(&self.elsewhere.of_others).map(WirePath::from).collect())
+    }
+
+    fn policy(
+        self,
+        mode: ApprovalMode,
+        args: &ConfinementArgs,
+        protected: Vec<WirePath>,
+        temp: &Path,
+    ) -> Policy {
+        Policy {
+            project: self.project.into(),
+            temp: temp.into(),
+            mode,
+            net: Network::from(args.net),
+            reach: args.reach(),
+            write: self.write,
+            hidden: self.hidden.0,
+            protected,
         }
     }
 }
@@ -308,7 +352,16 @@ fn writable(project: &Path, path: &Path) -> Result<WirePath, SetupError> {
     write_root(project, path).map_err(|why| SetupError::Path { flag: "--write", path: path.to_owned(), why })
 }
 
-fn environment(flags: &[OsString]) -> Result<Environment, SetupError> {
+/// What passes of the environment: what the flags say, and who works as another is at home there.
+fn environment(flags: &[OsString], owner: Option<&Owner>, temp: &Path) -> Result<Environment, SetupError> {
+    let mut environment = of_flags(flags)?;
+    if let Some(owner) = owner {
+        at_home(&mut environment, owner, temp);
+    }
+    Ok(environment)
+}
+
+fn of_flags(flags: &[OsString]) -> Result<Environment, SetupError> {
     let mut environment = Environment::default();
     for flag in flags {
         let (name, value) = split(flag);
@@ -352,7 +405,7 @@ mod tests {
         let mut ours = Environment::default();
         at_home(&mut ours, &owner, Path::new("/tmp/bw-1"));
         assert_eq!(set(&ours), "HOME=/home/me USER=me LOGNAME=me");
-        let mut said = environment(&["HOME=/x".into(), "USER".into()]).unwrap();
+        let mut said = of_flags(&["HOME=/x".into(), "USER".into()]).unwrap();
         at_home(&mut said, &Owner { name: None, home: None, ..owner.clone() }, Path::new("/tmp/bw-1"));
         assert_eq!(set(&said), "HOME=/x LOGNAME=12345");
         let mut homeless = Environment::default();
@@ -363,11 +416,11 @@ mod tests {
     #[test]
     fn env_flags_pass_or_set() {
         let flags = ["FOO", "BAR=a=b", "EMPTY="].map(OsString::from);
-        let environment = environment(&flags).unwrap();
+        let environment = of_flags(&flags).unwrap();
         assert_eq!(environment.pass, ["FOO"]);
         assert_eq!(environment.set, [("BAR".to_owned(), b"a=b".to_vec()), ("EMPTY".to_owned(), vec![])]);
         for bad in ["", "=x", "A-B", "1A", "A B=c"] {
-            assert!(super::environment(&[bad.into()]).is_err(), "{bad}");
+            assert!(of_flags(&[bad.into()]).is_err(), "{bad}");
         }
     }
 }
