@@ -144,7 +144,9 @@ async fn attend(running: Running) -> io::Result<Report> {
         Ok(followed) => Ok(followed.report(shown).await),
         Err(error) => Err(error),
     };
-    restored(&found).iter().for_each(|line| super::say(line));
+    for line in restored(&found) {
+        super::say(&line);
+    }
     report
 }
 
