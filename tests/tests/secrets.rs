@@ -259,7 +259,7 @@ fn a_command_reads_neither_the_key_file_nor_the_log() {
     }
 }
 
-/// Adds a key to a session keyring of its own, and executes the rest of its arguments with it (add_key(2), keyctl(2)).
+/// Adds a key to a session keyring of its own, and executes the rest of its arguments with it (`add_key(2)`, keyctl(2)).
 const KEYRING: &str = "import ctypes, os, sys; c = ctypes.CDLL(None, use_errno=True); c.syscall(250, 1, None); \
     d = sys.argv[1].encode(); n = c.syscall(248, b'user', b'bailiwick-canary', d, len(d), -3); \
     sys.exit(9) if n < 0 else os.execv(sys.argv[2], sys.argv[2:])";
@@ -286,18 +286,14 @@ fn a_key_in_the_session_keyring_is_not_read_from_inside() {
         assert!(twin.stdout.contains(KEY), "{user:?}: {}{}", twin.stdout, twin.stderr);
         let bailiwick = tests::Programs::get().path("bailiwick");
         let project = world.project();
-        let inside = run(&[
-            bailiwick.to_str().unwrap(),
-            "sandbox",
-            "-C",
-            project.to_str().unwrap(),
-            "--",
-            "python3",
-            "-c",
-            SEARCH,
-        ]);
-        assert_eq!(inside.code, 0, "{}{}", inside.stdout, inside.stderr);
-        assert_eq!(inside.stdout, "errno 1 read \n", "{user:?}: EPERM");
+        for tier in tests::tier::all() {
+            let mut arguments = vec![bailiwick.to_str().unwrap(), "sandbox", "-C", project.to_str().unwrap()];
+            arguments.extend(tests::tier::flags(tier));
+            arguments.extend(["--", "python3", "-c", SEARCH]);
+            let inside = run(&arguments);
+            assert_eq!(inside.code, 0, "{}{}", inside.stdout, inside.stderr);
+            assert_eq!(inside.stdout, "errno 1 read \n", "{tier}, {user:?}: EPERM");
+        }
     }
 }
 
@@ -310,7 +306,7 @@ fn a_crashed_supervisor_leaves_no_core() {
         if !twin.status().unwrap().core_dumped() {
             skip!("nothing leaves a core here");
         }
-        // Not SIGSEGV: the runtime's handler takes the first one from outside for nothing.
+        // SIGSEGV has a test of its own: the runtime's handler takes the first one from outside for nothing.
         for signal in [Signal::SIGABRT, Signal::SIGSYS] {
             let mut run = Running::start(user);
             kill(Pid::from_raw(run.child.id().cast_signed()), signal).unwrap();
