@@ -10,7 +10,7 @@ use ipc::id::Generation;
 use ipc::pipe::Outgoing;
 use nix::libc::{self, pid_t};
 use nix::sys::signal::{SigSet, Signal, killpg};
-use nix::sys::signalfd::SignalFd;
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::attempt::Surroundings;
@@ -56,7 +56,9 @@ impl Init<'_> {
             .map_err(|_| Stage::Parent.failed("the process that started this one is gone"))?;
         let own = machine::prepare(self.ruleset.plan.net).map_err(at(Stage::Namespaces))?;
         let witness = tree::build(self.layout, own).map_err(at(Stage::Mounts))?;
-        let signals = SignalFd::new(&[Signal::SIGCHLD, Signal::SIGINT].into_iter().collect::<SigSet>());
+        let awaited: SigSet = [Signal::SIGCHLD, Signal::SIGINT].into_iter().collect();
+        // The program has the same descriptors until it executes: this one is none of its.
+        let signals = SignalFd::with_flags(&awaited, SfdFlags::SFD_CLOEXEC);
         let signals = signals.map_err(at(Stage::Start))?;
         let filter = self.ruleset.mediation.as_ref().map(|mediation| Filter::new(mediation.net));
         let handover = Handover::new().map_err(at(Stage::Start))?;

@@ -217,7 +217,6 @@ const WORKER: Row = Row {
         "socket",
         "anon_inode:[eventpoll]",
         "anon_inode:[eventfd]",
-        "anon_inode:[signalfd]",
         "anon_inode:[landlock-ruleset]",
     ],
     to_the_supervisor: 3,
@@ -276,6 +275,16 @@ fn nothing_below_the_supervisor_holds_what_the_descriptor_table_does_not_give_it
             Tier::FloorUnmediated => assert_eq!(rows, ["command", "reaper", "stub or broker", "worker"]),
         }
         run.finish("");
+    }
+}
+
+#[test]
+fn a_command_of_the_sandbox_is_given_three_descriptors() {
+    for (tier, user) in everywhere() {
+        let world = World::new(user);
+        let done = Finished::of(world.sandbox(tier, &[], "ls").arg("/proc/self/fd")).expect(0);
+        // The fourth is the one that `ls` reads the list by.
+        assert_eq!(done.stdout, "0\n1\n2\n3\n", "{tier}, {user:?}");
     }
 }
 
