@@ -35,6 +35,7 @@ struct Site {
 struct Notes {
     events: Vec<EventKind>,
     printed: Vec<u8>,
+    remarks: Vec<String>,
 }
 
 impl Journal for Notes {
@@ -45,6 +46,10 @@ impl Journal for Notes {
 
     fn output(&mut self, bytes: Vec<u8>) {
         self.printed.extend(bytes);
+    }
+
+    fn remark(&mut self, text: String) {
+        self.remarks.push(text);
     }
 }
 
@@ -118,6 +123,7 @@ impl Site {
             agent: AgentId::root(),
             generation: Generation(2),
             standing,
+            watch: None,
             asked,
             granted,
             call: CallId(1),
@@ -286,4 +292,51 @@ async fn a_worker_that_answers_twice_is_ended_and_believed_in_nothing() {
         );
         assert!(!alive(notes.started().pid), "{fake}");
     }
+}
+
+#[tokio::test]
+async fn what_an_approved_command_leaves_for_the_host_to_run_is_put_back() {
+    for tier in [TierChoice::Full, TierChoice::Floor] {
+        let site = Site::new();
+        site.world.commit();
+        let config = fs::read(site.path(".git/config")).unwrap();
+        let command = "mkdir -p .git/hooks sub; printf '#!/bin/sh\\n' > .git/hooks/post-commit
+            mkdir .vscode; echo {} > .vscode/tasks.json; git config core.hooksPath .; git init -q sub
+            git -C sub config core.fsmonitor ./x; echo made > made.txt; true";
+        let effect = site.prepare(shell(command)).await;
+        let mut shot = site.shot(effect, write(&site.world.project()));
+        shot.standing.tier = tier;
+        let (outcome, notes) = site.carry_out(shot).await;
+        assert!(matches!(outcome, Ok(Outcome::Done(_))), "{outcome:?}");
+        assert_eq!(fs::read(site.path("made.txt")).unwrap(), b"made\n");
+        assert_eq!(fs::read(site.path(".git/config")).unwrap(), config, "{tier:?}");
+        assert!(!site.path(".git/hooks/post-commit").exists() && !site.path(".vscode/tasks.json").exists());
+        let nested = fs::read_to_string(site.path("sub/.git/config")).unwrap();
+        assert!(!nested.contains("fsmonitor"), "{nested}");
+        let Some(EventKind::Restored { call: Some(CallId(1)), places }) = notes.events.last() else {
+            panic!("{:?}", notes.events)
+        };
+        assert!(places.iter().all(|place| place.restored), "{places:?}");
+        let places: Vec<_> = places.iter().map(|place| place.path.to_string()).collect();
+        for place in [".vscode", "sub/.git/config"] {
+            assert!(places.iter().any(|path| path.starts_with(place)), "{place} in {places:?}");
+        }
+        assert!(notes.remarks[0].starts_with("(Changed and restored: "), "{:?}", notes.remarks);
+    }
+}
+
+#[tokio::test]
+async fn what_was_granted_itself_stays_as_the_command_left_it() {
+    let site = Site::new();
+    site.world.commit();
+    let effect = site
+        .prepare(shell("mkdir -p .git/hooks && echo x > .git/hooks/mine && git config core.hooksPath ."))
+        .await;
+    let mut shot = site.shot(effect, write(&site.path(".git")));
+    shot.asked = shot.granted.clone();
+    let (outcome, notes) = site.carry_out(shot).await;
+    assert!(matches!(outcome, Ok(Outcome::Done(_))), "{outcome:?}");
+    assert_eq!(fs::read(site.path(".git/hooks/mine")).unwrap(), b"x\n");
+    assert!(fs::read_to_string(site.path(".git/config")).unwrap().contains("hooksPath"));
+    assert!(notes.remarks.is_empty(), "{:?}", notes.remarks);
 }

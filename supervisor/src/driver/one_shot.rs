@@ -1,8 +1,11 @@
 //! A worker for exactly one effect: born with the standing rights and a grant, told one `Commit`, and ended.
 //!
 //! What the grant adds is never more than what was asked for. The start is logged before the effect is sent, and the effect
-//! by its digest: what runs is what was shown.
+//! by its digest: what runs is what was shown. A patch is shown byte by byte; what a command does is not, so that the tripwire
+//! is set around it.
 
+use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use ipc::confinement::Confinement;
@@ -10,15 +13,18 @@ use ipc::effect::{Effect, EffectError};
 use ipc::event::{EventKind, OneShot as Purpose};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Chunk, Outcome};
-use ipc::rights::Grant;
+use ipc::path::WirePath;
+use ipc::rights::{Grant, Rights};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use super::digest::effect_digest;
 use super::start::worker_started;
+use super::tripwire::{apart, events, remark};
 use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
 use crate::policy::hidden_in_write_roots;
 use crate::session::LogError;
+use crate::tripwire::{Tripwire, Watch};
 
 /// How long a patch may take, and what a command may take beyond its own time: its worker ends it in time.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,6 +41,8 @@ pub struct OneShot {
     pub generation: Generation,
     /// The confinement of the agent's standing worker.
     pub standing: Confinement,
+    /// What the session watches, if its agent may write in the project without asking.
+    pub watch: Option<Watch>,
     /// What was asked for.
     pub asked: Grant,
     /// What was granted.
@@ -52,6 +60,9 @@ pub trait Journal {
 
     /// Takes what a command prints.
     fn output(&mut self, bytes: Vec<u8>);
+
+    /// Takes what the model is told beside the outcome.
+    fn remark(&mut self, text: String);
 }
 
 /// Why an effect has no outcome.
@@ -63,6 +74,14 @@ pub enum OneShotError {
     /// The effect cannot be sent: nothing was done.
     #[error("nothing was carried out: {0}")]
     Effect(#[from] EffectError),
+    /// What the host runs later cannot be watched: nothing was done.
+    #[error("nothing was carried out: cannot watch what the host runs later: {0}")]
+    Watch(#[source] io::Error),
+    /// What the host runs later could be watched, and then not be looked at.
+    #[error(
+        "the command ran, and what the host runs later could not be looked at: {0}; look before you use git there"
+    )]
+    Unwatched(#[source] io::Error),
     /// The log cannot be written.
     #[error("cannot write the session log: {0}")]
     Log(#[from] LogError),
@@ -77,14 +96,40 @@ pub enum OneShotError {
 }
 
 impl OneShot {
-    /// The worker's confinement: the standing one, and what was both asked for and granted.
-    pub fn confinement(&self) -> Result<Confinement, StartError> {
-        let rights = self.standing.rights.with_grant(&self.grant());
+    /// The worker's confinement: the standing one, and what was both asked for and granted. What is watched is protected as
+    /// well, as far as it exists.
+    pub fn confinement(&self) -> Result<Confinement, OneShotError> {
+        let mut rights = self.standing.rights.with_grant(&self.grant());
+        if let Some(watch) = self.watched(&rights) {
+            let existing = watch.existing().map_err(OneShotError::Watch)?;
+            rights.protected.extend(existing.into_iter().map(Into::into));
+            rights = rights.normalised();
+        }
         let mut hidden_files = self.standing.hidden_files.clone();
         hidden_files.extend(hidden_in_write_roots(&rights).map_err(StartError::TooMuchHidden)?);
         hidden_files.sort_unstable();
         hidden_files.dedup();
         Ok(Confinement { rights, hidden_files, ..self.standing.clone() })
+    }
+
+    /// What of the project is watched: nothing under a patch, which is what was shown, and nothing that was granted itself.
+    fn watched(&self, rights: &Rights) -> Option<Watch> {
+        let project = self.standing.project.as_path();
+        let meets =
+            |root: &WirePath| root.as_path().starts_with(project) || project.starts_with(root.as_path());
+        if matches!(self.effect, Effect::Patch(_)) || !rights.write.iter().any(meets) {
+            return None;
+        }
+        let mut watch = self.watch.clone().unwrap_or_else(|| Watch {
+            project: project.to_owned(),
+            git_directories: Vec::new(),
+            granted: Vec::new(),
+        });
+        let roots: Vec<_> = watch.git_directories.iter().chain([&watch.project]).cloned().collect();
+        let inside = |path: &&Path| roots.iter().any(|root| path.starts_with(root) && path != root);
+        let granted = self.grant().write;
+        watch.granted.extend(granted.iter().map(WirePath::as_path).filter(inside).map(Path::to_owned));
+        Some(watch)
     }
 
     fn grant(&self) -> Grant {
@@ -99,8 +144,30 @@ impl OneShot {
         journal: &mut (dyn Journal + Send),
         cancelled: oneshot::Receiver<()>,
     ) -> Result<Outcome, OneShotError> {
-        let effect_digest = effect_digest(&self.effect)?;
+        let call = self.call;
         let confinement = self.confinement()?;
+        let tripwire = match self.watched(&confinement.rights) {
+            Some(watch) => Some(apart(move || Tripwire::set(&watch)).await.and_then(|set| set)),
+            None => None,
+        };
+        let tripwire = tripwire.transpose().map_err(OneShotError::Watch)?;
+        let outcome = self.commit(confinement, spawner, programs, journal, cancelled).await;
+        // Whatever became of the effect: its worker lives no more.
+        match tripwire {
+            Some(tripwire) => look(tripwire, call, journal).await.and(outcome),
+            None => outcome,
+        }
+    }
+
+    async fn commit(
+        self,
+        confinement: Confinement,
+        spawner: &Spawner,
+        programs: &Programs,
+        journal: &mut (dyn Journal + Send),
+        cancelled: oneshot::Receiver<()>,
+    ) -> Result<Outcome, OneShotError> {
+        let effect_digest = effect_digest(&self.effect)?;
         let spec = WorkerSpec {
             agent: self.agent.clone(),
             generation: self.generation,
@@ -124,6 +191,20 @@ impl OneShot {
             Effect::Exec(exec) => PATIENCE + Duration::from_millis(exec.timeout_ms),
         }
     }
+}
+
+/// Puts back what the host runs later, and tells of it.
+async fn look(
+    mut tripwire: Tripwire,
+    call: CallId,
+    journal: &mut (dyn Journal + Send),
+) -> Result<(), OneShotError> {
+    let report = apart(move || tripwire.check_everything()).await.map_err(OneShotError::Unwatched)?;
+    if let Some(text) = remark(&report.changes) {
+        journal.remark(text);
+    }
+    events(Some(call), report).into_iter().try_for_each(|event| journal.log(event))?;
+    Ok(())
 }
 
 /// A one-shot worker that has its effect.

@@ -76,22 +76,30 @@ impl Driver {
     /// Compares everything when no worker lives any more.
     pub(super) async fn compare_everything(&mut self) -> Result<(), DriverError> {
         let Some(Guard { state: State::Set(mut tripwire), .. }) = self.tripwire.take() else { return Ok(()) };
-        let looked = aside("tripwire", move || tripwire.check_everything()).map_err(DriverError::Tripwire)?;
-        let report = looked.await.map_err(|_| DriverError::Tripwire(io::ErrorKind::BrokenPipe.into()))?;
-        self.tell(None, report)
+        let looked = apart(move || tripwire.check_everything()).await;
+        self.tell(None, looked.map_err(DriverError::Tripwire)?)
     }
 
     fn tell(&mut self, call: Option<CallId>, report: Report) -> Result<(), DriverError> {
-        for note in report.notes {
-            self.notice("tripwire", &note)?;
-        }
-        if report.changes.is_empty() {
-            return Ok(());
-        }
-        let place = |Change { path, what, restored }| RestoredPlace { path: path.into(), what, restored };
-        let places = report.changes.into_iter().map(place).collect();
-        self.record(EventKind::Restored { call, places }, Witness::Supervisor)
+        events(call, report).into_iter().try_for_each(|event| self.record(event, Witness::Supervisor))
     }
+}
+
+/// What is logged of a look.
+pub(super) fn events(call: Option<CallId>, report: Report) -> Vec<EventKind> {
+    let notice = |message| EventKind::Notice { code: "tripwire".to_owned(), message };
+    let mut events: Vec<_> = report.notes.into_iter().map(notice).collect();
+    let place = |Change { path, what, restored }| RestoredPlace { path: path.into(), what, restored };
+    let places: Vec<_> = report.changes.into_iter().map(place).collect();
+    if !places.is_empty() {
+        events.push(EventKind::Restored { call, places });
+    }
+    events
+}
+
+/// Blocking work on a thread of its own, waited for.
+pub(super) async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    aside("tripwire", work)?.await.map_err(|_| io::ErrorKind::BrokenPipe.into())
 }
 
 /// Blocking work on a thread that nobody has to wait for.
@@ -108,7 +116,7 @@ fn aside<T: Send + 'static>(
 }
 
 /// What the model is told.
-fn remark(changes: &[Change]) -> Option<String> {
+pub(super) fn remark(changes: &[Change]) -> Option<String> {
     let (restored, left): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.restored);
     let said =
         [listed("Changed and restored", &restored), listed("Changed, and could not be restored", &left)];
