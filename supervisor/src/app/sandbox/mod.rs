@@ -113,7 +113,7 @@ async fn launch(
     confinement: Confinement,
     command: Vec<OsString>,
 ) -> Result<(Launched, Option<Relay>), SpawnError> {
-    let (Streams { stdin, stdout, stderr }, relay) = Relay::prepare()?;
+    let (Streams { stdin, stdout, stderr }, relay) = Relay::prepare(confinement.identity)?;
     let confinement = Confinement { terminal: relay.is_some(), ..confinement };
     let launch = Launch { confinement, command, stdio: Stdio::Given { stdin, stdout, stderr } };
     Ok((setup.spawner.spawn(launch).await?, relay))

@@ -21,11 +21,12 @@ mod user;
 use std::fs::File;
 use std::io::{self, IsTerminal, stderr, stdin, stdout};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, fchown};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipc::confinement::Identity;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::termios::{LocalFlags, OutputFlags, SpecialCharacterIndices};
 use nix::unistd::Pid;
@@ -79,8 +80,9 @@ struct Shown {
 }
 
 impl Relay {
-    /// Makes the command's streams, and a relay if one of them is a terminal. Must be called within the runtime.
-    pub(super) fn prepare() -> io::Result<(Streams, Option<Self>)> {
+    /// Makes the command's streams, and a relay if one of them is a terminal, which is `owner`'s where that is not us. Must be
+    /// called within the runtime.
+    pub(super) fn prepare(owner: Option<Identity>) -> io::Result<(Streams, Option<Self>)> {
         let terminals = [stdin().is_terminal(), stdout().is_terminal(), stderr().is_terminal()];
         let inherited = Streams { stdin: Stdio::inherit(), stdout: Stdio::inherit(), stderr: Stdio::piped() };
         let [first, second, third] = terminals;
@@ -90,6 +92,10 @@ impl Relay {
             return Ok((Streams { stdin, ..inherited }, None));
         }
         let (pty, theirs) = Pty::open()?;
+        if let Some(Identity { uid, gid }) = owner {
+            // The command opens it again by its name, /dev/tty, and its modes are its owner's to change.
+            fchown(&theirs, Some(uid), Some(gid))?;
+        }
         let own = || theirs.try_clone().map(Stdio::from);
         let streams = Streams {
             stdin: match (has_keyboard, first) {
