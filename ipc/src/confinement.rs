@@ -73,6 +73,12 @@ impl Confinement {
         has_private_tmp(&self.rights, &self.project, self.temp.as_ref(), tier)
     }
 
+    /// Its rights in one line; see [`Rights::line`].
+    pub fn line(&self) -> String {
+        let Self { rights, project, temp, environment, .. } = self;
+        rights.line(project, temp.as_ref()).with_caches(environment.caches.as_ref()).to_string()
+    }
+
     /// The confinement as the program sees it in this tier: with a private `/tmp`, that is its temp directory, and variables
     /// that are set to a place in it follow it.
     #[must_use]
@@ -136,6 +142,9 @@ pub struct Environment {
     pub pass: Vec<String>,
     /// Variables that are set, whatever the caller's environment says.
     pub set: Vec<(String, Vec<u8>)>,
+    /// Where the private caches lie that some of these lead to, if they outlive the session: one of the write roots, and
+    /// `caches` in printed rights.
+    pub caches: Option<WirePath>,
 }
 
 /// What the broker tells the supervisor.
@@ -245,7 +254,7 @@ mod tests {
 
     fn seen(confinement: &Confinement, tier: Tier) -> String {
         let seen = confinement.in_tier(tier);
-        seen.rights.line(&seen.project, seen.temp.as_ref()).to_string()
+        seen.line()
     }
 
     #[test]

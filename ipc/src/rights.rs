@@ -271,7 +271,7 @@ impl Rights {
     ///
     /// `project` prints as `.`, `temp` as `$TMPDIR`: `rw . $TMPDIR · ro / minus hidden · net off`.
     pub fn line<'a>(&'a self, project: &'a WirePath, temp: Option<&'a WirePath>) -> RightsLine<'a> {
-        RightsLine { rights: self, project, temp }
+        RightsLine { rights: self, project, temp, caches: None }
     }
 }
 
@@ -281,13 +281,21 @@ pub struct RightsLine<'a> {
     rights: &'a Rights,
     project: &'a WirePath,
     temp: Option<&'a WirePath>,
+    caches: Option<&'a WirePath>,
 }
 
-impl RightsLine<'_> {
+impl<'a> RightsLine<'a> {
+    /// The line with the root that holds private caches printed as `caches`.
+    #[must_use]
+    pub const fn with_caches(self, caches: Option<&'a WirePath>) -> Self {
+        Self { caches, ..self }
+    }
+
     fn paths(&self, f: &mut fmt::Formatter<'_>, label: &str, paths: &[WirePath]) -> fmt::Result {
         f.write_str(label)?;
-        // The project first and the temp directory second: they are what a reader looks for.
-        let rank = |path: &WirePath| (path != self.project, Some(path) != self.temp);
+        // The project first and the temp directory second: they are what a reader looks for. Then what is always there.
+        let rank =
+            |path: &WirePath| (path != self.project, Some(path) != self.temp, Some(path) != self.caches);
         let mut ordered: Vec<_> = paths.iter().collect();
         let inside = |path: &&WirePath| self.project != *path && self.project.is_within(path);
         // A project inside another root is named all the same; `/` says it by itself.
@@ -300,6 +308,8 @@ impl RightsLine<'_> {
                 f.write_str(" .")?;
             } else if Some(path) == self.temp {
                 f.write_str(" $TMPDIR")?;
+            } else if Some(path) == self.caches {
+                f.write_str(" caches")?;
             } else {
                 write!(f, " {path}")?;
             }
@@ -501,6 +511,11 @@ pub(crate) mod tests {
         assert_eq!(
             rights.line(&project, Some(&temp)).to_string(),
             "rw . $TMPDIR /data · ro / minus hidden · net off"
+        );
+        rights.write.push("/home/me/.cache/bailiwick/projects/p-1".into());
+        assert_eq!(
+            rights.line(&project, Some(&temp)).with_caches(rights.write.last()).to_string(),
+            "rw . $TMPDIR caches /data · ro / minus hidden · net off"
         );
         rights.write.clear();
         rights.hidden.clear();

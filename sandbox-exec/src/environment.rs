@@ -270,6 +270,7 @@ mod tests {
         let environment = Environment {
             pass: vec!["OPENAI_API_KEY".into()],
             set: vec![("LANG".into(), b"C".to_vec()), ("EXTRA".into(), b"\xff".to_vec())],
+            caches: None,
         };
         let ours = [("OPENAI_API_KEY", "sk-0123456789abcdefghij"), ("LANG", "de_DE.UTF-8")]
             .map(|(name, value)| (OsString::from(name), OsString::from(value)));

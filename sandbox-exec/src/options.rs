@@ -243,7 +243,11 @@ mod tests {
             write: vec!["/p".into()],
             hide: vec!["/s".into()],
             net: Network::On,
-            environment: Environment { pass: vec!["A".into()], set: vec![("B".into(), b"c=d".to_vec())] },
+            environment: Environment {
+                pass: vec!["A".into()],
+                set: vec![("B".into(), b"c=d".to_vec())],
+                caches: None,
+            },
         };
         assert_eq!(options.flags, expected);
         assert_eq!((options.tier, options.landlock_abi), (Some(TierChoice::Full), Some(3)));

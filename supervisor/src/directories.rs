@@ -6,14 +6,14 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// The three directories; all of them are hidden from workers.
+/// The three directories; all of them are hidden from workers, but for what `cache` holds for their own project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directories {
     /// Settings and the key file.
     pub config: PathBuf,
     /// Session logs and locks.
     pub state: PathBuf,
-    /// What can be made again.
+    /// What can be made again: the caches of each project are its agents' own.
     pub cache: PathBuf,
 }
 

@@ -61,7 +61,7 @@ fn programs() -> Programs {
 
 fn marked_environment(world: &World) -> Environment {
     let set = world.mark().split_once('=').map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
-    Environment { pass: Vec::new(), set: set.into_iter().collect() }
+    Environment { set: set.into_iter().collect(), ..Environment::default() }
 }
 
 fn private(directory: PathBuf) -> PathBuf {

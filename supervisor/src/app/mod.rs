@@ -132,9 +132,15 @@ impl PrivateProject {
             complain(&format!("cannot make a temporary directory: {error}"));
             Exit::Internal
         })?;
+        let [project, cache] = ["project", "cache"].map(|name| directory.path().join(name));
+        std::fs::create_dir(&project).map_err(|error| {
+            complain(&format!("cannot make a temporary directory: {error}"));
+            Exit::Internal
+        })?;
         let directories = Directories::of_process().map_err(SetupError::from);
         let setup = directories.and_then(|directories| {
-            Setup::new(directories, directory.path(), ApprovalMode::Auto, confinement)
+            let directories = Directories { cache, ..directories };
+            Setup::new(directories, &project, ApprovalMode::Auto, confinement)
         });
         let setup = setup.map_err(|error| {
             complain(&error);

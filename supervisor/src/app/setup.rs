@@ -17,7 +17,7 @@ use crate::gate::{ApprovalMode, Standing};
 use crate::monitor::{PrivateTemp, Programs, Spawner, TempError, remove_stale};
 use crate::policy::{
     Elsewhere, HiddenPaths, Host, Owner, Policy, ProjectError, check_reachable, closed_to, foreign_owner,
-    hidden_in_write_roots, open_project, write_root,
+    hidden_in_write_roots, lead_to_caches, make_caches, open_project, write_root,
 };
 use crate::tripwire::Watch;
 
@@ -130,7 +130,10 @@ impl Setup {
         let watch = watch(mode, &scope.project, &scope.elsewhere, &scope.given);
         let protected = scope.protected(watch.as_ref())?;
         let temp = private_temp(&directories, identity)?;
-        let environment = environment(&args.env, owner.as_ref(), temp.path())?;
+        let place = scope.caches.clone().unwrap_or_else(|| temp.path().join("caches"));
+        let mut environment = environment(&args.env, owner.as_ref(), temp.path())?;
+        lead_to_caches(&mut environment, &place, home(owner.as_ref()).as_deref());
+        environment.caches = scope.caches.as_ref().map(WirePath::from);
         let policy = scope.policy(mode, args, protected, temp.path());
         let hidden_files = hidden_in_write_roots(&policy.standing()).map_err(SetupError::TooMuchHidden)?;
         Ok(Self {
@@ -156,7 +159,8 @@ impl Setup {
     /// The standing rights of the root agent.
     pub(crate) fn standing(&self) -> Standing {
         let Policy { project, temp, mode, .. } = &self.policy;
-        Standing::new(self.policy.standing(), project.clone(), Some(temp.clone()), *mode)
+        let standing = Standing::new(self.policy.standing(), project.clone(), Some(temp.clone()), *mode);
+        Standing { caches: self.environment.caches.clone(), ..standing }
     }
 
     /// A confinement under these rights, in this place.
@@ -183,9 +187,11 @@ struct Scope {
     hidden: HiddenPaths,
     /// Where git has to write outside the project.
     elsewhere: Elsewhere,
+    /// The project's caches, where they outlive the session.
+    caches: Option<PathBuf>,
     /// What the user gave away.
     given: Vec<PathBuf>,
-    /// That, and what git needs.
+    /// That, what git needs, and the caches.
     write: Vec<WirePath>,
 }
 
@@ -199,11 +205,17 @@ impl Scope {
     ) -> Result<Self, SetupError> {
         let host = Host::probe(std::env::var_os("HOME"), owner.and_then(|owner| owner.home.clone()));
         let (project, hidden) = resolve(directory, &host, directories, &args.hide)?;
+        let caches = lasting_caches(mode, directories, &project, owner);
+        let hidden = match &caches {
+            Some(own) => hidden.around_caches(own),
+            None => hidden,
+        };
         let given = args.write.iter().map(|path| writable(&project, path)).collect::<Result<Vec<_>, _>>()?;
         let elsewhere = elsewhere(mode, &project, &hidden);
-        let write = given.iter().cloned().chain(elsewhere.directory.iter().map(WirePath::from)).collect();
+        let beside = elsewhere.directory.iter().chain(&caches).map(WirePath::from);
+        let write = given.iter().cloned().chain(beside).collect();
         let given = given.into_iter().map(PathBuf::from).collect();
-        Ok(Self { project, hidden, elsewhere, given, write })
+        Ok(Self { project, hidden, elsewhere, caches, given, write })
     }
 
     /// The programs of the system; what runs as another user has to be able to execute them, and to reach the project.
@@ -240,6 +252,35 @@ impl Scope {
             hidden: self.hidden.0,
             protected,
         }
+    }
+}
+
+/// The project's caches, where they outlive the session: an agent that may not change the project has none to build, and
+/// another user does not get into our cache directory, as root must make nothing in that user's own.
+fn lasting_caches(
+    mode: ApprovalMode,
+    directories: &Directories,
+    project: &Path,
+    owner: Option<&Owner>,
+) -> Option<PathBuf> {
+    if mode != ApprovalMode::Auto || owner.is_some() {
+        return None;
+    }
+    match make_caches(&directories.cache, project) {
+        Ok(place) => Some(place),
+        Err(error) => {
+            let cache = directories.cache.display();
+            super::say(&format!("note: caches of this session end with it: {cache}: {error}"));
+            None
+        }
+    }
+}
+
+/// The home of whom workers run as.
+fn home(owner: Option<&Owner>) -> Option<PathBuf> {
+    match owner {
+        Some(owner) => owner.home.clone(),
+        None => std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Standing {
     pub project: WirePath,
     /// The private temp directory.
     pub temp: Option<WirePath>,
+    /// The private caches, where they outlive the session.
+    pub caches: Option<WirePath>,
     /// What becomes of a call beyond the rights.
     pub mode: ApprovalMode,
     /// What the kernel holds the worker by.
@@ -77,7 +79,7 @@ pub struct Standing {
 impl Standing {
     /// Standing rights with the host's own paths, which are also those of the floor tier.
     pub const fn new(rights: Rights, project: WirePath, temp: Option<WirePath>, mode: ApprovalMode) -> Self {
-        Self { rights, project, temp, mode, tier: Tier::FloorUnmediated, read_only: Vec::new() }
+        Self { rights, project, temp, caches: None, mode, tier: Tier::FloorUnmediated, read_only: Vec::new() }
     }
 
     /// The same rights as a worker of this tier sees them; `self` has the host's own paths.
@@ -91,7 +93,8 @@ impl Standing {
 
     /// The rights in one line.
     pub fn line(&self) -> String {
-        self.rights.line(&self.project, self.temp.as_ref()).to_string()
+        let line = self.rights.line(&self.project, self.temp.as_ref());
+        line.with_caches(self.caches.as_ref()).to_string()
     }
 
     /// Whether `path` may be changed.

@@ -1,5 +1,6 @@
 //! From a project, a mode and flags to rights: the policy, as plain data.
 
+mod caches;
 mod git;
 mod hidden;
 mod identity;
@@ -15,6 +16,7 @@ use ipc::rights::{Execution, Limits, Network, Reach, Rights};
 
 use crate::gate::ApprovalMode;
 
+pub use caches::{lead_to_caches, make_caches};
 pub use git::Elsewhere;
 pub use hidden::{HiddenPaths, Host};
 pub use owner::{Owner, closed_to, foreign_owner};

@@ -1,0 +1,229 @@
+//! Private caches: what package managers keep between builds, one directory for each project, by environment variables.
+//!
+//! The caches of the user's own builds stay as they are: a poisoned one would run in the next project. Where a tool can read
+//! them beside its own, it does; `CARGO_HOME` is left alone, since cargo works with one that is read-only. `XDG_CACHE_HOME`
+//! stays too: models and the like lie there, and are read.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use ipc::confinement::Environment;
+use ipc::path::WirePath;
+use sha2::{Digest, Sha256};
+
+use super::hidden::HiddenPaths;
+
+/// Where the directories of all projects lie, in our cache directory.
+const PROJECTS: &str = "projects";
+
+/// What tells a person, and backup programs, what our cache directory is (<https://bford.info/cachedir/>).
+const TAG: (&str, &str) = (
+    "CACHEDIR.TAG",
+    "Signature: 8a477f597d28d172789f06886806bc55\n\
+     # Made by bailiwick: what agents' package managers fetched and built, one directory in projects/ for each project.\n\
+     # All of it may be deleted while no session runs.\n",
+);
+
+/// A name that nothing has: hiding it makes sandbox-exec grant what lies beside it one by one, so that a project's caches
+/// that come to be while a worker lives are not readable to it either.
+const NOTHING: &str = ".nothing";
+
+/// Each variable, and the name of what it leads to.
+const VARIABLES: &[(&str, &str)] = &[
+    ("GOCACHE", "go-build"),
+    ("GOMODCACHE", "go-mod"),
+    ("npm_config_cache", "npm"),
+    ("YARN_CACHE_FOLDER", "yarn"),
+    ("YARN_GLOBAL_FOLDER", "yarn-global"),
+    ("PNPM_HOME", "pnpm"),
+    ("BUN_INSTALL_CACHE_DIR", "bun"),
+    ("DENO_DIR", "deno"),
+    ("UV_CACHE_DIR", "uv"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("GRADLE_USER_HOME", "gradle"),
+    ("CCACHE_DIR", "ccache"),
+    ("SCCACHE_DIR", "sccache"),
+];
+
+/// Makes the directory of a project's caches in our cache directory; its path is canonical.
+///
+/// Agents write in it, so nothing in it is made or followed here; they cannot replace the directory itself.
+pub fn make_caches(cache: &Path, project: &Path) -> io::Result<PathBuf> {
+    let place = cache.join(PROJECTS).join(name(project));
+    DirBuilder::new().recursive(true).mode(0o700).create(&place)?;
+    let (tag, text) = TAG;
+    match File::create_new(cache.join(tag)) {
+        Ok(mut file) => file.write_all(text.as_bytes())?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    fs::canonicalize(place)
+}
+
+/// A name of a project's own, and one that a person recognises.
+fn name(project: &Path) -> String {
+    let digest = Sha256::digest(project.as_os_str().as_bytes());
+    let digest = digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    let plain = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
+    let last = project.file_name().unwrap_or_default().to_string_lossy();
+    let last: String = last.chars().filter(plain).take(32).collect();
+    format!("{last}-{digest}")
+}
+
+impl HiddenPaths {
+    /// The same, but for the caches of one project, at `own`: what lies beside them in our cache directory stays hidden.
+    #[must_use]
+    pub fn around_caches(mut self, own: &Path) -> Self {
+        let Some((projects, cache)) = own.parent().and_then(|projects| Some((projects, projects.parent()?)))
+        else {
+            return self;
+        };
+        self.0.retain(|path| path.as_path() != cache);
+        self.0.extend(beside(cache, projects).chain(beside(projects, own)));
+        self
+    }
+}
+
+/// What lies in `place`, or will, beside `but`.
+fn beside(place: &Path, but: &Path) -> impl Iterator<Item = WirePath> {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(move |path| path != but).chain([place.join(NOTHING)]).map(WirePath::from)
+}
+
+/// Leads the package managers to caches at `place`, unless the user said where theirs are. What the user's own builds have
+/// fetched, at `home`, is read by those that can.
+pub fn lead_to_caches(environment: &mut Environment, place: &Path, home: Option<&Path>) {
+    let warm = home.into_iter().flat_map(|home| beside_the_users(place, home));
+    let private = VARIABLES.iter().map(|(variable, name)| (*variable, bytes(&place.join(name))));
+    for (variable, value) in private.chain(warm) {
+        let said = environment.pass.iter().chain(environment.set.iter().map(|(name, _)| name));
+        if !said.into_iter().any(|name| name == variable) {
+            environment.set.push((variable.to_owned(), value));
+        }
+    }
+}
+
+/// What makes a tool read the user's own cache behind its private one, where there is one.
+fn beside_the_users(place: &Path, home: &Path) -> Vec<(&'static str, Vec<u8>)> {
+    // Each is a list or a command line: a path that would fall apart in it is not named.
+    let is_one_word = |path: &Path| {
+        !path
+            .as_os_str()
+            .as_bytes()
+            .iter()
+            .any(|byte| byte.is_ascii_whitespace() || b",|%\"'\\".contains(byte))
+    };
+    let exists = |path: &str| Some(home.join(path)).filter(|path| path.is_dir() && is_one_word(path));
+    let mut found = Vec::new();
+    // A module cache is laid out as a proxy is (go.dev/ref/mod#module-cache).
+    if let Some(modules) = exists("go/pkg/mod/cache/download") {
+        let rest = b",https://proxy.golang.org,direct";
+        found.push(("GOPROXY", [b"file://", bytes(&modules).as_slice(), rest].concat()));
+    }
+    // "Sharing the read-only dependency cache" of Gradle's manual.
+    if exists(".gradle/caches/modules-2").is_some() {
+        found.push(("GRADLE_RO_DEP_CACHE", bytes(&home.join(".gradle/caches"))));
+    }
+    // Maven reads this variable, and knows of a tail, from 3.9 on; before that it reads the user's repository alone.
+    let own = place.join("maven");
+    if is_one_word(&own) {
+        let mut arguments = [b"-Dmaven.repo.local=", bytes(&own).as_slice()].concat();
+        if let Some(repository) = exists(".m2/repository") {
+            arguments.extend([b" -Dmaven.repo.local.tail=", bytes(&repository).as_slice()].concat());
+        }
+        found.push(("MAVEN_ARGS", arguments));
+    }
+    found
+}
+
+fn bytes(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn value(environment: &Environment, name: &str) -> Option<String> {
+        let found = environment.set.iter().find(|(set, _)| set == name);
+        found.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+    }
+
+    #[test]
+    fn each_project_has_a_directory_of_its_own_and_sees_no_other() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = fs::canonicalize(place.path()).unwrap();
+        let [a, b] =
+            ["/home/me/a/p", "/home/me/b/p"].map(|project| make_caches(&cache, Path::new(project)).unwrap());
+        assert_ne!(a, b);
+        assert_eq!(a, make_caches(&cache, Path::new("/home/me/a/p")).unwrap(), "the same next time");
+        fs::create_dir(cache.join("other")).unwrap();
+        let whole = HiddenPaths(vec!["/h".into(), (&cache).into()]);
+        let mut hidden = whole.around_caches(&a).0;
+        hidden.sort();
+        let beside = [".nothing", "CACHEDIR.TAG", "other", "projects/.nothing"].map(|name| cache.join(name));
+        let mut expected: Vec<WirePath> =
+            beside.into_iter().chain([b, "/h".into()]).map(Into::into).collect();
+        expected.sort();
+        assert_eq!(hidden, expected);
+    }
+
+    #[test]
+    fn the_directory_says_what_it_is_once() {
+        let cache = tempfile::tempdir().unwrap();
+        make_caches(cache.path(), Path::new("/p")).unwrap();
+        let tag = cache.path().join("CACHEDIR.TAG");
+        assert!(fs::read(&tag).unwrap().starts_with(b"Signature: 8a477f597d28d172789f06886806bc55\n"));
+        fs::write(&tag, "mine").unwrap();
+        make_caches(cache.path(), Path::new("/q")).unwrap();
+        assert_eq!(fs::read(&tag).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn names_are_of_plain_characters_and_tell_projects_apart() {
+        let names = ["/a/p", "/b/p", "/p \n\u{fc}", "/p"].map(|project| name(Path::new(project)));
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 4);
+        assert!(names.iter().all(|name| name.starts_with("p-") && name.len() == 18), "{names:?}");
+    }
+
+    #[test]
+    fn every_variable_has_a_place_of_its_own_and_the_user_wins() {
+        let set = vec![("GOCACHE".to_owned(), b"/mine".to_vec())];
+        let mut environment = Environment { pass: vec!["PIP_CACHE_DIR".to_owned()], set, caches: None };
+        lead_to_caches(&mut environment, Path::new("/c"), None);
+        let places: BTreeSet<_> = environment.set.iter().map(|(_, place)| place).collect();
+        assert_eq!(places.len(), VARIABLES.len() - 1);
+        assert_eq!(value(&environment, "GOCACHE").as_deref(), Some("/mine"));
+        assert_eq!(value(&environment, "PIP_CACHE_DIR"), None);
+        assert_eq!(value(&environment, "npm_config_cache").as_deref(), Some("/c/npm"));
+        assert!(!environment.set.iter().any(|(name, _)| name == "CARGO_HOME" || name == "XDG_CACHE_HOME"));
+    }
+
+    #[test]
+    fn what_the_user_fetched_is_read_where_it_is() {
+        let home = tempfile::tempdir().unwrap();
+        let lead = |home: &Path| {
+            let mut environment = Environment::default();
+            lead_to_caches(&mut environment, Path::new("/c"), Some(home));
+            environment
+        };
+        let nothing = lead(home.path());
+        assert_eq!(value(&nothing, "GOPROXY"), None);
+        assert_eq!(value(&nothing, "MAVEN_ARGS").as_deref(), Some("-Dmaven.repo.local=/c/maven"));
+        for place in ["go/pkg/mod/cache/download", ".gradle/caches/modules-2", ".m2/repository"] {
+            fs::create_dir_all(home.path().join(place)).unwrap();
+        }
+        let warm = lead(home.path());
+        let home = home.path().display();
+        let proxy = format!("file://{home}/go/pkg/mod/cache/download,https://proxy.golang.org,direct");
+        assert_eq!(value(&warm, "GOPROXY"), Some(proxy));
+        assert_eq!(value(&warm, "GRADLE_RO_DEP_CACHE"), Some(format!("{home}/.gradle/caches")));
+        let arguments = format!("-Dmaven.repo.local=/c/maven -Dmaven.repo.local.tail={home}/.m2/repository");
+        assert_eq!(value(&warm, "MAVEN_ARGS"), Some(arguments));
+    }
+}
