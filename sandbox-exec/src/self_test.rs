@@ -37,8 +37,10 @@ pub fn run(hidden: Option<&Path>, out: &mut impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// What is not forbidden but not there: a terminal, a device in a `/dev` of its own, a file under a `/tmp` of its own, a network.
+/// What is not forbidden but not there: a terminal, a device in a `/dev` of its own, a file or a home under a `/tmp` of its own, a
+/// network.
 const ABSENT: &[(&str, c_int)] = &[
+    ("write the home", libc::ENOENT),
     ("open /dev/tty", libc::ENXIO),
     ("open the kernel's log", libc::ENOENT),
     ("read a hidden file", libc::ENOENT),
