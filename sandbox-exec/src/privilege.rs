@@ -39,11 +39,15 @@ pub enum PrivilegeError {
 /// Becomes another user, of no groups but its own, for good: root does, where the project is somebody else's.
 ///
 /// A process that changes its user is not dumpable any more, so that its own `/proc/self` is root's: it is made so again,
-/// since it holds nothing yet. It also forgets whose death it dies with.
+/// since it holds nothing yet. It also forgets whose death it dies with. The bounding set goes first: whoever is no longer
+/// root cannot empty it. A new user namespace begins with a full one again.
 pub fn become_user(Identity { uid, gid }: Identity) -> io::Result<()> {
     let (user, group) = (Uid::from_raw(uid), Gid::from_raw(gid));
     if (geteuid(), getuid(), getegid(), getgid()) == (user, user, group, group) && !user.is_root() {
         return Ok(());
+    }
+    if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP).map_err(io::Error::other)? {
+        drop_bounding_set().map_err(io::Error::other)?;
     }
     setgroups(&[])?;
     setresgid(group, group, group)?;
