@@ -219,6 +219,12 @@ impl Agent {
             content.push('\n');
             content.push_str(&hint);
         }
+        if let ToolOutput::Command(result) = output
+            && let Some(hint) = self.seen.refused_connection(result)
+        {
+            content.push('\n');
+            content.push_str(hint);
+        }
         let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
         CallResult { status, content, is_error, denial: None }
     }
@@ -226,7 +232,12 @@ impl Agent {
     fn result_of_error(&mut self, call: CallId, error: &ToolError) -> CallResult {
         let rendered = Rendered::from(error);
         if let Some(denial) = self.seen.explain(error) {
-            return self.denied(call, denial, rendered, Observer::Worker);
+            let said = match denial.layer {
+                // The worker saw the mode of what covers the place, and cannot know it from the place's own.
+                Layer::Mask => Rendered::failure("the place is hidden from the sandbox"),
+                _ => rendered,
+            };
+            return self.denied(call, denial, said, Observer::Worker);
         }
         let status = match error.kind {
             ToolErrorKind::Interrupted => ToolCallStatus::Interrupted,

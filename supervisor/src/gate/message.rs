@@ -82,6 +82,17 @@ impl<'a> Message<'a> {
         }
         paths.extend(self.last_segment(before));
         paths.retain(|path| !path.is_empty() && path.len() <= 4096);
+        self.without_program(paths)
+    }
+
+    /// `/usr/bin/bash: line 1: PATH: Read-only file system`: who complains is not what it complains of, where that is named.
+    fn without_program(&self, mut paths: Vec<&'a str>) -> Vec<&'a str> {
+        let mut segments = self.line.split(": ");
+        let program = segments.next().unwrap_or_default().trim();
+        let is_script = segments.next().is_some_and(|place| place.starts_with("line "));
+        if is_script || paths.iter().any(|path| *path != program) {
+            paths.retain(|path| *path != program);
+        }
         paths
     }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use ipc::confinement::{Tier, rights_in_tier};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::path::WirePath;
-use ipc::rights::Rights;
-use ipc::tool::CommandResult;
+use ipc::rights::{Network, Rights};
+use ipc::tool::{CommandExit, CommandResult};
 use libc::{EACCES, EPERM};
 
 /// How the right to configure git is given.
@@ -122,6 +122,19 @@ impl Standing {
                  said, it is unchanged.)"
             )
         })
+    }
+
+    /// What to say where a command was refused a connection, in a tier whose loopback is the sandbox's own: the server that
+    /// runs on the machine is another one's, and looks as if it did not run.
+    pub fn refused_connection(&self, result: &CommandResult) -> Option<&'static str> {
+        let is_refusal = |text: &&String| text.to_ascii_lowercase().contains("connection refused");
+        let refused =
+            result.exit != CommandExit::Code(0) && [&result.head, &result.tail].iter().any(is_refusal);
+        let own = self.tier == Tier::Full && self.rights.net == Network::Off;
+        (own && refused).then_some(
+            "(With the network off, 127.0.0.1 and ::1 are the sandbox's own: only servers that were started within the same \
+             command can be reached there, and none of the machine's.)",
+        )
     }
 
     /// The denial of changing `path`.

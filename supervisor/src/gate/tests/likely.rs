@@ -36,6 +36,10 @@ const WRITES: &[(&str, &str, &str)] = &[
     ("rm /etc/hosts", "rm: cannot remove '/etc/hosts': Permission denied", "/etc/hosts"),
     ("echo x > /etc/x", "bash: line 1: /etc/x: Permission denied", "/etc/x"),
     ("echo x >>\"/etc/a b\"", "bash: line 1: /etc/a b: Permission denied", "/etc/a b"),
+    ("echo x > /etc/x", "/usr/bin/bash: line 1: /etc/x: Read-only file system", "/etc/x"),
+    ("echo x > ../x", "/usr/bin/bash: line 1: ../x: Read-only file system", "/home/me/x"),
+    ("tee /etc/x", "/usr/bin/tee: /etc/x: Read-only file system", "/etc/x"),
+    ("./x", "/etc/x: Read-only file system", "/etc/x"),
     ("x | tee /etc/x", "tee: /etc/x: Permission denied", "/etc/x"),
     ("cp a /usr/local", "cp: cannot create regular file '/usr/local/a': Permission denied", "/usr/local/a"),
     (
@@ -223,4 +227,30 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn the_program_that_complains_is_not_what_it_complains_of() {
+    let lines = [
+        "/usr/bin/bash: line 1: my file.txt: Read-only file system",
+        "/usr/bin/bash: line 1: a.txt: Read-only file system",
+    ];
+    for line in lines {
+        assert_eq!(missing(&auto(), "echo x > it", line), None, "the project may be written: {line}");
+    }
+}
+
+#[test]
+fn a_refused_connection_says_whose_loopback_it_was() {
+    use ipc::confinement::Tier;
+    let said = |standing: &Standing, exit, output: &str| standing.refused_connection(&ended(exit, output));
+    let (full, floor) = (auto().seen_in(Tier::Full), auto());
+    let refused = "curl: (7) Failed to connect to localhost port 5432: Connection refused";
+    assert!(
+        said(&full, CommandExit::Code(7), refused).is_some_and(|hint| hint.contains("none of the machine's"))
+    );
+    assert_eq!(said(&full, CommandExit::Code(0), refused), None, "the command did not mind");
+    assert_eq!(said(&full, CommandExit::Code(7), "no such luck"), None);
+    assert_eq!(said(&floor, CommandExit::Code(7), refused), None, "there it is the machine's, and denied");
+    assert_eq!(said(&online(full), CommandExit::Code(7), refused), None, "the loopback is the machine's");
 }
