@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::PathBuf;
 
+use ipc::confinement::Tier;
 use nix::libc;
 
 use crate::system::check;
@@ -16,11 +17,22 @@ pub fn take_control() -> io::Result<()> {
     check(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0) }.into())
 }
 
-/// The paths that lead to it: `/dev/tty`, which is the controlling terminal of whoever opens it (tty(4)), and its own, as long as
-/// it has one in this mount namespace. `/dev/stderr` leads to the latter.
-pub fn paths() -> impl Iterator<Item = PathBuf> {
-    let name = own().and_then(|terminal| nix::unistd::ttyname(terminal).ok());
-    [PathBuf::from("/dev/tty")].into_iter().chain(name)
+/// Its own path in the full tier's tree.
+pub(crate) const OWN_NAME: &str = "/dev/console";
+
+/// The paths that lead to it: `/dev/tty`, which is the controlling terminal of whoever opens it (tty(4)), and its own, if it has
+/// one. `/dev/stderr` leads to the latter.
+pub(crate) fn paths(tier: Tier) -> impl Iterator<Item = PathBuf> {
+    let own = match tier {
+        Tier::Full => Some(OWN_NAME.into()),
+        Tier::FloorUnmediated => name(),
+    };
+    [PathBuf::from("/dev/tty")].into_iter().chain(own)
+}
+
+/// Its own path in this mount namespace, if it has one.
+pub(crate) fn name() -> Option<PathBuf> {
+    own().and_then(|terminal| nix::unistd::ttyname(terminal).ok())
 }
 
 fn own() -> Option<BorrowedFd<'static>> {

@@ -15,6 +15,7 @@ use common::worker_rights;
 use ipc::codec;
 use ipc::confinement::{Confinement, Environment, TierChoice};
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
 use nix::pty::{OpenptyResult, openpty};
 use nix::sys::stat::{Mode, fchmod};
@@ -30,7 +31,7 @@ fn confinement(place: &Place, terminal: bool) -> Confinement {
         environment: Environment::default(),
         allow_degraded: false,
         read_only: false,
-        tier: TierChoice::Floor,
+        tier: if place.full() { TierChoice::Full } else { TierChoice::Floor },
         landlock_abi: None,
         identity: None,
         terminal,
@@ -76,21 +77,28 @@ fn on_a_terminal(place: &Place, terminal: bool, script: &str) -> String {
 #[test]
 fn the_terminal_is_the_sessions_own() {
     as_each_user(|place| {
-        let script = "echo own > /dev/tty && echo named > /dev/stderr && [ $(ps -o tpgid= -p $$) = $$ ] && echo foreground";
-        assert_eq!(on_a_terminal(place, true, script), "own\r\nnamed\r\nforeground\r\n");
+        let script = "echo own > /dev/tty && echo named > /dev/stderr && echo again > $(tty) && \
+            [ $(ps -o tpgid= -p $$) = $$ ] && echo foreground";
+        let said = on_a_terminal(place, true, script);
+        assert_eq!(said, "own\r\nnamed\r\nagain\r\nforeground\r\n", "{}", place.tier);
         let without = on_a_terminal(place, false, script);
-        assert!(without.contains("/dev/tty: Permission denied"), "{without}");
+        let missing = if place.full() { "No such device or address" } else { "Permission denied" };
+        assert!(without.contains(&format!("/dev/tty: {missing}")), "{}: {without}", place.tier);
     });
 }
 
+/// In the full tier a terminal inside may have the number of one outside, and only those inside have names.
 #[test]
 fn another_terminal_cannot_be_opened_by_its_name() {
     as_each_user(|place| {
         let users = terminal_of_everyone();
-        let script = format!("echo typed > {}", ttyname(&users.slave).unwrap().display());
-        assert!(place.unconfined(&script).status.success());
+        fcntl(&users.master, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+        let typed = || File::from(users.master.try_clone().unwrap()).read(&mut [0; 16]).is_ok();
+        let script = format!("echo typed > {}; echo tried", ttyname(&users.slave).unwrap().display());
+        assert!(place.unconfined(&script).status.success() && typed());
         let said = on_a_terminal(place, true, &script);
-        assert!(said.contains("Permission denied"), "{said}");
+        assert!(said.ends_with("tried\r\n") && said.lines().count() == 2, "{}: {said}", place.tier);
+        assert!(!typed(), "{}", place.tier);
     });
 }
 
@@ -98,7 +106,7 @@ fn another_terminal_cannot_be_opened_by_its_name() {
 fn without_a_terminal_there_is_none_to_control() {
     as_each_user(|place| {
         let null = || [Stdio::null(), Stdio::null(), Stdio::null()];
-        assert_eq!(run(place, true, "true", null()), i32::from(Stage::Session.code()));
-        assert_eq!(run(place, false, "true", null()), 0);
+        assert_eq!(run(place, true, "true", null()), i32::from(Stage::Session.code()), "{}", place.tier);
+        assert_eq!(run(place, false, "true", null()), 0, "{}", place.tier);
     });
 }

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
+use ipc::confinement::Tier;
 use nix::errno::Errno;
 use nix::libc;
 use nix::pty::{OpenptyResult, Winsize, openpty};
@@ -18,7 +18,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::{Mode, fchmod};
 use nix::sys::termios::{LocalFlags, Termios, tcgetattr};
 use nix::unistd::{Pid, ttyname};
-use tests::{Finished, User, World, alive, marked, wait_until};
+use tests::{Finished, User, World, alive, marked, tier, wait_until};
 
 const SIZE: Winsize = Winsize { ws_row: 31, ws_col: 97, ws_xpixel: 0, ws_ypixel: 0 };
 
@@ -98,22 +98,24 @@ impl Terminal {
     }
 }
 
-fn sandbox<S: AsRef<OsStr>>(world: &World, arguments: impl IntoIterator<Item = S>) -> Command {
-    let mut command = world.bailiwick(["sandbox", "-C"]);
-    command.arg(world.project()).arg("--").args(arguments);
+fn bash(world: &World, tier: Tier, script: &str) -> Command {
+    let mut command = world.sandbox(tier, &[], "bash");
+    command.args(["-c", script]);
     command
 }
 
-fn bash(world: &World, script: &str) -> Command {
-    sandbox(world, ["bash", "-c", script])
+/// Every combination of tier and user.
+fn everywhere() -> Vec<(Tier, User)> {
+    tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user))).collect()
 }
 
 #[test]
 fn a_command_has_a_terminal_of_the_same_size_that_is_not_the_users() {
-    for user in User::all() {
+    for (tier, user) in everywhere() {
         let world = World::new(user);
         let mut terminal = Terminal::run(bash(
             &world,
+            tier,
             "stty size; tty; echo to-tty > /dev/tty; echo to-err >&2; read line; echo got $line; exit 7",
         ));
         terminal.until("to-err");
@@ -121,7 +123,12 @@ fn a_command_has_a_terminal_of_the_same_size_that_is_not_the_users() {
         terminal.types("typed\n");
         let (code, seen) = terminal.end();
         assert_eq!(code, 7, "{seen}");
-        assert!(seen.starts_with("31 97\r\n/dev/"), "{user:?}: {seen}");
+        let own = match tier {
+            // It has a name in the tree of its own, so that programs which ask for one work.
+            Tier::Full => "/dev/console\r\n",
+            Tier::FloorUnmediated => "/dev/pts/",
+        };
+        assert!(seen.starts_with(&format!("31 97\r\n{own}")), "{tier} {user:?}: {seen}");
         assert!(!seen.contains(users.to_str().unwrap()), "{seen}");
         assert!(seen.contains("to-tty\r\nto-err\r\ntyped\r\ngot typed\r\n"), "{seen}");
     }
@@ -143,160 +150,179 @@ fn what_was_planted_is_put_back_after_an_interrupt_at_the_keyboard() {
 
 #[test]
 fn the_window_is_followed() {
-    let world = World::new(User::Myself);
-    let script = "trap 'stty size; exit' WINCH; echo ready; while :; do read -t 1; done";
-    let terminal = Terminal::run(bash(&world, script));
-    terminal.until("ready");
-    let larger = Winsize { ws_row: 40, ws_col: 120, ..SIZE };
-    // SAFETY: TIOCSWINSZ reads one `winsize`.
-    assert_eq!(unsafe { libc::ioctl(terminal.ours.as_raw_fd(), libc::TIOCSWINSZ, &raw const larger) }, 0);
-    let (code, seen) = terminal.end();
-    assert!(code == 0 && seen.contains("40 120"), "{code} {seen}");
+    for tier in tier::all() {
+        let world = World::new(User::Myself);
+        let script = "trap 'stty size; exit' WINCH; echo ready; while :; do read -t 1; done";
+        let terminal = Terminal::run(bash(&world, tier, script));
+        terminal.until("ready");
+        let larger = Winsize { ws_row: 40, ws_col: 120, ..SIZE };
+        // SAFETY: TIOCSWINSZ reads one `winsize`.
+        assert_eq!(unsafe { libc::ioctl(terminal.ours.as_raw_fd(), libc::TIOCSWINSZ, &raw const larger) }, 0);
+        let (code, seen) = terminal.end();
+        assert!(code == 0 && seen.contains("40 120"), "{code} {seen}");
+    }
 }
 
 #[test]
 fn interrupt_and_end_of_file_are_the_commands() {
-    let world = World::new(User::Myself);
-    let script = "trap 'echo interrupted' INT; echo ready; read x || read x || :; cat; echo eof; exit 3";
-    let mut terminal = Terminal::run(bash(&world, script));
-    terminal.until("ready");
-    terminal.types("\x03");
-    terminal.until("interrupted");
-    terminal.types("a line\n\x04\x04");
-    let (code, seen) = terminal.end();
-    assert!(code == 3 && seen.contains("eof"), "{code} {seen}");
+    for tier in tier::all() {
+        let world = World::new(User::Myself);
+        let script = "trap 'echo interrupted' INT; echo ready; read x || read x || :; cat; echo eof; exit 3";
+        let mut terminal = Terminal::run(bash(&world, tier, script));
+        terminal.until("ready");
+        terminal.types("\x03");
+        terminal.until("interrupted");
+        terminal.types("a line\n\x04\x04");
+        let (code, seen) = terminal.end();
+        assert!(code == 3 && seen.contains("eof"), "{code} {seen}");
+    }
 }
 
 #[test]
 fn jobs_inside_are_stopped_and_continued_by_a_shell_inside() {
-    let world = World::new(User::Myself);
-    let script = "set -m; cat; echo stopped; kill -CONT %1; fg %1 > /dev/null; echo done";
-    let mut terminal = Terminal::run(bash(&world, script));
-    wait_until("raw", || terminal.is_raw());
-    terminal.types("one\n");
-    terminal.until("one\r\none\r\n");
-    terminal.types("\x1a");
-    terminal.until("stopped");
-    terminal.types("two\n");
-    terminal.until("two\r\ntwo\r\n");
-    terminal.types("\x04");
-    let (code, seen) = terminal.end();
-    assert!(code == 0 && seen.contains("done"), "{code} {seen}");
+    for tier in tier::all() {
+        let world = World::new(User::Myself);
+        let script = "set -m; cat; echo stopped; kill -CONT %1; fg %1 > /dev/null; echo done";
+        let mut terminal = Terminal::run(bash(&world, tier, script));
+        wait_until("raw", || terminal.is_raw());
+        terminal.types("one\n");
+        terminal.until("one\r\none\r\n");
+        terminal.types("\x1a");
+        terminal.until("stopped");
+        terminal.types("two\n");
+        terminal.until("two\r\ntwo\r\n");
+        terminal.types("\x04");
+        let (code, seen) = terminal.end();
+        assert!(code == 0 && seen.contains("done"), "{code} {seen}");
+    }
 }
 
 #[test]
 fn control_z_stops_the_command_and_us_and_the_terminal_is_the_users_meanwhile() {
-    let world = World::new(User::Myself);
-    let ours = tests::Programs::get().path("bailiwick");
-    let script = format!(
-        "set -m; {} sandbox -C {} -- sh -c 'echo ready; cat'; echo status $?; stty -a | grep -o ' icanon'; read go; fg > /dev/null; \
+    for tier in tier::all() {
+        let world = World::new(User::Myself);
+        let ours = tests::Programs::get().path("bailiwick");
+        let script = format!(
+            "set -m; {} sandbox -C {} {} -- sh -c 'echo ready; cat'; echo status $?; stty -a | grep -o ' icanon'; read go; fg > /dev/null; \
          echo over $?",
-        ours.display(),
-        world.project().display()
-    );
-    let mut shell = world.command("bash");
-    shell.args(["-c", &script]);
-    let mut terminal = Terminal::run(shell);
-    terminal.until("ready");
-    terminal.types("one\n");
-    terminal.until("one\r\none\r\n");
-    terminal.types("\x1a");
-    // 128 + SIGTSTP.
-    terminal.until("status 148");
-    terminal.until(" icanon");
-    terminal.types("go\n");
-    wait_until("raw again", || terminal.is_raw());
-    terminal.types("two\n");
-    terminal.until("two\r\ntwo\r\n");
-    terminal.types("\x04");
-    let (_, seen) = terminal.end();
-    assert!(seen.contains("over 0"), "{seen}");
+            ours.display(),
+            world.project().display(),
+            tier::flags(tier).join(" "),
+        );
+        let mut shell = world.command("bash");
+        shell.args(["-c", &script]);
+        let mut terminal = Terminal::run(shell);
+        terminal.until("ready");
+        terminal.types("one\n");
+        terminal.until("one\r\none\r\n");
+        terminal.types("\x1a");
+        // 128 + SIGTSTP.
+        terminal.until("status 148");
+        terminal.until(" icanon");
+        terminal.types("go\n");
+        wait_until("raw again", || terminal.is_raw());
+        terminal.types("two\n");
+        terminal.until("two\r\ntwo\r\n");
+        terminal.types("\x04");
+        let (_, seen) = terminal.end();
+        assert!(seen.contains("over 0"), "{seen}");
+    }
 }
 
 #[test]
 fn whatever_ends_us_or_the_command_the_terminal_is_restored() {
-    let world = World::new(User::Myself);
-    for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGINT] {
-        let terminal = Terminal::run(bash(&world, "echo ready; read x"));
-        terminal.until("ready");
-        assert!(terminal.is_raw());
-        kill(Pid::from_raw(terminal.child.id().cast_signed()), signal).unwrap();
-        let (code, seen) = terminal.end();
-        assert_eq!(code, 128 + signal as i32, "{seen}");
+    for tier in tier::all() {
+        let world = World::new(User::Myself);
+        for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGINT] {
+            let terminal = Terminal::run(bash(&world, tier, "echo ready; read x"));
+            terminal.until("ready");
+            assert!(terminal.is_raw());
+            kill(Pid::from_raw(terminal.child.id().cast_signed()), signal).unwrap();
+            let (code, seen) = terminal.end();
+            assert_eq!(code, 128 + signal as i32, "{seen}");
+        }
+        let (code, _) = Terminal::run(bash(&world, tier, "kill -9 $$")).end();
+        assert_eq!(code, 137);
+        let (code, seen) = Terminal::run(world.sandbox(tier, &[], "/no/such/program")).end();
+        assert!(code == 5 && seen.contains("cannot execute"), "{code} {seen}");
     }
-    let (code, _) = Terminal::run(bash(&world, "kill -9 $$")).end();
-    assert_eq!(code, 137);
-    let (code, seen) = Terminal::run(sandbox(&world, ["/no/such/program"])).end();
-    assert!(code == 5 && seen.contains("cannot execute"), "{code} {seen}");
 }
 
 #[test]
 fn what_programs_the_terminal_is_filtered_and_left_modes_are_undone() {
-    let world = World::new(User::Myself);
-    let script =
-        r"printf 'a\033]52;c;cm0=\007b\033[21tc\033P$qm\033\\d\033[1mbold\033[0m\033[?1000h\033[?1049h\n'";
-    let (code, seen) = Terminal::run(bash(&world, script)).end();
-    assert_eq!(code, 0);
-    assert_eq!(seen, "abcd\x1b[1mbold\x1b[0m\x1b[?1000h\x1b[?1049h\r\n\x1b[?1000l\x1b[?1049l");
-    // Unconfined, all of it reaches the terminal.
-    let mut twin = world.command("bash");
-    twin.args(["-c", script]);
-    let (_, twin) = Terminal::run(twin).end();
-    assert!(twin.contains("\x1b]52;c;cm0=") && twin.contains("\x1b[21t"), "{twin:?}");
+    for tier in tier::all() {
+        let world = World::new(User::Myself);
+        let script = r"printf 'a\033]52;c;cm0=\007b\033[21tc\033P$qm\033\\d\033[1mbold\033[0m\033[?1000h\033[?1049h\n'";
+        let (code, seen) = Terminal::run(bash(&world, tier, script)).end();
+        assert_eq!(code, 0);
+        assert_eq!(seen, "abcd\x1b[1mbold\x1b[0m\x1b[?1000h\x1b[?1049h\r\n\x1b[?1000l\x1b[?1049l");
+        // Unconfined, all of it reaches the terminal.
+        let mut twin = world.command("bash");
+        twin.args(["-c", script]);
+        let (_, twin) = Terminal::run(twin).end();
+        assert!(twin.contains("\x1b]52;c;cm0=") && twin.contains("\x1b[21t"), "{twin:?}");
+    }
 }
 
 #[test]
 fn answers_that_come_after_the_end_are_swallowed() {
-    let world = World::new(User::Myself);
-    let mut terminal = Terminal::run(bash(&world, r"printf '\033[6n'"));
-    terminal.until("\x1b[5n");
-    terminal.types("\x1b[1;1R\x1b[0n");
-    terminal.child.wait().unwrap();
-    let mut waiting: libc::c_int = -1;
-    // SAFETY: FIONREAD writes one integer.
-    unsafe { libc::ioctl(terminal.theirs.as_raw_fd(), libc::FIONREAD, &raw mut waiting) };
-    assert_eq!(waiting, 0);
-    assert_eq!(terminal.end().0, 0);
+    for tier in tier::all() {
+        let world = World::new(User::Myself);
+        let mut terminal = Terminal::run(bash(&world, tier, r"printf '\033[6n'"));
+        terminal.until("\x1b[5n");
+        terminal.types("\x1b[1;1R\x1b[0n");
+        terminal.child.wait().unwrap();
+        let mut waiting: libc::c_int = -1;
+        // SAFETY: FIONREAD writes one integer.
+        unsafe { libc::ioctl(terminal.theirs.as_raw_fd(), libc::FIONREAD, &raw mut waiting) };
+        assert_eq!(waiting, 0);
+        assert_eq!(terminal.end().0, 0);
+    }
 }
 
 #[test]
 fn pipes_and_files_stay_what_they_are() {
-    let world = World::new(User::Myself);
-    // Output into a pipe: no carriage returns, no keyboard.
-    let mut command = bash(&world, "[ ! -t 1 ] && ! read x && echo piped; [ -t 2 ] && echo shown >&2");
-    let mut terminal = Terminal::with(&mut command, |command, pty| {
-        let stream = || Stdio::from(pty.slave.try_clone().unwrap());
-        command.stdin(stream()).stdout(Stdio::piped()).stderr(stream());
-    });
-    let mut piped = String::new();
-    terminal.child.stdout.take().unwrap().read_to_string(&mut piped).unwrap();
-    drop(command);
-    let (code, seen) = terminal.end();
-    assert_eq!((code, piped.as_str(), seen.as_str()), (0, "piped\n", "shown\r\n"));
-    // Input from a pipe.
-    let mut command = bash(&world, "[ -t 1 ] && tr a-z A-Z");
-    let mut terminal = Terminal::with(&mut command, |command, pty| {
-        let stream = || Stdio::from(pty.slave.try_clone().unwrap());
-        command.stdin(Stdio::piped()).stdout(stream()).stderr(stream());
-    });
-    terminal.child.stdin.take().unwrap().write_all(b"from a pipe\n").unwrap();
-    drop(command);
-    let (code, seen) = terminal.end();
-    assert_eq!((code, seen.as_str()), (0, "FROM A PIPE\r\n"));
+    for tier in tier::all() {
+        let world = World::new(User::Myself);
+        // Output into a pipe: no carriage returns, no keyboard.
+        let mut command =
+            bash(&world, tier, "[ ! -t 1 ] && ! read x && echo piped; [ -t 2 ] && echo shown >&2");
+        let mut terminal = Terminal::with(&mut command, |command, pty| {
+            let stream = || Stdio::from(pty.slave.try_clone().unwrap());
+            command.stdin(stream()).stdout(Stdio::piped()).stderr(stream());
+        });
+        let mut piped = String::new();
+        terminal.child.stdout.take().unwrap().read_to_string(&mut piped).unwrap();
+        drop(command);
+        let (code, seen) = terminal.end();
+        assert_eq!((code, piped.as_str(), seen.as_str()), (0, "piped\n", "shown\r\n"));
+        // Input from a pipe.
+        let mut command = bash(&world, tier, "[ -t 1 ] && tr a-z A-Z");
+        let mut terminal = Terminal::with(&mut command, |command, pty| {
+            let stream = || Stdio::from(pty.slave.try_clone().unwrap());
+            command.stdin(Stdio::piped()).stdout(stream()).stderr(stream());
+        });
+        terminal.child.stdin.take().unwrap().write_all(b"from a pipe\n").unwrap();
+        drop(command);
+        let (code, seen) = terminal.end();
+        assert_eq!((code, seen.as_str()), (0, "FROM A PIPE\r\n"));
+    }
 }
 
 #[test]
 fn a_denial_on_the_terminal_is_explained_after_it() {
-    let world = World::new(User::Myself);
-    let script = format!("touch {}/f", world.home().display());
-    let (code, seen) = Terminal::run(bash(&world, &script)).end();
-    assert!(code != 0 && seen.contains("bailiwick: ") && seen.contains("--write"), "{seen}");
+    for tier in tier::all() {
+        let world = World::new(User::Myself);
+        let script = format!("touch {}/f", world.home().display());
+        let (code, seen) = Terminal::run(bash(&world, tier, &script)).end();
+        assert!(code != 0 && seen.contains("bailiwick: ") && seen.contains("--write"), "{seen}");
+    }
 }
 
 /// The user's own terminal by its name, by every descriptor, and by typing into it.
 #[test]
 fn the_users_terminal_is_out_of_reach() {
-    for user in User::all() {
+    for (tier, user) in everywhere() {
         let world = World::new(user);
         world.file(
             "attack.py",
@@ -314,7 +340,7 @@ fn the_users_terminal_is_out_of_reach() {
         let run = |confined: bool| {
             // The name is known once the terminal is made: it is read from a file.
             let script = "until [ -s name ]; do read -t 0.01; done; exec python3 attack.py $(cat name)";
-            let mut command = if confined { bash(&world, script) } else { world.command("bash") };
+            let mut command = if confined { bash(&world, tier, script) } else { world.command("bash") };
             if !confined {
                 command.args(["-c", script]).current_dir(world.project());
             }
@@ -331,10 +357,10 @@ fn the_users_terminal_is_out_of_reach() {
         let seen = run(true);
         assert!(
             seen.contains("tried") && !seen.contains("WORKED") && !seen.contains("CARD"),
-            "{user:?}: {seen}"
+            "{tier} {user:?}: {seen}"
         );
         let twin = run(false);
-        assert!(twin.contains("WORKED open") && twin.contains("WORKED inherit"), "{user:?}: {twin}");
+        assert!(twin.contains("WORKED open") && twin.contains("WORKED inherit"), "{tier} {user:?}: {twin}");
     }
 }
 
@@ -343,11 +369,11 @@ fn a_command_that_clears_its_death_signal_does_not_outlive_a_killed_broker() {
     if !nix::unistd::geteuid().is_root() {
         tests::skip!("brokers are not dumpable: only root sees whose they are");
     }
-    for user in User::all() {
+    for (tier, user) in everywhere() {
         let world = World::new(user);
         // PR_SET_PDEATHSIG, prctl(2).
         let script = "python3 -c 'import ctypes, time; ctypes.CDLL(None).prctl(1, 0); open(\"up\", \"w\"); time.sleep(600)'";
-        let child = bash(&world, &format!("exec {script}"))
+        let child = bash(&world, tier, &format!("exec {script}"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -369,6 +395,6 @@ fn a_command_that_clears_its_death_signal_does_not_outlive_a_killed_broker() {
         kill(Pid::from_raw(broker.cast_signed()), Signal::SIGKILL).unwrap();
         let done = Finished::from(child.wait_with_output().unwrap());
         assert_eq!(done.code, 137, "{}", done.stderr);
-        assert!(!alive(command), "{user:?}");
+        assert!(!alive(command), "{tier} {user:?}");
     }
 }

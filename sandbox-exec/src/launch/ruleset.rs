@@ -76,7 +76,7 @@ impl Ruleset {
         let mut plan =
             compile::compile(rights, hidden_files, tier, &Host::default()).map_err(at(Stage::Rules))?;
         if seen.terminal {
-            plan.allow_terminal(terminal::paths());
+            plan.allow_terminal(terminal::paths(tier));
         }
         let policy = Policy::of(rights.net, platform, tier);
         let mut programs = vec![];

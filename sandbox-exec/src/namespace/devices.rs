@@ -11,6 +11,7 @@ use nix::unistd::symlinkat;
 use super::mount::{self, Attributes, Reach};
 use super::tree::{Mounted, TreeError, at};
 use crate::compile::DEVICES;
+use crate::terminal;
 
 /// A terminal of the program's own, if it gets one, under the name that everybody knows.
 const TTY: &str = "/dev/tty";
@@ -28,19 +29,30 @@ const LINKS: [(&str, &str); 5] = [
 pub(super) struct Nodes(Vec<(PathBuf, OwnedFd)>);
 
 impl Nodes {
-    pub(super) fn copied() -> Result<Self, TreeError> {
-        let mut nodes = vec![];
+    /// `terminal` says whether one was made for the program.
+    pub(super) fn copied(terminal: bool) -> Result<Self, TreeError> {
+        let mut nodes = Self(vec![]);
         for device in DEVICES.into_iter().chain([TTY]).map(Path::new) {
-            let node = match mount::open(device) {
-                Ok(node) => node,
-                // A container may lack some.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(source) => return Err(at("open", device)(source)),
-            };
-            let copy = mount::copy(node.as_fd(), Reach::Mount).map_err(at("copy the mount of", device))?;
-            nodes.push((device.to_owned(), copy));
+            nodes.add(device, device)?;
         }
-        Ok(Self(nodes))
+        // It belongs to the host's devpts, which will not be seen any more: without a name, ttyname(3) fails. That of the
+        // console is the one that it looks at and that programs expect to vary.
+        if let Some(name) = terminal.then(terminal::name).flatten() {
+            nodes.add(&name, Path::new(terminal::OWN_NAME))?;
+        }
+        Ok(nodes)
+    }
+
+    fn add(&mut self, device: &Path, place: &Path) -> Result<(), TreeError> {
+        let node = match mount::open(device) {
+            Ok(node) => node,
+            // A container may lack some.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(source) => return Err(at("open", device)(source)),
+        };
+        let copy = mount::copy(node.as_fd(), Reach::Mount).map_err(at("copy the mount of", device))?;
+        self.0.push((place.to_owned(), copy));
+        Ok(())
     }
 
     /// Puts the nodes into the new `/dev`, which is mounted already.

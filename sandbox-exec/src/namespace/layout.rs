@@ -24,6 +24,8 @@ pub(crate) struct Layout {
     pub(crate) hidden: Vec<PathBuf>,
     /// What cannot be changed inside a root that can, if it exists.
     pub(crate) protected: Vec<Protected>,
+    /// Whether a terminal was made for the program.
+    pub(crate) terminal: bool,
 }
 
 /// What is mounted on its own path.
@@ -66,6 +68,7 @@ impl Layout {
         Self {
             protected: protected.collect(),
             hidden: hidden(&rights.hidden),
+            terminal: confinement.terminal,
             tmp: tmp.map(Into::into),
             roots,
         }

@@ -58,7 +58,7 @@ impl Mounted {
 /// Builds it. What comes back is a directory that can be written as far as mounts go and that no rule makes writable: `/dev`,
 /// reached by this descriptor alone.
 pub(crate) fn build(layout: &Layout, own: FileSystems) -> Result<OwnedFd, TreeError> {
-    let nodes = Nodes::copied()?;
+    let nodes = Nodes::copied(layout.terminal)?;
     let roots = layout.roots.iter().map(Mounted::copied).collect::<Result<Vec<_>, _>>()?;
     let tmp = layout.tmp.iter().map(|path| Root { path: path.clone(), writable: true });
     let tmp = tmp.map(|root| Mounted::copied(&root)).next().transpose()?;
