@@ -64,15 +64,16 @@ impl Ruleset {
     }
 
     fn compile(seen: &Confinement, tier: Tier) -> Result<Self, Failure> {
-        let Confinement { rights, temp, environment, allow_degraded, hidden_files, landlock_abi, .. } = seen;
+        let Confinement { rights, project, temp, environment, allow_degraded, hidden_files, .. } = seen;
         let temp = temp.as_ref().map(AsRef::as_ref);
         let environment = environment::build(std::env::vars_os(), environment, temp);
-        let platform = Platform::probe().lowered(*landlock_abi);
+        let platform = Platform::probe().lowered(seen.landlock_abi);
         let absent = platform.absent_layers(tier);
         if !absent.is_empty() && !allow_degraded {
             let layers = absent.join("; ");
             return Err(Stage::Platform.failed(format!("{layers}; --allow-degraded starts all the same")));
         }
+        let rights = &with_project(rights, project);
         let mut plan =
             compile::compile(rights, hidden_files, tier, &Host::default()).map_err(at(Stage::Rules))?;
         if seen.terminal {
@@ -89,6 +90,15 @@ impl Ruleset {
         let missing = platform.missing(rights, tier);
         Ok(Self { environment, platform, plan, programs, mediation: None, missing })
     }
+}
+
+/// A project in `/dev`, where `/` grants nothing, is a read root of its own: one in shared memory.
+fn with_project(rights: &Rights, project: &WirePath) -> Rights {
+    let mut rights = rights.clone();
+    if project.is_within(&"/dev".into()) {
+        rights.read.push(project.clone());
+    }
+    rights
 }
 
 /// Unix sockets may be reached wherever the program could have made them.

@@ -1,6 +1,7 @@
 //! The tripwire in a run: set before the first call that may write, looked at after each, and at the end.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::io;
 
 use ipc::event::{EventKind, Observer as Witness, RestoredPlace};
@@ -128,8 +129,9 @@ pub(super) fn remark(changes: &[Change]) -> Option<String> {
         " The user's own programs (git, shell, editor, agents) run what stands there, so agents may not change it; all \
          else that this call did stands. Go on without it, or tell the user what you would need.",
     );
-    if changes.iter().any(|change| change.path.ends_with(".git/config")) {
-        text.push_str(" Configuring git freely is a right of its own: --write .git/config.");
+    if let Some(config) = changes.iter().map(|change| &change.path).find(|path| path.ends_with(".git/config"))
+    {
+        let _ = write!(text, " Configuring git freely is a right of its own: --write {}.", config.display());
     }
     Some(format!("({text})"))
 }

@@ -5,7 +5,7 @@ use ipc::denial::{Denial, Grade, Operation};
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{FailedAccess, ToolError};
-use libc::{EACCES, EPERM, EROFS, EXDEV};
+use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 
 use super::Standing;
 
@@ -17,13 +17,16 @@ impl Standing {
         // EXDEV: Landlock's answer to a rename or link across trees without the right REFER (landlock(7)), and the answer
         // across mounts.
         // What covers a hidden place in the full tier has a mode of its own, which permits nothing.
-        if !(access.permitted_by_mode || self.is_masked(&access.path))
-            || ![EACCES, EPERM, EROFS, EXDEV].contains(&access.errno)
-        {
+        if !(access.permitted_by_mode || self.is_masked(&access.path)) || !self.refuses_by(access.errno) {
             return None;
         }
         let denial = self.missing(access)?;
         Some(Denial { errno: Some(access.errno), ..denial })
+    }
+
+    /// EBUSY: what is mounted onto itself can be neither replaced nor removed.
+    fn refuses_by(&self, errno: i32) -> bool {
+        [EACCES, EPERM, EROFS, EXDEV].contains(&errno) || (self.tier == Tier::Full && errno == EBUSY)
     }
 
     fn is_masked(&self, path: &WirePath) -> bool {

@@ -62,6 +62,9 @@ impl Standing {
                 self.unreadable(&path, Grade::Likely)
             });
         }
+        if message.is_held() {
+            return self.holds(&path).then(|| self.immovable(&path, Grade::Likely));
+        }
         let uncovered = !self.allows_write(&path) && !is_kernel_tree(&path);
         let denial = || Denial { errno: None, ..self.unwritable(&path, Grade::Likely, message.errno()) };
         (uncovered && message.is_about_writing(named)).then(denial)

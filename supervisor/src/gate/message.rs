@@ -9,6 +9,9 @@ use ipc::tool::{Access, ShellExec};
 pub(super) const REFUSALS: [&str; 3] =
     ["permission denied", "read-only file system", "operation not permitted"];
 
+/// What a program prints where it would have moved or removed a place that is mounted, in lower case.
+const HELD: &str = "device or resource busy";
+
 /// Programs whose complaint about a path is about reading it.
 const READERS: [&str; 17] = [
     "cat",
@@ -60,7 +63,7 @@ pub(super) struct Message<'a> {
 impl<'a> Message<'a> {
     /// The line as a complaint, if it is one; `lower` is the line in lower case.
     pub(super) fn new(call: &'a ShellExec, line: &'a str, lower: &'a str) -> Option<Self> {
-        let phrase = REFUSALS.into_iter().find(|phrase| lower.contains(phrase))?;
+        let phrase = REFUSALS.into_iter().chain([HELD]).find(|phrase| lower.contains(phrase))?;
         Some(Self { call, line, lower, phrase })
     }
 
@@ -69,31 +72,21 @@ impl<'a> Message<'a> {
         let line = self.line;
         let mut paths = quoted(line);
         let before = self.lower.find(self.phrase).unwrap_or_default();
-        // `open /etc/x: permission denied`: the path is the segment's last word, unless spaces belong to it.
-        for segment in line.get(..before).unwrap_or_default().split(": ") {
-            let segment = segment.trim().trim_end_matches(':');
-            if segment.starts_with('/') {
-                paths.push(segment);
-            } else if let Some((_, word)) = segment.rsplit_once(' ')
-                && word.starts_with('/')
-            {
-                paths.push(word);
-            }
+        let before_phrase = line.get(..before).unwrap_or_default();
+        for segment in before_phrase.split(": ").skip(usize::from(has_speaker(before_phrase))) {
+            paths.extend(path_in(segment));
         }
         paths.extend(self.last_segment(before));
         paths.retain(|path| !path.is_empty() && path.len() <= 4096);
-        self.without_program(paths)
-    }
-
-    /// `/usr/bin/bash: line 1: PATH: Read-only file system`: who complains is not what it complains of, where that is named.
-    fn without_program(&self, mut paths: Vec<&'a str>) -> Vec<&'a str> {
-        let mut segments = self.line.split(": ");
-        let program = segments.next().unwrap_or_default().trim();
-        let is_script = segments.next().is_some_and(|place| place.starts_with("line "));
-        if is_script || paths.iter().any(|path| *path != program) {
-            paths.retain(|path| *path != program);
+        if paths.is_empty() && !self.is_of_a_shell() {
+            paths.extend(path_in(before_phrase.split(": ").next().unwrap_or_default()));
         }
         paths
+    }
+
+    /// Whether the kernel said that the place cannot be moved or removed while something is mounted there.
+    pub(super) fn is_held(&self) -> bool {
+        self.phrase == HELD
     }
 
     /// `tool: name: Permission denied`: a relative name without spaces just before the phrase.
@@ -163,6 +156,19 @@ impl<'a> Message<'a> {
             before.ends_with('>') || before.ends_with(">|")
         })
     }
+}
+
+/// Whether the line begins with the program's own path, `/usr/bin/bash: line 1: x: Permission denied`, as far as one can
+/// tell: something else stands between it and the phrase.
+fn has_speaker(before_phrase: &str) -> bool {
+    before_phrase.split(": ").filter(|segment| !segment.trim().is_empty()).count() > 1
+}
+
+/// The absolute path of a segment between colons. `open /etc/x`: its last word, unless spaces belong to it.
+fn path_in(segment: &str) -> Option<&str> {
+    let segment = segment.trim().trim_end_matches(':');
+    let last = segment.rsplit_once(' ').map(|(_, word)| word);
+    [Some(segment), last].into_iter().flatten().find(|path| path.starts_with('/'))
 }
 
 /// What stands between quotes of any kind.

@@ -8,10 +8,13 @@ use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::path::WirePath;
 use ipc::rights::{Network, Rights};
 use ipc::tool::{CommandExit, CommandResult};
-use libc::{EACCES, EPERM};
+use libc::{EACCES, EBUSY, EPERM};
 
-/// How the right to configure git is given.
-const GIT_CONFIG_GRANT: &str = "--write .git/config";
+/// Git's own configuration, as most projects have it.
+const GIT_CONFIG: &str = ".git/config";
+
+/// Why no flag opens a protected place.
+const RUN_LATER: &str = "which the user's own programs act on";
 
 /// What an agent is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,12 +117,13 @@ impl Standing {
                     .iter()
                     .any(|words| line.contains(words))
         };
-        let is_protected = self.rights.protected.iter().any(|path| path.as_path().ends_with(".git/config"));
+        let config = self.rights.protected.iter().find(|path| is_git_config(path))?;
         let refused = [&result.head, &result.tail].into_iter().any(|text| text.lines().any(is_refusal));
-        (is_protected && refused).then(|| {
+        refused.then(|| {
+            let grant = self.git_config_grant(config);
             format!(
-                "(Git could not write its configuration: that is a right of its own, {GIT_CONFIG_GRANT}. Whatever git \
-                 said, it is unchanged.)"
+                "(Git could not write its configuration: that is a right of its own, {grant}. Whatever git said, it is \
+                 unchanged.)"
             )
         })
     }
@@ -137,17 +141,48 @@ impl Standing {
         )
     }
 
+    /// How the right to configure git is given: that of a linked worktree lies elsewhere.
+    fn git_config_grant(&self, config: &WirePath) -> String {
+        if config.as_path() == self.project.as_path().join(GIT_CONFIG) {
+            return format!("--write {GIT_CONFIG}");
+        }
+        format!("--write {}", quoted(config))
+    }
+
+    /// Whether the full tier holds a place where it is by mounting it onto itself: what is protected, and what that lies in.
+    pub(super) fn holds(&self, path: &WirePath) -> bool {
+        let inside = self.rights.write.iter().any(|root| path.is_within(root) && path != root);
+        let leads_to = |protected: &WirePath| protected.is_within(path);
+        self.tier == Tier::Full && inside && self.rights.protected.iter().any(leads_to)
+    }
+
+    /// The denial of moving or removing a place that is held.
+    pub(super) fn immovable(&self, path: &WirePath, grade: Grade) -> Denial {
+        let missing_right = format!("move or remove {path}, {RUN_LATER}");
+        Denial {
+            missing_right,
+            grant: self.write_grant(path).filter(|_| is_git_config(path)),
+            errno: None,
+            ..self.unwritable(path, grade, Some(EBUSY))
+        }
+    }
+
     /// The denial of changing `path`.
     pub(super) fn unwritable(&self, path: &WirePath, grade: Grade, errno: Option<i32>) -> Denial {
         Denial {
             layer: self.layer_of_write(path, errno),
             operation: Operation::Write,
             object: Object::Path(path.clone()),
-            missing_right: format!("write {path}"),
+            missing_right: self.right_to_write(path),
             grant: self.write_grant(path),
             grade,
             errno,
         }
+    }
+
+    fn right_to_write(&self, path: &WirePath) -> String {
+        let is_protected = self.rights.protected.iter().any(|place| path.is_within(place));
+        if is_protected { format!("write {path}, {RUN_LATER}") } else { format!("write {path}") }
     }
 
     /// The denial of reading `path`. No flag opens what is hidden.
@@ -202,8 +237,8 @@ impl Standing {
     /// What would allow exactly this write: nothing for hidden, protected and kernel-owned trees, nor
     /// for the whole file system. Git's configuration is protected, and has a right of its own.
     pub fn write_grant(&self, path: &WirePath) -> Option<String> {
-        if self.rights.protected.contains(path) && path.as_path().ends_with(".git/config") {
-            return Some(GIT_CONFIG_GRANT.to_owned());
+        if self.rights.protected.contains(path) && is_git_config(path) {
+            return Some(self.git_config_grant(path));
         }
         let closed = self.rights.hidden.iter().chain(&self.rights.protected);
         if closed.into_iter().any(|root| path.is_within(root)) || is_kernel_tree(path) {
@@ -217,6 +252,10 @@ impl Standing {
         }
         Some(format!("--write {}", quoted(path)))
     }
+}
+
+fn is_git_config(path: &WirePath) -> bool {
+    path.as_path().ends_with(GIT_CONFIG)
 }
 
 /// Whether the path is the kernel's own: what is refused there is rarely a matter of rights.

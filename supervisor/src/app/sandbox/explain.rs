@@ -7,7 +7,7 @@ use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 
 use super::super::say;
 use super::super::setup::Setup;
-use crate::gate::Standing;
+use crate::gate::{ApprovalMode, Standing};
 
 /// Says which right a failed command seems to have lacked.
 pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, status: u8, errors: &[u8]) {
@@ -29,6 +29,8 @@ pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, status: u8, err
     if let Some(mut denial) = standing.likely(&call, &result) {
         denial.grant = grant(&denial, &standing);
         say(&format!("{denial} · rights: {}", standing.line()));
+    } else if let Some(hint) = standing.refused_git_config(&result) {
+        say(hint.trim_matches(['(', ')']));
     }
 }
 
@@ -36,7 +38,8 @@ pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, status: u8, err
 fn grant(denial: &Denial, standing: &Standing) -> Option<String> {
     match (&denial.object, denial.operation) {
         (Object::Path(path), Operation::Write) if path.is_within(&standing.project) => {
-            denial.grant.as_ref().map(|_| "--access write".to_owned())
+            let by_mode = standing.mode == ApprovalMode::Deny;
+            denial.grant.clone().map(|grant| if by_mode { "--access write".to_owned() } else { grant })
         }
         (Object::Path(path), Operation::Write) => {
             // The command is the user's own, and so is the look at what exists.

@@ -40,6 +40,8 @@ const WRITES: &[(&str, &str, &str)] = &[
     ("echo x > ../x", "/usr/bin/bash: line 1: ../x: Read-only file system", "/home/me/x"),
     ("tee /etc/x", "/usr/bin/tee: /etc/x: Read-only file system", "/etc/x"),
     ("./x", "/etc/x: Read-only file system", "/etc/x"),
+    ("cp a /etc/x", "/usr/bin/cp: cannot create regular file '/etc/x': Permission denied", "/etc/x"),
+    ("x", "/etc/x: could not write: Permission denied", "/etc/x"),
     ("x | tee /etc/x", "tee: /etc/x: Permission denied", "/etc/x"),
     ("cp a /usr/local", "cp: cannot create regular file '/usr/local/a': Permission denied", "/usr/local/a"),
     (
@@ -71,7 +73,7 @@ const WRITES: &[(&str, &str, &str)] = &[
     (
         "git commit",
         "fatal: cannot write '/home/me/p/.git/hooks/x': Permission denied",
-        "/home/me/p/.git/hooks/x",
+        "/home/me/p/.git/hooks/x, which the user's own programs act on",
     ),
 ];
 
@@ -120,6 +122,10 @@ fn nothing_is_claimed_where_the_rights_cover_the_path_or_no_path_is_named() {
         ("find / -name x", "find: ‘/root’: Permission denied"),
         ("head -1 /var/log/x", "head: cannot open '/var/log/x' for reading: Permission denied"),
         ("/usr/bin/grep x /root/y", "/usr/bin/grep: /root/y: Permission denied"),
+        // The program that complains is not what it complains of.
+        ("echo x > x", "/usr/bin/bash: line 1: x: Read-only file system"),
+        ("echo x > x", "/usr/bin/bash: line 1: a b: Permission denied"),
+        ("/usr/bin/touch x", "/usr/bin/touch: cannot touch 'x': Permission denied"),
         (". /root/x", "bash: line 1: /root/x: Permission denied"),
         ("x < /root/x", "bash: line 1: /root/x: Permission denied"),
         ("dmesg", "dmesg: read kernel buffer failed: Operation not permitted"),

@@ -3,7 +3,7 @@
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Layer, Operation};
 use ipc::tool::{Access, CommandExit, CommandResult, FailedAccess, ShellExec, ToolError, ToolErrorKind};
-use libc::{EACCES, EPERM, EROFS, EXDEV};
+use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 
 use super::{auto, deny};
 use crate::gate::Standing;
@@ -57,6 +57,39 @@ fn what_programs_say_in_the_full_tier() {
     for (output, expected) in table {
         assert_eq!(layer(output), Some(expected), "{output}");
     }
+}
+
+/// A repository's configuration and hooks, as the full tier holds them.
+fn with_git() -> Standing {
+    let mut standing = auto();
+    standing.rights.protected.push("/home/me/p/.git/config".into());
+    standing.seen_in(Tier::Full)
+}
+
+#[test]
+fn what_is_held_in_its_place_cannot_be_moved_and_the_reason_is_said() {
+    let said = |output: &str| likely(&with_git(), output).map(|denial| denial.to_string());
+    insta::assert_snapshot!(said("mv: cannot move '.git' to '.g2': Device or resource busy").unwrap(), @"likely denied by the sandbox (read-only mount): write /home/me/p/.git; the missing right is: move or remove /home/me/p/.git, which the user's own programs act on; nothing can allow it here");
+    insta::assert_snapshot!(said("rm: cannot remove '.git/config': Device or resource busy").unwrap(), @"likely denied by the sandbox (read-only mount): write /home/me/p/.git/config; the missing right is: move or remove /home/me/p/.git/config, which the user's own programs act on; the user can allow it with --write .git/config");
+    insta::assert_snapshot!(said("cp: cannot create regular file '.git/hooks/x': Read-only file system").unwrap(), @"likely denied by the sandbox (read-only mount): write /home/me/p/.git/hooks/x; the missing right is: write /home/me/p/.git/hooks/x, which the user's own programs act on; nothing can allow it here");
+    for not_ours in ["umount: /: Device or resource busy", "rm: cannot remove 'mnt': Device or resource busy"]
+    {
+        assert_eq!(said(not_ours), None, "{not_ours}");
+    }
+    let floor = likely(&auto(), "mv: cannot move '.git' to '.g2': Device or resource busy");
+    assert_eq!(floor, None, "nothing is held there");
+    let replaced = explain(&with_git(), Operation::Write, "/home/me/p/.git/config", EBUSY).unwrap();
+    assert_eq!((replaced.layer, replaced.grant.as_deref()), (Layer::Mounts, Some("--write .git/config")));
+    assert_eq!(explain(&auto(), Operation::Write, "/etc/x", EBUSY), None);
+}
+
+/// Its repository lies elsewhere, where the short name leads nowhere.
+#[test]
+fn the_right_to_configure_git_is_named_where_it_lies() {
+    let mut standing = with_git();
+    standing.project = "/home/me/worktree".into();
+    let grant = standing.write_grant(&"/home/me/p/.git/config".into());
+    assert_eq!(grant.as_deref(), Some("--write /home/me/p/.git/config"));
 }
 
 #[test]
