@@ -136,9 +136,9 @@ fn a_command_has_a_terminal_of_the_same_size_that_is_not_the_users() {
 
 #[test]
 fn what_was_planted_is_put_back_after_an_interrupt_at_the_keyboard() {
-    for user in User::all() {
+    for (tier, user) in everywhere() {
         let world = World::new(user);
-        let mut terminal = Terminal::run(bash(&world, "echo evil > .envrc; echo planted; read"));
+        let mut terminal = Terminal::run(bash(&world, tier, "echo evil > .envrc; echo planted; read"));
         terminal.until("planted");
         terminal.types("\x03");
         let (code, seen) = terminal.end();
