@@ -15,6 +15,7 @@ pub mod process;
 pub mod programs;
 pub mod replies;
 pub mod runs;
+pub mod session;
 pub mod tier;
 pub mod world;
 

@@ -329,11 +329,10 @@ async fn what_an_approved_command_leaves_for_the_host_to_run_is_put_back() {
 async fn what_was_granted_itself_stays_as_the_command_left_it() {
     let site = Site::new();
     site.world.commit();
-    let effect = site
-        .prepare(shell("mkdir -p .git/hooks && echo x > .git/hooks/mine && git config core.hooksPath ."))
-        .await;
-    let mut shot = site.shot(effect, write(&site.path(".git")));
-    shot.asked = shot.granted.clone();
+    let command = "mkdir -p .git/hooks && echo x > .git/hooks/mine && git config core.hooksPath .";
+    let ToolCall::ShellExec(call) = shell(command) else { panic!() };
+    let effect = site.prepare(ToolCall::ShellExec(ShellExec { access: Access::Standing, ..call })).await;
+    let shot = site.shot(effect, write(&site.path(".git")));
     let (outcome, notes) = site.carry_out(shot).await;
     assert!(matches!(outcome, Ok(Outcome::Done(_))), "{outcome:?}");
     assert_eq!(fs::read(site.path(".git/hooks/mine")).unwrap(), b"x\n");

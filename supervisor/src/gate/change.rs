@@ -37,7 +37,8 @@ impl Standing {
         if let RightsChange::RemoveWrite { path } = change {
             // A root that held others took their place when it was added.
             let project = (self.mode == ApprovalMode::Auto && *path != self.project).then_some(&self.project);
-            changed.write.extend(self.temp.iter().chain(project).cloned());
+            let caches = self.caches.as_ref().filter(|caches| *caches != path);
+            changed.write.extend(self.temp.iter().chain(project).chain(caches).cloned());
             changed = changed.normalised();
         }
         let same_as_before = changed == self.rights.clone().normalised();

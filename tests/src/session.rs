@@ -1,0 +1,246 @@
+//! A session by its channel alone, as a front end has it: actions in, events out. The model is a recording, the worker a
+//! real one, and the supervisor this very process.
+
+use std::fs::{DirBuilder, create_dir};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ipc::confinement::{Confinement, Environment, TierChoice};
+use ipc::event::EventKind;
+use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use ipc::id::{AgentId, ConversationId};
+use ipc::rights::{Network, Reach};
+use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits};
+use supervisor::driver::{Driver, DriverError, Running, SessionWorker};
+use supervisor::gate::{Activity, ApprovalMode, Standing};
+use supervisor::monitor::{PrivateTemp, Programs, Spawner};
+use supervisor::policy::Policy;
+use supervisor::prompt::Surroundings;
+use supervisor::provider::{ModelProvider, ProviderError, ReplayProvider};
+use supervisor::session::SessionLog;
+use supervisor::tools::Registry;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::programs::User;
+use crate::world::World;
+
+/// The longest that an event may take.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A front end's end of a session.
+pub struct FrontEnd {
+    id: ConversationId,
+    /// Where actions go; a front end that is gone has none.
+    pub actions: Option<mpsc::Sender<UserAction>>,
+    events: mpsc::UnboundedReceiver<UiEvent>,
+    run: JoinHandle<Result<RunEnd, DriverError>>,
+    seen: Vec<String>,
+    /// The model.
+    pub provider: Arc<ReplayProvider>,
+    /// Where it plays.
+    pub world: World,
+    _temp: PrivateTemp,
+}
+
+/// What a session begins with.
+#[derive(Clone, Debug)]
+pub struct Beginning {
+    /// The network.
+    pub net: Network,
+    /// The tier.
+    pub tier: TierChoice,
+    /// The worker's program, if it is another than the real one: a place in its world, where a copy of it is made.
+    pub worker: Option<&'static str>,
+}
+
+impl Default for Beginning {
+    /// The network off, the best tier.
+    fn default() -> Self {
+        Self { net: Network::Off, tier: TierChoice::Best, worker: None }
+    }
+}
+
+struct Never;
+
+impl Backoff for Never {
+    fn delay(&self, _: u32, _: &ProviderError) -> Option<Duration> {
+        None
+    }
+}
+
+/// The parts of our programs that a session needs.
+fn programs(world: &World, copy: Option<&str>) -> Programs {
+    let ours = crate::Programs::get();
+    let mut worker = ours.path("bailiwick-worker");
+    if let Some(name) = copy {
+        let place = world.root().join(name);
+        crate::programs::copy_program(&worker, &place);
+        worker = place;
+    }
+    Programs { sandbox_exec: ours.path("sandbox-exec"), worker }
+}
+
+fn marked_environment(world: &World) -> Environment {
+    let set = world.mark().split_once('=').map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
+    Environment { set: set.into_iter().collect(), ..Environment::default() }
+}
+
+fn private(directory: PathBuf) -> PathBuf {
+    DirBuilder::new().recursive(true).mode(0o700).create(&directory).expect("our own directory");
+    directory
+}
+
+fn standing(project: &Path, temp: &Path, net: Network) -> Standing {
+    let policy = Policy {
+        project: project.into(),
+        temp: temp.into(),
+        mode: ApprovalMode::Auto,
+        net,
+        reach: Reach { host: true, ..Reach::default() },
+        write: Vec::new(),
+        hidden: Vec::new(),
+        protected: Vec::new(),
+    };
+    Standing::new(policy.standing(), policy.project, Some(policy.temp), policy.mode)
+}
+
+fn agent(standing: Standing) -> Agent {
+    Agent::new(AgentConfig {
+        model: "recorded".to_owned(),
+        system: "system".into(),
+        tools: Arc::new(Registry::builtin()),
+        max_tokens: 1000,
+        limits: RunLimits::default(),
+        backoff: Box::new(Never),
+        standing,
+        id: AgentId::root(),
+        activity: Activity::Execute,
+    })
+}
+
+impl FrontEnd {
+    /// A session that has begun, in a world of its own, with a model that gives these replies.
+    pub fn open(replies: impl IntoIterator<Item = String>) -> Self {
+        Self::open_with(Beginning::default(), replies)
+    }
+
+    /// The same, with another beginning. What its workers run has the world's mark in its environment.
+    pub fn open_with(beginning: Beginning, replies: impl IntoIterator<Item = String>) -> Self {
+        let world = World::new(User::Myself);
+        let state = private(world.own().join("state"));
+        create_dir(state.join("locks")).expect("our own directory");
+        let temp = PrivateTemp::create(&state.join("locks")).expect("a temp directory");
+        let standing = standing(&world.project(), temp.path(), beginning.net);
+        let programs = programs(&world, beginning.worker);
+        let confinement = Confinement {
+            rights: standing.rights.clone(),
+            project: standing.project.clone(),
+            temp: standing.temp.clone(),
+            hidden_files: Vec::new(),
+            environment: marked_environment(&world),
+            read_only: false,
+            tier: beginning.tier,
+            landlock_abi: None,
+            identity: None,
+            terminal: false,
+            allow_degraded: false,
+        };
+        let spawner = Spawner::start(programs.sandbox_exec.clone()).expect("a spawner");
+        let id = ConversationId("ours".to_owned());
+        let (ui, events) = mpsc::unbounded_channel();
+        let (actions, inbox) = mpsc::channel(16);
+        let provider = Arc::new(ReplayProvider::new(replies));
+        let driver = Driver {
+            conversation: id.clone(),
+            agent: agent(standing),
+            provider: Arc::clone(&provider) as Arc<dyn ModelProvider>,
+            worker: SessionWorker::new(spawner, programs, AgentId::root(), confinement),
+            log: SessionLog::create(&state, &id).expect("a log"),
+            ui,
+            actions: Some(inbox),
+            changes: None,
+            tripwire: None,
+            deadline: None,
+            running: Running::default(),
+        };
+        let around = Surroundings {
+            platform: "Linux".to_owned(),
+            date: "2026-11-21".to_owned(),
+            activity: Activity::Execute,
+        };
+        let run = tokio::spawn(driver.run(Instant::now(), around));
+        Self { id, actions: Some(actions), events, run, seen: Vec::new(), provider, world, _temp: temp }
+    }
+
+    /// Acts as the user.
+    pub async fn act(&self, kind: UserActionKind) {
+        self.act_in(&self.id, kind).await;
+    }
+
+    /// Acts in a session.
+    pub async fn act_in(&self, id: &ConversationId, kind: UserActionKind) {
+        let action = UserAction { conversation_id: id.clone(), kind };
+        self.actions.as_ref().expect("it is not gone").send(action).await.expect("a session takes actions");
+    }
+
+    /// Says something to the agent.
+    pub async fn prompt(&self, text: &str) {
+        self.act(UserActionKind::Prompt { text: text.to_owned() }).await;
+    }
+
+    /// Takes events in until one of them says so.
+    pub async fn until(&mut self, wanted: &str) {
+        while let Some(event) = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect(wanted) {
+            assert_eq!(event.conversation_id, self.id);
+            self.seen.push(line(&event.kind));
+            if self.seen.last().is_some_and(|line| line.contains(wanted)) {
+                return;
+            }
+        }
+        panic!("{wanted}: not among {:#?}", self.seen);
+    }
+
+    /// Everything that was shown until the session's end.
+    pub async fn end(mut self) -> String {
+        while let Some(event) = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an end") {
+            self.seen.push(line(&event.kind));
+        }
+        let end = self.run.await.expect("no panic").expect("an end");
+        self.seen.push(format!("= {}", end.reason.as_str()));
+        self.seen.join("\n")
+    }
+}
+
+/// An event as a line, without what differs from run to run.
+fn line(kind: &UiEventKind) -> String {
+    match kind {
+        UiEventKind::TextDelta { text } => format!("text {text:?}"),
+        UiEventKind::ThinkingDelta { text } => format!("thinking {text:?}"),
+        UiEventKind::OutputDelta { call, text } => format!("output of {call}: {text:?}"),
+        UiEventKind::Logged(event) => format!("{} {}", event.id, logged(&event.kind)),
+    }
+}
+
+fn logged(kind: &EventKind) -> String {
+    match kind {
+        EventKind::WorkerStarted(started) => format!("worker {} started", started.generation),
+        EventKind::RightsChanged(changed) => {
+            let line = &changed.rights[changed.rights.rfind('·').unwrap_or(0)..];
+            format!("rights changed for worker {}: {line}", changed.generation)
+        }
+        EventKind::WorkerEnded { generation, reason } => format!("worker {generation} ended: {reason}"),
+        EventKind::ContextAdded { source, .. } => format!("context from {source}"),
+        EventKind::UserMessage { text } => format!("user {text:?}"),
+        EventKind::ModelRequested { step, attempt } => format!("request {step}.{attempt}"),
+        EventKind::AssistantMessage(message) => format!("reply ({})", message.stop_reason),
+        EventKind::ModelFailed { kind, .. } => format!("failed: {kind}"),
+        EventKind::ToolCallStarted { call, name, .. } => format!("call {call}: {name}"),
+        EventKind::ToolCallFinished { call, status, .. } => format!("call {call} {status}"),
+        EventKind::Notice { code, message } => format!("notice {code}: {message}"),
+        EventKind::Result(result) => format!("result {} {}", result.exit_code, result.reason),
+        other => panic!("{other:?}"),
+    }
+}
