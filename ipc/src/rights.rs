@@ -302,6 +302,9 @@ impl<'a> RightsLine<'a> {
         ordered.extend(
             paths.iter().find(inside).filter(|path| path.as_path().parent().is_some()).map(|_| self.project),
         );
+        let holds =
+            |path: &WirePath| self.caches.is_some_and(|caches| caches.is_within(path) && caches != path);
+        ordered.extend(self.caches.filter(|_| label == "rw" && paths.iter().any(holds)));
         ordered.sort_by_key(|path| rank(path));
         for path in ordered {
             if path == self.project {
@@ -516,6 +519,11 @@ pub(crate) mod tests {
         assert_eq!(
             rights.line(&project, Some(&temp)).with_caches(rights.write.last()).to_string(),
             "rw . $TMPDIR caches /data · ro / minus hidden · net off"
+        );
+        let inside = "/tmp/bw-1/caches".into();
+        assert_eq!(
+            rights.line(&project, Some(&temp)).with_caches(Some(&inside)).to_string(),
+            "rw . $TMPDIR caches /data /home/me/.cache/bailiwick/projects/p-1 · ro / minus hidden · net off"
         );
         rights.write.clear();
         rights.hidden.clear();

@@ -1,6 +1,6 @@
 //! The caches of package managers: a project's own, in both tiers, and nobody else's.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,13 +1,20 @@
 //! Effects prepared by a worker that may not carry them out, and carried out by one that is born for each: through real
 //! processes, judged by the files.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ipc::confinement::{Confinement, Environment, TierChoice};
+use ipc::confinement::{Confinement, Environment, Identity, TierChoice};
 use ipc::denial::Operation;
 use ipc::effect::Effect;
 use ipc::event::{EventKind, WorkerStarted};
@@ -15,12 +22,13 @@ use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Outcome;
 use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::{Access, CommandExit, Edit, EditFile, ShellExec, ToolCall, ToolErrorKind, ToolOutput};
+use nix::unistd::geteuid;
 use supervisor::driver::{Journal, OneShot, OneShotError, prepare};
 use supervisor::gate::ApprovalMode;
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Worker, WorkerSpec};
 use supervisor::policy::Policy;
 use supervisor::session::LogError;
-use tests::{User, World, alive};
+use tests::{PLAIN_USER, User, World, alive, skip};
 use tokio::sync::oneshot;
 
 /// A read-only session in a world of its own: every write is beyond its rights.
@@ -29,6 +37,8 @@ struct Site {
     temp: PrivateTemp,
     programs: Programs,
     spawner: Spawner,
+    /// Whom workers run as, if that is not us.
+    owner: Option<Identity>,
 }
 
 #[derive(Default)]
@@ -76,7 +86,7 @@ impl Site {
         let ours = tests::Programs::get();
         let programs = Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path(worker) };
         let spawner = Spawner::start(programs.sandbox_exec.clone()).unwrap();
-        Self { world, temp, programs, spawner }
+        Self { world, temp, programs, spawner, owner: None }
     }
 
     fn standing(&self) -> Confinement {
@@ -100,7 +110,7 @@ impl Site {
             read_only: false,
             tier: TierChoice::default(),
             landlock_abi: None,
-            identity: None,
+            identity: self.owner,
             terminal: false,
         }
     }
@@ -251,7 +261,7 @@ async fn a_cancelled_command_ends_with_everything_that_it_started() {
     let effect = site.prepare(shell("setsid sleep 99 & echo $! > pid; echo ready; sleep 99")).await;
     let (cancel, cancelled) = oneshot::channel();
     let pid = site.path("pid");
-    let canceller = async {
+    let until_ready = async {
         let written = || fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n'));
         while !written() {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -261,7 +271,7 @@ async fn a_cancelled_command_ends_with_everything_that_it_started() {
     let mut notes = Notes::default();
     let shot = site.shot(effect, write(&site.world.project()));
     let (outcome, ()) =
-        tokio::join!(shot.carry_out(&site.spawner, &site.programs, &mut notes, cancelled), canceller);
+        tokio::join!(shot.carry_out(&site.spawner, &site.programs, &mut notes, cancelled), until_ready);
     assert!(matches!(outcome, Ok(Outcome::Cancelled)), "{outcome:?}");
     assert!(!alive(notes.started().pid));
     let marked = tests::marked(site.world.mark().as_bytes());
@@ -338,4 +348,31 @@ async fn what_was_granted_itself_stays_as_the_command_left_it() {
     assert_eq!(fs::read(site.path(".git/hooks/mine")).unwrap(), b"x\n");
     assert!(fs::read_to_string(site.path(".git/config")).unwrap().contains("hooksPath"));
     assert!(notes.remarks.is_empty(), "{:?}", notes.remarks);
+}
+
+#[tokio::test]
+async fn what_is_approved_in_another_users_project_is_done_as_its_owner() {
+    if !geteuid().is_root() {
+        skip!("only root works in another user's project");
+    }
+    for tier in [TierChoice::Full, TierChoice::Floor] {
+        let mut site = Site::new();
+        let (uid, gid) = (PLAIN_USER, PLAIN_USER);
+        for path in [site.world.project().as_path(), &site.path("a.txt"), site.temp.path()] {
+            chown(path, Some(uid), Some(gid)).unwrap();
+        }
+        site.owner = Some(Identity { uid, gid });
+        for call in [edit(), shell("id -u > made.txt; echo x > $TMPDIR/x")] {
+            let mut shot = site.shot(site.prepare(call).await, write(&site.world.project()));
+            shot.standing.tier = tier;
+            let (outcome, _) = site.carry_out(shot).await;
+            assert!(matches!(outcome, Ok(Outcome::Done(_))), "{tier:?}: {outcome:?}");
+        }
+        assert_eq!(fs::read_to_string(site.path("made.txt")).unwrap(), format!("{uid}\n"));
+        for made in ["a.txt", "made.txt"] {
+            let meta = fs::metadata(site.path(made)).unwrap();
+            assert_eq!((meta.uid(), meta.gid()), (uid, gid), "{tier:?}: {made}");
+        }
+        assert_eq!(fs::read(site.path("a.txt")).unwrap(), b"new\n");
+    }
 }

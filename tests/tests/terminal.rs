@@ -1,10 +1,11 @@
 //! `bailiwick sandbox` on a terminal: what the user sees and types, and what the command can get hold of.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests")]
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -17,8 +18,8 @@ use nix::pty::{OpenptyResult, Winsize, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::{Mode, fchmod};
 use nix::sys::termios::{LocalFlags, Termios, tcgetattr};
-use nix::unistd::{Pid, ttyname};
-use tests::{Finished, User, World, alive, marked, tier, wait_until};
+use nix::unistd::{Pid, geteuid, ttyname};
+use tests::{Finished, PLAIN_USER, User, World, alive, marked, skip, tier, wait_until};
 
 const SIZE: Winsize = Winsize { ws_row: 31, ws_col: 97, ws_xpixel: 0, ws_ypixel: 0 };
 
@@ -131,6 +132,32 @@ fn a_command_has_a_terminal_of_the_same_size_that_is_not_the_users() {
         assert!(seen.starts_with(&format!("31 97\r\n{own}")), "{tier} {user:?}: {seen}");
         assert!(!seen.contains(users.to_str().unwrap()), "{seen}");
         assert!(seen.contains("to-tty\r\nto-err\r\ntyped\r\ngot typed\r\n"), "{seen}");
+    }
+}
+
+#[test]
+fn the_terminal_of_who_works_as_a_projects_owner_is_the_owners() {
+    if !geteuid().is_root() {
+        skip!("only root works in another user's project");
+    }
+    for tier in tier::all() {
+        let world = World::new(User::Myself);
+        chown(world.project(), Some(PLAIN_USER), Some(PLAIN_USER)).unwrap();
+        let script = "id -u; stat -Lc %u:%g /proc/self/fd/0; chmod 600 /proc/self/fd/0 && echo its modes; \
+            echo to-tty > /dev/tty; read line < /dev/tty; echo got $line; trap 'echo interrupted; exit 3' INT; \
+            while :; do read -t 1; done";
+        let mut command = world.bailiwick(["sandbox", "-C"]);
+        command.arg(world.project()).args(tier::flags(tier)).args(["--", "bash", "-c", script]);
+        let mut terminal = Terminal::run(command);
+        terminal.until("to-tty");
+        terminal.types("typed\n");
+        terminal.until("got typed");
+        terminal.types("\x03");
+        let (code, seen) = terminal.end();
+        assert_eq!(code, 3, "{tier}: {seen}");
+        let (uid, all) = (PLAIN_USER, ["its modes", "to-tty", "got typed", "interrupted"]);
+        assert!(seen.starts_with(&format!("{uid}\r\n{uid}:{uid}\r\n")), "{tier}: {seen}");
+        assert!(all.iter().all(|part| seen.contains(part)), "{tier}: {seen}");
     }
 }
 
@@ -366,7 +393,7 @@ fn the_users_terminal_is_out_of_reach() {
 
 #[test]
 fn a_command_that_clears_its_death_signal_does_not_outlive_a_killed_broker() {
-    if !nix::unistd::geteuid().is_root() {
+    if !geteuid().is_root() {
         tests::skip!("brokers are not dumpable: only root sees whose they are");
     }
     for (tier, user) in everywhere() {

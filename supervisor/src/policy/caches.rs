@@ -74,7 +74,8 @@ fn name(project: &Path) -> String {
 }
 
 impl HiddenPaths {
-    /// The same, but for the caches of one project, at `own`: what lies beside them in our cache directory stays hidden.
+    /// The same, but for the caches of one project, at `own`: what lies beside them in our cache directory stays hidden, but
+    /// for what says that it is one.
     #[must_use]
     pub fn around_caches(mut self, own: &Path) -> Self {
         let Some((projects, cache)) = own.parent().and_then(|projects| Some((projects, projects.parent()?)))
@@ -82,7 +83,9 @@ impl HiddenPaths {
             return self;
         };
         self.0.retain(|path| path.as_path() != cache);
-        self.0.extend(beside(cache, projects).chain(beside(projects, own)));
+        let (tag, _) = TAG;
+        let beside_all = beside(cache, projects).filter(|path| *path != WirePath::from(cache.join(tag)));
+        self.0.extend(beside_all.chain(beside(projects, own)));
         self
     }
 }
@@ -166,7 +169,7 @@ mod tests {
         let whole = HiddenPaths(vec!["/h".into(), (&cache).into()]);
         let mut hidden = whole.around_caches(&a).0;
         hidden.sort();
-        let beside = [".nothing", "CACHEDIR.TAG", "other", "projects/.nothing"].map(|name| cache.join(name));
+        let beside = [".nothing", "other", "projects/.nothing"].map(|name| cache.join(name));
         let mut expected: Vec<WirePath> =
             beside.into_iter().chain([b, "/h".into()]).map(Into::into).collect();
         expected.sort();
