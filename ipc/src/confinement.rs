@@ -190,6 +190,14 @@ pub struct RulesetReport {
     pub attempts: Vec<Attempt>,
 }
 
+/// What the sentence begins with that says why the best tier is not the full one; the reason follows.
+pub const NO_FULL_TIER: &str = "no full tier: ";
+
+/// Why the best tier is not the full one, if that is among what is missing.
+pub fn no_full_tier(missing: &[String]) -> Option<&str> {
+    missing.iter().find_map(|sentence| sentence.strip_prefix(NO_FULL_TIER))
+}
+
 /// A tier: what a machine can enforce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

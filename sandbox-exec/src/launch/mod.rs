@@ -13,7 +13,7 @@ mod ruleset;
 
 use std::ffi::OsString;
 
-use ipc::confinement::{Confinement, TierChoice};
+use ipc::confinement::{Confinement, NO_FULL_TIER, TierChoice};
 use nix::libc;
 use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, getppid};
@@ -56,7 +56,7 @@ impl Launch {
             Err(Failure { stage: Stage::Namespaces, detail })
                 if self.confinement.tier == TierChoice::Best =>
             {
-                floor::run(&self, Some(format!("no full tier: {detail}")), reports)
+                floor::run(&self, Some(format!("{NO_FULL_TIER}{detail}")), reports)
             }
             outcome => outcome,
         }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::thread;
 
-use ipc::confinement::Tier;
+use ipc::confinement::{Tier, no_full_tier};
 use ipc::event::{EventKind, RestoredPlace, RunResult, SessionEvent, ToolCallStatus};
 use ipc::frontend::{UiEvent, UiEventKind};
-use ipc::id::CallId;
+use ipc::id::{CallId, Generation};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
@@ -126,6 +126,12 @@ impl Page {
                 if started.landlock_abi < SCOPES && started.tier != Tier::Full.to_string() =>
             {
                 format!("sandbox degraded: {}", started.missing.join("; "))
+            }
+            EventKind::WorkerStarted(started) if started.generation == Generation(1) => {
+                match no_full_tier(&started.missing) {
+                    Some(why) => format!("the {} tier: {why}; next: bailiwick doctor", started.tier),
+                    None => return Ok(()),
+                }
             }
             EventKind::Notice { message, .. } => message.clone(),
             EventKind::Restored { places, .. } => restored(places),

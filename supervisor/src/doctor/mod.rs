@@ -1,10 +1,12 @@
 //! What this machine enforces: shown by attacking from inside a real confinement, not by reading version numbers.
 
 mod checks;
+mod machine;
 mod self_test;
 
 use std::io::Write;
 
+use ipc::confinement::Tier;
 use serde::Serialize;
 
 use crate::app::setup::Setup;
@@ -12,8 +14,23 @@ use crate::app::setup::Setup;
 /// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Diagnosis {
+    /// The tier, where programs can be confined at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierFound>,
     /// Each thing that was looked at.
     pub checks: Vec<Check>,
+}
+
+/// Which tier this machine has.
+#[derive(Debug, Serialize)]
+pub(crate) struct TierFound {
+    /// What the self-test was made in.
+    pub tested: Tier,
+    /// What runs start in that ask for no tier.
+    pub runs_start_in: Tier,
+    /// Why that is not the full one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_full_tier: Option<String>,
 }
 
 /// One thing that was looked at.
@@ -56,10 +73,10 @@ impl Check {
 impl Diagnosis {
     /// Looks at everything.
     pub(crate) async fn make(setup: &Setup, has_key: bool) -> Self {
-        let mut checks = self_test::checks(setup).await;
+        let (mut checks, tier) = self_test::checks(setup).await;
         checks.extend([checks::shell(), checks::git(), checks::terminal(), checks::key(setup, has_key)]);
         checks.push(checks::state_directory(setup));
-        Self { checks }
+        Self { tier, checks }
     }
 
     /// Whether agents can be confined here.

@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-use ipc::confinement::{Attempt, BrokerReport, RulesetReport};
+use ipc::confinement::{
+    Attempt, BrokerReport, Confinement, NO_FULL_TIER, RulesetReport, TierChoice, no_full_tier,
+};
 use ipc::id::Generation;
 use ipc::pipe::AsyncIncoming;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
 
-use super::{Check, State};
+use super::machine::Machine;
+use super::{Check, State, TierFound};
 use crate::app::setup::Setup;
-use crate::monitor::{BrokerProcess, Launch, Launched, Stdio};
+use crate::monitor::{BrokerProcess, Launch, Launched, SpawnError, Stdio};
 
 /// The self-test takes milliseconds; one that hangs is a failure.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,26 +25,68 @@ struct Outcome {
     attempts: Vec<Attempt>,
 }
 
-/// Kernel, Landlock, seccomp and the self-test, each as a check.
-pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
-    match timeout(PATIENCE, attack(setup)).await {
-        Ok(Ok(outcome)) => {
-            vec![kernel(&outcome.ruleset), tier(&outcome.ruleset), self_test(&outcome.attempts)]
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+enum AttackError {
+    #[error(transparent)]
+    Temp(#[from] std::io::Error),
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// A stage of the start, by its name in `sandbox-exec`.
+    #[error("{stage}: {detail}")]
+    Refused { stage: String, detail: String },
+    #[error("it broke off: {0}")]
+    Broken(String),
+    #[error("it did not end within {} s", PATIENCE.as_secs())]
+    Late,
+}
+
+/// Kernel, tier and self-test, each as a check; and the tier.
+pub(super) async fn checks(setup: &Setup) -> (Vec<Check>, Option<TierFound>) {
+    let Outcome { ruleset, attempts } = match attack_in(setup, setup.tier).await {
+        Ok(outcome) => outcome,
+        Err(error) => return (vec![failed(setup, &error)], None),
+    };
+    let best = match setup.tier {
+        TierChoice::Floor => attack_in(setup, TierChoice::Best).await.ok().map(|outcome| outcome.ruleset),
+        TierChoice::Best | TierChoice::Full => None,
+    };
+    let best = best.as_ref().unwrap_or(&ruleset);
+    let found = TierFound {
+        tested: ruleset.tier,
+        runs_start_in: best.tier,
+        no_full_tier: no_full_tier(&best.missing).map(str::to_owned),
+    };
+    let checks = vec![kernel(&ruleset), tier(setup, &ruleset, &found), self_test(&attempts)];
+    (checks, Some(found))
+}
+
+async fn attack_in(setup: &Setup, tier: TierChoice) -> Result<Outcome, AttackError> {
+    timeout(PATIENCE, attack(setup, tier)).await.unwrap_or(Err(AttackError::Late))
+}
+
+fn failed(setup: &Setup, error: &AttackError) -> Check {
+    let check = Check::new("sandbox", State::Fail, format!("cannot confine anything here: {error}"));
+    match error {
+        AttackError::Spawn(_) => check.remedy("put bailiwick, bailiwick-worker and sandbox-exec beside each other"),
+        AttackError::Refused { stage, detail } if stage == "namespaces" => {
+            Check { found: format!("no full tier here, and no other was to be tried: {detail}"), ..check }
+                .remedy(format!("{}; without --tier full, the floor holds", refused(setup, detail)))
         }
-        Ok(Err(error)) => vec![failed(&error.to_string())],
-        Err(_) => vec![failed("it did not end within 10 s")],
+        AttackError::Refused { stage, .. } if stage == "platform" => check.remedy(
+            "a kernel of 5.13 or later with Landlock enabled (lsm=…,landlock), and a container profile that allows \
+             landlock_* and seccomp; --allow-degraded runs with what there is",
+        ),
+        AttackError::Refused { .. } if setup.tier != TierChoice::Floor => {
+            check.remedy("try --tier floor, and report this with the kernel's version")
+        }
+        _ => check.remedy("report this with the kernel's version"),
     }
 }
 
-fn failed(why: &str) -> Check {
-    if why.contains("cannot execute") {
-        return Check::new("sandbox", State::Fail, format!("cannot confine anything here: {why}"))
-            .remedy("put bailiwick, bailiwick-worker and sandbox-exec beside each other");
-    }
-    Check::new("sandbox", State::Fail, format!("cannot confine anything here: {why}")).remedy(
-        "a kernel of 5.13 or later with Landlock enabled (lsm=…,landlock), and a container profile that allows \
-         landlock_* and seccomp; --allow-degraded runs with what there is",
-    )
+/// What to do about a machine that refuses the full tier.
+fn refused(setup: &Setup, reason: &str) -> String {
+    Machine::look().remedy(reason, &setup.programs.sandbox_exec)
 }
 
 fn kernel(ruleset: &RulesetReport) -> Check {
@@ -60,19 +105,31 @@ fn kernel(ruleset: &RulesetReport) -> Check {
     Check::new("kernel", state, found)
 }
 
-fn tier(ruleset: &RulesetReport) -> Check {
-    let found = format!(
-        "{}: {} Landlock rules, {} seccomp rules{}",
-        ruleset.tier,
-        ruleset.rules,
-        ruleset.seccomp_rules,
-        if ruleset.missing.is_empty() {
-            String::new()
-        } else {
-            format!("; missing: {}", ruleset.missing.join("; "))
+/// Which tier was tested, whether it is the one that runs start in, and what it leaves open.
+fn tier(setup: &Setup, ruleset: &RulesetReport, found: &TierFound) -> Check {
+    let why = match (setup.tier, &found.no_full_tier) {
+        (TierChoice::Floor, None) if found.runs_start_in != found.tested => {
+            format!(", as --tier floor asks; without it, runs start in the {} tier", found.runs_start_in)
         }
-    );
-    Check::new("tier", if ruleset.missing.is_empty() { State::Ok } else { State::Warn }, found)
+        (_, None) => ": runs start in it".to_owned(),
+        (_, Some(reason)) => format!(": runs start in it, for there is no full tier here: {reason}"),
+    };
+    let missing: Vec<_> = ruleset
+        .missing
+        .iter()
+        .filter(|sentence| !sentence.starts_with(NO_FULL_TIER))
+        .map(String::as_str)
+        .collect();
+    let missing =
+        if missing.is_empty() { String::new() } else { format!("; missing: {}", missing.join("; ")) };
+    let RulesetReport { tier, rules, seccomp_rules, .. } = ruleset;
+    let text = format!("{tier}{why}; {rules} Landlock rules, {seccomp_rules} seccomp rules{missing}");
+    let state = if ruleset.missing.is_empty() { State::Ok } else { State::Warn };
+    let check = Check::new("tier", state, text);
+    match &found.no_full_tier {
+        Some(reason) => check.remedy(format!("for the full tier: {}", refused(setup, reason))),
+        None => check,
+    }
 }
 
 fn self_test(attempts: &[Attempt]) -> Check {
@@ -101,27 +158,32 @@ fn self_test(attempts: &[Attempt]) -> Check {
 }
 
 /// Runs the self-test under the rights that an agent's worker would have here.
-async fn attack(setup: &Setup) -> Result<Outcome, Box<dyn std::error::Error + Send + Sync>> {
+async fn attack(setup: &Setup, tier: TierChoice) -> Result<Outcome, AttackError> {
     let mut command = vec![setup.programs.sandbox_exec.clone().into_os_string(), "--self-test".into()];
     // Its own log directory is a hidden place that exists on every machine.
     let secret = tempfile::NamedTempFile::new_in(&setup.directories.state)?;
     command.extend(["--self-test-hidden".into(), secret.path().as_os_str().to_owned()]);
-    let launch =
-        Launch { confinement: setup.confinement(setup.policy.standing()), command, stdio: Stdio::Piped };
+    let confinement = Confinement { tier, ..setup.confinement(setup.policy.standing()) };
+    let launch = Launch { confinement, command, stdio: Stdio::Piped };
     let Launched { pidfd, stdin, stdout, stderr, status } = setup.spawner.spawn(launch).await?;
     drop(stdin);
     let broker = BrokerProcess::new(pidfd)?;
     let mut reports: AsyncIncoming<_, BrokerReport> =
         AsyncIncoming::new(pipe::Receiver::from_owned_fd(status)?, Generation::default());
-    let ruleset = match reports.receive().await? {
+    let broke_off = |error: &dyn std::fmt::Display| AttackError::Broken(error.to_string());
+    let ruleset = match reports.receive().await.map_err(|error| broke_off(&error))? {
         Some(BrokerReport::Started { ruleset, .. }) => ruleset,
-        Some(BrokerReport::Failed { stage, detail, .. }) => return Err(format!("{stage}: {detail}").into()),
-        Some(BrokerReport::Ended { .. }) | None => return Err(last_words(stderr).await.into()),
+        Some(BrokerReport::Failed { stage, detail, .. }) => {
+            return Err(AttackError::Refused { stage, detail });
+        }
+        Some(BrokerReport::Ended { .. }) | None => return Err(AttackError::Broken(last_words(stderr).await)),
     };
     let mut text = String::new();
-    pipe::Receiver::from_owned_fd(stdout.ok_or("no output")?)?.read_to_string(&mut text).await?;
+    let stdout = stdout.ok_or_else(|| broke_off(&"no output"))?;
+    pipe::Receiver::from_owned_fd(stdout)?.read_to_string(&mut text).await?;
     broker.end().await?;
-    Ok(Outcome { ruleset, attempts: attempts(&text)? })
+    let attempts = attempts(&text).map_err(|error| broke_off(&error))?;
+    Ok(Outcome { ruleset, attempts })
 }
 
 async fn last_words(stderr: Option<std::os::fd::OwnedFd>) -> String {

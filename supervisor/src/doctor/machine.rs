@@ -1,0 +1,150 @@
+//! Why this machine refuses the full tier, and what to do about it: read from where the refusals are switched on and off.
+
+use std::fs;
+use std::path::Path;
+
+/// The kinds of namespaces that the full tier makes; each has a limit of its own (namespaces(7), `/proc/sys/user`).
+const KINDS: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "net"];
+
+/// What switches namespaces off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Switch {
+    /// There may be none of this kind.
+    NoneOf(&'static str),
+    /// Only root may make user namespaces: `kernel.unprivileged_userns_clone`, a patch of Debian's and others'.
+    RootOnly,
+    /// Programs without a profile of their own lose their capabilities there:
+    /// `kernel.apparmor_restrict_unprivileged_userns`, Ubuntu 23.10 and later.
+    Profiled,
+}
+
+/// What this machine says of namespaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Machine {
+    /// What is switched off.
+    off: Vec<Switch>,
+    /// Whether this is a container.
+    container: bool,
+    /// Whether system calls of this process are filtered already (`Seccomp:` in `proc_pid_status(5)`).
+    filtered: bool,
+}
+
+impl Machine {
+    /// Looks at the machine.
+    pub(super) fn look() -> Self {
+        let is = |path: String, value: &str| read(&path).as_deref() == Some(value);
+        let kernel = |name: &str, value| is(format!("/proc/sys/kernel/{name}"), value);
+        let none = |kind: &&str| is(format!("/proc/sys/user/max_{kind}_namespaces"), "0");
+        let mut off: Vec<_> = KINDS.into_iter().filter(none).map(Switch::NoneOf).collect();
+        off.extend(kernel("unprivileged_userns_clone", "0").then_some(Switch::RootOnly));
+        off.extend(kernel("apparmor_restrict_unprivileged_userns", "1").then_some(Switch::Profiled));
+        let status = read("/proc/self/status").unwrap_or_default();
+        let filtered = status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"]));
+        Self { off, container: is_container(), filtered }
+    }
+
+    /// What to do, where sandbox-exec was refused for this reason; `program` is its path.
+    pub(super) fn remedy(&self, reason: &str, program: &Path) -> String {
+        if self.off.is_empty() {
+            return self.guess(reason).to_owned();
+        }
+        let steps: Vec<_> = self.off.iter().map(|switch| switch.remedy(program)).collect();
+        steps.join("; and ")
+    }
+
+    /// Where no switch is off: who refuses by this error number.
+    fn guess(&self, reason: &str) -> &'static str {
+        let is = |name: &str| reason.contains(&format!("({name})"));
+        if self.container && !is("ENOSPC") {
+            "a container profile that allows namespaces and mounts in them: with Docker or Podman, --security-opt \\
+             seccomp=unconfined, apparmor=unconfined and systempaths=unconfined, which loosen the container's own hold"
+        } else if is("ENOSPC") || is("EUSERS") {
+            "end what holds namespaces of this user, or raise user.max_user_namespaces; they can be nested 32 deep and no deeper"
+        } else if is("EINVAL") {
+            "a kernel with user, mount, pid, ipc, uts and network namespaces (CONFIG_USER_NS and others)"
+        } else if is("ENOSYS") {
+            "Linux 5.12 or later, or whatever filters the mount calls here (seccomp) allowing them"
+        } else if self.filtered {
+            "the system calls of this process are filtered (seccomp): whoever started it must allow namespaces, as \\
+             RestrictNamespaces= of systemd does"
+        } else {
+            "a security module's policy, or a chroot, refuses namespaces here: see the kernel's log, and clone(2) under EPERM"
+        }
+    }
+}
+
+impl Switch {
+    fn remedy(self, program: &Path) -> String {
+        match self {
+            Self::NoneOf(kind) => format!("sysctl -w user.max_{kind}_namespaces=15000"),
+            Self::RootOnly => "sysctl -w kernel.unprivileged_userns_clone=1".to_owned(),
+            Self::Profiled => format!(
+                "an AppArmor profile that lets it have namespaces (in /etc/apparmor.d: `abi <abi/4.0>, profile bailiwick \
+                 {} flags=(unconfined) {{ userns, }}`), or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+                program.display()
+            ),
+        }
+    }
+}
+
+/// The content of a small file of the kernel's, without its line end.
+fn read(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
+}
+
+/// What container engines leave to be found: Docker's and Podman's files, and the variable of systemd's container interface.
+fn is_container() -> bool {
+    ["/.dockerenv", "/run/.containerenv"].into_iter().any(|path| Path::new(path).exists())
+        || ["container", "KUBERNETES_SERVICE_HOST"].into_iter().any(|name| std::env::var_os(name).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remedy(machine: &Machine, reason: &str) -> String {
+        machine.remedy(&format!("cannot make namespaces ({reason})"), Path::new("/opt/sandbox-exec"))
+    }
+
+    fn off(switches: &[Switch]) -> Machine {
+        Machine { off: switches.to_owned(), ..Machine::default() }
+    }
+
+    #[test]
+    fn each_switch_has_its_own_remedy() {
+        let none = off(&[Switch::NoneOf("user"), Switch::NoneOf("net")]);
+        assert_eq!(
+            remedy(&none, "ENOSPC"),
+            "sysctl -w user.max_user_namespaces=15000; and sysctl -w user.max_net_namespaces=15000"
+        );
+        assert_eq!(
+            remedy(&off(&[Switch::RootOnly]), "EPERM"),
+            "sysctl -w kernel.unprivileged_userns_clone=1"
+        );
+        let apparmor = remedy(&off(&[Switch::Profiled]), "EACCES");
+        assert!(
+            apparmor.contains("profile bailiwick /opt/sandbox-exec flags=(unconfined) { userns, }"),
+            "{apparmor}"
+        );
+        assert!(apparmor.ends_with("sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"), "{apparmor}");
+    }
+
+    #[test]
+    fn where_no_switch_is_off_the_error_number_tells() {
+        let bare = Machine::default();
+        let container = Machine { container: true, filtered: true, ..Machine::default() };
+        let service = Machine { filtered: true, ..Machine::default() };
+        for (machine, reason, word) in [
+            (&container, "EPERM", "--security-opt seccomp=unconfined"),
+            (&container, "ENOSPC", "nested 32 deep"),
+            (&service, "EPERM", "RestrictNamespaces="),
+            (&bare, "ENOSPC", "raise user.max_user_namespaces"),
+            (&bare, "EINVAL", "CONFIG_USER_NS"),
+            (&bare, "ENOSYS", "Linux 5.12"),
+            (&bare, "EPERM", "chroot"),
+        ] {
+            let remedy = remedy(machine, reason);
+            assert!(remedy.contains(word), "{machine:?} {reason}: {remedy}");
+        }
+    }
+}
