@@ -14,7 +14,8 @@ impl World {
     /// `bailiwick exec` in the project with a key, against an address, with exactly these arguments beside.
     pub fn task<S: AsRef<OsStr>>(&self, base_url: &str, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = self.bailiwick(["exec", "--base-url", base_url]);
-        command.arg("-C").arg(self.project()).args(arguments).env("ANTHROPIC_API_KEY", KEY);
+        command.arg("-C").arg(self.project()).args(self.tier_flags()).args(arguments);
+        command.env("ANTHROPIC_API_KEY", KEY);
         command
     }
 

@@ -32,6 +32,11 @@ pub fn all() -> Vec<Tier> {
     ALL.get_or_init(probe).clone()
 }
 
+/// Every user that this machine lets us be, in every tier.
+pub fn everywhere() -> Vec<(User, Tier)> {
+    User::all().into_iter().flat_map(|user| all().into_iter().map(move |tier| (user, tier))).collect()
+}
+
 fn is_possible(tier: Tier) -> bool {
     let world = World::new(User::Myself);
     let done = Finished::of(&mut world.sandbox(tier, &[], "true"));

@@ -26,6 +26,7 @@ pub const PLACE: &str = "/var/tmp";
 pub struct World {
     user: User,
     place: TempDir,
+    tier: Option<Tier>,
 }
 
 impl World {
@@ -38,13 +39,24 @@ impl World {
     pub fn below(user: User, directory: &Path) -> Self {
         let place = tempfile::Builder::new().prefix("bailiwick-world-").tempdir_in(directory);
         let place = place.expect("a temp directory");
-        let world = Self { user, place };
+        let world = Self { user, place, tier: None };
         fs::set_permissions(world.root(), fs::Permissions::from_mode(0o755)).expect("our own directory");
         for name in ["home", "own", "project"] {
             fs::create_dir(world.root().join(name)).expect("our own directory");
             world.give(&world.root().join(name));
         }
         world
+    }
+
+    /// The same world, whose runs of `exec` ask for a tier; without it they take the best.
+    #[must_use]
+    pub fn in_tier(self, tier: Tier) -> Self {
+        Self { tier: Some(tier), ..self }
+    }
+
+    /// What the runs of `exec` ask for.
+    pub fn tier_flags(&self) -> &'static [&'static str] {
+        self.tier.map_or(&[], tier::flags)
     }
 
     /// The directory that holds everything.
@@ -135,7 +147,8 @@ impl World {
     pub fn exec(&self, server: &ReplayServer, arguments: &[&str]) -> Command {
         let mut command =
             self.bailiwick(["exec", "--output", "stream-json", "--base-url", &server.base_url()]);
-        command.arg("-C").arg(self.project()).args(arguments).arg("do it").env("ANTHROPIC_API_KEY", KEY);
+        command.arg("-C").arg(self.project()).args(self.tier_flags()).args(arguments).arg("do it");
+        command.env("ANTHROPIC_API_KEY", KEY);
         command
     }
 

@@ -13,11 +13,13 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use ipc::confinement::Tier;
 use nix::unistd::geteuid;
 use serde_json::{Value, json};
 use supervisor::replay::{ReplayServer, Reply, sse};
 use tests::programs::copy_program;
-use tests::replies::serve;
+use tests::replies::{done, model_of, serve};
+use tests::tier::{self, everywhere};
 use tests::{Finished, Programs, User, World, skip};
 
 /// Whether cargo works for the world's user, unconfined: rustup's needs a home that others may not enter.
@@ -34,7 +36,11 @@ fn the_demo_fixes_its_bug_shows_a_proved_denial_and_gives_a_patch_that_applies()
     let kept = world.root().join("kept");
     let run = Finished::of(world.bailiwick(["demo", "--keep"]).arg(&kept)).expect(0);
     let note = world.home().join("sizes-bug.md");
-    let denial = format!("✗ denied by the kernel (Landlock): write {}", note.display());
+    let layer = match tier::all()[0] {
+        Tier::Full => "read-only mount",
+        Tier::FloorUnmediated => "Landlock",
+    };
+    let denial = format!("✗ denied by the kernel ({layer}): write {}", note.display());
     assert!(run.stderr.contains(&denial), "{}", run.stderr);
     assert!(!note.exists());
     let verdict =
@@ -94,7 +100,10 @@ fn a_demo_whose_tests_do_not_pass_fails() {
 
 fn doctor_json(command: &mut Command, code: i32) -> Vec<Value> {
     let run = Finished::of(command.args(["doctor", "--json"])).expect(code);
-    let diagnosis: Value = serde_json::from_str(&run.stdout).unwrap();
+    checks(&serde_json::from_str(&run.stdout).unwrap())
+}
+
+fn checks(diagnosis: &Value) -> Vec<Value> {
     let checks = diagnosis["checks"].as_array().unwrap().clone();
     for check in &checks {
         assert!(check["name"].as_str().is_some_and(|name| !name.is_empty()), "{check}");
@@ -111,15 +120,83 @@ fn named<'a>(checks: &'a [Value], name: &str) -> &'a Value {
 
 #[test]
 fn the_doctor_tries_what_must_be_denied_for_every_user() {
-    for user in User::all() {
+    for (user, tier) in everywhere() {
         let world = World::new(user);
-        let checks = doctor_json(&mut world.bailiwick::<&str>([]), 0);
+        let mut doctor = world.bailiwick(["doctor", "--json"]);
+        let run = Finished::of(doctor.args(tier::flags(tier))).expect(0);
+        let diagnosis: Value = serde_json::from_str(&run.stdout).unwrap();
+        let best = json!(tier::all()[0]);
+        assert_eq!(
+            (&diagnosis["tier"]["tested"], &diagnosis["tier"]["runs_start_in"]),
+            (&json!(tier), &best)
+        );
+        let checks = checks(&diagnosis);
+        let found = named(&checks, "tier")["found"].as_str().unwrap();
+        assert!(found.starts_with(&tier.to_string()), "{found}");
+        assert_eq!(found.contains("as --tier floor asks"), json!(tier) != best, "{found}");
         let attack = named(&checks, "self-test");
         assert_eq!(attack["state"], "ok", "{attack}");
         assert!(attack["found"].as_str().unwrap().starts_with("a confined process could not: "), "{attack}");
         for name in ["kernel", "tier", "shell", "git", "terminal", "key", "state dir"] {
             named(&checks, name);
         }
+    }
+}
+
+/// `bailiwick` in a user namespace in which no other can be made.
+fn without_namespaces(world: &World, arguments: &str) -> Finished {
+    let program = Programs::get().path("bailiwick").display().to_string();
+    let script = format!("echo 0 > /proc/sys/user/max_user_namespaces && exec {program} {arguments}");
+    let mut unshare = world.command("unshare");
+    unshare.args(["-Ur", "bash", "-c", &script]).env("ANTHROPIC_API_KEY", tests::world::KEY);
+    Finished::of(&mut unshare)
+}
+
+#[test]
+fn the_doctor_says_why_there_is_no_full_tier_and_what_to_do() {
+    if !tier::all().contains(&Tier::Full) {
+        skip!("no full tier: that a machine refuses it shows nothing here");
+    }
+    for user in User::all() {
+        let world = World::new(user);
+        let diagnosis: Value =
+            serde_json::from_str(&without_namespaces(&world, "doctor --json").expect(0).stdout).unwrap();
+        let tier = json!({"tested": "floor_unmediated", "runs_start_in": "floor_unmediated", "no_full_tier": "cannot make namespaces (ENOSPC)"});
+        assert_eq!(diagnosis["tier"], tier);
+        let checks = checks(&diagnosis);
+        assert_eq!(named(&checks, "self-test")["state"], "ok");
+        let (found, remedy) = (&named(&checks, "tier")["found"], &named(&checks, "tier")["remedy"]);
+        let why = "floor (unmediated): runs start in it, for there is no full tier here: cannot make namespaces (ENOSPC); ";
+        assert!(found.as_str().unwrap().starts_with(why), "{found}");
+        assert_eq!(remedy, "for the full tier: sysctl -w user.max_user_namespaces=15000");
+        let refused = without_namespaces(&world, "doctor --tier full").expect(5);
+        let said: Vec<_> = refused.stdout.lines().take(2).map(str::trim_end).collect();
+        assert_eq!(
+            said,
+            [
+                "FAIL  sandbox     no full tier here, and no other was to be tried: cannot make namespaces (ENOSPC)",
+                "                  next: sysctl -w user.max_user_namespaces=15000; without --tier full, the floor holds"
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_run_says_that_it_is_in_the_floor_because_the_machine_refuses_more() {
+    if !tier::all().contains(&Tier::Full) {
+        skip!("no full tier: that a machine refuses it shows nothing here");
+    }
+    let world = World::new(User::Myself);
+    let server = model_of([done()]);
+    let task = format!("exec --base-url {} -C {} do-it", server.base_url(), world.project().display());
+    let run = without_namespaces(&world, &task).expect(0);
+    let said = "the floor (unmediated) tier: cannot make namespaces (ENOSPC); next: bailiwick doctor";
+    assert!(run.stderr.lines().any(|line| line == said), "{}", run.stderr);
+    // Who asked for the floor needs no reason, and the full tier none.
+    for tier in tier::all() {
+        let server = model_of([done()]);
+        let run = Finished::of(world.task(&server.base_url(), ["do it"]).args(tier::flags(tier))).expect(0);
+        assert!(!run.stderr.contains("tier"), "{}", run.stderr);
     }
 }
 

@@ -1,13 +1,14 @@
 //! The main job through every process: a task in, a patch out.
 
 use serde_json::json;
+use tests::tier::everywhere;
 use tests::world::{model, tool_results};
-use tests::{Finished, User, World};
+use tests::{Finished, World};
 
 #[test]
 fn a_bug_is_fixed_and_the_patch_makes_the_test_pass() {
-    for user in User::all() {
-        let world = World::new(user);
+    for (user, tier) in everywhere() {
+        let world = World::new(user).in_tier(tier);
         world.file("add.sh", "echo $(($1 - $2))\n");
         world.file("test.sh", "[ \"$(bash add.sh 2 3)\" = 5 ]\n");
         world.file("notes.txt", "committed\n");

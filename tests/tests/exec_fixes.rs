@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::Pid;
 use serde_json::json;
 use tests::replies::{calls, done, model_of, says, shell};
+use tests::tier::everywhere;
 use tests::{Finished, User, World, wait_until};
 
 /// Every kind of change that a patch has to carry, made by one command.
@@ -98,8 +99,8 @@ fn patch_arguments(patch: &Path) -> [&str; 4] {
 
 #[test]
 fn every_kind_of_change_is_right_in_the_patch() {
-    for user in User::all() {
-        let world = World::new(user);
+    for (user, tier) in everywhere() {
+        let world = World::new(user).in_tier(tier);
         project(&world);
         let patch = world.own().join("out.diff");
         let server = model_of([shell(CHANGES), done()]);

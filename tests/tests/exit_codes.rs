@@ -14,12 +14,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use ipc::confinement::Tier;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 use supervisor::replay::{ReplayServer, Reply};
 use tests::programs::copy_program;
 use tests::replies::{calls, done, model_of, says, serve, shell};
+use tests::tier;
 use tests::{Finished, Programs, User, World, wait_until};
 
 /// An address where nobody is asked: a run that gets as far would end with 6.
@@ -224,8 +226,15 @@ fn four_is_a_turn_that_ended_after_a_denial() {
     let world = world();
     let outside = world.outside().join("there.txt").display().to_string();
     let denied = || calls(&[("write_file", json!({"path": outside, "content": "x"}))]);
-    let server = model_of([denied(), done()]);
-    insta::assert_snapshot!(complaint(&text(&world, &server, &["--mode", "auto"], 4)), @"bailiwick: denied by the kernel (Landlock): write [world]/outside/there.txt; the missing right is: write [world]/outside/there.txt; the user can allow it with --write [world]/outside/there.txt");
+    for (tier, layer) in [(Tier::Full, "read-only mount"), (Tier::FloorUnmediated, "Landlock")] {
+        if !tier::all().contains(&tier) {
+            continue;
+        }
+        let flags = [&["--mode", "auto"], tier::flags(tier)].concat();
+        let said = complaint(&text(&world, &model_of([denied(), done()]), &flags, 4));
+        let said = said.replace(&format!("({layer})"), "(layer)");
+        insta::allow_duplicates! { insta::assert_snapshot!(said, @"bailiwick: denied by the kernel (layer): write [world]/outside/there.txt; the missing right is: write [world]/outside/there.txt; the user can allow it with --write [world]/outside/there.txt"); }
+    }
     // What succeeds later makes up for it; what fails does not.
     let run = world.run(&model_of([denied(), shell("true"), done()]), &["--mode", "auto"]).expect(0);
     assert_eq!(run.result()["reason"], "done");

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::json;
+use tests::tier::{self, everywhere};
 use tests::world::{KEY, model, tool_results};
 use tests::{Finished, User, World, alive, wait_until};
 
@@ -97,77 +98,81 @@ const REFUSED: &[(&str, Trap)] = &[
 
 #[test]
 fn what_cannot_be_read_to_its_end_is_refused_in_time() {
-    for (name, trap) in REFUSED {
-        let world = World::new(User::Myself);
-        world.file("kept.txt", "kept\n");
-        world.commit();
-        trap(&world);
-        let patch = world.own().join("out.diff");
-        let began = Instant::now();
-        let server = model(&[("search_files", json!({"pattern": "kept"}))]);
-        let done = Finished::of(&mut world.exec(&server, &["--patch", patch.to_str().unwrap()]));
-        assert_eq!(done.code, 1, "{name}: {}\n{}", done.stdout, done.stderr);
-        let said = format!("{}{}", done.stdout, done.stderr);
-        assert!(said.contains("is not a regular file of at most 1 MiB"), "{name}: {said}");
-        // Without a patch the model is told, and goes on.
-        let server = model(&[
-            ("search_files", json!({"pattern": "kept"})),
-            ("list_directory", json!({"path": "."})),
-            ("read_file", json!({"path": "kept.txt"})),
-        ]);
-        let done = Finished::of(&mut world.exec(&server, &[]));
-        assert_eq!(done.code, 0, "{name}: {}\n{}", done.stdout, done.stderr);
-        let found = tool_results(&server, 1)[0].to_string();
-        assert!(found.contains("is not a regular file of at most 1 MiB"), "{name}: {found}");
-        assert!(began.elapsed() < Duration::from_secs(9), "{name}: {:?}", began.elapsed());
+    for tier in tier::all() {
+        for (name, trap) in REFUSED {
+            let world = World::new(User::Myself).in_tier(tier);
+            world.file("kept.txt", "kept\n");
+            world.commit();
+            trap(&world);
+            let patch = world.own().join("out.diff");
+            let began = Instant::now();
+            let server = model(&[("search_files", json!({"pattern": "kept"}))]);
+            let done = Finished::of(&mut world.exec(&server, &["--patch", patch.to_str().unwrap()]));
+            assert_eq!(done.code, 1, "{name}: {}\n{}", done.stdout, done.stderr);
+            let said = format!("{}{}", done.stdout, done.stderr);
+            assert!(said.contains("is not a regular file of at most 1 MiB"), "{name}: {said}");
+            // Without a patch the model is told, and goes on.
+            let server = model(&[
+                ("search_files", json!({"pattern": "kept"})),
+                ("list_directory", json!({"path": "."})),
+                ("read_file", json!({"path": "kept.txt"})),
+            ]);
+            let done = Finished::of(&mut world.exec(&server, &[]));
+            assert_eq!(done.code, 0, "{name}: {}\n{}", done.stdout, done.stderr);
+            let found = tool_results(&server, 1)[0].to_string();
+            assert!(found.contains("is not a regular file of at most 1 MiB"), "{name}: {found}");
+            assert!(began.elapsed() < Duration::from_secs(9), "{name}: {:?}", began.elapsed());
+        }
     }
 }
 
 #[test]
 fn no_trap_in_a_project_holds_or_breaks_a_run() {
-    for (name, trap) in TRAPS {
-        let world = World::new(User::Myself);
-        world.file("kept.txt", "kept\n");
-        world.commit();
-        trap(&world);
-        let server = model(&[
-            ("list_directory", json!({"path": ".", "depth": 3})),
-            ("search_files", json!({"pattern": "kept"})),
-            ("read_file", json!({"path": "AGENTS.md"})),
-            ("edit_file", json!({"path": "kept.txt", "old_string": "kept", "new_string": "changed"})),
-        ]);
-        let patch = world.own().join("out.diff");
-        let began = Instant::now();
-        let arguments = ["--mode", "auto", "--timeout", "50", "--patch", patch.to_str().unwrap()];
-        let done = Finished::of(&mut world.exec(&server, &arguments));
-        let took = began.elapsed();
-        assert_eq!(done.code, 0, "{name}: {}\n{}", done.stdout, done.stderr);
-        assert!(took < Duration::from_secs(9), "{name}: {took:?}\n{}", done.stdout);
-        assert_eq!(done.events_of("worker_started").len(), 1, "{name}: {}", done.stdout);
-        let found = tool_results(&server, 2)[0].to_string();
-        assert!(found.contains("kept.txt"), "{name}: {found}");
-        let text = fs::read_to_string(&patch).unwrap_or_default();
-        assert!(text.contains("+changed"), "{name}: {text}\n{}", done.stdout);
-        assert!(!done.stdout.contains(KEY), "{name}");
-        let requests = server.requests();
-        let told: usize = requests.iter().map(|request| request.body.len()).sum();
-        assert!(told < 4 << 20, "{name}: {told} bytes for the model");
-        assert!(
-            requests.iter().all(|request| !String::from_utf8_lossy(&request.body).contains(KEY)),
-            "{name}"
-        );
+    for tier in tier::all() {
+        for (name, trap) in TRAPS {
+            let world = World::new(User::Myself).in_tier(tier);
+            world.file("kept.txt", "kept\n");
+            world.commit();
+            trap(&world);
+            let server = model(&[
+                ("list_directory", json!({"path": ".", "depth": 3})),
+                ("search_files", json!({"pattern": "kept"})),
+                ("read_file", json!({"path": "AGENTS.md"})),
+                ("edit_file", json!({"path": "kept.txt", "old_string": "kept", "new_string": "changed"})),
+            ]);
+            let patch = world.own().join("out.diff");
+            let began = Instant::now();
+            let arguments = ["--mode", "auto", "--timeout", "50", "--patch", patch.to_str().unwrap()];
+            let done = Finished::of(&mut world.exec(&server, &arguments));
+            let took = began.elapsed();
+            assert_eq!(done.code, 0, "{name}: {}\n{}", done.stdout, done.stderr);
+            assert!(took < Duration::from_secs(9), "{name}: {took:?}\n{}", done.stdout);
+            assert_eq!(done.events_of("worker_started").len(), 1, "{name}: {}", done.stdout);
+            let found = tool_results(&server, 2)[0].to_string();
+            assert!(found.contains("kept.txt"), "{name}: {found}");
+            let text = fs::read_to_string(&patch).unwrap_or_default();
+            assert!(text.contains("+changed"), "{name}: {text}\n{}", done.stdout);
+            assert!(!done.stdout.contains(KEY), "{name}");
+            let requests = server.requests();
+            let told: usize = requests.iter().map(|request| request.body.len()).sum();
+            assert!(told < 4 << 20, "{name}: {told} bytes for the model");
+            assert!(
+                requests.iter().all(|request| !String::from_utf8_lossy(&request.body).contains(KEY)),
+                "{name}"
+            );
+        }
     }
 }
 
 /// The start tries to read what is hidden, to see that it cannot: it must not wait for a fifo's other end.
 #[test]
 fn a_fifo_where_a_secret_was_holds_no_start() {
-    for user in User::all() {
-        let world = World::new(user);
+    for (user, tier) in everywhere() {
+        let world = World::new(user).in_tier(tier);
         mkfifo(&world.project().join(".env"), Mode::S_IRWXU).unwrap();
         world.give(&world.project().join(".env"));
-        let mut sandbox = world.bailiwick(["sandbox", "--hide", ".env", "-C"]);
-        sandbox.arg(world.project()).args(["--", "echo", "started"]);
+        let mut sandbox = world.sandbox(tier, &["--hide", ".env"], "echo");
+        sandbox.arg("started");
         let child = sandbox.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let pid = child.id();
         wait_until("the start is over", || !alive(pid));

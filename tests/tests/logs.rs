@@ -8,7 +8,10 @@
     reason = "a test fails by panicking"
 )]
 
+use std::ffi::OsStr;
 use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -19,6 +22,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 use supervisor::session;
 use tests::replies::{calls, done, model_of, shell};
+use tests::tier::everywhere;
 use tests::world::tool_results;
 use tests::{Finished, User, World, alive, wait_until};
 
@@ -37,8 +41,8 @@ fn log(world: &World) -> PathBuf {
 
 #[test]
 fn a_log_is_private_whole_and_what_the_stream_showed() {
-    for user in User::all() {
-        let world = World::new(user);
+    for (user, tier) in everywhere() {
+        let world = World::new(user).in_tier(tier);
         let server = model_of([shell("echo hello"), done()]);
         let run = world.run(&server, &["--mode", "auto"]).expect(0);
         let log = log(&world);
@@ -76,8 +80,8 @@ fn a_change_of_a_log_is_found() {
 
 #[test]
 fn no_command_and_no_tool_reads_or_changes_a_log() {
-    for user in User::all() {
-        let world = World::new(user);
+    for (user, tier) in everywhere() {
+        let world = World::new(user).in_tier(tier);
         let state = world.own().join("state/sessions");
         // The first run leaves a log; the second finds it, and its own.
         world.run(&model_of([done()]), &[]).expect(0);
@@ -114,19 +118,20 @@ fn no_command_and_no_tool_reads_or_changes_a_log() {
     }
 }
 
-/// The private temp directory, as the model was told of it.
-fn temp_of<'a>(mut events: impl Iterator<Item = &'a EventKind>) -> PathBuf {
-    let line = events.find_map(|event| match event {
-        EventKind::ContextAdded { text, .. } => text.lines().find_map(|line| line.strip_prefix("TMPDIR: ")),
-        _ => None,
-    });
-    line.expect("a line with TMPDIR").into()
+/// The private temp directories as the host sees them: the lock of each names it while its owner lives.
+fn temps_of(world: &World) -> Vec<PathBuf> {
+    let locks = fs::read_dir(world.own().join("state/temps")).unwrap();
+    let named = |lock: io::Result<fs::DirEntry>| {
+        let text = fs::read(lock.unwrap().path()).unwrap();
+        OsStr::from_bytes(text.split(|byte| *byte == 0).next().unwrap()).into()
+    };
+    locks.map(named).collect()
 }
 
 #[test]
 fn a_call_is_in_the_log_before_its_effect() {
-    for user in User::all() {
-        let world = World::new(user);
+    for (user, tier) in everywhere() {
+        let world = World::new(user).in_tier(tier);
         let server = model_of([shell("echo > began; exec sleep 1000"), done()]);
         let mut command = world.exec(&server, &["--mode", "auto"]);
         let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -146,10 +151,10 @@ fn a_call_is_in_the_log_before_its_effect() {
         });
         wait_until("the worker is gone", || !alive(started.unwrap()));
         // The next start removes what a killed run left in the temp directory of the system.
-        let temp = temp_of(loaded.tree.events().map(|event| &event.kind));
-        assert!(temp.is_dir(), "{}", temp.display());
+        let temps = temps_of(&world);
+        assert!(!temps.is_empty() && temps.iter().all(|temp| temp.is_dir()), "{temps:?}");
         world.run(&model_of([done()]), &[]).expect(0);
-        assert!(!temp.exists(), "{}", temp.display());
+        assert!(temps.iter().all(|temp| !temp.exists()), "{temps:?}");
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
+use tests::tier;
 use tests::world::{model, tool_results};
 use tests::{Finished, Programs, User, World};
 
@@ -123,39 +124,41 @@ fn a_worker_that_says_nothing_at_all_is_given_up() {
 /// The log's story: the violation, the end, the next generation; and the model's: an error that says so.
 #[test]
 fn a_violation_kills_the_worker_is_logged_and_the_run_goes_on() {
-    for (fake, violation) in [
-        ("garbage", "frame of 2779096485 bytes exceeds the limit"),
-        ("oversized", "frame of 4294967295 bytes exceeds the limit"),
-        ("empty-frame", "frame of 0 bytes has no header"),
-        ("truncated", "its last frame was cut"),
-        ("version", "frame of protocol version 9, expected 2"),
-        ("generation", "expected 1"),
-        ("variant", "cannot decode a message"),
-        ("trailing", "cannot decode a message"),
-        ("ready", "Ready in phase Serving"),
-        ("bye", "Bye in phase Serving"),
-        ("output-unopened", "Output for call 78, which is not open"),
-        ("entry", "Output for call 1, which asked for something else"),
-        ("outcome-unopened", "Outcome for call 78, which is not open"),
-        ("prepared", "Outcome for call 1, which asked for something else"),
-    ] {
-        let world = World::new(User::Myself);
-        let server = shell();
-        let (done, memory) = watch(exec(&world, &server, &format!("call-{fake}"), &[]));
-        assert_eq!(done.code, 0, "{fake}: {}\n{}", done.stdout, done.stderr);
-        let violations = done.events_of("protocol_violation");
-        assert_eq!(violations.len(), 1, "{fake}: {}", done.stdout);
-        assert!(violations[0].to_string().contains(violation), "{fake}: {violations:?}");
-        let ended = done.events_of("worker_ended");
-        assert!(
-            ended[0]["reason"].to_string().contains("killed: it broke the protocol"),
-            "{fake}: {ended:?}"
-        );
-        let result = &tool_results(&server, 1)[0];
-        assert_eq!(result["is_error"], Value::Bool(true), "{fake}: {result}");
-        assert!(result.to_string().contains("broke the protocol"), "{fake}: {result}");
-        assert!(memory < MEMORY_KIB, "{fake}: {memory} KiB");
-        assert_no_panic(fake, &done);
+    for tier in tier::all() {
+        for (fake, violation) in [
+            ("garbage", "frame of 2779096485 bytes exceeds the limit"),
+            ("oversized", "frame of 4294967295 bytes exceeds the limit"),
+            ("empty-frame", "frame of 0 bytes has no header"),
+            ("truncated", "its last frame was cut"),
+            ("version", "frame of protocol version 9, expected 2"),
+            ("generation", "expected 1"),
+            ("variant", "cannot decode a message"),
+            ("trailing", "cannot decode a message"),
+            ("ready", "Ready in phase Serving"),
+            ("bye", "Bye in phase Serving"),
+            ("output-unopened", "Output for call 78, which is not open"),
+            ("entry", "Output for call 1, which asked for something else"),
+            ("outcome-unopened", "Outcome for call 78, which is not open"),
+            ("prepared", "Outcome for call 1, which asked for something else"),
+        ] {
+            let world = World::new(User::Myself).in_tier(tier);
+            let server = shell();
+            let (done, memory) = watch(exec(&world, &server, &format!("call-{fake}"), &[]));
+            assert_eq!(done.code, 0, "{fake}: {}\n{}", done.stdout, done.stderr);
+            let violations = done.events_of("protocol_violation");
+            assert_eq!(violations.len(), 1, "{fake}: {}", done.stdout);
+            assert!(violations[0].to_string().contains(violation), "{fake}: {violations:?}");
+            let ended = done.events_of("worker_ended");
+            assert!(
+                ended[0]["reason"].to_string().contains("killed: it broke the protocol"),
+                "{fake}: {ended:?}"
+            );
+            let result = &tool_results(&server, 1)[0];
+            assert_eq!(result["is_error"], Value::Bool(true), "{fake}: {result}");
+            assert!(result.to_string().contains("broke the protocol"), "{fake}: {result}");
+            assert!(memory < MEMORY_KIB, "{fake}: {memory} KiB");
+            assert_no_panic(fake, &done);
+        }
     }
 }
 
@@ -173,16 +176,20 @@ fn a_second_outcome_is_a_violation() {
 
 #[test]
 fn a_worker_that_ends_during_a_call_is_replaced() {
-    for fake in ["call-end", "call-kill"] {
-        let world = World::new(User::Myself);
-        let server =
-            model(&[("shell_exec", json!({"command": "true"})), ("shell_exec", json!({"command": "true"}))]);
-        let done = Finished::of(&mut exec(&world, &server, fake, &[]));
-        assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
-        let generations = done.events_of("worker_started");
-        let generations: Vec<_> = generations.iter().map(|started| &started["generation"]).collect();
-        assert_eq!(generations, [1, 2], "{}", done.stdout);
-        assert!(done.events_of("protocol_violation").is_empty());
+    for tier in tier::all() {
+        for fake in ["call-end", "call-kill"] {
+            let world = World::new(User::Myself).in_tier(tier);
+            let server = model(&[
+                ("shell_exec", json!({"command": "true"})),
+                ("shell_exec", json!({"command": "true"})),
+            ]);
+            let done = Finished::of(&mut exec(&world, &server, fake, &[]));
+            assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
+            let generations = done.events_of("worker_started");
+            let generations: Vec<_> = generations.iter().map(|started| &started["generation"]).collect();
+            assert_eq!(generations, [1, 2], "{}", done.stdout);
+            assert!(done.events_of("protocol_violation").is_empty());
+        }
     }
 }
 
@@ -203,15 +210,17 @@ fn an_answer_of_the_wrong_kind_or_size_harms_nobody() {
 /// What the worker leaves undone does not hold the run beyond its time.
 #[test]
 fn endless_output_and_silence_end_with_the_runs_time() {
-    for fake in ["call-endless-output", "call-silence", "call-silence-at-once"] {
-        let world = World::new(User::Myself);
-        let server = shell();
-        let began = Instant::now();
-        let (done, memory) = watch(exec(&world, &server, fake, &["--timeout", "2"]));
-        assert_eq!(done.code, 3, "{fake}: {}\n{}", done.stdout, done.stderr);
-        assert!(began.elapsed() < Duration::from_secs(20), "{fake}: {:?}", began.elapsed());
-        assert!(memory < MEMORY_KIB, "{fake}: {memory} KiB");
-        assert_no_panic(fake, &done);
+    for tier in tier::all() {
+        for fake in ["call-endless-output", "call-silence", "call-silence-at-once"] {
+            let world = World::new(User::Myself).in_tier(tier);
+            let server = shell();
+            let began = Instant::now();
+            let (done, memory) = watch(exec(&world, &server, fake, &["--timeout", "2"]));
+            assert_eq!(done.code, 3, "{fake}: {}\n{}", done.stdout, done.stderr);
+            assert!(began.elapsed() < Duration::from_secs(20), "{fake}: {:?}", began.elapsed());
+            assert!(memory < MEMORY_KIB, "{fake}: {memory} KiB");
+            assert_no_panic(fake, &done);
+        }
     }
 }
 

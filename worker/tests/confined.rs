@@ -16,6 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use ipc::confinement::Tier;
 use ipc::denial::Operation;
 use ipc::message::Work;
 use ipc::path::WirePath;
@@ -29,26 +30,42 @@ use tempfile::TempDir;
 
 const PLAIN: u32 = 12_345;
 
+const TIERS: [Tier; 2] = [Tier::Full, Tier::FloorUnmediated];
+
 /// A directory with a project, a place outside of it, and copies of both programs, owned by one user.
 struct Site {
     directory: TempDir,
     user: u32,
+    tier: Tier,
 }
 
 impl Site {
-    /// One for each user that can be tested here; none if sandbox-exec was not built.
+    /// One for each user and tier that can be tested here; none if sandbox-exec was not built.
     fn all() -> Vec<Self> {
         let users = if geteuid().is_root() { vec![0, PLAIN] } else { vec![Uid::effective().as_raw()] };
         if !sandbox_exec().exists() {
             eprintln!("skipped: {} is not built", sandbox_exec().display());
             return vec![];
         }
-        users.into_iter().map(Self::new).collect()
+        let sites = users.into_iter().flat_map(|user| TIERS.map(|tier| Self::new(user, tier)));
+        sites.filter(Self::can_be_tested).collect()
     }
 
-    fn new(user: u32) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let site = Self { directory, user };
+    fn can_be_tested(&self) -> bool {
+        let mut command = Command::new(self.path("sandbox-exec"));
+        command.args(["--tier", self.flag(), "--", "true"]);
+        let output = self.as_user(command).output().unwrap();
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            eprintln!("skipped: no {} tier: {}", self.tier, said.lines().next().unwrap_or_default());
+        }
+        output.status.success()
+    }
+
+    fn new(user: u32, tier: Tier) -> Self {
+        // Not below `/tmp`, which is the sandbox's own in the full tier.
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let site = Self { directory, user, tier };
         fs::set_permissions(site.path(""), Permissions::from_mode(0o755)).unwrap();
         for program in [sandbox_exec(), Path::new(env!("CARGO_BIN_EXE_bailiwick-worker")).into()] {
             // By another process: a fork of another thread would inherit the open copy, and it could not be executed.
@@ -63,6 +80,46 @@ impl Site {
             site.write(name, "old\n");
         }
         site
+    }
+
+    fn flag(&self) -> &'static str {
+        match self.tier {
+            Tier::Full => "full",
+            Tier::FloorUnmediated => "floor",
+        }
+    }
+
+    /// The error number of a change that is denied.
+    fn read_only(&self) -> i32 {
+        match self.tier {
+            Tier::Full => nix::libc::EROFS,
+            Tier::FloorUnmediated => nix::libc::EACCES,
+        }
+    }
+
+    /// What covers a hidden file has a mode of its own, which permits nothing.
+    fn is_masked(&self, operation: Operation) -> bool {
+        self.tier == Tier::Full && operation == Operation::Read
+    }
+
+    /// Asserts that the confinement, and not plain permissions, refused this act on this path.
+    fn assert_denied(
+        &self,
+        result: Result<impl std::fmt::Debug, ToolError>,
+        operation: Operation,
+        path: &Path,
+    ) {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind, ToolErrorKind::Refused, "{error:?}");
+        let access = error.access.unwrap();
+        assert_eq!((access.operation, access.path.as_path()), (operation, path));
+        let errno = if operation == Operation::Write { self.read_only() } else { nix::libc::EACCES };
+        assert_eq!(
+            (access.errno, access.permitted_by_mode),
+            (errno, !self.is_masked(operation)),
+            "{}",
+            self.tier
+        );
     }
 
     fn path(&self, name: impl AsRef<Path>) -> PathBuf {
@@ -80,6 +137,7 @@ impl Site {
 
     fn hello(&self) -> ipc::message::Hello {
         let mut hello = hello(&self.path("project"));
+        hello.tier = self.tier;
         hello.temp = Some(self.path("temp").into());
         hello.rights.hidden = vec![self.path("outside/secret").into()];
         hello.rights.write = ["project", "temp", "outside/granted"].map(|name| self.path(name).into()).into();
@@ -92,7 +150,7 @@ impl Site {
         let hello = self.hello();
         let mut command = Command::new(self.path("sandbox-exec"));
         command
-            .arg("-C")
+            .args(["--tier", self.flag(), "-C"])
             .arg(self.path("project"))
             .arg("--env")
             .arg(format!("TMPDIR={}", self.path("temp").display()));
@@ -139,15 +197,6 @@ fn shell(worker: &mut Worker, access: Access, command: &str) -> CommandResult {
     }
 }
 
-/// Asserts that the ruleset, and not plain permissions, refused this act on this path.
-fn assert_denied(result: Result<impl std::fmt::Debug, ToolError>, operation: Operation, path: &Path) {
-    let error = result.unwrap_err();
-    assert_eq!(error.kind, ToolErrorKind::Refused, "{error:?}");
-    let access = error.access.unwrap();
-    assert_eq!((access.operation, access.path.as_path()), (operation, path));
-    assert_eq!((access.errno, access.permitted_by_mode), (nix::libc::EACCES, true));
-}
-
 #[test]
 fn writes_outside_the_write_roots_are_denied_and_inside_they_succeed() {
     for site in Site::all() {
@@ -159,16 +208,20 @@ fn writes_outside_the_write_roots_are_denied_and_inside_they_succeed() {
             ("new".into(), "new\n".into())
         );
         let (file, new) = (site.path("outside/file"), site.path("outside/new"));
-        assert_denied(worker.run(write_file(&file, "x")), Operation::Write, &file);
-        assert_denied(worker.run(edit_file("../outside/file", &[("old", "x")])), Operation::Write, &file);
-        assert_denied(worker.run(write_file(&new, "x")), Operation::Write, &new);
-        assert_denied(
+        site.assert_denied(worker.run(write_file(&file, "x")), Operation::Write, &file);
+        site.assert_denied(
+            worker.run(edit_file("../outside/file", &[("old", "x")])),
+            Operation::Write,
+            &file,
+        );
+        site.assert_denied(worker.run(write_file(&new, "x")), Operation::Write, &new);
+        site.assert_denied(
             worker.run(write_file("../outside/d/new", "x")),
             Operation::Write,
             &site.path("outside/d/new"),
         );
         std::os::unix::fs::symlink(&file, site.path("project/link")).unwrap();
-        assert_denied(worker.run(write_file("link", "x")), Operation::Write, &file);
+        site.assert_denied(worker.run(write_file("link", "x")), Operation::Write, &file);
         assert_eq!(site.read("outside/file"), "old\n");
         assert_eq!(fs::read_dir(site.path("outside")).unwrap().count(), 3, "nothing was left there");
         let mut worker = site.unconfined();
@@ -183,7 +236,7 @@ fn an_effect_is_prepared_without_the_right_and_committed_only_with_it() {
         let file = site.path("outside/file");
         let mut worker = site.confined();
         let effect = worker.prepare(edit_file(&file, &[("old", "new")])).unwrap();
-        assert_denied(worker.commit(&effect), Operation::Write, &file);
+        site.assert_denied(worker.commit(&effect), Operation::Write, &file);
         assert_eq!(site.read("outside/file"), "old\n");
         site.unconfined().commit(&effect).unwrap();
         assert_eq!(site.read("outside/file"), "new\n");
@@ -210,13 +263,13 @@ fn hidden_files_are_unreadable_for_every_tool_and_command() {
     for site in Site::all() {
         let secret = site.path("outside/secret");
         let mut worker = site.confined();
-        assert_denied(worker.read(&secret), Operation::Read, &secret);
-        assert_denied(
+        site.assert_denied(worker.read(&secret), Operation::Read, &secret);
+        site.assert_denied(
             worker.read("../outside/secret"),
             Operation::Read,
             &site.path("project/../outside/secret"),
         );
-        assert_denied(worker.run(edit_file(&secret, &[("old", "new")])), Operation::Read, &secret);
+        site.assert_denied(worker.run(edit_file(&secret, &[("old", "new")])), Operation::Read, &secret);
         assert_eq!(worker.read(site.path("outside/file")).unwrap().text, "old\n");
         let path = Some(site.path("outside").into());
         let call = ToolCall::SearchFiles(SearchFiles { pattern: "old".into(), path, glob: None });
@@ -245,13 +298,16 @@ fn plain_permissions_are_not_taken_for_the_ruleset() {
         chown(site.path("project/theirs"), Some(0), Some(0)).unwrap();
         fs::set_permissions(site.path("project/theirs"), Permissions::from_mode(0o600)).unwrap();
         fs::set_permissions(site.path("project/file"), Permissions::from_mode(0o444)).unwrap();
-        for (call, operation) in [
-            (support::read_file("theirs"), Operation::Read),
-            (edit_file("file", &[("old", "new")]), Operation::Write),
-            (write_file("/usr/new", "x"), Operation::Write),
+        for (call, operation, in_tree) in [
+            (support::read_file("theirs"), Operation::Read, false),
+            (edit_file("file", &[("old", "new")]), Operation::Write, false),
+            (write_file("/usr/new", "x"), Operation::Write, true),
         ] {
             let access = worker.run(call).unwrap_err().access.unwrap();
-            assert_eq!((access.operation, access.errno, access.permitted_by_mode), (operation, 13, false));
+            assert_eq!((access.operation, access.permitted_by_mode), (operation, false));
+            // Of a file in the read-only tree the mount speaks first.
+            let expected = if in_tree { site.read_only() } else { nix::libc::EACCES };
+            assert_eq!(access.errno, expected);
         }
     }
 }
@@ -266,7 +322,11 @@ fn commands_have_the_rights_of_their_worker_and_no_hold_on_it() {
             "echo x > made; echo x > ../outside/file; echo $PPID; ls /proc/self/fd",
         );
         assert_eq!((site.read("project/made"), site.read("outside/file")), ("x\n".into(), "old\n".into()));
-        assert!(result.head.contains("../outside/file: Permission denied"), "{result:?}");
+        let refusal = match site.tier {
+            Tier::Full => "Read-only file system",
+            Tier::FloorUnmediated => "Permission denied",
+        };
+        assert!(result.head.contains(&format!("../outside/file: {refusal}")), "{result:?}");
         assert!(
             result.head.ends_with("\n0\n1\n2\n3\n"),
             "no descriptor but the standard ones and ls's own: {result:?}"
