@@ -14,6 +14,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use supervisor::replay::{ReplayServer, sse};
 use tests::replies::{done, model_of, says, shell};
+use tests::tier;
 use tests::{Finished, User, World, wait_until};
 
 fn world() -> World {
@@ -243,29 +244,34 @@ fn no_color_is_written_to_what_is_no_terminal() {
 
 #[test]
 fn no_terminal_is_needed_or_taken() {
-    let world = world();
-    let server = model_of([shell("tty; cat < /dev/tty"), done()]);
-    // Without a controlling terminal of our own, as in CI.
-    let mut command = world.command("setsid");
-    let task = world.task(&server.base_url(), ["--output", "stream-json", "do it"]);
-    command.arg(task.get_program()).args(task.get_args()).env("ANTHROPIC_API_KEY", tests::world::KEY);
-    let run = Finished::of(&mut command).expect(0);
-    let said = run.events_of("tool_call_finished")[0]["content"].to_string();
-    assert!(said.contains("not a tty") && said.contains("/dev/tty"), "{said}");
+    for tier in tier::all() {
+        let world = world().in_tier(tier);
+        let server = model_of([shell("tty; cat < /dev/tty"), done()]);
+        // Without a controlling terminal of our own, as in CI.
+        let mut command = world.command("setsid");
+        let task = world.task(&server.base_url(), ["--output", "stream-json", "do it"]);
+        command.arg(task.get_program()).args(task.get_args()).env("ANTHROPIC_API_KEY", tests::world::KEY);
+        let run = Finished::of(&mut command).expect(0);
+        let said = run.events_of("tool_call_finished")[0]["content"].to_string();
+        assert!(said.contains("not a tty") && said.contains("/dev/tty"), "{said}");
+    }
 }
 
 #[test]
 fn two_runs_in_one_project_do_not_meet() {
-    let world = world();
-    let first =
-        model_of([shell("touch one; until [ -e two ]; do read -t 0.01 < <(:) || true; done"), done()]);
-    let mut command = world.exec(&first, &["--mode", "auto"]);
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until("the first runs", || world.project().join("one").exists());
-    let second = model_of([shell("touch two"), done()]);
-    let other = world.run(&second, &["--mode", "auto"]).expect(0);
-    let run = Finished::from(child.wait_with_output().unwrap()).expect(0);
-    assert_ne!(run.events()[0]["session"], other.events()[0]["session"]);
+    for tier in tier::all() {
+        let world = world().in_tier(tier);
+        let first =
+            model_of([shell("touch one; until [ -e two ]; do read -t 0.01 < <(:) || true; done"), done()]);
+        let mut command = world.exec(&first, &["--mode", "auto"]);
+        let child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_until("the first runs", || world.project().join("one").exists());
+        let second = model_of([shell("touch two"), done()]);
+        let other = world.run(&second, &["--mode", "auto"]).expect(0);
+        let run = Finished::from(child.wait_with_output().unwrap()).expect(0);
+        assert_ne!(run.events()[0]["session"], other.events()[0]["session"]);
+    }
 }
 
 /// A pipe that nobody empties fills up: the run's time is over all the same, and a signal ends what is left.

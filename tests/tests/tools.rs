@@ -206,6 +206,12 @@ fn a_commands_denied_write_is_likely_and_its_grant_works() {
             denied_then_granted(place, "auto", |place| command(&format!("echo x > {place}/there.txt")));
         assert_eq!((&existing["grade"], &existing["operation"]), (&json!("likely"), &json!("write")));
         denied_then_granted(place, "auto", |place| command(&format!("cp inside.txt {place}/there.txt")));
+        // To take a file away is a right on its directory.
+        for line in ["rm", "mv -t ."] {
+            let removed =
+                denied_then_granted(place, "auto", |place| command(&format!("{line} {place}/there.txt")));
+            assert_eq!(removed["grant"], "--write [world]/outside", "{line}");
+        }
     }
 }
 

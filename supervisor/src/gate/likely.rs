@@ -66,8 +66,22 @@ impl Standing {
             return self.holds(&path).then(|| self.immovable(&path, Grade::Likely));
         }
         let uncovered = !self.allows_write(&path) && !is_kernel_tree(&path);
-        let denial = || Denial { errno: None, ..self.unwritable(&path, Grade::Likely, message.errno()) };
-        (uncovered && message.is_about_writing(named)).then(denial)
+        (uncovered && message.is_about_writing(named)).then(|| {
+            let denial = Denial { errno: None, ..self.unwritable(&path, Grade::Likely, message.errno()) };
+            if message.tells_of_removal() { self.of_removal(denial, &path) } else { denial }
+        })
+    }
+
+    /// Who may write a file may not take it away: that is a matter of its directory, for Landlock as for mounts.
+    fn of_removal(&self, denial: Denial, path: &WirePath) -> Denial {
+        match path.as_path().parent().map(WirePath::from).filter(|parent| !self.allows_write(parent)) {
+            Some(parent) if denial.grant.is_some() => Denial {
+                missing_right: format!("write {parent}"),
+                grant: self.write_grant(&parent),
+                ..denial
+            },
+            _ => denial,
+        }
     }
 
     fn unreached(&self, line: &str) -> Option<Denial> {

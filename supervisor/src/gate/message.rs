@@ -52,6 +52,12 @@ const WRITES: [&str; 15] = [
     "append",
 ];
 
+/// Words of a message that tell of a name that was to go.
+const REMOVALS: [&str; 5] = ["remov", "delet", "unlink", "renam", "cannot move"];
+
+/// What stands around a name.
+const QUOTES: [(char, char); 5] = [('\'', '\''), ('"', '"'), ('`', '`'), ('‘', '’'), ('“', '”')];
+
 /// One line that complains of a path.
 pub(super) struct Message<'a> {
     call: &'a ShellExec,
@@ -130,6 +136,11 @@ impl<'a> Message<'a> {
             || (self.is_of_a_shell() && self.redirects_to(named))
     }
 
+    /// Whether the line says that the path itself was to go: a right on the directory that it is in.
+    pub(super) fn tells_of_removal(&self) -> bool {
+        REMOVALS.iter().any(|word| self.words().contains(word))
+    }
+
     fn is_of_a_shell(&self) -> bool {
         let program = self.program();
         program == "bash" || program == "sh"
@@ -139,7 +150,11 @@ impl<'a> Message<'a> {
     fn words(&self) -> String {
         let mut words = self.lower.to_owned();
         for name in quoted(self.line) {
-            words = words.replace(&name.to_ascii_lowercase(), "");
+            let name = name.to_ascii_lowercase();
+            // With its quotes: a name of one letter stands in every word.
+            for (open, close) in QUOTES {
+                words = words.replace(&format!("{open}{name}{close}"), "");
+            }
         }
         words.split_whitespace().filter(|word| !word.contains('/')).collect::<Vec<_>>().join(" ")
     }
@@ -173,9 +188,8 @@ fn path_in(segment: &str) -> Option<&str> {
 
 /// What stands between quotes of any kind.
 fn quoted(line: &str) -> Vec<&str> {
-    const PAIRS: [(char, char); 5] = [('\'', '\''), ('"', '"'), ('`', '`'), ('‘', '’'), ('“', '”')];
     let mut found = Vec::new();
-    for (open, close) in PAIRS {
+    for (open, close) in QUOTES {
         let mut rest = line;
         while let Some((_, after)) = rest.split_once(open) {
             let Some((inner, tail)) = after.split_once(close) else {

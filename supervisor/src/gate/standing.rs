@@ -131,7 +131,12 @@ impl Standing {
     /// What to say where a command was refused a connection, in a tier whose loopback is the sandbox's own: the server that
     /// runs on the machine is another one's, and looks as if it did not run.
     pub fn refused_connection(&self, result: &CommandResult) -> Option<&'static str> {
-        let is_refusal = |text: &&String| text.to_ascii_lowercase().contains("connection refused");
+        let is_refusal = |text: &&String| {
+            let text = text.to_ascii_lowercase();
+            ["connection refused", "econnrefused", "couldn't connect to server"]
+                .iter()
+                .any(|words| text.contains(words))
+        };
         let refused =
             result.exit != CommandExit::Code(0) && [&result.head, &result.tail].iter().any(is_refusal);
         let own = self.tier == Tier::Full && self.rights.net == Network::Off;

@@ -26,6 +26,9 @@ pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, status: u8, err
         tail: String::new(),
         duration_ms: 0,
     };
+    if let Some(hint) = standing.refused_connection(&result) {
+        say(hint);
+    }
     if let Some(mut denial) = standing.likely(&call, &result) {
         denial.grant = grant(&denial, &standing);
         say(&format!("{denial} · rights: {}", standing.line()));
@@ -41,6 +44,7 @@ fn grant(denial: &Denial, standing: &Standing) -> Option<String> {
             let by_mode = standing.mode == ApprovalMode::Deny;
             denial.grant.clone().map(|grant| if by_mode { "--access write".to_owned() } else { grant })
         }
+        (Object::Path(path), Operation::Write) if path.as_path().exists() => denial.grant.clone(),
         (Object::Path(path), Operation::Write) => {
             // The command is the user's own, and so is the look at what exists.
             let nearest = path.as_path().ancestors().find(|place| place.exists())?;

@@ -50,7 +50,10 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
             Exit::Status(status)
         }
         // sandbox-exec has said on standard error at which stage it stopped.
-        Ok(Report { tier: None, .. }) => Exit::NoSandbox,
+        Ok(Report { tier: None, .. }) => {
+            super::say("the command was not started\n  next: bailiwick doctor shows what is missing on this machine");
+            Exit::NoSandbox
+        }
         Err(error) => {
             super::complain(&error);
             Exit::Internal
