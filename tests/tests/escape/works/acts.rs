@@ -230,4 +230,8 @@ pub(super) const OF_THE_FULL_TIER: &[(&str, &str)] = &[
         "POSIX semaphores and shared memory",
         "python3 -c 'import ctypes; c = ctypes.CDLL(None); c.sem_open.restype = ctypes.c_void_p; s = c.sem_open(b\"/bailiwick-works\", 0o100, 0o600, 1); assert s; c.sem_unlink(b\"/bailiwick-works\"); m = c.shm_open(b\"/bailiwick-works-m\", 0o102, 0o600); assert m >= 0; c.shm_unlink(b\"/bailiwick-works-m\"); print(1)'",
     ),
+    (
+        "POSIX message queues",
+        "python3 -c 'import ctypes; c = ctypes.CDLL(None); q = c.mq_open(b\"/bailiwick-works\", 0o102, 0o600, None); assert q >= 0; assert c.mq_send(q, b\"1\", 1, 0) == 0; b = ctypes.create_string_buffer(8192); assert c.mq_receive(q, b, 8192, None) == 1; c.mq_unlink(b\"/bailiwick-works\"); print(b.value.decode())'",
+    ),
 ];
