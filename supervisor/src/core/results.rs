@@ -199,7 +199,13 @@ impl Agent {
     }
 
     fn result_of_output(&mut self, call: CallId, tool: &ToolCall, output: &ToolOutput) -> CallResult {
-        let rendered = render(output);
+        let mut rendered = render(output);
+        if let ToolOutput::Command(result) = output
+            && let Some(hint) = self.config.standing.refused_git_config(result)
+        {
+            rendered.content.push('\n');
+            rendered.content.push_str(&hint);
+        }
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
             && let Some(denial) = self.seen.likely(command, result)
         {
@@ -214,15 +220,10 @@ impl Agent {
             content.push_str(READ_HINT);
         }
         if let ToolOutput::Command(result) = output
-            && let Some(hint) = self.config.standing.refused_git_config(result)
-        {
-            content.push('\n');
-            content.push_str(&hint);
-        }
-        if let ToolOutput::Command(result) = output
             && let Some(hint) = self.seen.refused_connection(result)
         {
-            content.push('\n');
+            content.push('
+');
             content.push_str(hint);
         }
         let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };

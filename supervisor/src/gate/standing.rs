@@ -117,15 +117,15 @@ impl Standing {
                     .iter()
                     .any(|words| line.contains(words))
         };
-        let config = self.rights.protected.iter().find(|path| is_git_config(path))?;
-        let refused = [&result.head, &result.tail].into_iter().any(|text| text.lines().any(is_refusal));
-        refused.then(|| {
-            let grant = self.git_config_grant(config);
-            format!(
-                "(Git could not write its configuration: that is a right of its own, {grant}. Whatever git said, it is \
-                 unchanged.)"
-            )
-        })
+        let text = [&result.head, &result.tail];
+        let refused = text.into_iter().flat_map(|text| text.lines()).find(|line| is_refusal(line))?;
+        let configs = || self.rights.protected.iter().filter(|path| is_git_config(path));
+        let named = configs().find(|config| refused.contains(&config.to_string()));
+        let grant = self.git_config_grant(named.or_else(|| configs().next())?);
+        Some(format!(
+            "(Git could not write its configuration: that is a right of its own, {grant}. Whatever git said, it is \
+             unchanged.)"
+        ))
     }
 
     /// What to say where a command was refused a connection, in a tier whose loopback is the sandbox's own: the server that
@@ -148,10 +148,10 @@ impl Standing {
 
     /// How the right to configure git is given: that of a linked worktree lies elsewhere.
     fn git_config_grant(&self, config: &WirePath) -> String {
-        if config.as_path() == self.project.as_path().join(GIT_CONFIG) {
-            return format!("--write {GIT_CONFIG}");
+        match config.as_path().strip_prefix(&self.project) {
+            Ok(inside) => format!("--write {}", quoted(&inside.into())),
+            Err(_) => format!("--write {}", quoted(config)),
         }
-        format!("--write {}", quoted(config))
     }
 
     /// Whether the full tier holds a place where it is by mounting it onto itself: what is protected, and what that lies in.
@@ -259,8 +259,14 @@ impl Standing {
     }
 }
 
+/// A repository's configuration, or that of a module of it.
 fn is_git_config(path: &WirePath) -> bool {
-    path.as_path().ends_with(GIT_CONFIG)
+    let path = path.as_path();
+    let of_a_module = || {
+        let mut names = path.iter().skip_while(|name| *name != ".git").skip(1);
+        names.next().is_some_and(|name| name == "modules") && path.ends_with("config")
+    };
+    path.ends_with(GIT_CONFIG) || of_a_module()
 }
 
 /// Whether the path is the kernel's own: what is refused there is rarely a matter of rights.
