@@ -56,8 +56,8 @@ impl Machine {
     fn guess(&self, reason: &str) -> &'static str {
         let is = |name: &str| reason.contains(&format!("({name})"));
         if self.container && !is("ENOSPC") {
-            "a container profile that allows namespaces and mounts in them: with Docker or Podman, --security-opt \\
-             seccomp=unconfined, apparmor=unconfined and systempaths=unconfined, which loosen the container's own hold"
+            "a container profile that allows namespaces and mounts in them: with Docker or Podman, --security-opt seccomp=unconfined, \
+             apparmor=unconfined and systempaths=unconfined, which loosen the container's own hold"
         } else if is("ENOSPC") || is("EUSERS") {
             "end what holds namespaces of this user, or raise user.max_user_namespaces; they can be nested 32 deep and no deeper"
         } else if is("EINVAL") {
@@ -65,7 +65,7 @@ impl Machine {
         } else if is("ENOSYS") {
             "Linux 5.12 or later, or whatever filters the mount calls here (seccomp) allowing them"
         } else if self.filtered {
-            "the system calls of this process are filtered (seccomp): whoever started it must allow namespaces, as \\
+            "the system calls of this process are filtered (seccomp): whoever started it must allow namespaces, as \
              RestrictNamespaces= of systemd does"
         } else {
             "a security module's policy, or a chroot, refuses namespaces here: see the kernel's log, and clone(2) under EPERM"

@@ -51,7 +51,7 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
         }
         // sandbox-exec has said on standard error at which stage it stopped.
         Ok(Report { tier: None, .. }) => {
-            super::say("the command was not started\n  next: bailiwick doctor shows what is missing on this machine");
+            super::say(NOT_STARTED);
             Exit::NoSandbox
         }
         Err(error) => {
@@ -121,6 +121,10 @@ async fn launch(
     let launch = Launch { confinement, command, stdio: Stdio::Given { stdin, stdout, stderr } };
     Ok((setup.spawner.spawn(launch).await?, relay))
 }
+
+/// What a person can do about a command that never ran.
+const NOT_STARTED: &str =
+    "the command was not started\n  next: bailiwick doctor shows what is missing on this machine";
 
 struct Report {
     /// What holds the command; absent if it never started.
