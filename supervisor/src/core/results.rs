@@ -222,8 +222,7 @@ impl Agent {
         if let ToolOutput::Command(result) = output
             && let Some(hint) = self.seen.refused_connection(result)
         {
-            content.push('
-');
+            content.push('\n');
             content.push_str(hint);
         }
         let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
