@@ -131,7 +131,7 @@ fn a_command_has_a_terminal_of_the_same_size_that_is_not_the_users() {
         };
         assert!(seen.starts_with(&format!("31 97\r\n{own}")), "{tier} {user:?}: {seen}");
         assert!(!seen.contains(users.to_str().unwrap()), "{seen}");
-        assert!(seen.contains("to-tty\r\nto-err\r\ntyped\r\ngot typed\r\n"), "{seen}");
+        assert!(seen.contains("to-tty\r\nto-err\r\ntyped\r\ngot typed\r\n"), "{seen:?}");
     }
 }
 

@@ -1,5 +1,6 @@
-//! What the host runs later, attacked by commands of a model in the floor tier, where nothing but the tripwire holds it:
-//! judged from the side of a person who works in the project afterwards.
+//! What the host runs later, attacked by commands of a model: judged from the side of a person who works in the project
+//! afterwards. In the floor tier the tripwire alone holds it; in the full tier what exists is mounted read-only in its place,
+//! and the tripwire holds what does not exist yet.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -8,9 +9,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use ipc::confinement::Tier;
 use serde_json::{Value, json};
+use supervisor::replay::ReplayServer;
 use tests::world::{model, tool_results};
-use tests::{Finished, User, World};
+use tests::{Finished, User, World, tier};
 
 /// What a person does in a project, later.
 const PERSON: &str = "git status; git add -A; git commit -qm later; git log -p -1 | cat; git diff HEAD~1; \
@@ -45,11 +48,38 @@ fn is_marked(world: &World) -> bool {
     Path::new(&canary(world)).exists()
 }
 
-fn attack(world: &World, command: &str) -> (Finished, Value) {
+/// Every combination of tier and user.
+fn everywhere() -> Vec<(Tier, User)> {
+    tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user))).collect()
+}
+
+/// A run to its end: done, or with a denial at its end.
+fn run(world: &World, tier: Tier, server: &ReplayServer, flags: &[&str]) -> Finished {
+    let done = world.run(server, &[&["--mode", "auto"], tier::flags(tier), flags].concat());
+    assert!([0, 4].contains(&done.code), "{}\n{}", done.stdout, done.stderr);
+    done
+}
+
+fn attack(world: &World, tier: Tier, command: &str) -> (Finished, Value) {
+    attack_with(world, tier, &[], command)
+}
+
+fn attack_with(world: &World, tier: Tier, flags: &[&str], command: &str) -> (Finished, Value) {
     let server = model(&[("shell_exec", json!({"command": command}))]);
-    let done = world.run(&server, &["--mode", "auto"]).expect(0);
+    let done = run(world, tier, &server, flags);
     let told = tool_results(&server, 1)[0].clone();
     (done, told)
+}
+
+/// Whether the kernel refused something: the command says so in its own words.
+fn is_refused(told: &Value) -> bool {
+    let told = told.to_string();
+    ["Read-only file system", "Device or resource busy"].iter().any(|refusal| told.contains(refusal))
+}
+
+/// Whether the model knows that not everything went as it wanted.
+fn is_known(tier: Tier, done: &Finished, told: &Value) -> bool {
+    !restored(done).is_empty() || (tier == Tier::Full && is_refused(told))
 }
 
 fn restored(done: &Finished) -> Vec<String> {
@@ -141,14 +171,20 @@ fn nothing_that_an_agent_planted_is_run_by_a_persons_git() {
             let control = world(user);
             shell(&control, &command);
             shell(&control, PERSON);
-            assert!(is_marked(&control), "{name}: the attack does nothing without the tripwire");
-
-            let world = world(user);
-            let (done, told) = attack(&world, &command);
-            let seen = shell(&world, PERSON);
-            assert!(!is_marked(&world), "{name}: {}\n{}\n{told}", done.stdout, seen.stderr);
-            assert!(!restored(&done).is_empty(), "{name}: {}", done.stdout);
-            assert_eq!(shell(&world, "git fsck && git log -1").code, 0, "{name}: the repository is broken");
+            assert!(is_marked(&control), "{name}: the attack does nothing without us");
+            for tier in tier::all() {
+                let world = world(user);
+                let (done, told) = attack(&world, tier, &command);
+                let seen = shell(&world, PERSON);
+                assert!(!is_marked(&world), "{name}, {tier}: {}\n{}\n{told}", done.stdout, seen.stderr);
+                assert!(is_known(tier, &done, &told), "{name}, {tier}: {}", done.stdout);
+                // What was removed and cannot be made anew was the agent's to remove: objects and branches.
+                if tier == Tier::Full && attack_command.starts_with("rm -rf .git;") {
+                    continue;
+                }
+                let sound = shell(&world, "git fsck && git log -1");
+                assert_eq!(sound.code, 0, "{name}, {tier}: the repository is broken: {told}");
+            }
         }
     }
 }
@@ -192,14 +228,16 @@ fn modules_and_worktrees_are_watched() {
             lay_out(&control);
             shell(&control, &command);
             shell(&control, use_it);
-            assert!(is_marked(&control), "{name}: the attack does nothing without the tripwire");
-            let world = world(user);
-            lay_out(&world);
-            let (done, _) = attack(&world, &command);
-            let seen = shell(&world, use_it);
-            assert!(!is_marked(&world), "{name}: {}", done.stdout);
-            assert_eq!(seen.code, 0, "{name}: {}", seen.stderr);
-            assert!(!restored(&done).is_empty(), "{name}");
+            assert!(is_marked(&control), "{name}: the attack does nothing without us");
+            for tier in tier::all() {
+                let world = world(user);
+                lay_out(&world);
+                let (done, told) = attack(&world, tier, &command);
+                let seen = shell(&world, use_it);
+                assert!(!is_marked(&world), "{name}, {tier}: {}", done.stdout);
+                assert_eq!(seen.code, 0, "{name}, {tier}: {}", seen.stderr);
+                assert!(is_known(tier, &done, &told), "{name}, {tier}: {told}");
+            }
         }
     }
 }
@@ -225,7 +263,7 @@ fn settings_of_editors_shells_and_agents_stay_what_they_were() {
         ".bailiwick-next/policy",
     ];
     let all = NAMES.join(" ");
-    for user in User::all() {
+    for (tier, user) in everywhere() {
         for (name, command) in [
             ("written", format!("for f in {all}; do mkdir -p $(dirname $f); echo evil > $f; done")),
             ("linked", format!("for f in {all}; do mkdir -p $(dirname $f); ln -sfn ../evil.sh $f; done")),
@@ -246,12 +284,12 @@ fn settings_of_editors_shells_and_agents_stay_what_they_were() {
         ] {
             let missing = world(user);
             let before = listing(missing.project().as_path());
-            attack(&missing, &command);
+            attack(&missing, tier, &command);
             let after = listing(missing.project().as_path());
             let news: Vec<_> = after.iter().filter(|line| !before.contains(line)).collect();
             assert!(
                 news.iter().all(|line| line.starts_with("e ") || line.starts_with(".git")),
-                "{name}: {news:?}"
+                "{name}, {tier}: {news:?}"
             );
 
             let existing = world(user);
@@ -260,12 +298,12 @@ fn settings_of_editors_shells_and_agents_stay_what_they_were() {
                 fs::set_permissions(path, fs::Permissions::from_mode(0o640)).unwrap();
             }
             let before = listing(existing.project().as_path());
-            let (done, told) = attack(&existing, &command);
+            let (done, told) = attack(&existing, tier, &command);
             let after = listing(existing.project().as_path());
             for line in before.iter().filter(|line| !line.starts_with(".git")) {
-                assert!(after.contains(line), "{name}: {line} is not in {after:?}\n{}", done.stdout);
+                assert!(after.contains(line), "{name}, {tier}: {line} is not in {after:?}\n{}", done.stdout);
             }
-            assert!(told.to_string().contains("Changed and restored: "), "{name}: {told}");
+            assert!(is_known(tier, &done, &told), "{name}, {tier}: {told}");
         }
     }
 }
@@ -293,36 +331,40 @@ fn listing(project: &Path) -> Vec<String> {
 
 #[test]
 fn a_configuration_that_is_no_configuration_is_put_back() {
-    for (name, command) in [
-        ("a fifo", "rm .git/config; mkfifo .git/config"),
-        ("endless", "rm .git/config; ln -s /dev/zero .git/config"),
-        ("huge", "truncate -s 3G .git/config"),
-        ("binary", "printf '[core]\\n\\000\\377fsmonitor=x\\n' > .git/config"),
-        ("cut", "printf '[core' > .git/config"),
-        ("a directory", "rm .git/config; mkdir -p .git/config/deep"),
-        ("not UTF-8", "printf '[alias]\\nx = !\\377\\n' >> .git/config"),
-    ] {
-        let world = world(User::Myself);
-        let before = world.read(".git/config");
-        let began = Instant::now();
-        let (done, told) = attack(&world, command);
-        assert!(began.elapsed() < Duration::from_secs(5), "{name}: {:?}", began.elapsed());
-        assert_eq!(world.read(".git/config"), before, "{name}: {}", done.stdout);
-        assert!(told.to_string().contains(".git/config"), "{name}: {told}");
+    for tier in tier::all() {
+        for (name, command) in [
+            ("a fifo", "rm .git/config; mkfifo .git/config"),
+            ("endless", "rm .git/config; ln -s /dev/zero .git/config"),
+            ("huge", "truncate -s 3G .git/config"),
+            ("binary", "printf '[core]\\n\\000\\377fsmonitor=x\\n' > .git/config"),
+            ("cut", "printf '[core' > .git/config"),
+            ("a directory", "rm .git/config; mkdir -p .git/config/deep"),
+            ("not UTF-8", "printf '[alias]\\nx = !\\377\\n' >> .git/config"),
+        ] {
+            let world = world(User::Myself);
+            let before = world.read(".git/config");
+            let began = Instant::now();
+            let (done, told) = attack(&world, tier, command);
+            assert!(began.elapsed() < Duration::from_secs(5), "{name}, {tier}: {:?}", began.elapsed());
+            assert_eq!(world.read(".git/config"), before, "{name}, {tier}: {}", done.stdout);
+            assert!(told.to_string().contains(".git/config"), "{name}, {tier}: {told}");
+        }
     }
 }
 
 #[test]
 fn what_a_repository_brings_along_is_left_alone_and_holds_nobody() {
-    let world = world(User::Myself);
-    let config = world.project().join(".git/config");
-    fs::remove_file(&config).unwrap();
-    nix::unistd::mkfifo(&config, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    symlink("/nowhere", world.project().join(".claude")).unwrap();
-    world.file(".envrc", vec![b'x'; 5 << 20]);
-    let (done, _) = attack(&world, "echo y > kept.txt");
-    assert_eq!(restored(&done), Vec::<String>::new());
-    assert_eq!(world.read("kept.txt"), "y\n");
+    for tier in tier::all() {
+        let world = world(User::Myself);
+        let config = world.project().join(".git/config");
+        fs::remove_file(&config).unwrap();
+        nix::unistd::mkfifo(&config, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        symlink("/nowhere", world.project().join(".claude")).unwrap();
+        world.file(".envrc", vec![b'x'; 5 << 20]);
+        let (done, _) = attack(&world, tier, "echo y > kept.txt");
+        assert_eq!(restored(&done), Vec::<String>::new());
+        assert_eq!(world.read("kept.txt"), "y\n");
+    }
 }
 
 /// What cannot be put back is said, not passed over.
@@ -330,36 +372,51 @@ fn what_a_repository_brings_along_is_left_alone_and_holds_nobody() {
 fn what_was_too_large_to_be_kept_is_reported() {
     let world = world(User::Myself);
     world.file(".envrc", vec![b'x'; 5 << 20]);
-    let (done, told) = attack(&world, "echo evil > .envrc");
+    // In the full tier it cannot be changed.
+    let (done, told) = attack(&world, Tier::FloorUnmediated, "echo evil > .envrc");
     assert_eq!(done.events_of("restored")[0]["places"][0]["restored"], false, "{}", done.stdout);
     assert!(told.to_string().contains("could not be restored: .envrc (changed)"), "{told}");
 }
 
 #[test]
 fn file_tools_are_held_to_it_as_well() {
-    let world = world(User::Myself);
-    world.file(".envrc", "export A=1\n");
-    let server = model(&[
-        ("write_file", json!({"path": ".git/hooks/pre-commit", "content": "#!/bin/sh\n"})),
-        ("edit_file", json!({"path": ".envrc", "old_string": "A=1", "new_string": "A=2"})),
-    ]);
-    let done = world.run(&server, &["--mode", "auto"]).expect(0);
-    assert_eq!(restored(&done), [".git/hooks/pre-commit: created", ".envrc: changed"]);
-    assert_eq!(world.read(".envrc"), "export A=1\n");
-    assert!(
-        tool_results(&server, 1)[0]
-            .to_string()
-            .contains("Changed and restored: .git/hooks/pre-commit (created)")
-    );
-    let called = &done.events_of("restored")[0]["call"];
-    assert_eq!(*called, done.events_of("tool_call_finished")[0]["call"], "it is known after which call");
+    for tier in tier::all() {
+        let world = world(User::Myself);
+        world.file(".envrc", "export A=1\n");
+        let server = model(&[
+            ("write_file", json!({"path": ".git/hooks/pre-commit", "content": "#!/bin/sh\n"})),
+            ("edit_file", json!({"path": ".envrc", "old_string": "A=1", "new_string": "A=2"})),
+        ]);
+        let done = run(&world, tier, &server, &[]);
+        assert_eq!(world.read(".envrc"), "export A=1\n");
+        assert!(!world.project().join(".git/hooks/pre-commit").exists());
+        let said = [1, 2].map(|request| tool_results(&server, request)[0].to_string());
+        match tier {
+            Tier::Full => {
+                let refused = "which the user's own programs act on; nothing can allow it here";
+                assert!(said.iter().all(|said| said.contains(refused)), "{said:?}");
+                assert_eq!(restored(&done), Vec::<String>::new());
+            }
+            Tier::FloorUnmediated => {
+                assert_eq!(restored(&done), [".git/hooks/pre-commit: created", ".envrc: changed"]);
+                let told = "Changed and restored: .git/hooks/pre-commit (created)";
+                assert!(said[0].contains(told), "{said:?}");
+                let called = &done.events_of("restored")[0]["call"];
+                let finished = &done.events_of("tool_call_finished")[0]["call"];
+                assert_eq!(called, finished, "it is known after which call");
+            }
+        }
+    }
 }
 
 #[test]
 fn keys_that_an_agent_may_set_stay_when_another_goes() {
     let world = world(User::Myself);
-    let (done, told) =
-        attack(&world, "git remote add o https://example.org/o.git; git config core.editor vi");
+    let (done, told) = attack(
+        &world,
+        Tier::FloorUnmediated,
+        "git remote add o https://example.org/o.git; git config core.editor vi",
+    );
     assert_eq!(restored(&done), [".git/config: core.editor"]);
     let config = world.read(".git/config");
     assert!(config.contains("https://example.org/o.git") && !config.contains("vi"), "{config}");
@@ -368,53 +425,155 @@ fn keys_that_an_agent_may_set_stay_when_another_goes() {
 
 #[test]
 fn the_right_to_configure_git_is_exactly_that() {
-    let world = world(User::Myself);
-    let server = model(&[(
-        "shell_exec",
-        json!({"command": "git config core.editor vi; cp evil.sh .git/hooks/pre-commit"}),
-    )]);
-    let done = world.run(&server, &["--mode", "auto", "--write", ".git/config"]).expect(0);
-    assert_eq!(restored(&done), [".git/hooks/pre-commit: created"]);
-    assert!(world.read(".git/config").contains("editor = vi"));
+    for tier in tier::all() {
+        let world = world(User::Myself);
+        let command = "git config core.editor vi && cp evil.sh .git/hooks/pre-commit";
+        let (done, told) = attack_with(&world, tier, &["--write", ".git/config"], command);
+        assert!(is_known(tier, &done, &told), "{told}");
+        assert!(!world.project().join(".git/hooks/pre-commit").exists());
+        assert!(world.read(".git/config").contains("editor = vi"), "{told}");
+    }
+}
+
+/// What git needs in the full tier, beside what an agent has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// The right to configure it.
+    Configuration,
+    /// To remove what is held in its place: nobody gets that.
+    Floor,
 }
 
 /// Everything that people let agents do with git: nothing of it is flagged, and all of it stays.
-const LEGITIMATE: &[&str] = &[
-    "echo a > a && git add a && git commit -qm a && git log --oneline && git branch b && git checkout -q b && git branch -m b c",
-    "echo b >> kept.txt && git stash && git stash pop && git tag t && git gc -q && git reflog",
-    "git remote add origin https://example.org/x.git && git branch main2 && git config branch.main2.remote origin",
-    "git worktree add -q wt && git -C wt commit -q --allow-empty -m x && git worktree list && git worktree remove wt",
-    "git worktree add -q kept-wt && test -f kept-wt/.git",
-    "git clone -q . copy && git -C copy log -1 && git clone -q --bare . copy.git && git clone -q copy.git again",
-    "git init -q new && cd new && git config user.email a@b && touch f && git add f && git commit -qm f",
-    "git init -q --bare hub.git && git push -q hub.git HEAD:refs/heads/main && git fetch -q hub.git main",
-    "git clone -q . lib && git -c protocol.file.allow=always submodule --quiet add ./lib sub && git commit -qm sub \
+const LEGITIMATE: &[(Needs, &str)] = &[
+    (
+        Needs::Nothing,
+        "echo a > a && git add a && git commit -qm a && git log --oneline && git branch b && git checkout -q b",
+    ),
+    (Needs::Configuration, "git branch b && git checkout -q b && git branch -m b c"),
+    (
+        Needs::Nothing,
+        "echo b >> kept.txt && git stash && git stash pop && git tag t && git gc -q && git reflog && git repack -adq",
+    ),
+    (
+        Needs::Configuration,
+        "git remote add origin https://example.org/x.git && git branch main2 && git config branch.main2.remote origin",
+    ),
+    (
+        Needs::Nothing,
+        "git worktree add -q wt && git -C wt commit -q --allow-empty -m x && git worktree list && git worktree remove wt",
+    ),
+    (Needs::Nothing, "git worktree add -q kept-wt && test -f kept-wt/.git"),
+    (
+        Needs::Nothing,
+        "git clone -q . copy && git -C copy log -1 && git clone -q --bare . copy.git && git clone -q copy.git again",
+    ),
+    (
+        Needs::Nothing,
+        "git init -q new && cd new && git config user.email a@b && touch f && git add f && git commit -qm f",
+    ),
+    (
+        Needs::Nothing,
+        "git init -q --bare hub.git && git push -q hub.git HEAD:refs/heads/main && git fetch -q hub.git main",
+    ),
+    (
+        Needs::Configuration,
+        "git clone -q . lib && git -c protocol.file.allow=always submodule --quiet add ./lib sub && git commit -qm sub \
         && git submodule update --init && git -C sub status",
-    "git sparse-checkout set --cone . && git sparse-checkout disable",
-    "git rebase -q HEAD && git cherry-pick --allow-empty HEAD; git merge -q HEAD; git config user.name me",
-    "rm -rf .git && git init -q && git add -A && git commit -qm again",
-    "git commit -q --allow-empty -m more && GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -i HEAD~1",
-    "mkdir .vscode && echo {} > .vscode/c_cpp_properties.json",
+    ),
+    (Needs::Configuration, "git sparse-checkout set --cone . && git sparse-checkout disable"),
+    (
+        Needs::Nothing,
+        "git rebase -q HEAD && git cherry-pick --allow-empty --keep-redundant-commits HEAD && git merge -q HEAD",
+    ),
+    (Needs::Configuration, "git config user.name me"),
+    (Needs::Floor, "rm -rf .git && git init -q && git add -A && git commit -qm again"),
+    (
+        Needs::Nothing,
+        "git commit -q --allow-empty -m more && GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -i HEAD~1",
+    ),
+    (Needs::Nothing, "mkdir .vscode && echo {} > .vscode/c_cpp_properties.json"),
 ];
+
+const IDENTITY: &str =
+    "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@e GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@e; ";
 
 #[test]
 fn what_people_let_agents_do_with_git_is_not_flagged() {
-    for user in User::all() {
-        for command in LEGITIMATE {
+    for (tier, user) in everywhere() {
+        for (needs, command) in LEGITIMATE {
             let world = world(user);
-            let shared = "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@e GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@e; ";
-            let (done, told) = attack(&world, &format!("{shared}{command}"));
-            assert_ne!(told["is_error"], true, "{command}: {told}");
-            assert_eq!(done.events_of("restored"), Vec::<Value>::new(), "{command}: {told}");
-            assert_eq!(shell(&world, "git fsck").code, 0, "{command}");
+            let flags: &[&str] = match (tier, needs) {
+                (Tier::FloorUnmediated, _) | (_, Needs::Nothing) => &[],
+                (Tier::Full, Needs::Configuration) => &["--write", ".git/config"],
+                (Tier::Full, Needs::Floor) => continue,
+            };
+            let (done, told) = attack_with(&world, tier, flags, &format!("{IDENTITY}{command}"));
+            assert_ne!(told["is_error"], true, "{tier}: {command}: {told}");
+            assert_eq!(done.events_of("restored"), Vec::<Value>::new(), "{tier}: {command}: {told}");
+            assert_eq!(shell(&world, "git fsck").code, 0, "{tier}: {command}");
         }
+    }
+}
+
+/// Some of these exit with 0 all the same, so that the refusal has to be said.
+#[test]
+fn what_git_may_not_write_in_the_full_tier_is_said_with_the_right_to_it() {
+    for user in tier::all().into_iter().filter(|tier| *tier == Tier::Full).flat_map(|_| User::all()) {
+        let configured = LEGITIMATE.iter().filter(|(needs, _)| *needs == Needs::Configuration);
+        let shrugged_off = "git branch b; git branch --set-upstream-to=b; git branch -m b c; true";
+        for command in configured.map(|(_, command)| *command).chain([shrugged_off]) {
+            let world = world(user);
+            let before = world.read(".git/config");
+            let (done, told) = attack(&world, Tier::Full, &format!("{IDENTITY}{command}"));
+            assert_eq!(world.read(".git/config"), before, "{command}");
+            let said = told["content"].to_string();
+            assert!(said.contains("--write .git/config"), "{user:?} {command}: {said}");
+            assert_eq!(restored(&done), Vec::<String>::new());
+            assert_eq!(shell(&world, "git fsck && git status").code, 0, "{command}");
+        }
+    }
+}
+
+/// A repository with modules and worktrees, whose hooks and configurations are all held.
+#[test]
+fn modules_and_worktrees_that_were_there_before_work_on() {
+    for (tier, user) in everywhere() {
+        let world = world(user);
+        let made = shell(
+            &world,
+            "git init -q ~/lib && git -C ~/lib commit -q --allow-empty -m x && \
+             git -c protocol.file.allow=always submodule --quiet add ~/lib lib && git commit -qm m && \
+             git worktree add -q wt && git worktree add -q gone",
+        );
+        assert_eq!(made.code, 0, "{}", made.stderr);
+        let update = "git submodule update";
+        let (_, told) = attack(&world, tier, update);
+        assert_eq!(told["is_error"] == true, tier == Tier::Full, "{tier} {user:?}: {told}");
+        let grant = ["--write", ".git/modules/lib/config"];
+        if tier == Tier::Full {
+            // It writes the module's configuration whether anything changes there or not.
+            assert!(told.to_string().contains(&grant.join(" ")), "{told}");
+        }
+        let (_, told) = attack_with(&world, tier, &grant, update);
+        assert_ne!(told["is_error"], true, "{tier} {user:?}: {told}");
+        let command = "git submodule status && git submodule foreach 'git status' && \
+            git -C lib commit -q --allow-empty -m y && git add lib && git commit -qm bump && \
+            git -C wt commit -q --allow-empty -m z && git worktree remove gone && git worktree prune && \
+            git gc -q && git -C lib gc -q && git clone -q . copy && git -C copy log -1";
+        let (done, told) = attack(&world, tier, &format!("{IDENTITY}{command}"));
+        assert_ne!(told["is_error"], true, "{tier} {user:?}: {told}");
+        assert_eq!(restored(&done), Vec::<String>::new(), "{tier} {user:?}: {told}");
+        assert!(!world.project().join("gone").exists());
+        assert_eq!(shell(&world, "git fsck && git -C lib fsck && git -C wt status").code, 0);
     }
 }
 
 /// A project that is a linked worktree: git works in it, and its repository's hooks and configuration are watched.
 #[test]
 fn a_linked_worktree_can_be_committed_to_and_its_repository_is_watched() {
-    for user in User::all() {
+    for (tier, user) in everywhere() {
         let world = World::new(user);
         let made = shell(
             &world,
@@ -435,11 +594,17 @@ fn a_linked_worktree_can_be_committed_to_and_its_repository_is_watched() {
             ),
             ("shell_exec", json!({"command": "echo out > ~/main/kept.txt"})),
         ]);
-        let done = world.run(&server, &["--mode", "auto"]);
+        let done = run(&world, tier, &server, &[]);
         let first = tool_results(&server, 1)[0].to_string();
         assert!(first.contains("exit code 0"), "{first}\n{}", done.stderr);
         let main = world.home().join("main");
-        assert_eq!(restored(&done).len(), 3, "{:?}", restored(&done));
+        if tier == Tier::FloorUnmediated {
+            assert_eq!(restored(&done).len(), 3, "{:?}", restored(&done));
+        }
+        let second = tool_results(&server, 2)[0].clone();
+        assert!(is_known(tier, &done, &second), "{second}");
+        let grant = format!("--write {}", world.home().join("main/.git/config").display());
+        assert!(second.to_string().contains(&grant), "{tier}: {second}");
         assert!(!main.join(".git/hooks/pre-commit").exists());
         assert!(!fs::read_to_string(main.join(".git/config")).unwrap().contains("editor"));
         assert!(!main.join(".git/worktrees/other/config.worktree").exists());
@@ -454,16 +619,21 @@ fn a_linked_worktree_can_be_committed_to_and_its_repository_is_watched() {
 /// A `.git` file that names somebody else's repository widens nothing.
 #[test]
 fn a_git_file_that_lies_widens_no_right() {
-    let world = World::new(User::Myself);
-    let made = shell(&world, "git init -q ../main && cd ../main && git worktree add -q --orphan ../other");
-    assert_eq!(made.code, 0, "{}", made.stderr);
-    let victim = world.root().join("main/.git");
-    for target in ["", "/worktrees/other"] {
-        world.file(".git", format!("gitdir: {}{target}\n", victim.display()));
-        let server =
-            model(&[("shell_exec", json!({"command": format!("echo x > {}/planted", victim.display())}))]);
-        let done = world.run(&server, &["--mode", "auto"]);
-        assert!(!victim.join("planted").exists(), "{target:?}: {}", done.stdout);
-        assert!(done.stderr.contains("which does not say so itself"), "{target:?}: {}", done.stderr);
+    for tier in tier::all() {
+        let world = World::new(User::Myself);
+        let made =
+            shell(&world, "git init -q ../main && cd ../main && git worktree add -q --orphan ../other");
+        assert_eq!(made.code, 0, "{}", made.stderr);
+        let victim = world.root().join("main/.git");
+        for target in ["", "/worktrees/other"] {
+            world.file(".git", format!("gitdir: {}{target}\n", victim.display()));
+            let server = model(&[(
+                "shell_exec",
+                json!({"command": format!("echo x > {}/planted", victim.display())}),
+            )]);
+            let done = run(&world, tier, &server, &[]);
+            assert!(!victim.join("planted").exists(), "{target:?}: {}", done.stdout);
+            assert!(done.stderr.contains("which does not say so itself"), "{target:?}: {}", done.stderr);
+        }
     }
 }

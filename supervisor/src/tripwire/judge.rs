@@ -51,7 +51,11 @@ impl Surroundings<'_> {
             Kind::Hook => harmless(&|place| is_sample(path) && matches!(place.body, Body::File(_))),
             Kind::CommonDirectory => harmless(&|place| is_common_of_worktree(path, place)),
             Kind::Todo => harmless(&names_no_command),
-            Kind::GitFile => harmless(&|place| self.leads_to_own_repository(path, place)),
+            // Where there is none any more, git finds what lies above, or nothing.
+            Kind::GitFile => now.is_none_or(|place| {
+                before.is_none_or(|before| self.leads_to_own_repository(path, before))
+                    && self.leads_to_own_repository(path, place)
+            }),
         };
         if passes { Verdict::Pass } else { Verdict::Restore(what_happened(before, now).to_owned()) }
     }
