@@ -40,7 +40,7 @@ use self::user::{Keyboard, stop_job};
 use super::sandbox::Tail;
 use super::signals::{Change, Changes};
 
-/// How long the user's terminal may take for its last answer.
+/// How long the user's terminal may take for its last answer, and for what is left to show.
 const ANSWER: Duration = Duration::from_millis(300);
 
 /// Asks the terminal for its status, and what it answers (DSR, ECMA-48 §8.3.35): answers come in the order of requests.
@@ -226,11 +226,15 @@ impl Relay {
             swallow_answers(keyboard, &shown.screen).await;
         }
         shown.screen.show(shown.filter.undo()).await;
+        let mut rest = std::pin::pin!(shown.screen.finish());
+        // What is left belongs to the raw terminal. Should that stand still, ^C interrupts us once it is given back.
+        let shown_in_time = timeout(ANSWER, &mut rest).await.is_ok();
         if let Some(keyboard) = &mut self.keyboard {
-            // From here on ^C interrupts us, should the terminal stand still.
             keyboard.release();
         }
-        shown.screen.finish().await;
+        if !shown_in_time {
+            rest.await;
+        }
         shown.tail
     }
 }
