@@ -1,5 +1,5 @@
 //! The confinement as an adversary meets it: each act succeeds unconfined, and fails when it is confined, in each tier, by
-//! `bailiwick sandbox` and by `shell_exec` alike; and what a developer does goes on.
+//! `bailiwick sandbox`, by `shell_exec` and by a worker born for one approved command alike; and what a developer does goes on.
 //!
 //! What is tried stands in `table`; the victim judges.
 
@@ -8,6 +8,7 @@
 mod addresses;
 mod attack;
 mod beside;
+mod one_shot;
 mod run;
 mod table;
 mod victim;
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use attack::{Attack, Held, Place, Tried, Unconfined};
 use ipc::confinement::Tier;
+use one_shot::one_shot_worker;
 use run::{Way, command_of_the_model, sandbox, unconfined};
 use tests::{User, World, tier};
 use victim::Victim;
@@ -154,6 +156,11 @@ fn every_attack_is_denied_in_the_sandbox() {
 #[test]
 fn every_attack_is_denied_to_a_command_of_the_model() {
     check_everywhere(command_of_the_model);
+}
+
+#[test]
+fn every_attack_is_denied_to_an_approved_command() {
+    check_everywhere(one_shot_worker);
 }
 
 /// The full tier holds every row; what the floor does not is listed, with reasons, and a row that becomes denied has to leave

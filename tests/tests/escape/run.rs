@@ -1,4 +1,5 @@
-//! Ways to have acts tried: unconfined, by `bailiwick sandbox`, and by a command of the model.
+//! Ways to have acts tried: unconfined, by `bailiwick sandbox`, and by a command of the model. Commands that were
+//! approved are in [`crate::one_shot`].
 
 use serde_json::json;
 use tests::world::model;
@@ -34,14 +35,19 @@ pub(crate) fn sandbox(place: &Place, acts: Acts) -> Vec<Tried> {
 
 /// In one command of the model, which has the rights that `bailiwick sandbox` shows.
 pub(crate) fn command_of_the_model(place: &Place, acts: Acts) -> Vec<Tried> {
-    let probe = Programs::get().path("probe").display().to_string();
-    let words: Vec<_> = [probe].into_iter().chain(line(acts)).map(|word| quoted(&word)).collect();
-    let server = model(&[("shell_exec", json!({"command": format!("{} > tried", words.join(" "))}))]);
+    let server = model(&[("shell_exec", json!({"command": format!("{} > tried", probe_command(acts))}))]);
     let hidden = Victim::hide(place.world);
     let mut exec = place.world.exec(&server, &["--mode", "auto", "--net", place.net]);
     let done = Finished::of(exec.args(tier::flags(place.tier)).args(hidden));
     assert_eq!(done.code, 0, "{place}: {}\n{}", done.stdout, done.stderr);
     Tried::all(&place.world.read("tried"))
+}
+
+/// What a shell has to be told to try them.
+pub(crate) fn probe_command(acts: Acts) -> String {
+    let probe = Programs::get().path("probe").display().to_string();
+    let words: Vec<_> = [probe].into_iter().chain(line(acts)).map(|word| quoted(&word)).collect();
+    words.join(" ")
 }
 
 /// A word as the shell takes it as it is.

@@ -104,10 +104,17 @@ impl Victim {
         act.split(' ').map(aimed).collect()
     }
 
-    /// The flags that hide what this victim hides.
+    /// What this victim hides.
+    pub(crate) fn hidden(world: &World) -> [PathBuf; 3] {
+        ["hidden", "hidden-sized", "vault"].map(|name| world.root().join("outside").join(name))
+    }
+
+    /// The flags that hide it.
     pub(crate) fn hide(world: &World) -> Vec<String> {
-        let hidden = ["hidden", "hidden-sized", "vault"].map(|name| world.root().join("outside").join(name));
-        hidden.iter().flat_map(|path| ["--hide".to_owned(), path.display().to_string()]).collect()
+        Self::hidden(world)
+            .iter()
+            .flat_map(|path| ["--hide".to_owned(), path.display().to_string()])
+            .collect()
     }
 
     /// What harm there is, if any; `said` is what the adversary printed.

@@ -1,0 +1,117 @@
+//! The third way: a worker born for one approved command, with the standing rights and a grant.
+
+use std::fs;
+use std::os::unix::fs::chown;
+
+use ipc::confinement::{Confinement, Environment, Identity, Tier, TierChoice};
+use ipc::event::EventKind;
+use ipc::id::{AgentId, CallId, Generation};
+use ipc::message::Outcome;
+use ipc::path::WirePath;
+use ipc::rights::{Grant, Network, Reach};
+use ipc::tool::{Access, ShellExec, ToolCall};
+use supervisor::driver::{Journal, OneShot, prepare};
+use supervisor::gate::ApprovalMode;
+use supervisor::monitor::{PrivateTemp, Programs, Spawner, Worker, WorkerSpec};
+use supervisor::policy::Policy;
+use supervisor::session::LogError;
+use tests::{User, World};
+use tokio::sync::oneshot;
+
+use crate::attack::{Place, Tried};
+use crate::run::{Acts, probe_command};
+use crate::victim::Victim;
+
+/// In one command that was approved: to write the project, and where the place has a network, to use it.
+pub(crate) fn one_shot_worker(place: &Place, acts: Acts) -> Vec<Tried> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(carry_out(place, &format!("{} > tried", probe_command(acts))));
+    Tried::all(&place.world.read("tried"))
+}
+
+async fn carry_out(place: &Place<'_>, command: &str) {
+    let world = place.world;
+    let temp = private_temp(world);
+    let ours = tests::Programs::get();
+    let programs =
+        Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path("bailiwick-worker") };
+    let spawner = Spawner::start(programs.sandbox_exec.clone()).unwrap();
+    let standing = standing(place, &temp);
+    let spec = WorkerSpec {
+        agent: AgentId::root(),
+        generation: Generation(1),
+        confinement: standing.clone(),
+        program: programs.worker.clone(),
+    };
+    let (worker, mut events) = Worker::start(&spawner, spec).await.unwrap();
+    let effect = prepare(&worker, &mut events, CallId(1), shell(command)).await.unwrap();
+    let net = if place.net == "on" { Network::On } else { Network::Off };
+    let granted = Grant { write: vec![(&world.project()).into()], net, reach: Reach::default() };
+    let (agent, generation, call) = (AgentId::root(), Generation(2), CallId(1));
+    let shot = OneShot { agent, generation, standing, asked: granted.clone(), granted, call, effect };
+    let (_never, cancelled) = oneshot::channel();
+    let outcome = shot.carry_out(&spawner, &programs, &mut Unwritten, cancelled).await;
+    assert!(matches!(outcome, Ok(Outcome::Done(_))), "{place}: {outcome:?}");
+}
+
+fn private_temp(world: &World) -> PrivateTemp {
+    let locks = world.own().join("locks");
+    fs::create_dir_all(&locks).unwrap();
+    let temp = PrivateTemp::create(&locks).unwrap();
+    if world.user() == User::Plain {
+        chown(temp.path(), Some(world.user().uid()), Some(world.user().uid())).unwrap();
+    }
+    temp
+}
+
+/// A session that may change nothing, as the place's user.
+fn standing(place: &Place, temp: &PrivateTemp) -> Confinement {
+    let policy = Policy {
+        project: (&place.world.project()).into(),
+        temp: temp.path().into(),
+        mode: ApprovalMode::Deny,
+        net: Network::Off,
+        reach: Reach::default(),
+        write: Vec::new(),
+        hidden: Victim::hidden(place.world).iter().map(WirePath::from).collect(),
+        protected: Vec::new(),
+    };
+    let uid = place.world.user().uid();
+    Confinement {
+        rights: policy.standing(),
+        project: policy.project,
+        temp: Some(policy.temp),
+        hidden_files: Vec::new(),
+        environment: Environment::default(),
+        allow_degraded: false,
+        read_only: false,
+        terminal: false,
+        tier: match place.tier {
+            Tier::Full => TierChoice::Full,
+            Tier::FloorUnmediated => TierChoice::Floor,
+        },
+        landlock_abi: None,
+        identity: (place.world.user() == User::Plain).then_some(Identity { uid, gid: uid }),
+    }
+}
+
+fn shell(command: &str) -> ToolCall {
+    ToolCall::ShellExec(ShellExec {
+        command: command.to_owned(),
+        access: Access::Write,
+        network: None,
+        cwd: None,
+        timeout_ms: None,
+    })
+}
+
+/// A journal that nobody reads.
+struct Unwritten;
+
+impl Journal for Unwritten {
+    fn log(&mut self, _: EventKind) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn output(&mut self, _: Vec<u8>) {}
+}
