@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -94,7 +95,6 @@ impl Terminal {
         drop(self.theirs);
         self.reader.join().unwrap();
         let seen = String::from_utf8_lossy(&self.seen.lock().unwrap()).into_owned();
-        use std::os::unix::process::ExitStatusExt;
         (status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)), seen)
     }
 }

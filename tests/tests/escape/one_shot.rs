@@ -48,7 +48,8 @@ async fn carry_out(place: &Place<'_>, command: &str) {
     let net = if place.net == "on" { Network::On } else { Network::Off };
     let granted = Grant { write: vec![(&world.project()).into()], net, reach: Reach::default() };
     let (agent, generation, call) = (AgentId::root(), Generation(2), CallId(1));
-    let shot = OneShot { agent, generation, standing, asked: granted.clone(), granted, call, effect };
+    let (asked, watch) = (granted.clone(), None);
+    let shot = OneShot { agent, generation, standing, watch, asked, granted, call, effect };
     let (_never, cancelled) = oneshot::channel();
     let outcome = shot.carry_out(&spawner, &programs, &mut Unwritten, cancelled).await;
     assert!(matches!(outcome, Ok(Outcome::Done(_))), "{place}: {outcome:?}");
@@ -114,4 +115,6 @@ impl Journal for Unwritten {
     }
 
     fn output(&mut self, _: Vec<u8>) {}
+
+    fn remark(&mut self, _: String) {}
 }
