@@ -77,9 +77,10 @@ use ipc::rights::{Execution, Limits, Rights};
 use sandbox_exec::launch::Launch;
 use sandbox_exec::options::{self, Flags, Invocation, Options, USAGE};
 use sandbox_exec::stage::{Failure, Stage};
-use sandbox_exec::{descriptors, measure, self_test, tree};
+use sandbox_exec::{descriptors, measure, self_test, system, tree};
 
 fn main() -> ExitCode {
+    system::set_name(c"sandbox-exec");
     match run(std::env::args_os().skip(1)) {
         Ok(status) => status.into(),
         Err(failure) => {

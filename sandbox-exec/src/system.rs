@@ -1,5 +1,6 @@
 //! The system calls that neither nix nor the layer crates have.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
@@ -49,6 +50,12 @@ pub fn set_no_new_privs() -> io::Result<()> {
 pub fn set_subreaper() -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }.into())
+}
+
+/// Names this process as `ps` shows it: one that is executed by descriptor is otherwise named after the number.
+pub fn set_name(name: &CStr) {
+    // SAFETY: a prctl that reads a C string. It cannot fail on a valid one.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
 /// Has the kernel send `signal` to this process when the *thread* that made it ends.

@@ -1,6 +1,8 @@
 //! A world of its own for each test: home, state, project, and a scripted model.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,7 @@ use ipc::confinement::Tier;
 use supervisor::replay::{ReplayServer, Script, sse};
 use tempfile::TempDir;
 
-use crate::process::Finished;
+use crate::process::{Finished, marked, wait_until};
 use crate::programs::{Programs, User};
 use crate::tier;
 
@@ -112,7 +114,7 @@ impl World {
     }
 
     /// A program, by name or path, as the world's user, with nothing but the world in its environment.
-    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.env_clear().current_dir(self.root());
         for name in ["PATH", "RUSTUP_HOME", "CARGO_HOME", "RUSTUP_TOOLCHAIN", "LLVM_PROFILE_FILE"] {
@@ -130,14 +132,14 @@ impl World {
     }
 
     /// `bailiwick` with arguments.
-    pub fn bailiwick<S: AsRef<std::ffi::OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+    pub fn bailiwick<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = self.command(Programs::get().path("bailiwick"));
         command.args(arguments);
         command
     }
 
     /// `bailiwick sandbox` in the project and a tier, with more flags, about to execute a program.
-    pub fn sandbox(&self, tier: Tier, flags: &[&str], program: impl AsRef<std::ffi::OsStr>) -> Command {
+    pub fn sandbox(&self, tier: Tier, flags: &[&str], program: impl AsRef<OsStr>) -> Command {
         let mut command = self.bailiwick(["sandbox", "-C"]);
         command.arg(self.project()).args(tier::flags(tier)).args(flags).arg("--").arg(program);
         command
@@ -168,6 +170,35 @@ impl World {
                 lines.map(parse).collect::<Vec<_>>()
             })
             .collect()
+    }
+
+    /// The private temp directories as the host sees them: the lock of each names it while its owner lives.
+    pub fn temps(&self) -> Vec<PathBuf> {
+        let locks = fs::read_dir(self.own().join("state/temps")).into_iter().flatten().flatten();
+        let named = |lock: fs::DirEntry| {
+            let text = fs::read(lock.path()).expect("a lock names its directory");
+            OsStr::from_bytes(text.split(|byte| *byte == 0).next().unwrap_or_default()).into()
+        };
+        locks.map(named).collect()
+    }
+
+    /// The process that wrote its pid into a file of the project, whatever pid namespace it counts in: it belongs to this
+    /// world, and its last number is that one; `NSpid` of proc(5).
+    pub fn pid_in(&self, name: &str) -> u32 {
+        let path = self.project().join(name);
+        let mut pid = None;
+        wait_until(&format!("{name} holds a pid"), || {
+            let inside = fs::read_to_string(&path).unwrap_or_default();
+            let is_it = |pid: &u32| {
+                let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+                let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+                numbers.and_then(|numbers| numbers.split_whitespace().last()) == Some(inside.trim())
+            };
+            let all = || marked(self.mark().as_bytes());
+            pid = inside.ends_with('\n').then(|| all().into_iter().find(is_it)).flatten();
+            pid.is_some()
+        });
+        pid.expect("it was waited for")
     }
 
     /// Hands a path to the world's user.

@@ -40,25 +40,6 @@ fn end(child: Child) -> Finished {
     child.wait_with_output().unwrap().into()
 }
 
-/// The process that wrote its pid into a file, whatever pid namespace it counts in: it belongs to this world, and its last
-/// number is that one; `NSpid` of proc(5).
-fn pid_in(world: &World, name: &str) -> u32 {
-    let path = world.project().join(name);
-    let mut pid = None;
-    wait_until(&format!("{name} holds a pid"), || {
-        let inside = fs::read_to_string(&path).unwrap_or_default();
-        let is_it = |pid: &u32| {
-            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-            let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-            numbers.and_then(|numbers| numbers.split_whitespace().last()) == Some(inside.trim())
-        };
-        pid =
-            inside.ends_with('\n').then(|| marked(world.mark().as_bytes()).into_iter().find(is_it)).flatten();
-        pid.is_some()
-    });
-    pid.unwrap()
-}
-
 fn worker_of(world: &World) -> u32 {
     let started = world.log().into_iter().find(|event| event["type"] == "worker_started").unwrap();
     u32::try_from(started["data"]["pid"].as_u64().unwrap()).unwrap()
@@ -81,7 +62,7 @@ fn kill_during_a_call(tier: Tier, user: User, victim: fn(u32) -> u32) {
         ("shell_exec", json!({"command": "echo on we go"})),
     ]);
     let child = start(&world, tier, &server, &[]);
-    let (command, daemon) = (pid_in(&world, "command"), pid_in(&world, "daemon"));
+    let (command, daemon) = (world.pid_in("command"), world.pid_in("daemon"));
     slay(victim(worker_of(&world)));
     let done = end(child);
     assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);
@@ -137,7 +118,7 @@ fn a_killed_supervisor_leaves_no_process_no_litter_and_a_log_that_parses() {
             let child = start(&world, tier, &server, &["--patch", patch.to_str().unwrap()]);
             // Every other moment counts from when the stubborn command and its daemon run.
             if moment % 2 == 1 {
-                pid_in(&world, "command");
+                world.pid_in("command");
             }
             // Not an event: any moment has to do.
             std::thread::sleep(Duration::from_millis(moment * 8));
@@ -192,7 +173,7 @@ fn a_daemon_ends_with_its_call() {
         Finished::of(
             world.command("bash").args(["-c", &leave]).current_dir(world.project()).stdout(Stdio::null()),
         );
-        let daemon = pid_in(&world, "daemon");
+        let daemon = world.pid_in("daemon");
         assert!(alive(daemon));
         slay(daemon);
     }
@@ -289,7 +270,7 @@ fn what_is_hidden_stays_so_when_it_is_renamed_and_the_worker_replaced() {
             patch.to_str().unwrap(),
         ];
         let child = start(&world, tier, &server, &flags);
-        pid_in(&world, "command");
+        world.pid_in("command");
         slay(worker_of(&world));
         let done = end(child);
         assert_eq!(done.code, 0, "{}\n{}", done.stdout, done.stderr);

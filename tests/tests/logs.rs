@@ -8,10 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
-use std::ffi::OsStr;
 use std::fs;
-use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -118,16 +115,6 @@ fn no_command_and_no_tool_reads_or_changes_a_log() {
     }
 }
 
-/// The private temp directories as the host sees them: the lock of each names it while its owner lives.
-fn temps_of(world: &World) -> Vec<PathBuf> {
-    let locks = fs::read_dir(world.own().join("state/temps")).unwrap();
-    let named = |lock: io::Result<fs::DirEntry>| {
-        let text = fs::read(lock.unwrap().path()).unwrap();
-        OsStr::from_bytes(text.split(|byte| *byte == 0).next().unwrap()).into()
-    };
-    locks.map(named).collect()
-}
-
 #[test]
 fn a_call_is_in_the_log_before_its_effect() {
     for (user, tier) in everywhere() {
@@ -151,7 +138,7 @@ fn a_call_is_in_the_log_before_its_effect() {
         });
         wait_until("the worker is gone", || !alive(started.unwrap()));
         // The next start removes what a killed run left in the temp directory of the system.
-        let temps = temps_of(&world);
+        let temps = world.temps();
         assert!(!temps.is_empty() && temps.iter().all(|temp| temp.is_dir()), "{temps:?}");
         world.run(&model_of([done()]), &[]).expect(0);
         assert!(temps.iter().all(|temp| !temp.exists()), "{temps:?}");

@@ -129,5 +129,8 @@ fn a_refused_git_configuration_is_told_with_its_right() {
         assert!(said(&standing, text).is_some_and(|hint| hint.contains("--write .git/config")), "{text}");
     }
     assert_eq!(said(&standing, "error: could not lock config file .git/config: File exists\n"), None);
-    assert_eq!(standing.write_grant(&"/home/me/p/.git/config".into()).as_deref(), Some("--write .git/config"));
+    assert_eq!(
+        standing.write_grant(&"/home/me/p/.git/config".into()).as_deref(),
+        Some("--write .git/config")
+    );
 }

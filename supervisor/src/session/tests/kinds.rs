@@ -2,8 +2,8 @@
 
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
-    AssistantMessage, ChangedFile, EventKind, FileChange, Observer, OneShot, RestoredPlace, RightsChanged, RunResult,
-    SessionEvent, SessionStarted, TokenUsage, ToolCallStatus, WorkerStarted,
+    AssistantMessage, ChangedFile, EventKind, FileChange, Observer, OneShot, RestoredPlace, RightsChanged,
+    RunResult, SessionEvent, SessionStarted, TokenUsage, ToolCallStatus, WorkerStarted,
 };
 use ipc::id::{AgentId, CallId, EventId, Generation};
 use ipc::path::WirePath;
