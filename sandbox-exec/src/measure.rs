@@ -48,18 +48,3 @@ fn attach(program: Program) -> io::Result<u64> {
     waitpid(child, None)?;
     read.map(|()| u64::from_ne_bytes(bytes))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_tier_has_a_line() {
-        let mut text = vec![];
-        run(&mut text).unwrap();
-        let text = String::from_utf8(text).unwrap();
-        let names: Vec<_> = text.lines().map(|line| line.split('\t').next().unwrap()).collect();
-        assert_eq!(names, ["full", "floor (unmediated)"]);
-        assert!(text.lines().all(|line| line.split('\t').nth(1).unwrap().parse::<u64>().unwrap() > 0));
-    }
-}
