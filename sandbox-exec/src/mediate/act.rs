@@ -142,8 +142,13 @@ impl Call<'_, '_> {
             return Ok(None);
         };
         let mut address = Address::read(self.caller.memory(), start, length)?;
-        if kind.family == libc::AF_INET && address.meaning() == Meaning::Unspecified {
-            // udp_sendmsg of the kernel takes it for one of its own family.
+        if kind.is_internet() && address.meaning() == Meaning::Unspecified {
+            if kind.family == libc::AF_INET6 {
+                // For udpv6_sendmsg of the kernel the same as none. Passed on, it would be an IPv4 address to a socket that
+                // became one of IPv4 meanwhile (IPV6_ADDRFORM).
+                return Ok(None);
+            }
+            // udp_sendmsg takes it for one of its own family.
             address = address.in_family(libc::AF_INET);
         }
         if kind.is_internet() && kind.is_stream() && flags & libc::MSG_FASTOPEN == 0 {

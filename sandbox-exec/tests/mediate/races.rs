@@ -1,14 +1,16 @@
 //! Arguments that change while the mediator looks at them, and many callers at once.
 
-use std::os::fd::AsRawFd;
+use std::net::UdpSocket;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
+use ipc::rights::{Network, Reach};
 use nix::libc;
 
-use crate::calls::{STREAM, socket, unix};
+use crate::calls::{DATAGRAM, STREAM, connect, errno, internet, send_messages, send_to, socket, unix};
 use crate::harness::as_each_user;
 
 const RACING: Duration = Duration::from_secs(1);
@@ -85,8 +87,7 @@ fn a_directory_that_changes_never_leads_outside() {
                 let start = Instant::now();
                 while start.elapsed() < RACING {
                     let client = socket(libc::AF_UNIX, STREAM | libc::SOCK_NONBLOCK);
-                    let answer =
-                        crate::calls::errno(crate::calls::connect(&client, &unix(swapped.join("socket"))));
+                    let answer = errno(connect(&client, &unix(swapped.join("socket"))));
                     denied += i32::from(answer == libc::EACCES);
                 }
                 over.store(true, Ordering::Relaxed);
@@ -94,6 +95,64 @@ fn a_directory_that_changes_never_leads_outside() {
             assert!(denied > 0, "no race");
         });
         assert!(victim.accept().is_err());
+    });
+}
+
+/// `IPV6_ADDRFORM` makes an IPv4 socket of it, which takes an address without a family for one of its own.
+#[test]
+fn a_socket_that_changes_its_family_never_leads_elsewhere() {
+    as_each_user(|place| {
+        let bound = || UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (peer, victim) = (bound(), bound());
+        victim.set_nonblocking(true).unwrap();
+        let mut to = internet(&victim.local_addr().unwrap().to_string());
+        to[..2].copy_from_slice(&[0, 0]);
+        let mapped = internet(&format!("[::ffff:127.0.0.1]:{}", peer.local_addr().unwrap().port()));
+        let connected: Vec<_> = (0..20)
+            .map(|_| {
+                let client = socket(libc::AF_INET6, DATAGRAM);
+                connect(&client, &mapped).unwrap();
+                client
+            })
+            .collect();
+        let become_v4 = |client: &OwnedFd| {
+            // SAFETY: the kernel reads one integer.
+            let answer = unsafe {
+                let family = libc::AF_INET;
+                let value = (&raw const family).cast();
+                libc::setsockopt(client.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_ADDRFORM, value, 4)
+            };
+            assert_eq!(answer, 0, "{}", std::io::Error::last_os_error());
+        };
+        place.mediate(Network::On, Reach::default(), || {
+            let mut denied = 0;
+            for client in &connected {
+                let sending = AtomicBool::new(false);
+                let (client, to, sent) = (&client, &to, &sending);
+                std::thread::scope(|scope| {
+                    let sender = scope.spawn(move || {
+                        let mut answers = vec![];
+                        for _ in 0..20 {
+                            answers.push(errno(send_messages(client, &[&b"x"[..]; 200], to)));
+                            sent.store(true, Ordering::Release);
+                        }
+                        answers
+                    });
+                    while !sending.load(Ordering::Acquire) {
+                        std::thread::yield_now();
+                    }
+                    become_v4(client);
+                    denied += sender.join().unwrap().iter().filter(|&&answer| answer == libc::EACCES).count();
+                });
+            }
+            assert!(denied > 0, "no race");
+        });
+        assert!(victim.recv(&mut [0; 8]).is_err());
+        let client = socket(libc::AF_INET6, DATAGRAM);
+        connect(&client, &mapped).unwrap();
+        become_v4(&client);
+        place.unmediated(|| assert_eq!(errno(send_to(&client, b"x", &to, 0)), 0));
+        assert!(victim.recv(&mut [0; 8]).is_ok());
     });
 }
 

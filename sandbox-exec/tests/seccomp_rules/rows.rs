@@ -214,6 +214,7 @@ fn commands() -> Vec<Row> {
         row(calls::PRCTL, [PR_SET_MM.into(), 0, 0, 0, 1]),
         row(calls::SETSOCKOPT, [NONE, IPPROTO_TCP.into(), TCP_ULP.into(), BAD, 1]),
         row(calls::SETSOCKOPT, [NONE, IPPROTO_IP.into(), IP_OPTIONS.into(), BAD, 1]),
+        row(calls::SETSOCKOPT, [NONE, IPPROTO_IPV6.into(), IPV6_ADDRFORM.into(), BAD, 1]),
         row(calls::SETSOCKOPT, [NONE, IPPROTO_IPV6.into(), IPV6_RTHDR.into(), BAD, 1]),
         row(calls::SETSOCKOPT, [NONE, IPPROTO_IPV6.into(), IPV6_2292RTHDR.into(), BAD, 1]),
         row(calls::SETSOCKOPT, [NONE, IPPROTO_IPV6.into(), IPV6_2292PKTOPTIONS.into(), BAD, 1]),

@@ -109,6 +109,11 @@ pub(super) const ALWAYS: &[Conditional] = &[
         ],
     },
     Conditional {
+        reason: "makes an IPv4 socket of an IPv6 one under the eyes of whoever judges its addresses; nobody needs it",
+        call: calls::SETSOCKOPT,
+        any_of: &[&[Is(1, IPPROTO_IPV6), Is(2, IPV6_ADDRFORM)]],
+    },
+    Conditional {
         reason: "changes the limits of another process of the user, its open files among them",
         call: calls::PRLIMIT64,
         any_of: &[&[IsNot(0, 0)]],

@@ -72,6 +72,8 @@ pub const IPPROTO_IPV6: u32 = 41;
 /// `in.h`.
 pub const IP_OPTIONS: u32 = 4;
 /// `in6.h`.
+pub const IPV6_ADDRFORM: u32 = 1;
+/// The same.
 pub const IPV6_2292RTHDR: u32 = 5;
 /// The same.
 pub const IPV6_2292PKTOPTIONS: u32 = 6;
