@@ -85,7 +85,7 @@ impl Tripwire {
     /// Takes what there is. Blocks for as long as it takes to walk the project.
     pub fn set(watch: &Watch) -> io::Result<Self> {
         let project = Watched::new(Root::Project, &watch.project)?;
-        let nested = walk::nested(&project.held, None);
+        let nested = walk::nested(&project.held);
         let mut roots = vec![project];
         for directory in &watch.git_directories {
             roots.push(Watched::new(Root::GitDirectory, directory)?);
@@ -100,7 +100,7 @@ impl Tripwire {
         for (index, watched) in self.roots.iter_mut().enumerate() {
             watched.anchored(&mut report);
             let view = View { path: &watched.path, known: &nested, granted: &self.granted };
-            let look = |before: &State| watched.root.look(&watched.held, Some(before));
+            let look = || watched.root.look(&watched.held);
             let name = |path: &Path| if index == 0 { path.to_owned() } else { watched.path.join(path) };
             settle(&watched.held, &mut watched.state, view, look, &mut |mut change| {
                 change.path = name(&change.path);
@@ -118,7 +118,7 @@ impl Tripwire {
         if let Some(project) = self.roots.first() {
             let known = &project.state.repositories;
             let view = View { path: &project.path, known, granted: &self.granted };
-            let look = |before: &State| walk::nested(&project.held, Some(before));
+            let look = || walk::nested(&project.held);
             settle(&project.held, &mut self.nested, view, look, &mut |change| report.changes.push(change));
             report.notes.extend(self.nested.notes.iter().cloned());
         }
@@ -152,7 +152,7 @@ fn is_granted(granted: &[PathBuf], path: &Path) -> bool {
 impl Watched {
     fn new(root: Root, path: &Path) -> io::Result<Self> {
         let held = beneath::open_root(path)?;
-        let state = root.look(&held, None);
+        let state = root.look(&held);
         let anchor = Anchor::new(&held);
         Ok(Self { root, path: path.to_owned(), held, state, anchor })
     }
@@ -195,12 +195,12 @@ fn settle(
     held: &OwnedFd,
     state: &mut State,
     view: View<'_>,
-    look: impl Fn(&State) -> State,
+    look: impl Fn() -> State,
     tell: &mut dyn FnMut(Change),
 ) {
     let mut changes: BTreeMap<PathBuf, String> = BTreeMap::new();
     for round in 0..=ROUNDS {
-        let now = look(state);
+        let now = look();
         let verdicts = view.verdicts(state, &now);
         if verdicts.is_empty() {
             *state = now;

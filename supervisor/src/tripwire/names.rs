@@ -83,8 +83,8 @@ pub(super) enum Root {
 
 impl Root {
     /// Looks at everything that is watched beneath it.
-    pub(super) fn look(self, root: &OwnedFd, before: Option<&State>) -> State {
-        let mut look = Look::new(before);
+    pub(super) fn look(self, root: &OwnedFd) -> State {
+        let mut look = Look::default();
         match self {
             Self::Project => look.project(root),
             Self::GitDirectory => look.git_directory(root, Path::new(""), DEEPEST_MODULE),
@@ -93,7 +93,7 @@ impl Root {
     }
 }
 
-impl Look<'_> {
+impl Look {
     fn project(&mut self, root: &OwnedFd) {
         for name in WATCHED {
             self.watched(root, Path::new(name));
@@ -179,7 +179,7 @@ impl Look<'_> {
 /// What of the watched places is there and can be protected by the kernel: relative to the root, and nothing that a
 /// link leads to.
 pub(super) fn to_protect(root: Root, held: &OwnedFd) -> Vec<PathBuf> {
-    let state = root.look(held, None);
+    let state = root.look(held);
     let hooks = |path: &PathBuf| path.file_name() == Some(OsStr::new("hooks"));
     let directories = state.directories.iter().filter(|path| hooks(path)).cloned();
     let is_whole = |kind| matches!(kind, Kind::Whole | Kind::Config);

@@ -6,7 +6,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::errno::Errno;
 use nix::sys::stat::{FileStat, SFlag};
@@ -24,9 +23,6 @@ const MOST_PLACES: usize = 20_000;
 
 /// How deep a watched tree is looked into.
 const DEEPEST: usize = 24;
-
-/// A file's times can stay the same over a change within one tick of the clock.
-const TICK: Duration = Duration::from_millis(50);
 
 /// How a place is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +54,9 @@ pub(super) enum Body {
     Closed(Stamp),
 }
 
-/// Evidence that a file did not change.
+/// Evidence that what cannot be read did not change. Of what can be read the content alone counts: a write through a shared
+/// mapping that was read before leaves times and size as they were on a tmpfs (`shmem_fault` maps the page writable, so that
+/// no `file_update_time` follows).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     kind: u32,
@@ -75,9 +73,6 @@ pub(super) struct Place {
     pub(super) kind: Kind,
     pub(super) body: Body,
     pub(super) mode: u32,
-    stamp: Stamp,
-    /// Whether an equal stamp proves that nothing changed.
-    settled: bool,
 }
 
 impl Place {
@@ -100,20 +95,14 @@ pub(super) struct State {
     pub(super) notes: Vec<String>,
 }
 
-/// Looks, and remembers what is unchanged since the last time.
-pub(super) struct Look<'a> {
-    before: Option<&'a State>,
-    now: Duration,
+/// Looks; every content is read anew.
+#[derive(Default)]
+pub(super) struct Look {
     bytes: usize,
     pub(super) state: State,
 }
 
-impl<'a> Look<'a> {
-    pub(super) fn new(before: Option<&'a State>) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { before, now, bytes: 0, state: State::default() }
-    }
-
+impl Look {
     /// Looks at one name; of a directory at everything in it.
     pub(super) fn place(&mut self, at: &OwnedFd, path: PathBuf, kind: Kind) {
         self.place_within(at, path, kind, DEEPEST);
@@ -130,7 +119,7 @@ impl<'a> Look<'a> {
             return self.note(&path, "there are too many files to watch");
         }
         let is_directory = beneath::kind(&stat) == SFlag::S_IFDIR;
-        let place = self.look(at, &path, &name, kind, &stat);
+        let place = self.look(at, &name, kind, &stat);
         self.state.places.insert(path.clone(), place);
         if is_directory {
             self.tree(at, &path, &name, depth);
@@ -182,20 +171,9 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn look(&mut self, at: &OwnedFd, path: &Path, name: &OsStr, kind: Kind, stat: &FileStat) -> Place {
-        let stamp = Stamp::of(stat);
-        if let Some(known) = self.before.and_then(|before| before.places.get(path))
-            && known.settled
-            && known.stamp == stamp
-        {
-            self.bytes += known.size();
-            return Place { kind, ..known.clone() };
-        }
-        let body = self.body(at, name, stat).unwrap_or(Body::Closed(stamp));
-        let changed =
-            Duration::new(stamp.changed.0.unsigned_abs(), u32::try_from(stamp.changed.1).unwrap_or(0));
-        let settled = self.now.checked_sub(changed).is_some_and(|age| age > TICK);
-        Place { kind, body, mode: stat.st_mode & 0o7777, stamp, settled }
+    fn look(&mut self, at: &OwnedFd, name: &OsStr, kind: Kind, stat: &FileStat) -> Place {
+        let body = self.body(at, name, stat).unwrap_or_else(|| Body::Closed(Stamp::of(stat)));
+        Place { kind, body, mode: stat.st_mode & 0o7777 }
     }
 
     /// Absent for what cannot be kept.
@@ -224,10 +202,6 @@ impl Place {
     /// Whether it is a file or directory, which a mount can hold.
     pub(super) fn is_solid(&self) -> bool {
         matches!(self.body, Body::File(_) | Body::Directory)
-    }
-
-    fn size(&self) -> usize {
-        if let Body::File(content) = &self.body { content.len() } else { 0 }
     }
 }
 

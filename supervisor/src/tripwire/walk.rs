@@ -27,9 +27,8 @@ const LONGEST: Duration = Duration::from_secs(5);
 const DEEPEST_MODULE: usize = 6;
 
 /// Looks at every repository beneath a project but its own.
-pub(super) fn nested(root: &OwnedFd, before: Option<&State>) -> State {
-    let mut walk =
-        Walk { look: Look::new(before), entries: 0, until: Instant::now() + LONGEST, bounded: None };
+pub(super) fn nested(root: &OwnedFd) -> State {
+    let mut walk = Walk { look: Look::default(), entries: 0, until: Instant::now() + LONGEST, bounded: None };
     walk.directory(root, Path::new(""), DEEPEST);
     let Walk { mut look, bounded, .. } = walk;
     if let Some(why) = bounded {
@@ -38,14 +37,14 @@ pub(super) fn nested(root: &OwnedFd, before: Option<&State>) -> State {
     look.state
 }
 
-struct Walk<'a> {
-    look: Look<'a>,
+struct Walk {
+    look: Look,
     entries: usize,
     until: Instant,
     bounded: Option<String>,
 }
 
-impl Walk<'_> {
+impl Walk {
     fn directory(&mut self, held: &OwnedFd, path: &Path, depth: usize) {
         let entries = match beneath::list(held, MOST_ENTRIES.saturating_sub(self.entries) + 1) {
             Ok(entries) => entries,

@@ -1,0 +1,111 @@
+//! What the host runs later and does not lie where a fixed list looks: reached by reference, written unseen, or hidden in
+//! a crowd. Each attack is made by a command in both tiers, and judged from the side of a person who works there later.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tests::{Finished, User, World, tier, wait_until};
+
+/// Writes a file's new content through a shared mapping of which every page was read before: on a tmpfs neither times nor
+/// size change.
+const MAPPED: &str = "import mmap, os, sys\n\
+    fd = os.open(sys.argv[1], os.O_RDWR)\n\
+    pages = mmap.mmap(fd, os.fstat(fd).st_size)\n\
+    read = bytes(pages[:])\n\
+    new = read.replace(b'placeholder_for_a_program', sys.argv[2].encode().ljust(25))\n\
+    assert new != read and len(new) == len(read)\n\
+    pages[:] = new\n";
+
+/// What a file system's clock surely passes.
+const TICK: Duration = Duration::from_millis(60);
+
+/// A repository with a file committed, and a program of the attacker's that leaves a mark.
+fn world(user: User, below: &str) -> World {
+    let world = World::below(user, Path::new(below));
+    world.file("kept.txt", "kept\n");
+    world.file("mapped.py", MAPPED);
+    world.commit();
+    let mark = world.home().join("canary");
+    let evil = world.file("evil.sh", format!("#!/bin/sh\necho run >> {}\ncat\nexit 0\n", mark.display()));
+    fs::set_permissions(evil, fs::Permissions::from_mode(0o755)).unwrap();
+    world
+}
+
+fn shell(world: &World, command: &str) -> Finished {
+    let mut sh = world.command("bash");
+    sh.args(["-c", command]).current_dir(world.project());
+    for (name, value) in [("NAME", "t"), ("EMAIL", "t@example.org")] {
+        sh.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
+    }
+    Finished::of(&mut sh)
+}
+
+fn is_marked(world: &World) -> bool {
+    world.home().join("canary").exists()
+}
+
+/// One attack: what the person had there, what a command does, and what the person does later.
+struct Attack {
+    name: &'static str,
+    there: &'static str,
+    attack: &'static str,
+    later: &'static str,
+}
+
+/// Makes an attack unconfined, where it has to succeed, and then in every tier, where it must not.
+fn fails(below: &str, attacks: &[Attack]) {
+    for user in User::all() {
+        for Attack { name, there, attack, later } in attacks {
+            let lay_out = || {
+                let world = world(user, below);
+                let made = shell(&world, there);
+                assert_eq!(made.code, 0, "{name}: {}", made.stderr);
+                world
+            };
+            let control = lay_out();
+            shell(&control, attack);
+            shell(&control, later);
+            assert!(is_marked(&control), "{name}: the attack does nothing without the tripwire");
+            for tier in tier::all() {
+                let world = lay_out();
+                // Times that are older than a tick of the clock were once taken for evidence.
+                let made = Instant::now();
+                wait_until("a tick of the clock is over", || made.elapsed() > TICK);
+                // What is hidden by default does not lie on the tmpfs, of which the full tier has one of its own.
+                let aside = World::new(user);
+                let mut sandbox = world.sandbox(tier, &[], "bash");
+                sandbox.env("HOME", aside.home()).env("BAILIWICK_HOME", aside.own());
+                let done = Finished::of(sandbox.args(["-c", &format!("{attack}; exit 7")]));
+                assert_eq!(done.code, 7, "{name}, {tier}: {}", done.stderr);
+                let seen = shell(&world, later);
+                assert!(!is_marked(&world), "{name}, {tier}: {}\n{}", done.stderr, seen.stderr);
+                assert_eq!(shell(&world, "git fsck").code, 0, "{name}, {tier}: the repository is broken");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_write_that_leaves_no_trace_in_times_is_seen() {
+    fails(
+        "/dev/shm",
+        &[
+            Attack {
+                name: "nested configuration",
+                there: "git init -q sub; git -C sub config core.fsmonitor placeholder_for_a_program",
+                attack: "python3 mapped.py sub/.git/config ../evil.sh",
+                later: "git -C sub status",
+            },
+            Attack {
+                name: "directory environment",
+                there: "printf '#!/bin/sh\\nplaceholder_for_a_program\\n' > .envrc",
+                attack: "python3 mapped.py .envrc ./evil.sh",
+                later: "sh .envrc < /dev/null",
+            },
+        ],
+    );
+}
