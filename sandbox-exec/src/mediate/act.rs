@@ -59,6 +59,7 @@ impl Call<'_, '_> {
         let (socket, kind) = self.socket(number)?;
         let address = Address::read(self.caller.memory(), start, length)?;
         let target = self.shared.rules.target(&self.caller, &socket, kind, address)?;
+        prepare(&socket, kind, &target)?;
         self.caller.still_waits()?;
         let connect = || socket::connect(&socket, &target.address);
         // Datagram sockets only note the address.
@@ -68,7 +69,17 @@ impl Call<'_, '_> {
         } else {
             connect().map_err(Stop::from)
         };
+        self.confirm(&socket, kind, &target)?;
         connected.map(|()| 0)
+    }
+
+    /// Undoes a connection that did not lead where it was to lead, since somebody else took the port in between.
+    fn confirm(&self, socket: &OwnedFd, kind: Kind, target: &Target) -> Result<(), Errno> {
+        if self.shared.rules.has_led_inside(kind, target) {
+            return Ok(());
+        }
+        socket::disconnect(socket);
+        Err(Errno::ECONNREFUSED)
     }
 
     /// `sendto(2)` with an address.
@@ -155,7 +166,12 @@ impl Call<'_, '_> {
             // TCP sends to whom it is connected to, whatever the address says.
             return Ok(None);
         }
-        self.shared.rules.target(&self.caller, socket, kind, address).map(Some)
+        let target = self.shared.rules.target(&self.caller, socket, kind, address)?;
+        if target.inside.is_some() && flags & libc::MSG_FASTOPEN != 0 {
+            // The first bytes would be there before it is known where; callers fall back to connect(2).
+            return Err(Errno::EOPNOTSUPP);
+        }
+        Ok(Some(target))
     }
 
     /// A stream takes its bytes piece by piece, and what it passes along with the first.
@@ -249,6 +265,17 @@ impl Call<'_, '_> {
             Err(Stop::Interrupted) if socket::has_timeout(socket, timeout) => Err(Errno::EINTR.into()),
             result => result,
         }
+    }
+}
+
+/// What a connection to inside needs before it is begun.
+fn prepare(socket: &OwnedFd, kind: Kind, target: &Target) -> Result<(), Errno> {
+    match target.inside {
+        // What is sent on it later is not mediated, and may find another at the port. So each datagram has its address.
+        Some(_) if kind.style == libc::SOCK_DGRAM => Err(Errno::EACCES),
+        // A listener whose queue is full answers later; by then it may be another.
+        Some(_) => socket::ask_once_more(socket),
+        None => Ok(()),
     }
 }
 

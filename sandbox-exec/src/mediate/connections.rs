@@ -1,7 +1,6 @@
 //! Connections from inside to inside that were begun and not yet accepted.
 //!
-//! A client may be gone before its connection is accepted, and with it what tells it from a stranger. Until then no other
-//! connection can have the same two ports and addresses.
+//! A client may be gone before its connection is accepted, and forgotten with all that are dead.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -10,26 +9,26 @@ use std::sync::{Mutex, PoisonError};
 /// accepting are never asked for.
 const MOST: usize = 4096;
 
-/// The ports of both ends, of each connection.
+/// The cookies of the clients.
 #[derive(Debug, Default)]
-pub(super) struct Connections(Mutex<VecDeque<(u16, u16)>>);
+pub(super) struct Connections(Mutex<VecDeque<u64>>);
 
 impl Connections {
-    /// Remembers that a connection begins.
-    pub(super) fn begin(&self, client: u16, server: u16) {
+    /// Remembers that a client begins a connection.
+    pub(super) fn begin(&self, client: u64) {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !begun.contains(&(client, server)) {
-            begun.push_back((client, server));
+        if !begun.contains(&client) {
+            begun.push_back(client);
             if begun.len() > MOST {
                 begun.pop_front();
             }
         }
     }
 
-    /// Whether a connection was begun; now it is accepted.
-    pub(super) fn accept(&self, client: u16, server: u16) -> bool {
+    /// Whether one was begun; now it is accepted.
+    pub(super) fn accept(&self, client: u64) -> bool {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = begun.iter().position(|&ports| ports == (client, server));
+        let found = begun.iter().position(|&cookie| cookie == client);
         found.is_some_and(|at| begun.remove(at).is_some())
     }
 }
@@ -41,18 +40,16 @@ mod tests {
     #[test]
     fn a_connection_is_accepted_once() {
         let connections = Connections::default();
-        connections.begin(1, 2);
-        connections.begin(1, 2);
-        assert!(!connections.accept(2, 1));
-        assert!(connections.accept(1, 2) && !connections.accept(1, 2));
+        connections.begin(1);
+        connections.begin(1);
+        assert!(!connections.accept(2));
+        assert!(connections.accept(1) && !connections.accept(1));
     }
 
     #[test]
     fn the_oldest_are_forgotten() {
         let connections = Connections::default();
-        for server in [1, 2] {
-            (0..u16::try_from(MOST).unwrap()).for_each(|client| connections.begin(client, server));
-        }
-        assert!(!connections.accept(0, 1) && connections.accept(0, 2));
+        (0..=MOST as u64).for_each(|client| connections.begin(client));
+        assert!(!connections.accept(0) && connections.accept(1));
     }
 }

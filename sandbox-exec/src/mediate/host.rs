@@ -10,7 +10,8 @@ use nix::libc;
 
 use super::address::{Address, Meaning};
 use super::connections::Connections;
-use super::internet::{Place, plain};
+use super::holders::{self, Holder};
+use super::internet::{Place, named, plain, stays_here};
 use super::own::{Name, Own};
 use super::socket::{self, Kind};
 
@@ -33,24 +34,53 @@ impl Host {
         Ok(Self { reach, resolvers, own: Own::new()?, begun: Connections::default() })
     }
 
-    /// Judges an internet address. `EACCES`, as where a local firewall says no (connect(2)): to programs that fall back to
-    /// another address the same as unreachable, and to people unlike it.
-    pub(super) fn admit(&self, socket: &OwnedFd, kind: Kind, to: SocketAddr) -> Result<(), Errno> {
+    /// Judges an internet address; the address to act on, if it may be reached only as one from inside. `EACCES`, as where a local
+    /// firewall says no (connect(2)): to programs that fall back to another address the same as unreachable, and to people
+    /// unlike it.
+    pub(super) fn admit(
+        &self,
+        socket: &OwnedFd,
+        kind: Kind,
+        to: SocketAddr,
+    ) -> Result<Option<SocketAddr>, Errno> {
         let place = Place::of(to);
-        let wanted = Name::Port(kind.style, to.ip(), to.port());
         let resolver = to.port() == DOMAIN && self.resolvers.contains(&plain(to.ip()));
-        let allowed =
-            place.is_within(self.reach) || resolver || place == Place::Host && self.own.has(&wanted);
-        if !allowed {
-            return Err(Errno::EACCES);
-        }
+        let own = if place.is_within(self.reach) || resolver {
+            None
+        } else {
+            Some(self.admit_own(kind, place, named(to))?)
+        };
         if place == Place::Host || kind.style == libc::SOCK_DGRAM {
-            let port = self.name(socket, kind)?;
+            self.name(socket, kind)?;
             if kind.is_stream() {
-                self.begun.begin(port, to.port());
+                self.begun.begin(socket::cookie(socket)?);
             }
         }
-        Ok(())
+        Ok(own)
+    }
+
+    /// An address on this machine where a socket from inside receives, and no other might.
+    fn admit_own(&self, kind: Kind, place: Place, to: SocketAddr) -> Result<SocketAddr, Errno> {
+        let holders = if place == Place::Host && stays_here(to.ip()) {
+            holders::of_port(kind.style, to.port()).map_err(|_| Errno::EACCES)?
+        } else {
+            vec![]
+        };
+        let received = holders.iter().any(|holder| holder.receives(to.ip()));
+        if received && self.are_own(&holders, to) { Ok(to) } else { Err(Errno::EACCES) }
+    }
+
+    fn are_own(&self, holders: &[Holder], to: SocketAddr) -> bool {
+        holders
+            .iter()
+            .filter(|holder| holder.might_receive(to.ip()))
+            .all(|holder| self.own.made(holder.cookie))
+    }
+
+    /// Whether what was begun with an address from inside has led there: nobody else has taken the port meanwhile. Whoever was
+    /// there may be gone, having accepted.
+    pub(super) fn has_led_inside(&self, kind: Kind, to: SocketAddr) -> bool {
+        holders::of_port(kind.style, to.port()).is_ok_and(|holders| self.are_own(&holders, to))
     }
 
     /// Whether an abstract name is one from inside.
@@ -61,10 +91,9 @@ impl Host {
 
     /// Gives a socket without a port one before its peer can see it, so that the peer knows it for one from inside, or can answer
     /// it. The kernel would choose one at the same call.
-    fn name(&self, socket: &OwnedFd, kind: Kind) -> Result<u16, Errno> {
-        let port = port(socket)?;
-        if port != 0 {
-            return Ok(port);
+    fn name(&self, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
+        if port(socket)? != 0 {
+            return Ok(());
         }
         let any: IpAddr = match kind.family {
             libc::AF_INET => Ipv4Addr::UNSPECIFIED.into(),
@@ -75,14 +104,13 @@ impl Host {
             Ok(()) | Err(Errno::EINVAL) => {}
             Err(errno) => return Err(errno),
         }
-        self.remember(socket, kind)?;
-        self::port(socket)
+        self.remember(socket)
     }
 
     /// Remembers the name that a socket was bound to.
-    pub(super) fn remember(&self, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
+    pub(super) fn remember(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let name = match socket::own_name(socket)?.meaning() {
-            Meaning::Internet(own) => Name::Port(kind.style, own.ip(), own.port()),
+            Meaning::Internet(_) => Name::Socket(socket::cookie(socket)?),
             Meaning::Abstract(name) => Name::Abstract(name.to_vec()),
             _ => return Ok(()),
         };
@@ -92,13 +120,19 @@ impl Host {
     /// Whether the other end of an accepted connection is inside.
     pub(super) fn knows(&self, accepted: &OwnedFd, kind: Kind, peer: &Address) -> bool {
         match peer.meaning() {
-            Meaning::Internet(peer) if Place::of(peer) == Place::Host => {
-                let begun = port(accepted).is_ok_and(|port| self.begun.accept(peer.port(), port));
-                begun || self.own.has(&Name::Port(kind.style, peer.ip(), peer.port()))
-            }
+            Meaning::Internet(peer) if Place::of(peer) == Place::Host => self.has_begun(accepted, peer),
             // Of a unix socket it is the path that decides who reaches it.
             _ => kind.family == libc::AF_UNIX,
         }
+    }
+
+    /// Whether the socket at the other end is from inside.
+    fn has_begun(&self, accepted: &OwnedFd, peer: SocketAddr) -> bool {
+        let Ok(Meaning::Internet(own)) = socket::own_name(accepted).as_ref().map(Address::meaning) else {
+            return false;
+        };
+        let client = holders::of_connection(peer, own);
+        client.is_some_and(|client| self.begun.accept(client) || self.own.made(client))
     }
 }
 

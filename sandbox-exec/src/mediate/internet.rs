@@ -88,6 +88,24 @@ pub(super) fn plain(address: IpAddr) -> IpAddr {
     }
 }
 
+/// The address with which the kernel replaces none at all; which it would be otherwise depends on the socket.
+pub(super) fn named(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        IpAddr::V6(v6) if v6.to_ipv4_mapped() == Some(Ipv4Addr::UNSPECIFIED) => {
+            address.set_ip(Ipv4Addr::LOCALHOST.to_ipv6_mapped().into());
+        }
+        _ => {}
+    }
+    address
+}
+
+/// Whether packets to it stay on this machine, rather than go to a gateway that would send them back.
+pub(super) fn stays_here(address: IpAddr) -> bool {
+    plain(address).is_loopback() || is_local(address)
+}
+
 /// Mapped (`::ffff:0:0/96`), compatible (`::/96`), translated (`64:ff9b::/96`, `64:ff9b:1::/48`), and 6to4 (`2002::/16`).
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| {

@@ -31,7 +31,7 @@ impl Call<'_, '_> {
         }
         self.caller.still_waits()?;
         socket::bind(&socket, &address)?;
-        self.shared.rules.remember(&socket, kind)?;
+        self.shared.rules.remember(&socket)?;
         Ok(0)
     }
 

@@ -8,7 +8,7 @@
 //! * `filter`: which calls. `listener`: where they arrive. `crew`: the threads. `waiting`: calls that wait, and
 //!   the signals of their callers.
 //! * `caller`, `memory`, `status`: who calls. `address`, `message`, `control`: what they pass.
-//! * `rules`: what is allowed. `unix`: by path. `host`, `internet`, `own`, `connections`: on the host's network.
+//! * `rules`: what is allowed. `unix`: by path. `host`, `internet`, `own`, `holders`, `connections`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls. `binder`: the one that makes files.
 //!
 //! It ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
@@ -26,6 +26,7 @@ mod connections;
 mod control;
 mod crew;
 mod filter;
+mod holders;
 mod host;
 mod internet;
 mod listen;

@@ -6,45 +6,22 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
-use nix::libc::c_int;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-
-use super::internet::plain;
 
 /// How many names may be dead before they are looked for.
 const SLACK: usize = 256;
 
-/// A name on the network.
+/// What a socket is known by on the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Name {
-    /// A port of an address (unspecified: of all), of a type of socket.
-    Port(c_int, IpAddr, u16),
-    /// An abstract unix socket.
+    /// An internet socket: its cookie, since its port may be another's too.
+    Socket(u64),
+    /// An abstract unix socket: nobody else can have its name.
     Abstract(Vec<u8>),
-}
-
-impl Name {
-    /// Whether who looks for `wanted` finds this socket.
-    fn answers(&self, wanted: &Self) -> bool {
-        match (self, wanted) {
-            (Self::Port(style, own, port), Self::Port(wanted_style, address, wanted_port)) => {
-                let address = plain(*address);
-                let any = own.is_unspecified() && (address.is_ipv4() || own.is_ipv6());
-                // A socket of all IPv6 addresses is one of all IPv4 addresses too, unless it said otherwise.
-                let dual = *own == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-                // 0.0.0.0 and :: lead to loopback.
-                let anywhere = address.is_unspecified() && own.is_loopback();
-                (style, port) == (wanted_style, wanted_port)
-                    && (any || dual || anywhere || plain(*own) == address)
-            }
-            (own, wanted) => own == wanted,
-        }
-    }
 }
 
 /// The names of all sockets from inside.
@@ -87,17 +64,18 @@ impl Own {
     /// Whether a live socket from inside has this name.
     pub(super) fn has(&self, wanted: &Name) -> bool {
         let names = self.lock();
-        let answering: Vec<_> = names
-            .by_number
-            .iter()
-            .filter(|(_, name)| name.answers(wanted))
-            .map(|(&number, _)| number)
-            .collect();
+        let answering: Vec<_> =
+            names.by_number.iter().filter(|&(_, name)| name == wanted).map(|(&number, _)| number).collect();
         if answering.is_empty() {
             return false;
         }
         let live = self.live();
         answering.iter().any(|number| live.contains(number))
+    }
+
+    /// Whether the internet socket of this cookie is from inside; if it is closed, unless it is forgotten.
+    pub(super) fn made(&self, cookie: u64) -> bool {
+        self.lock().by_number.values().any(|name| *name == Name::Socket(cookie))
     }
 
     /// The numbers of the sockets that are open somewhere. None when the kernel does not say: then nothing is allowed.
@@ -121,12 +99,10 @@ fn number(line: &str) -> Option<u64> {
 mod tests {
     use std::net::TcpListener;
 
-    use nix::libc;
-
     use super::*;
 
-    fn port(address: &str, port: u16) -> Name {
-        Name::Port(libc::SOCK_STREAM, address.parse().unwrap(), port)
+    fn name() -> Name {
+        Name::Abstract(b"name".to_vec())
     }
 
     #[test]
@@ -134,12 +110,12 @@ mod tests {
         let own = Own::new().unwrap();
         let socket: OwnedFd = TcpListener::bind("127.0.0.1:0").unwrap().into();
         let (duplicate, another) = (socket.try_clone().unwrap(), socket.try_clone().unwrap());
-        own.remember(&duplicate, port("127.0.0.1", 7)).unwrap();
+        own.remember(&duplicate, name()).unwrap();
         drop(duplicate);
         drop(socket);
-        assert!(own.has(&port("127.0.0.1", 7)));
+        assert!(own.has(&name()));
         drop(another);
-        assert!(!own.has(&port("127.0.0.1", 7)));
+        assert!(!own.has(&name()));
     }
 
     #[test]
@@ -147,27 +123,8 @@ mod tests {
         let own = Own::new().unwrap();
         for _ in 0..3 * SLACK {
             let socket: OwnedFd = TcpListener::bind("127.0.0.1:0").unwrap().into();
-            own.remember(&socket, port("127.0.0.1", 7)).unwrap();
+            own.remember(&socket, name()).unwrap();
         }
         assert!(own.lock().by_number.len() <= SLACK + 1);
-    }
-
-    #[test]
-    fn a_port_of_one_address_is_not_that_of_another() {
-        let answers = |own: &str, wanted: &str| port(own, 7).answers(&port(wanted, 7));
-        assert!(answers("127.0.0.1", "127.0.0.1") && answers("127.0.0.1", "::ffff:127.0.0.1"));
-        assert!(
-            answers("0.0.0.0", "::ffff:127.0.0.1")
-                && answers("0.0.0.0", "127.0.0.1")
-                && answers("::", "127.0.0.1")
-                && answers("::", "::1")
-        );
-        assert!(answers("127.0.0.1", "0.0.0.0") && answers("::1", "::"));
-        assert!(
-            !answers("127.0.0.1", "192.0.2.1") && !answers("0.0.0.0", "::1") && !answers("127.0.0.1", "::1")
-        );
-        assert!(!port("0.0.0.0", 7).answers(&port("127.0.0.1", 8)));
-        let datagram = Name::Port(libc::SOCK_DGRAM, "127.0.0.1".parse().unwrap(), 7);
-        assert!(!port("127.0.0.1", 7).answers(&datagram));
     }
 }

@@ -1,5 +1,6 @@
 //! Where a call may lead, and whom it may bring in.
 
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
@@ -26,13 +27,15 @@ pub(super) struct Rules {
 pub(super) struct Target {
     /// The address to act on.
     pub(super) address: Address,
+    /// Where on this machine that is, if only what is from inside may be there.
+    pub(super) inside: Option<SocketAddr>,
     /// What the address names, which must stay open until then.
     _held: Option<OwnedFd>,
 }
 
 impl From<Address> for Target {
     fn from(address: Address) -> Self {
-        Self { address, _held: None }
+        Self { address, inside: None, _held: None }
     }
 }
 
@@ -62,7 +65,8 @@ impl Rules {
         match (address.meaning(), &self.host) {
             (Meaning::Path(path), _) => {
                 let found = self.tree.open(&caller.path(path)?)?;
-                return Ok(Target { address: Address::of_path(&by_descriptor(&found)), _held: Some(found) });
+                let address = Address::of_path(&by_descriptor(&found));
+                return Ok(Target { address, inside: None, _held: Some(found) });
             }
             (Meaning::Abstract(name), Some(host)) => host.admit_abstract(name)?,
             _ => {}
@@ -72,10 +76,20 @@ impl Rules {
 
     /// An address without a family dissolves an association; what is no internet address at all the kernel refuses.
     fn internet(&self, socket: &OwnedFd, kind: Kind, address: Address) -> Result<Target, Errno> {
-        if let (Some(host), Meaning::Internet(to)) = (&self.host, address.meaning()) {
-            host.admit(socket, kind, to)?;
+        if let (Some(host), Meaning::Internet(to)) = (&self.host, address.meaning())
+            && let Some(inside) = host.admit(socket, kind, to)?
+        {
+            return Ok(Target { address: Address::of_internet(inside), inside: Some(inside), _held: None });
         }
         Ok(address.into())
+    }
+
+    /// Whether a connection that was begun has led where it was to lead.
+    pub(super) fn has_led_inside(&self, kind: Kind, target: &Target) -> bool {
+        match (&self.host, target.inside) {
+            (Some(host), Some(inside)) => host.has_led_inside(kind, inside),
+            _ => true,
+        }
     }
 
     /// Makes the socket that a path names.
@@ -84,8 +98,8 @@ impl Rules {
     }
 
     /// Remembers what a socket was bound to.
-    pub(super) fn remember(&self, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
-        self.host.as_ref().map_or(Ok(()), |host| host.remember(socket, kind))
+    pub(super) fn remember(&self, socket: &OwnedFd) -> Result<(), Errno> {
+        self.host.as_ref().map_or(Ok(()), |host| host.remember(socket))
     }
 
     /// Whether the other end of an accepted connection may be let in.

@@ -49,6 +49,30 @@ pub(super) fn option(socket: &OwnedFd, level: c_int, name: c_int) -> Result<c_in
     Errno::result(answer).map(|_| value)
 }
 
+/// Which socket it is (`SO_COOKIE`): no other of this kernel has the same, also later.
+pub(super) fn cookie(socket: &OwnedFd) -> Result<u64, Errno> {
+    wide_option(socket, libc::SO_COOKIE)
+}
+
+/// Reads an option of `SOL_SOCKET` that has 64 bits.
+fn wide_option(socket: &OwnedFd, name: c_int) -> Result<u64, Errno> {
+    let mut value: u64 = 0;
+    let mut length = length(&value.to_ne_bytes());
+    // SAFETY: the kernel writes at most `length` bytes, which `value` has.
+    let answer = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, (&raw mut value).cast(), &raw mut length)
+    };
+    Errno::result(answer).map(|_| value)
+}
+
+/// A socket to ask the kernel with.
+pub(super) fn netlink(protocol: c_int) -> Result<OwnedFd, Errno> {
+    // SAFETY: integers only.
+    let socket = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
+    // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
+    Errno::result(socket).map(|socket| unsafe { OwnedFd::from_raw_fd(socket) })
+}
+
 /// Whether a call on it waits: `O_NONBLOCK` is not set. Never changed here, since the caller would see it.
 pub(super) fn is_blocking(socket: &OwnedFd) -> Result<bool, Errno> {
     // SAFETY: reads flags.
@@ -74,6 +98,29 @@ pub(super) fn connect(socket: &OwnedFd, address: &Address) -> Result<(), Errno> 
     let bytes = address.bytes();
     // SAFETY: the kernel reads `bytes.len()` bytes.
     let answer = unsafe { libc::connect(socket.as_raw_fd(), bytes.as_ptr().cast(), length(bytes)) };
+    Errno::result(answer).map(drop)
+}
+
+/// Undoes `connect(2)`, which nobody may go on with. What fails then is the socket's use.
+pub(super) fn disconnect(socket: &OwnedFd) {
+    // SAFETY: integers only.
+    unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
+    let _undone = connect(socket, &Address::from_bytes(&[0; 16]));
+}
+
+/// Lets a connection that is not answered be asked for once more only, which is after a second (`tcp(7)`).
+pub(super) fn ask_once_more(socket: &OwnedFd) -> Result<(), Errno> {
+    let once: c_int = 1;
+    // SAFETY: the kernel reads one integer.
+    let answer = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_SYNCNT,
+            (&raw const once).cast(),
+            length(&once.to_ne_bytes()),
+        )
+    };
     Errno::result(answer).map(drop)
 }
 

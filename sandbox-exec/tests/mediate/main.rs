@@ -4,6 +4,7 @@
 
 mod calls;
 mod harness;
+mod impostors;
 mod messages;
 mod network;
 mod paths;

@@ -15,7 +15,7 @@ use crate::calls::{
 };
 use crate::harness::{Place, as_each_user, pipe};
 
-fn on(place: &Place, program: impl FnOnce()) {
+pub(crate) fn on(place: &Place, program: impl FnOnce()) {
     place.mediate(Network::On, Reach::default(), program);
 }
 
@@ -24,12 +24,12 @@ fn family(address: &str) -> i32 {
 }
 
 /// The answer of `connect` on a fresh socket that does not wait.
-fn try_connect(style: i32, address: &str) -> i32 {
+pub(crate) fn try_connect(style: i32, address: &str) -> i32 {
     errno(connect(&socket(family(address), style | libc::SOCK_NONBLOCK), &internet(address)))
 }
 
 /// The answers of every call that takes an address.
-fn each_call(address: &str) -> Vec<i32> {
+pub(crate) fn each_call(address: &str) -> Vec<i32> {
     let new = |style| socket(family(address), style | libc::SOCK_NONBLOCK);
     let to = internet(address);
     vec![
@@ -44,7 +44,7 @@ fn each_call(address: &str) -> Vec<i32> {
 }
 
 /// This machine's address on its first network, if it has one: where packets to elsewhere would come from.
-fn own_address() -> Option<std::net::IpAddr> {
+pub(crate) fn own_address() -> Option<std::net::IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect("192.0.2.1:9").ok()?;
     Some(socket.local_addr().unwrap().ip())

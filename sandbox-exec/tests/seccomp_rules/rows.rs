@@ -212,6 +212,8 @@ fn commands() -> Vec<Row> {
     rows.extend([
         // A fifth argument is invalid whoever gives it.
         row(calls::PRCTL, [PR_SET_MM.into(), 0, 0, 0, 1]),
+        row(calls::SETSOCKOPT, [NONE, IPPROTO_TCP.into(), TCP_SYNCNT.into(), BAD, 1]),
+        row(calls::SETSOCKOPT, [NONE, IPPROTO_TCP.into(), TCP_FASTOPEN_CONNECT.into(), BAD, 1]),
         row(calls::SETSOCKOPT, [NONE, IPPROTO_TCP.into(), TCP_ULP.into(), BAD, 1]),
         row(calls::SETSOCKOPT, [NONE, IPPROTO_IP.into(), IP_OPTIONS.into(), BAD, 1]),
         row(calls::SETSOCKOPT, [NONE, IPPROTO_IPV6.into(), IPV6_ADDRFORM.into(), BAD, 1]),

@@ -109,6 +109,15 @@ pub(super) const ALWAYS: &[Conditional] = &[
         ],
     },
     Conditional {
+        reason: "has a connection made when the first bytes are sent, or long after it was asked for, when the address can be \
+                 another's than the one that was checked",
+        call: calls::SETSOCKOPT,
+        any_of: &[
+            &[Is(1, IPPROTO_TCP), Is(2, TCP_FASTOPEN_CONNECT)],
+            &[Is(1, IPPROTO_TCP), Is(2, TCP_SYNCNT)],
+        ],
+    },
+    Conditional {
         reason: "makes an IPv4 socket of an IPv6 one under the eyes of whoever judges its addresses; nobody needs it",
         call: calls::SETSOCKOPT,
         any_of: &[&[Is(1, IPPROTO_IPV6), Is(2, IPV6_ADDRFORM)]],

@@ -64,6 +64,10 @@ pub const IPPROTO_TCP: u32 = 6;
 /// The same.
 pub const IPPROTO_UDP: u32 = 17;
 /// `tcp.h`.
+pub const TCP_SYNCNT: u32 = 7;
+/// The same.
+pub const TCP_FASTOPEN_CONNECT: u32 = 30;
+/// The same.
 pub const TCP_ULP: u32 = 31;
 /// `in.h`, as the level of an option.
 pub const IPPROTO_IP: u32 = 0;

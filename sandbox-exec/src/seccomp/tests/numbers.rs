@@ -164,6 +164,8 @@ fn constants_are_those_of_libc() {
         (constants::IPPROTO_IP, int(libc::IPPROTO_IP)),
         (constants::IPPROTO_IPV6, int(libc::IPPROTO_IPV6)),
         (constants::IP_OPTIONS, int(libc::IP_OPTIONS)),
+        (constants::TCP_SYNCNT, int(libc::TCP_SYNCNT)),
+        (constants::TCP_FASTOPEN_CONNECT, int(libc::TCP_FASTOPEN_CONNECT)),
         (constants::IPV6_ADDRFORM, int(libc::IPV6_ADDRFORM)),
         (constants::IPV6_2292RTHDR, int(libc::IPV6_2292RTHDR)),
         (constants::IPV6_2292PKTOPTIONS, int(libc::IPV6_2292PKTOPTIONS)),

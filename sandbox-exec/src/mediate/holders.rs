@@ -1,0 +1,244 @@
+//! Which sockets have a port: all of the network namespace, from inside and not, as the kernel lists them
+//! (`sock_diag(7)`; `net/ipv4/inet_diag.c`, `net/ipv4/udp_diag.c`).
+//!
+//! A name is no proof of whose a socket is: a port can have several, by address, by family, by `SO_REUSEADDR`. A cookie
+//! (`SO_COOKIE`) is: no two sockets of a running kernel have the same.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int};
+
+use super::internet::plain;
+use super::socket;
+
+/// `SOCK_DIAG_BY_FAMILY` (`linux/sock_diag.h`).
+const BY_FAMILY: u16 = 20;
+/// The states in which a TCP socket takes connections, and all states (`enum` of `net/tcp_states.h`).
+const LISTENING: u32 = 1 << 10;
+const ANY_STATE: u32 = u32::MAX;
+/// `INET_DIAG_NOCOOKIE`.
+const ANY_COOKIE: [u8; 8] = [0xff; 8];
+/// `sizeof(struct nlmsghdr)`, `sizeof(struct inet_diag_msg)`, and where the latter has what is read here.
+const HEADER: usize = 16;
+const ENTRY: usize = 72;
+const SOURCE_PORT: usize = 4;
+const DESTINATION_PORT: usize = 6;
+const SOURCE: usize = 8;
+const COOKIE: usize = 44;
+/// `INET_DIAG_SKV6ONLY` (`linux/inet_diag.h`).
+const V6_ONLY: u16 = 11;
+/// More than the kernel puts into one datagram of a dump (`netlink_dump` of `net/netlink/af_netlink.c`).
+const BUFFER: usize = 64 << 10;
+
+/// A socket that has a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Holder {
+    /// Which it is.
+    pub(super) cookie: u64,
+    address: IpAddr,
+    v6_only: bool,
+}
+
+impl Holder {
+    /// Whether what goes to an address arrives here, if it arrives nowhere else.
+    pub(super) fn receives(&self, to: IpAddr) -> bool {
+        let (own, to) = (plain(self.address), plain(to));
+        let all = own.is_unspecified() && (own.is_ipv4() == to.is_ipv4() || own.is_ipv6() && !self.v6_only);
+        own == to || all
+    }
+
+    /// Whether that is possible at all, whatever the kernel prefers.
+    pub(super) fn might_receive(&self, to: IpAddr) -> bool {
+        let own = plain(self.address);
+        own.is_unspecified() || own == plain(to)
+    }
+
+    fn parse(family: c_int, entry: &[u8]) -> Option<Self> {
+        let cookie = entry.get(COOKIE..).and_then(|rest| rest.first_chunk())?;
+        let source = entry.get(SOURCE..)?;
+        let address = if family == libc::AF_INET {
+            Ipv4Addr::from(*source.first_chunk::<4>()?).into()
+        } else {
+            Ipv6Addr::from(*source.first_chunk::<16>()?).into()
+        };
+        let v6_only = attribute(entry.get(ENTRY..)?, V6_ONLY).is_some_and(|value| value.first() == Some(&1));
+        Some(Self { cookie: u64::from_ne_bytes(*cookie), address, v6_only })
+    }
+}
+
+/// The sockets that a connection to a port can reach, or a datagram.
+pub(super) fn of_port(style: c_int, port: u16) -> Result<Vec<Holder>, Errno> {
+    let states = if style == libc::SOCK_STREAM { LISTENING } else { ANY_STATE };
+    let mut all = vec![];
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let mut kernel = ask(libc::NLM_F_DUMP, style, (family, states), &sockets(port, 0, None, None))?;
+        while listed(&mut kernel, |entry| all.extend(Holder::parse(family, entry)))? {}
+    }
+    Ok(all)
+}
+
+/// The cookie of the TCP socket that is at this end of a connection; none if there is no such socket any more.
+pub(super) fn of_connection(local: SocketAddr, remote: SocketAddr) -> Option<u64> {
+    let (own, other) = (plain(local.ip()), plain(remote.ip()));
+    let family = if own.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let wanted = sockets(local.port(), remote.port(), Some(own), Some(other));
+    let mut kernel = ask(0, libc::SOCK_STREAM, (family, ANY_STATE), &wanted).ok()?;
+    let mut found = None;
+    listed(&mut kernel, |entry| {
+        // Where there is no such connection, a listener of the port is an answer too.
+        let port = |at: usize| {
+            entry.get(at..).and_then(|rest| rest.first_chunk()).map(|&port| u16::from_be_bytes(port))
+        };
+        if (port(SOURCE_PORT), port(DESTINATION_PORT)) == (Some(local.port()), Some(remote.port())) {
+            found = Holder::parse(family, entry).map(|holder| holder.cookie);
+        }
+    })
+    .ok()?;
+    found
+}
+
+/// `struct inet_diag_sockid`.
+fn sockets(
+    source_port: u16,
+    destination_port: u16,
+    source: Option<IpAddr>,
+    destination: Option<IpAddr>,
+) -> Vec<u8> {
+    let address = |address: Option<IpAddr>| match address {
+        Some(IpAddr::V6(v6)) => v6.octets(),
+        Some(IpAddr::V4(v4)) => {
+            let mut bytes = [0; 16];
+            bytes[..4].copy_from_slice(&v4.octets());
+            bytes
+        }
+        None => [0; 16],
+    };
+    [
+        &source_port.to_be_bytes()[..],
+        &destination_port.to_be_bytes(),
+        &address(source),
+        &address(destination),
+        &[0; 4],
+        &ANY_COOKIE,
+    ]
+    .concat()
+}
+
+/// Sends `struct nlmsghdr` and `struct inet_diag_req_v2` to the kernel.
+fn ask(flags: c_int, style: c_int, (family, states): (c_int, u32), sockets: &[u8]) -> Result<File, Errno> {
+    let byte = |value: c_int| u8::try_from(value).map_err(|_| Errno::EINVAL);
+    let protocol = if style == libc::SOCK_STREAM { libc::IPPROTO_TCP } else { libc::IPPROTO_UDP };
+    let flags = u16::try_from(libc::NLM_F_REQUEST | flags).map_err(|_| Errno::EINVAL)?;
+    let body = [&[byte(family)?, byte(protocol)?, 0, 0], &states.to_ne_bytes()[..], sockets].concat();
+    let length = u32::try_from(HEADER + body.len()).map_err(|_| Errno::EINVAL)?;
+    let request =
+        [&length.to_ne_bytes()[..], &BY_FAMILY.to_ne_bytes(), &flags.to_ne_bytes(), &[0; 8], &body].concat();
+    let mut kernel = File::from(socket::netlink(libc::NETLINK_SOCK_DIAG)?);
+    kernel.write_all(&request).map_err(broken)?;
+    Ok(kernel)
+}
+
+/// Reads one datagram of the answer; whether there are more.
+fn listed(kernel: &mut File, mut each: impl FnMut(&[u8])) -> Result<bool, Errno> {
+    let mut buffer = vec![0; BUFFER];
+    let length = kernel.read(&mut buffer).map_err(broken)?;
+    let mut rest = buffer.get(..length).unwrap_or_default();
+    while let Some((kind, content, next)) = message(rest) {
+        match c_int::from(kind) {
+            libc::NLMSG_DONE => return Ok(false),
+            _ if kind == BY_FAMILY => each(content),
+            // No such socket; or a kernel that cannot say.
+            _ => return Err(Errno::ENOENT),
+        }
+        rest = next;
+    }
+    // Of one that was asked for there is one answer, and nobody asks for more.
+    if length == 0 { Err(Errno::EIO) } else { Ok(true) }
+}
+
+/// The first message: its type, its content, and what follows.
+fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
+    let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
+    let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
+    let content = bytes.get(HEADER..length)?;
+    Some((kind, content, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
+}
+
+/// An attribute of an entry (`struct rtattr`).
+fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    loop {
+        let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+        let kind = u16::from_ne_bytes(*bytes.get(2..)?.first_chunk()?);
+        let content = bytes.get(4..length)?;
+        if kind == wanted {
+            return Some(content);
+        }
+        bytes = bytes.get(length.next_multiple_of(4)..)?;
+    }
+}
+
+fn broken(error: std::io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    fn holder(address: &str, v6_only: bool) -> Holder {
+        Holder { cookie: 1, address: address.parse().unwrap(), v6_only }
+    }
+
+    fn cookie(socket: impl Into<OwnedFd>) -> u64 {
+        socket::cookie(&socket.into()).unwrap()
+    }
+
+    #[test]
+    fn who_receives_what_goes_to_an_address() {
+        let receives = |own: &str, v6_only, to: &str| holder(own, v6_only).receives(to.parse().unwrap());
+        assert!(
+            receives("127.0.0.1", false, "127.0.0.1") && receives("127.0.0.1", false, "::ffff:127.0.0.1")
+        );
+        assert!(receives("0.0.0.0", false, "127.0.0.1") && receives("::", false, "127.0.0.1"));
+        assert!(receives("::", true, "::1") && !receives("::", true, "127.0.0.1"));
+        assert!(!receives("127.0.0.1", false, "127.0.0.2") && !receives("0.0.0.0", false, "::1"));
+        assert!(holder("::", true).might_receive("127.0.0.1".parse().unwrap()), "rather than miss one");
+        assert!(!holder("127.0.0.2", false).might_receive("127.0.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn the_sockets_of_a_port_are_listed_and_those_that_only_reserve_it_are_not() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = server.local_addr().unwrap().port();
+        let all = of_port(libc::SOCK_STREAM, port).unwrap();
+        let address = "127.0.0.1".parse().unwrap();
+        assert_eq!(all, [Holder { cookie: cookie(server), address, v6_only: false }]);
+        assert_eq!(of_port(libc::SOCK_STREAM, port), Ok(vec![]), "it is closed");
+        let udp = UdpSocket::bind("[::]:0").unwrap();
+        let port = udp.local_addr().unwrap().port();
+        let all = of_port(libc::SOCK_DGRAM, port).unwrap();
+        assert_eq!(
+            all,
+            [Holder { cookie: cookie(udp), address: Ipv6Addr::UNSPECIFIED.into(), v6_only: false }]
+        );
+    }
+
+    #[test]
+    fn the_ends_of_a_connection_are_told_apart() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let server = TcpListener::bind(address).unwrap();
+            let client = TcpStream::connect(server.local_addr().unwrap()).unwrap();
+            let (accepted, peer) = server.accept().unwrap();
+            let own = accepted.local_addr().unwrap();
+            assert_eq!(of_connection(own, peer), Some(cookie(accepted.try_clone().unwrap())));
+            assert_eq!(of_connection(peer, own), Some(cookie(client)), "also when it is closed");
+            assert_eq!(of_connection(own, SocketAddr::new(own.ip(), 1)), None, "not the listener");
+        }
+    }
+}
