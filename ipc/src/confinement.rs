@@ -19,8 +19,8 @@ pub struct Confinement {
     pub project: WirePath,
     /// The private temp directory, which exists; it becomes `TMPDIR`. Also one of the write roots.
     pub temp: Option<WirePath>,
-    /// What the hidden paths inside the write roots were when the session began: an agent can rename them there, and a
-    /// later start must not take them for something else.
+    /// What the hidden paths inside the write roots are, and were since the session began: an agent can rename them there,
+    /// and a later start must not take them for something else. Filled in before each start.
     pub hidden_files: Vec<FileIdentity>,
     /// Which variables of the environment pass.
     pub environment: Environment,

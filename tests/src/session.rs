@@ -16,7 +16,7 @@ use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits};
 use supervisor::driver::{Driver, DriverError, Running, SessionWorker};
 use supervisor::gate::{Activity, ApprovalMode, Standing};
 use supervisor::monitor::{PrivateTemp, Programs, Spawner};
-use supervisor::policy::Policy;
+use supervisor::policy::{Followed, Policy};
 use supervisor::prompt::Surroundings;
 use supervisor::provider::{ModelProvider, ProviderError, ReplayProvider};
 use supervisor::session::SessionLog;
@@ -148,7 +148,7 @@ impl FrontEnd {
             terminal: false,
             allow_degraded: false,
         };
-        let spawner = Spawner::start(programs.sandbox_exec.clone()).expect("a spawner");
+        let spawner = Spawner::start(programs.sandbox_exec.clone(), Followed::default()).expect("a spawner");
         let id = ConversationId("ours".to_owned());
         let (ui, events) = mpsc::unbounded_channel();
         let (actions, inbox) = mpsc::channel(16);

@@ -26,7 +26,7 @@ use nix::unistd::geteuid;
 use supervisor::driver::{Journal, OneShot, OneShotError, prepare};
 use supervisor::gate::ApprovalMode;
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Worker, WorkerSpec};
-use supervisor::policy::Policy;
+use supervisor::policy::{Followed, Policy};
 use supervisor::session::LogError;
 use tests::{PLAIN_USER, User, World, alive, skip};
 use tokio::sync::oneshot;
@@ -85,7 +85,7 @@ impl Site {
         let temp = PrivateTemp::create(&locks).unwrap();
         let ours = tests::Programs::get();
         let programs = Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path(worker) };
-        let spawner = Spawner::start(programs.sandbox_exec.clone()).unwrap();
+        let spawner = Spawner::start(programs.sandbox_exec.clone(), Followed::default()).unwrap();
         Self { world, temp, programs, spawner, owner: None }
     }
 

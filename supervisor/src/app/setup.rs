@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
-use ipc::confinement::{Confinement, Environment, FileIdentity, Identity, TierChoice};
+use ipc::confinement::{Confinement, Environment, Identity, TierChoice};
 use ipc::path::WirePath;
 use ipc::rights::{Network, Rights};
 
@@ -16,8 +16,8 @@ use crate::directories::{Directories, DirectoriesError};
 use crate::gate::{ApprovalMode, Standing};
 use crate::monitor::{PrivateTemp, Programs, Spawner, TempError, remove_stale};
 use crate::policy::{
-    Elsewhere, HiddenPaths, Host, Owner, Policy, ProjectError, check_reachable, closed_to, foreign_owner,
-    hidden_in_write_roots, lead_to_caches, make_caches, open_project, write_root,
+    Elsewhere, FollowError, Followed, HiddenPaths, Host, Owner, Policy, ProjectError, check_reachable,
+    closed_to, foreign_owner, lead_to_caches, make_caches, open_project, write_root,
 };
 use crate::tripwire::Watch;
 
@@ -30,8 +30,6 @@ pub(crate) struct Setup {
     pub policy: Policy,
     /// What is watched, where an agent may write in the project.
     pub watch: Option<Watch>,
-    /// What the hidden paths inside the write roots are.
-    pub hidden_files: Vec<FileIdentity>,
     /// What passes of the environment.
     pub environment: Environment,
     /// Whether to start although a layer is missing.
@@ -81,11 +79,8 @@ pub(crate) enum SetupError {
         closed: PathBuf,
     },
     /// Too much is hidden inside what may be written.
-    #[error(
-        "{0} holds more files than can be kept hidden while an agent may rename them\n  next: hide its subdirectories, or \
-         take it out of the write roots"
-    )]
-    TooMuchHidden(PathBuf),
+    #[error("{0}\n  next: hide its subdirectories, or take it out of the write roots")]
+    TooMuchHidden(#[from] FollowError),
     /// `--env` names no variable.
     #[error("--env {0:?}: expected NAME or NAME=VALUE, with a name of letters, digits and underscores")]
     Env(OsString),
@@ -135,17 +130,16 @@ impl Setup {
         lead_to_caches(&mut environment, &place, home(owner.as_ref()).as_deref());
         environment.caches = scope.caches.as_ref().map(WirePath::from);
         let policy = scope.policy(mode, args, protected, temp.path());
-        let hidden_files = hidden_in_write_roots(&policy.standing()).map_err(SetupError::TooMuchHidden)?;
+        let followed = Followed::of(&policy.standing())?;
         Ok(Self {
             directories,
             watch,
-            hidden_files,
             policy,
             environment,
             identity,
             allow_degraded: args.allow_degraded,
             tier: args.tier.into(),
-            spawner: Spawner::start(programs.sandbox_exec.clone())?,
+            spawner: Spawner::start(programs.sandbox_exec.clone(), followed)?,
             programs,
             temp,
         })
@@ -169,7 +163,7 @@ impl Setup {
             rights,
             project: self.policy.project.clone(),
             temp: Some(self.policy.temp.clone()),
-            hidden_files: self.hidden_files.clone(),
+            hidden_files: Vec::new(),
             environment: self.environment.clone(),
             allow_degraded: self.allow_degraded,
             read_only: false,

@@ -13,8 +13,6 @@ use tracing::info_span;
 use super::workers::Cancelled;
 use super::{ChangeTracker, Driver, DriverError, Guard};
 use crate::core::{Effect, Input};
-use crate::monitor::StartError;
-use crate::policy::hidden_in_write_roots;
 
 impl Driver {
     pub(super) fn execute(
@@ -80,19 +78,8 @@ impl Driver {
     }
 
     fn replace_worker(&mut self, rights: Rights) {
-        let confinement = self.worker.confinement();
-        let replaced = match hidden_in_write_roots(&rights) {
-            Ok(found) => {
-                // What was hidden before stays so under every name; a new write root has more of it.
-                let mut hidden_files = confinement.hidden_files.clone();
-                hidden_files.extend(found);
-                hidden_files.sort_unstable();
-                hidden_files.dedup();
-                Ok(Confinement { rights, hidden_files, ..confinement.clone() })
-            }
-            Err(path) => Err(StartError::TooMuchHidden(path)),
-        };
-        self.worker.replace(replaced);
+        let confinement = Confinement { rights, ..self.worker.confinement().clone() };
+        self.worker.replace(Ok(confinement));
     }
 
     fn cancel(&mut self, call: CallId, inputs: &mut VecDeque<Input>) {

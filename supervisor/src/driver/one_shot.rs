@@ -22,7 +22,6 @@ use super::digest::effect_digest;
 use super::start::worker_started;
 use super::tripwire::{apart, events, remark};
 use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
-use crate::policy::hidden_in_write_roots;
 use crate::session::LogError;
 use crate::tripwire::{Tripwire, Watch};
 
@@ -105,11 +104,7 @@ impl OneShot {
             rights.protected.extend(existing.into_iter().map(Into::into));
             rights = rights.normalised();
         }
-        let mut hidden_files = self.standing.hidden_files.clone();
-        hidden_files.extend(hidden_in_write_roots(&rights).map_err(StartError::TooMuchHidden)?);
-        hidden_files.sort_unstable();
-        hidden_files.dedup();
-        Ok(Confinement { rights, hidden_files, ..self.standing.clone() })
+        Ok(Confinement { rights, ..self.standing.clone() })
     }
 
     /// What of the project is watched: nothing under a patch, which is what was shown, and nothing that was granted itself.

@@ -22,6 +22,7 @@ use nix::unistd::pipe2;
 use tokio::sync::oneshot;
 
 use super::pidfd;
+use crate::policy::{FollowError, Followed};
 
 /// Descriptors that sandbox-exec is told of, as it sees them.
 const RIGHTS_FD: i32 = 3;
@@ -84,6 +85,9 @@ pub enum SpawnError {
     /// The rights do not fit on the wire.
     #[error("cannot encode the confinement: {0}")]
     Encode(#[from] CodecError),
+    /// What is hidden could be anywhere.
+    #[error("cannot keep hidden what is hidden: {0}")]
+    Hidden(#[from] FollowError),
     /// A program of ours is missing or cannot be executed.
     #[error("cannot execute {program}: {source}")]
     Execute {
@@ -132,14 +136,18 @@ impl Spawner {
     ///
     /// sandbox-exec is opened here, once: what lies at its path later, in a place that an agent may write, is not
     /// executed. (What runs cannot be written in place: ETXTBSY, execve(2).)
-    pub fn start(sandbox_exec: PathBuf) -> io::Result<Self> {
+    ///
+    /// Everything that may write starts here, so that here is known what is `followed`.
+    pub fn start(sandbox_exec: PathBuf, mut followed: Followed) -> io::Result<Self> {
         // Whether it is there is told by the first spawn, with its name.
         let opened = open_program(&sandbox_exec);
         let (orders, inbox) = mpsc::channel::<Order>();
         thread::Builder::new().name("spawn".to_owned()).stack_size(256 << 10).spawn(move || {
-            for Order { launch, reply } in inbox {
+            for Order { mut launch, reply } in inbox {
+                let hidden = followed.follow(&mut launch.confinement).map_err(SpawnError::from);
+                let launched = hidden.and_then(|()| spawn(&sandbox_exec, opened.as_ref(), launch));
                 // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
-                let _ = reply.send(spawn(&sandbox_exec, opened.as_ref(), launch));
+                let _ = reply.send(launched);
             }
         })?;
         Ok(Self { orders })

@@ -126,9 +126,6 @@ pub enum StartError {
     /// It is not wanted any more.
     #[error("its start was cancelled")]
     Cancelled,
-    /// Too much is hidden inside what may be written.
-    #[error("{0} holds more files than can be kept hidden while an agent may rename them")]
-    TooMuchHidden(PathBuf),
     /// It took too long.
     #[error("worker was not ready after {} s", START_TIMEOUT.as_secs())]
     Timeout,

@@ -1,22 +1,20 @@
 //! From a project, a mode and flags to rights: the policy, as plain data.
 
 mod caches;
+mod followed;
 mod git;
 mod hidden;
-mod identity;
 mod owner;
 mod project;
 mod write_root;
 
-use std::path::PathBuf;
-
-use ipc::confinement::FileIdentity;
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Limits, Network, Reach, Rights};
 
 use crate::gate::ApprovalMode;
 
 pub use caches::{lead_to_caches, make_caches};
+pub use followed::{FollowError, Followed};
 pub use git::Elsewhere;
 pub use hidden::{HiddenPaths, Host};
 pub use owner::{Owner, closed_to, foreign_owner};
@@ -72,12 +70,6 @@ impl Policy {
             limits: Limits::default(),
         }
     }
-}
-
-/// What the hidden paths inside the write roots are, whatever they will be called; the error names what holds too much.
-pub fn hidden_in_write_roots(rights: &Rights) -> Result<Vec<FileIdentity>, PathBuf> {
-    let inside = |path: &&WirePath| rights.write.iter().any(|root| path.is_within(root));
-    identity::identities(rights.hidden.iter().filter(inside).map(WirePath::as_path))
 }
 
 #[cfg(test)]
