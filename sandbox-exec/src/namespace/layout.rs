@@ -23,7 +23,9 @@ pub(crate) struct Layout {
     /// What is covered, if it exists.
     pub(crate) hidden: Vec<PathBuf>,
     /// What cannot be changed inside a root that can, if it exists.
-    pub(crate) protected: Vec<Protected>,
+    pub(crate) protected: Vec<Inside>,
+    /// What of the hidden is not moved away with the directories on the way to it, if it exists.
+    pub(crate) held: Vec<Inside>,
     /// Whether a terminal was made for the program.
     pub(crate) terminal: bool,
 }
@@ -35,9 +37,9 @@ pub(crate) struct Root {
     pub(crate) writable: bool,
 }
 
-/// What cannot be changed, and the root that it lies in.
+/// What stays where it is, and the write root that it lies in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Protected {
+pub(crate) struct Inside {
     pub(crate) root: PathBuf,
     pub(crate) path: PathBuf,
 }
@@ -61,13 +63,11 @@ impl Layout {
             }
         }
         roots.sort();
-        let protected = rights.protected.iter().filter_map(|path| {
-            let root = rights.write.iter().find(|root| path.is_within(root) && path != *root)?;
-            Some(Protected { root: root.clone().into(), path: path.clone().into() })
-        });
+        let hidden = hidden(&rights.hidden);
         Self {
-            protected: protected.collect(),
-            hidden: hidden(&rights.hidden),
+            protected: inside(rights.protected.iter().map(WirePath::as_path), &rights.write),
+            held: inside(hidden.iter().map(PathBuf::as_path), &rights.write),
+            hidden,
             terminal: confinement.terminal,
             tmp: tmp.map(Into::into),
             roots,
@@ -79,6 +79,16 @@ impl Layout {
         let own = self.tmp.is_some() && path.starts_with(TMP);
         !own || self.roots.iter().any(|root| path.starts_with(&root.path))
     }
+}
+
+/// Those that lie in a write root.
+fn inside<'a>(paths: impl Iterator<Item = &'a Path>, write: &[WirePath]) -> Vec<Inside> {
+    let inside = |path: &'a Path| {
+        let root =
+            write.iter().map(WirePath::as_path).find(|root| path.starts_with(root) && path != *root)?;
+        Some(Inside { root: root.to_owned(), path: path.to_owned() })
+    };
+    paths.filter_map(inside).collect()
 }
 
 /// Whether it is what a `/dev` of one's own has in its own way.
@@ -170,6 +180,6 @@ mod tests {
     #[test]
     fn what_is_protected_lies_in_a_root() {
         let layout = layout("/p", &["/p"], None, None);
-        assert_eq!(layout.protected, [Protected { root: "/p".into(), path: "/p/.git/hooks".into() }]);
+        assert_eq!(layout.protected, [Inside { root: "/p".into(), path: "/p/.git/hooks".into() }]);
     }
 }

@@ -1,7 +1,8 @@
-//! Files inside a write root that the host runs later: read-only, and held in their place.
+//! Files inside a write root that the host runs later: read-only, and held in their place. What is hidden there is held as well.
 //!
-//! A read-only `.git/hooks` is worth nothing if `.git` can be moved away and another one made in its place. So every
-//! directory on the way from the write root is mounted onto itself: a mount point cannot be renamed or removed (`EBUSY`).
+//! A read-only `.git/hooks` is worth nothing if `.git` can be moved away and another one made in its place, and a mask hides
+//! nothing from the next program if what it lies on can be moved with its parent. So every directory on the way from the
+//! write root is mounted onto itself: a mount point cannot be renamed or removed (`EBUSY`).
 //! What does not exist has no place to mount on, and no placeholder is made for it.
 
 use std::collections::BTreeSet;
@@ -11,27 +12,37 @@ use std::path::Path;
 
 use nix::sys::stat::{SFlag, fstat};
 
-use super::layout::Protected;
+use super::layout::Inside;
 use super::mount::{self, Attributes, Reach};
 use super::tree::{TreeError, at};
 
-/// Protects what exists.
-pub(super) fn protect(all: &[Protected]) -> Result<(), TreeError> {
+/// Protects what exists, and holds what is to be covered.
+pub(super) fn protect<'a>(protected: &'a [Inside], hidden: &'a [Inside]) -> Result<(), TreeError> {
     let mut held = BTreeSet::new();
-    for Protected { root, path } in all {
-        let between: Vec<_> = path.ancestors().skip(1).take_while(|place| place != root).collect();
-        let mut exists = true;
-        for place in between.into_iter().rev() {
-            exists = exists && (held.contains(place) || hold(place, Attributes::WRITABLE)?);
-            if exists {
-                held.insert(place);
-            }
-        }
-        if exists {
-            hold(path, Attributes::READ_ONLY)?;
+    for inside in protected {
+        if hold_way(inside, &mut held)? {
+            hold(&inside.path, Attributes::READ_ONLY)?;
         }
     }
+    // The way to what is not there stays free: most of what is hidden by default is nowhere.
+    for inside in hidden.iter().filter(|inside| mount::open(&inside.path).is_ok()) {
+        hold_way(inside, &mut held)?;
+    }
     Ok(())
+}
+
+/// Holds the directories between a root and what lies inside it; whether they are all there.
+fn hold_way<'a>(inside: &'a Inside, held: &mut BTreeSet<&'a Path>) -> Result<bool, TreeError> {
+    let between: Vec<_> = inside.path.ancestors().skip(1).take_while(|place| *place != inside.root).collect();
+    for place in between.into_iter().rev() {
+        if !held.contains(place) {
+            if !hold(place, Attributes::WRITABLE)? {
+                return Ok(false);
+            }
+            held.insert(place);
+        }
+    }
+    Ok(true)
 }
 
 /// Mounts a place onto itself; whether it is there. A link is not: what it leads to has a place of its own.

@@ -77,7 +77,7 @@ pub(crate) fn build(layout: &Layout, own: FileSystems) -> Result<OwnedFd, TreeEr
     let dev = Path::new("/dev");
     mount::restrict(own.dev.as_fd(), Attributes::DATA, Reach::Mount).map_err(at("make read-only", dev))?;
     attach(&own.proc, Path::new("/proc"))?;
-    protected::protect(&layout.protected)?;
+    protected::protect(&layout.protected, &layout.held)?;
     for path in &layout.hidden {
         masks.cover(path).map_err(at("cover", path))?;
     }
