@@ -14,7 +14,7 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ipc::confinement::{Confinement, Environment, Identity, TierChoice};
+use ipc::confinement::{Confinement, Environment, Identity, Tier, TierChoice};
 use ipc::denial::Operation;
 use ipc::effect::Effect;
 use ipc::event::{EventKind, WorkerStarted};
@@ -204,6 +204,31 @@ async fn without_the_grant_the_same_effect_is_refused_by_the_kernel() {
     assert_eq!(access.operation, Operation::Write);
     assert_eq!(fs::read(site.path("a.txt")).unwrap(), b"old\n");
     assert_eq!(notes.started().one_shot.as_ref().unwrap().grant, "nothing more");
+}
+
+#[tokio::test]
+async fn what_one_worker_moved_stays_hidden_from_the_next() {
+    for tier in tests::tier::all() {
+        let (choice, may_move) = match tier {
+            Tier::Full => (TierChoice::Full, false),
+            Tier::FloorUnmediated => (TierChoice::Floor, true),
+        };
+        let site = Site::new();
+        site.world.file("a/b/key", "CANARY");
+        let run = async |command| {
+            let mut shot = site.shot(site.prepare(shell(command)).await, write(&site.world.project()));
+            shot.standing.rights.hidden = vec![(&site.path("a/b/key")).into()];
+            shot.standing.tier = choice;
+            let (outcome, notes) = site.carry_out(shot).await;
+            assert!(matches!(outcome, Ok(Outcome::Done(_))), "{tier:?}: {outcome:?}");
+            format!("{outcome:?} {}", String::from_utf8_lossy(&notes.printed))
+        };
+        run("mv a c; mv c/b a.txt; mkdir d; mv c/b d/b; true").await;
+        let key = if may_move { "d/b/key" } else { "a/b/key" };
+        assert_eq!(fs::read_to_string(site.path(key)).unwrap(), "CANARY");
+        let read = run("find . -type f -exec cat {} +; true").await;
+        assert!(read.contains("old") && !read.contains("CANARY"), "{tier:?}: {read}");
+    }
 }
 
 #[tokio::test]
