@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use tests::world::PLACE;
 use tests::{Finished, User, World, tier, wait_until};
 
 /// Writes a file's new content through a shared mapping of which every page was read before: on a tmpfs neither times nor
@@ -78,7 +79,9 @@ fn fails(below: &str, attacks: &[Attack]) {
                 // What is hidden by default does not lie on the tmpfs, of which the full tier has one of its own.
                 let aside = World::new(user);
                 let mut sandbox = world.sandbox(tier, &[], "bash");
-                sandbox.env("HOME", aside.home()).env("BAILIWICK_HOME", aside.own());
+                if below != PLACE {
+                    sandbox.env("HOME", aside.home()).env("BAILIWICK_HOME", aside.own());
+                }
                 let done = Finished::of(sandbox.args(["-c", &format!("{attack}; exit 7")]));
                 assert_eq!(done.code, 7, "{name}, {tier}: {}", done.stderr);
                 let seen = shell(&world, later);
@@ -108,4 +111,113 @@ fn a_write_that_leaves_no_trace_in_times_is_seen() {
             },
         ],
     );
+}
+
+/// A person's hook or setting that does no harm yet.
+const OK: &str = "printf '#!/bin/sh\\nexit 0\\n'";
+
+#[test]
+fn what_hooks_and_settings_lead_to_stays_what_it_was() {
+    let there =
+        |there: &str| -> &'static str { format!("hook() {{ {OK} > $1; chmod +x $1; }}; {there}").leak() };
+    let commit = "git commit -q --allow-empty -m later";
+    fails(
+        PLACE,
+        &[
+            Attack {
+                name: "hooks path",
+                there: there(
+                    "mkdir .githooks; hook .githooks/pre-commit; git config core.hooksPath .githooks",
+                ),
+                attack: "cp evil.sh .githooks/pre-commit",
+                later: commit,
+            },
+            Attack {
+                name: "a missing hook of a hooks path",
+                there: there("mkdir .githooks; git config core.hooksPath .githooks"),
+                attack: "cp evil.sh .githooks/pre-commit",
+                later: commit,
+            },
+            Attack {
+                name: "hooks path of all repositories",
+                there: there("mkdir .githooks; git config --global core.hooksPath .githooks"),
+                attack: "cp evil.sh .githooks/pre-commit",
+                later: commit,
+            },
+            Attack {
+                name: "the project itself is the hooks path",
+                there: there("hook post-commit; git config core.hooksPath $PWD"),
+                attack: "cp evil.sh post-commit; cp evil.sh pre-commit",
+                later: commit,
+            },
+            Attack {
+                name: "hooks path of a nested repository",
+                there: there(
+                    "git init -q sub; mkdir sub/h; hook sub/h/pre-commit; git -C sub config core.hooksPath h",
+                ),
+                attack: "cp evil.sh sub/h/pre-commit",
+                later: "git -C sub commit -q --allow-empty -m later",
+            },
+            Attack {
+                name: "include",
+                there: "printf '[pull]\\nff = only\\n' > shared; git config include.path ../shared",
+                attack: "git config -f shared core.fsmonitor ./evil.sh",
+                later: "git status",
+            },
+            Attack {
+                name: "include in a missing include",
+                there: "git config -f one include.path two; git config includeIf.gitdir:**.path $PWD/one",
+                attack: "git config -f two core.fsmonitor ./evil.sh",
+                later: "git status",
+            },
+            Attack {
+                name: "hook by link",
+                there: there("mkdir scripts; hook scripts/x; ln -sf ../../scripts/x .git/hooks/pre-commit"),
+                attack: "cp evil.sh scripts/x",
+                later: commit,
+            },
+            Attack {
+                name: "hook by links, put in another's place",
+                there: there(
+                    "mkdir -p a/real; hook a/real/x; ln -s a/real s; ln -sf ../../s/x .git/hooks/pre-commit",
+                ),
+                attack: "mv a b; mkdir -p a/real; cp evil.sh a/real/x; rm s; mkdir s; cp evil.sh s/x",
+                later: commit,
+            },
+            Attack {
+                name: "hooks by link",
+                there: there("rm -rf .git/hooks; mkdir h; hook h/pre-commit; ln -s ../h .git/hooks"),
+                attack: "cp evil.sh h/pre-commit",
+                later: commit,
+            },
+            Attack {
+                name: "settings by link",
+                there: "mkdir ide; ln -s ide .vscode; echo {} > ide/tasks.json",
+                attack: "echo evil > ide/tasks.json; echo evil > ide/launch.json",
+                later: "! grep -q evil .vscode/tasks.json .vscode/launch.json || ./evil.sh < /dev/null",
+            },
+        ],
+    );
+}
+
+/// The right to write a place is the right to write what hooks lead to.
+#[test]
+fn what_was_granted_is_not_put_back() {
+    for user in User::all() {
+        for tier in tier::all() {
+            let world = world(user, PLACE);
+            let made = shell(
+                &world,
+                &format!("mkdir .githooks; {OK} > .githooks/pre-commit; git config core.hooksPath .githooks"),
+            );
+            assert_eq!(made.code, 0, "{}", made.stderr);
+            let change = "cp evil.sh .githooks/pre-commit; mkdir beside; echo mine > beside/pre-commit";
+            let granted = |flags| Finished::of(world.sandbox(tier, flags, "bash").args(["-c", change]));
+            granted(&[]);
+            assert!(!world.read(".githooks/pre-commit").contains("canary"), "{tier}");
+            assert_eq!(world.read("beside/pre-commit"), "mine\n", "{tier}: what nothing leads to is free");
+            granted(&["--write", ".githooks"]);
+            assert!(world.read(".githooks/pre-commit").contains("canary"), "{tier}");
+        }
+    }
 }

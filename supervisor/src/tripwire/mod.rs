@@ -13,6 +13,7 @@ mod config;
 mod judge;
 mod keys;
 mod names;
+mod references;
 mod restore;
 mod state;
 mod walk;
@@ -26,6 +27,7 @@ use anchor::{Anchor, Found};
 use judge::{Surroundings, Verdict};
 pub(crate) use judge::{git_file_target, worktree_in};
 use names::{GIT, Root};
+use references::References;
 use state::State;
 
 /// How often what changed is put back before it is left: whoever changes it lives no more, or should not.
@@ -77,6 +79,8 @@ struct Watched {
     root: Root,
     path: PathBuf,
     held: OwnedFd,
+    /// What something watched leads to.
+    references: References,
     state: State,
     anchor: Anchor,
 }
@@ -84,12 +88,9 @@ struct Watched {
 impl Tripwire {
     /// Takes what there is. Blocks for as long as it takes to walk the project.
     pub fn set(watch: &Watch) -> io::Result<Self> {
-        let project = Watched::new(Root::Project, &watch.project)?;
-        let nested = walk::nested(&project.held);
-        let mut roots = vec![project];
-        for directory in &watch.git_directories {
-            roots.push(Watched::new(Root::GitDirectory, directory)?);
-        }
+        let mut roots = watch.roots()?;
+        let nested = roots.first().map(|project| walk::nested(&project.held)).unwrap_or_default();
+        references::follow(&mut roots, &nested);
         Ok(Self { roots, granted: watch.granted.clone(), nested, notes: BTreeSet::new() })
     }
 
@@ -100,7 +101,7 @@ impl Tripwire {
         for (index, watched) in self.roots.iter_mut().enumerate() {
             watched.anchored(&mut report);
             let view = View { path: &watched.path, known: &nested, granted: &self.granted };
-            let look = || watched.root.look(&watched.held);
+            let look = || watched.root.look(&watched.held, &watched.references);
             let name = |path: &Path| if index == 0 { path.to_owned() } else { watched.path.join(path) };
             settle(&watched.held, &mut watched.state, view, look, &mut |mut change| {
                 change.path = name(&change.path);
@@ -134,14 +135,20 @@ impl Tripwire {
 impl Watch {
     /// What of it there is, for the kernel to protect where it can: files and directories that no link leads to.
     pub fn existing(&self) -> io::Result<Vec<PathBuf>> {
-        let roots = self.git_directories.iter().map(|path| (Root::GitDirectory, path));
+        let mut roots = self.roots()?;
+        references::follow(&mut roots, &State::default());
         let mut existing = Vec::new();
-        for (root, path) in [(Root::Project, &self.project)].into_iter().chain(roots) {
-            let held = beneath::open_root(path)?;
-            existing.extend(names::to_protect(root, &held).into_iter().map(|inside| path.join(inside)));
+        for Watched { path, state, .. } in &roots {
+            existing.extend(names::to_protect(state).into_iter().map(|inside| path.join(inside)));
         }
         existing.retain(|path| !is_granted(&self.granted, path));
         Ok(existing)
+    }
+
+    /// The project first.
+    fn roots(&self) -> io::Result<Vec<Watched>> {
+        let elsewhere = self.git_directories.iter().map(|path| Watched::new(Root::GitDirectory, path));
+        [Watched::new(Root::Project, &self.project)].into_iter().chain(elsewhere).collect()
     }
 }
 
@@ -152,9 +159,14 @@ fn is_granted(granted: &[PathBuf], path: &Path) -> bool {
 impl Watched {
     fn new(root: Root, path: &Path) -> io::Result<Self> {
         let held = beneath::open_root(path)?;
-        let state = root.look(&held);
+        let references = References::new();
+        let state = root.look(&held, &references);
         let anchor = Anchor::new(&held);
-        Ok(Self { root, path: path.to_owned(), held, state, anchor })
+        Ok(Self { root, path: path.to_owned(), held, references, state, anchor })
+    }
+
+    fn look(&self) -> State {
+        self.root.look(&self.held, &self.references)
     }
 
     fn anchored(&mut self, report: &mut Report) {

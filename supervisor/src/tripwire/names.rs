@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::beneath;
+use super::references::References;
 use super::state::{Kind, Look, State};
 
 /// How deep modules of modules are looked for.
@@ -83,11 +84,17 @@ pub(super) enum Root {
 
 impl Root {
     /// Looks at everything that is watched beneath it.
-    pub(super) fn look(self, root: &OwnedFd) -> State {
+    pub(super) fn look(self, root: &OwnedFd, references: &References) -> State {
         let mut look = Look::default();
         match self {
             Self::Project => look.project(root),
             Self::GitDirectory => look.git_directory(root, Path::new(""), DEEPEST_MODULE),
+        }
+        for (path, kind) in references {
+            // What is watched for itself is judged as what it is.
+            if !look.state.places.contains_key(path) {
+                look.watched(root, path, *kind);
+            }
         }
         look.state
     }
@@ -96,7 +103,7 @@ impl Root {
 impl Look {
     fn project(&mut self, root: &OwnedFd) {
         for name in WATCHED {
-            self.watched(root, Path::new(name));
+            self.watched(root, Path::new(name), Kind::Whole);
         }
         let ours = self.entries(root, Path::new(""));
         for (name, _) in ours.into_iter().filter(|(name, _)| name.as_bytes().starts_with(OURS)) {
@@ -107,7 +114,7 @@ impl Look {
         }
     }
 
-    fn watched(&mut self, root: &OwnedFd, path: &Path) {
+    fn watched(&mut self, root: &OwnedFd, path: &Path, kind: Kind) {
         let mut held: Option<OwnedFd> = None;
         let mut way = PathBuf::new();
         for step in path.parent().into_iter().flat_map(Path::components) {
@@ -117,7 +124,7 @@ impl Look {
                 None => return,
             }
         }
-        self.place(held.as_ref().unwrap_or(root), path.to_owned(), Kind::Whole);
+        self.place(held.as_ref().unwrap_or(root), path.to_owned(), kind);
     }
 
     /// Everything in a git directory that makes git run a program.
@@ -176,13 +183,30 @@ impl Look {
     }
 }
 
+/// What is watched in what the link at `path` leads to: all of it, or the names of the fixed list that it stands for.
+pub(super) fn led_to(path: &Path) -> Vec<&'static Path> {
+    let ends_in = |names: &[&str]| names.iter().any(|name| path.ends_with(name));
+    // What these lead to are repositories, which are searched for.
+    if ends_in(&[GIT, "modules", "worktrees"]) {
+        return Vec::new();
+    }
+    let listed = WATCHED.iter().filter_map(|name| Path::new(*name).strip_prefix(path).ok());
+    let mut inside: Vec<_> = listed.collect();
+    if inside.is_empty() {
+        inside.push(Path::new(""));
+    }
+    inside
+}
+
 /// What of the watched places is there and can be protected by the kernel: relative to the root, and nothing that a
 /// link leads to.
-pub(super) fn to_protect(root: Root, held: &OwnedFd) -> Vec<PathBuf> {
-    let state = root.look(held);
-    let hooks = |path: &PathBuf| path.file_name() == Some(OsStr::new("hooks"));
-    let directories = state.directories.iter().filter(|path| hooks(path)).cloned();
-    let is_whole = |kind| matches!(kind, Kind::Whole | Kind::Config);
-    let solid = state.places.iter().filter(|(_, place)| is_whole(place.kind) && place.is_solid());
+pub(super) fn to_protect(state: &State) -> Vec<PathBuf> {
+    let is_whole = |path: &PathBuf| {
+        let of_repository = path.parent().is_some_and(|git| state.repositories.contains(git));
+        of_repository && path.file_name() == Some(OsStr::new("hooks"))
+    };
+    let directories = state.directories.iter().filter(|path| is_whole(path)).cloned();
+    let is_judged_whole = |kind| matches!(kind, Kind::Whole | Kind::Config);
+    let solid = state.places.iter().filter(|(_, place)| is_judged_whole(place.kind) && place.is_solid());
     directories.chain(solid.map(|(path, _)| path.clone())).collect()
 }

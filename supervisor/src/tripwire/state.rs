@@ -11,6 +11,7 @@ use nix::errno::Errno;
 use nix::sys::stat::{FileStat, SFlag};
 
 use super::beneath;
+use super::names::GIT;
 
 /// The largest file whose content is kept.
 const LARGEST: usize = 2 << 20;
@@ -121,7 +122,7 @@ impl Look {
         let is_directory = beneath::kind(&stat) == SFlag::S_IFDIR;
         let place = self.look(at, &name, kind, &stat);
         self.state.places.insert(path.clone(), place);
-        if is_directory {
+        if is_directory && kind != Kind::Config {
             self.tree(at, &path, &name, depth);
         }
     }
@@ -133,7 +134,9 @@ impl Look {
         };
         match beneath::open_own_directory(at, name) {
             Ok(directory) => {
-                for (entry, _) in self.entries(&directory, path) {
+                let entries = self.entries(&directory, path);
+                // A repository is watched for itself.
+                for (entry, _) in entries.into_iter().filter(|(entry, _)| entry != GIT) {
                     self.place_within(&directory, path.join(entry), Kind::Whole, depth);
                 }
             }

@@ -1,0 +1,290 @@
+//! Where watched places lead: what a link, an include or a hooks path of the person's own names inside what is watched.
+//!
+//! They are followed once, when the tripwire is set: what an agent may not change cannot come to lead elsewhere. Only names
+//! are found here; what they name is opened like every watched place, name by name and through no link.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::Watched;
+use super::config::{Entry, parse};
+use super::names::{self, GIT};
+use super::state::{Body, Kind, Place, State};
+
+/// How often what was found may lead on; git follows ten includes (`MAX_INCLUDE_DEPTH`).
+const DEEPEST: usize = 12;
+
+/// The most places that are watched because something leads there.
+const MOST: usize = 2_000;
+
+/// The most links on one way; `path_resolution(7)` has forty.
+const MOST_LINKS: usize = 40;
+
+/// The largest configuration of a person's own that is read.
+const LARGEST: u64 = 2 << 20;
+
+/// What git runs by name from a hooks directory, githooks(5).
+const HOOKS: &[&str] = &[
+    "applypatch-msg",
+    "pre-applypatch",
+    "post-applypatch",
+    "pre-commit",
+    "pre-merge-commit",
+    "prepare-commit-msg",
+    "commit-msg",
+    "post-commit",
+    "pre-rebase",
+    "post-checkout",
+    "post-merge",
+    "pre-push",
+    "pre-receive",
+    "update",
+    "proc-receive",
+    "post-receive",
+    "post-update",
+    "reference-transaction",
+    "push-to-checkout",
+    "pre-auto-gc",
+    "post-rewrite",
+    "sendemail-validate",
+    "post-index-change",
+];
+
+/// Places that are watched because something leads there, and how they are judged.
+pub(super) type References = BTreeMap<PathBuf, Kind>;
+
+/// Lets each root watch what any of them leads to. The first root is the project, in which the nested repositories lie.
+pub(super) fn follow(roots: &mut [Watched], nested: &State) {
+    for _ in 0..DEEPEST {
+        let found = Search::new(roots, nested).everything();
+        let mut has_grown = false;
+        for watched in roots.iter_mut() {
+            let inside = found.iter().filter_map(|(path, kind)| {
+                let inside = path.strip_prefix(&watched.path).ok()?;
+                let is_new = !watched.state.places.contains_key(inside) && !holds_git(&watched.state, inside);
+                (inside != Path::new("") && is_new).then(|| (inside.to_owned(), *kind))
+            });
+            let new: Vec<_> = inside.filter(|(path, _)| !watched.references.contains_key(path)).collect();
+            if !new.is_empty() {
+                has_grown = true;
+                watched.references.extend(new);
+                watched.state = watched.look();
+            }
+        }
+        if !has_grown {
+            return;
+        }
+    }
+}
+
+/// Whether a git directory lies there: agents work in it, and it is watched for itself.
+fn holds_git(state: &State, place: &Path) -> bool {
+    state.repositories.iter().any(|repository| repository != Path::new("") && repository.starts_with(place))
+}
+
+struct Search<'a> {
+    sources: Vec<(&'a Path, &'a State)>,
+    /// The directories that hooks are run in, which a relative hooks path counts from.
+    tops: Vec<PathBuf>,
+    found: References,
+    /// Configurations outside of what is watched that still have to be read.
+    outside: Vec<PathBuf>,
+}
+
+impl<'a> Search<'a> {
+    fn new(roots: &'a [Watched], nested: &'a State) -> Self {
+        let mut sources: Vec<_> = roots.iter().map(|root| (root.path.as_path(), &root.state)).collect();
+        let project = roots.first().map(|root| root.path.as_path());
+        sources.extend(project.map(|project| (project, nested)));
+        let tops = project.map(|project| tops(project, nested)).unwrap_or_default();
+        Self { sources, tops, found: References::new(), outside: personal() }
+    }
+
+    fn everything(mut self) -> References {
+        for (root, state) in self.sources.clone() {
+            for (path, place) in &state.places {
+                self.place(root, path, place);
+            }
+        }
+        let mut read = Vec::new();
+        while let Some(path) = self.outside.pop() {
+            if read.len() < MOST && !read.contains(&path) {
+                if let Some((directory, text)) = configuration(&path) {
+                    self.configuration(&directory, &text);
+                }
+                read.push(path);
+            }
+        }
+        self.found
+    }
+
+    fn place(&mut self, root: &Path, path: &Path, place: &Place) {
+        let Some(parent) = path.parent().map(|parent| root.join(parent)) else { return };
+        match &place.body {
+            Body::Link(target) => {
+                let kind = if place.kind == Kind::Config { Kind::Config } else { Kind::Whole };
+                for inside in names::led_to(path) {
+                    self.leads_to(&parent, &Path::new(target).join(inside), kind);
+                }
+            }
+            Body::File(text) if place.kind == Kind::Config => self.configuration(&parent, text),
+            _ => {}
+        }
+    }
+
+    /// What a configuration in this directory names.
+    fn configuration(&mut self, directory: &Path, text: &[u8]) {
+        for entry in parse(text).unwrap_or_default() {
+            let Some(path) = entry.value.as_deref().and_then(expanded) else { continue };
+            if is_include(&entry) {
+                let end = self.leads_to(directory, &path, Kind::Config);
+                self.outside.extend(end.filter(|end| !self.is_watched(end)));
+            } else if (&*entry.section, &*entry.key) == (b"core", b"hookspath") {
+                for top in self.tops.clone() {
+                    self.hooks(&top, &path);
+                }
+            }
+        }
+    }
+
+    /// A directory of hooks; of one that holds a repository only what git runs from it.
+    fn hooks(&mut self, top: &Path, path: &Path) {
+        let places = steps(top, path);
+        let Some(directory) = places.last().cloned() else { return };
+        let holds = |(root, state): &(&Path, &State)| {
+            directory
+                .strip_prefix(root)
+                .is_ok_and(|inside| inside == Path::new("") || holds_git(state, inside))
+        };
+        if self.sources.iter().any(holds) {
+            for name in HOOKS {
+                self.leads_to(&directory, Path::new(name), Kind::Whole);
+            }
+        }
+        self.leads_to(top, path, Kind::Whole);
+    }
+
+    /// Notes what a path leads to, and the links on the way; the place at its end.
+    fn leads_to(&mut self, from: &Path, path: &Path, kind: Kind) -> Option<PathBuf> {
+        let places = steps(from, path);
+        let end = places.last().cloned();
+        for place in places {
+            if self.found.len() < MOST && self.is_watched(&place) {
+                self.found.entry(place).or_insert(kind);
+            }
+        }
+        end
+    }
+
+    fn is_watched(&self, path: &Path) -> bool {
+        self.sources.iter().any(|(root, _)| path.starts_with(root))
+    }
+}
+
+fn is_include(entry: &Entry) -> bool {
+    let section = (entry.section.as_slice(), entry.subsection.is_some());
+    entry.key == b"path" && [(&b"include"[..], false), (b"includeif", true)].contains(&section)
+}
+
+/// Where a person runs git: in the project, and in each repository and worktree beneath it.
+fn tops(project: &Path, nested: &State) -> Vec<PathBuf> {
+    let files = nested.places.iter().filter(|(_, place)| place.kind == Kind::GitFile).map(|(path, _)| path);
+    let nested = nested.repositories.iter().chain(files).map(|path| {
+        let top = if path.ends_with(GIT) { path.parent() } else { None };
+        project.join(top.unwrap_or(path))
+    });
+    [project.to_owned()].into_iter().chain(nested).collect()
+}
+
+/// The person's configurations for all repositories, git-config(1), "FILES".
+fn personal() -> Vec<PathBuf> {
+    let home = home();
+    let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let own = own.or_else(|| home.as_ref().map(|home| home.join(".config")));
+    let places = [home.map(|home| home.join(".gitconfig")), own.map(|own| own.join("git/config"))];
+    places.into_iter().flatten().chain([PathBuf::from("/etc/gitconfig")]).collect()
+}
+
+fn home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
+/// The text of a person's own configuration, and where it lies.
+fn configuration(path: &Path) -> Option<(PathBuf, Vec<u8>)> {
+    let path = fs::canonicalize(path).ok()?;
+    let meta = fs::metadata(&path).ok()?;
+    if !meta.is_file() || meta.len() > LARGEST {
+        return None;
+    }
+    Some((path.parent()?.to_owned(), fs::read(&path).ok()?))
+}
+
+/// A value that is a path, as git expands it; absent for what does not lead into a project.
+fn expanded(value: &[u8]) -> Option<PathBuf> {
+    let value = value.strip_prefix(b":(optional)").unwrap_or(value);
+    match value.strip_prefix(b"~/") {
+        Some(rest) => Some(home()?.join(OsStr::from_bytes(rest))),
+        None if value.is_empty() || value.starts_with(b"~") || value.starts_with(b"%(prefix)") => None,
+        None => Some(PathBuf::from(OsStr::from_bytes(value))),
+    }
+}
+
+/// Every link on the way of a path from a directory, and where it ends, whether or not something is there.
+fn steps(from: &Path, path: &Path) -> Vec<PathBuf> {
+    let reversed = |path: &Path| -> Vec<OsString> {
+        path.components().rev().map(|step| step.as_os_str().to_owned()).collect()
+    };
+    let mut places = Vec::new();
+    let mut at = from.to_owned();
+    let mut left = reversed(path);
+    while let Some(step) = left.pop() {
+        if step == ".." {
+            at.pop();
+            continue;
+        }
+        if step == "." {
+            continue;
+        }
+        // An absolute step replaces the way.
+        at.push(step);
+        if let Ok(target) = fs::read_link(&at) {
+            places.push(at.clone());
+            if places.len() > MOST_LINKS {
+                return places;
+            }
+            at.pop();
+            left.extend(reversed(&target));
+        }
+    }
+    places.push(at);
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn every_link_on_the_way_is_a_step() {
+        let place = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(place.path()).unwrap();
+        fs::create_dir_all(root.join("real/deep")).unwrap();
+        symlink("real", root.join("one")).unwrap();
+        symlink("../one/deep", root.join("real/two")).unwrap();
+        symlink(root.join("one/two/end"), root.join("three")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        let found = |path: &str| -> Vec<_> {
+            let inside = |path: PathBuf| path.strip_prefix(&root).map(Path::to_owned).unwrap();
+            steps(&root, Path::new(path)).into_iter().map(inside).collect()
+        };
+        assert_eq!(found("real/./missing/../end"), [Path::new("real/end")]);
+        let all = ["three", "one", "real/two", "one", "real/deep/end"];
+        assert_eq!(found("three"), all.map(PathBuf::from));
+        assert!(found("loop/x").len() > MOST_LINKS);
+    }
+}
