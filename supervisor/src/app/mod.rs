@@ -10,6 +10,7 @@ mod output;
 mod sandbox;
 pub(crate) mod setup;
 mod signals;
+mod streams;
 mod terminal;
 
 use std::fmt::Display;

@@ -3,18 +3,14 @@
 mod explain;
 mod restored;
 
-use std::collections::VecDeque;
-use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
 use ipc::confinement::{BrokerReport, Confinement, Tier};
 use ipc::id::Generation;
 use ipc::pipe::AsyncIncoming;
 use ipc::rights::{Network, Rights};
-use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use self::explain::explain;
@@ -23,7 +19,8 @@ use super::args::{AccessArg, SandboxArgs};
 use super::exit::Exit;
 use super::setup::{Setup, SetupError};
 use super::signals::Endings;
-use super::terminal::{Relay, Streams};
+use super::streams::{AllPassed, Passage, Streams, Tail};
+use super::terminal::Relay;
 use crate::directories::Directories;
 use crate::gate::ApprovalMode;
 use crate::monitor::{
@@ -31,8 +28,8 @@ use crate::monitor::{
 };
 use crate::tripwire::Tripwire;
 
-/// How much of the command's errors is read for denials: the end of them.
-const REMEMBERED: usize = 16 << 10;
+/// How long what is left of the command's output may take once a signal has ended it.
+const LEAVING: Duration = Duration::from_secs(2);
 
 /// Runs the command; gives its status.
 pub(super) async fn run(args: SandboxArgs) -> Exit {
@@ -68,6 +65,8 @@ enum StartError {
     Setup(#[from] SetupError),
     #[error("cannot keep what the host runs later: {0}")]
     Tripwire(io::Error),
+    #[error("cannot hand in the standard streams: {0}")]
+    Streams(io::Error),
     #[error("cannot look after a command: {0}")]
     System(#[from] io::Error),
     #[error(transparent)]
@@ -79,6 +78,7 @@ struct Running {
     rights: Rights,
     launched: Launched,
     relay: Option<Relay>,
+    passage: Passage,
     endings: Endings,
     tripwire: Option<Tripwire>,
 }
@@ -98,8 +98,13 @@ async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
     let rights = rights(&setup, args.access);
     let confinement =
         Confinement { read_only: args.access == AccessArg::Read, ..setup.confinement(rights.clone()) };
-    let (launched, relay) = launch(&setup, confinement, args.command).await?;
-    Ok((setup, Running { rights, launched, relay, endings, tripwire }))
+    let (on_terminal, relay) = Relay::prepare(confinement.identity)?;
+    let (streams, passage) =
+        Passage::prepare(on_terminal, confinement.identity).map_err(StartError::Streams)?;
+    let confinement = Confinement { terminal: relay.is_some(), ..confinement };
+    let launch = Launch { confinement, command: args.command, stdio: given(streams) };
+    let launched = setup.spawner.spawn(launch).await?;
+    Ok((setup, Running { rights, launched, relay, passage, endings, tripwire }))
 }
 
 fn rights(setup: &Setup, access: AccessArg) -> Rights {
@@ -110,16 +115,8 @@ fn rights(setup: &Setup, access: AccessArg) -> Rights {
     }
 }
 
-/// Starts the command, with a terminal of its own if we have one.
-async fn launch(
-    setup: &Setup,
-    confinement: Confinement,
-    command: Vec<OsString>,
-) -> Result<(Launched, Option<Relay>), SpawnError> {
-    let (Streams { stdin, stdout, stderr }, relay) = Relay::prepare(confinement.identity)?;
-    let confinement = Confinement { terminal: relay.is_some(), ..confinement };
-    let launch = Launch { confinement, command, stdio: Stdio::Given { stdin, stdout, stderr } };
-    Ok((setup.spawner.spawn(launch).await?, relay))
+fn given(Streams { stdin, stdout, stderr }: Streams) -> Stdio {
+    Stdio::Given { stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into() }
 }
 
 /// What a person can do about a command that never ran.
@@ -135,9 +132,9 @@ struct Report {
     errors: Vec<u8>,
 }
 
-/// Relays errors, keys and signals until the command is gone, and puts back what the host would run later.
+/// Relays keys and signals until the command is gone, and puts back what the host would run later.
 async fn attend(running: Running) -> io::Result<Report> {
-    let Running { launched, mut relay, mut endings, tripwire, .. } = running;
+    let Running { launched, mut relay, passage, mut endings, tripwire, .. } = running;
     let followed = follow(launched, relay.as_mut(), &mut endings).await;
     if !matches!(followed, Ok(Followed { ended: Ended::Exited(_), .. })) {
         // Broker or supervisor failed: what cleared its own death signal is ours now. The broker ends everything itself
@@ -146,40 +143,33 @@ async fn attend(running: Running) -> io::Result<Report> {
     }
     // Nothing lives that could change it again. It waits for nobody's terminal, and the runtime has nothing better to do.
     let found = tripwire.map(|mut tripwire| tripwire.check_everything()).unwrap_or_default();
-    let shown = rest(relay, &mut endings).await;
-    let report = match followed {
-        Ok(followed) => Ok(followed.report(shown).await),
-        Err(error) => Err(error),
-    };
+    let interrupted = matches!(followed, Ok(Followed { ended: Ended::Signalled(_), .. }));
+    let left = rest(relay, passage, &mut endings, interrupted).await;
     for line in restored(&found) {
         super::say(&line);
     }
-    report
+    Ok(followed?.report(left))
 }
 
 /// A command's end.
 struct Followed {
     tier: Option<Tier>,
     ended: Ended,
-    /// Passes on what is left of its standard error.
-    errors: Option<JoinHandle<Tail>>,
 }
 
 impl Followed {
-    /// Waits until everything is passed on; `shown` is what its terminal showed last.
-    async fn report(self, shown: Tail) -> Report {
-        let said = match self.errors {
-            // Everything that could write is gone, so the pipe ends at once.
-            Some(errors) => {
-                timeout(Duration::from_secs(2), errors).await.ok().and_then(Result::ok).unwrap_or_default()
-            }
-            None => shown,
-        };
+    fn report(self, Left { said, failure }: Left) -> Report {
         let status = match self.ended {
             Ended::Exited(code) => code,
             Ended::Signalled(signal) => 128 + signal,
         };
-        Report { tier: self.tier, status: u8::try_from(status).unwrap_or(1), errors: said.0.into() }
+        let status = u8::try_from(status).unwrap_or(1);
+        if let Some(failure) = &failure {
+            super::say(&format!("cannot write to standard output: {failure}"));
+        }
+        // The command may not have learnt of it.
+        let status = if failure.is_some() && status == 0 { Exit::Internal.code() } else { status };
+        Report { tier: self.tier, status, errors: said.into_bytes() }
     }
 }
 
@@ -189,24 +179,43 @@ async fn follow(
     endings: &mut Endings,
 ) -> io::Result<Followed> {
     let broker = BrokerProcess::new(launched.pidfd)?;
-    let errors = launched.stderr.map(pipe::Receiver::from_owned_fd).transpose()?;
-    let errors = errors.map(|errors| tokio::spawn(pass_on(errors)));
     let mut reports =
         AsyncIncoming::new(pipe::Receiver::from_owned_fd(launched.status)?, Generation::default());
     if let Some(relay) = &mut relay {
         relay.engage()?;
     }
     let (tier, ended) = wait(&broker, &mut reports, endings, relay).await?;
-    Ok(Followed { tier, ended, errors })
+    Ok(Followed { tier, ended })
 }
 
-/// Shows what is left on the command's terminal, and gives the user's back.
-async fn rest(relay: Option<Relay>, endings: &mut Endings) -> Tail {
-    let Some(relay) = relay else { return Tail::default() };
+/// What a command left.
+#[derive(Default)]
+struct Left {
+    /// The end of what it wrote to standard error, or to its terminal.
+    said: Tail,
+    /// Why not everything that it wrote to standard output was passed on.
+    failure: Option<io::Error>,
+}
+
+/// Shows and passes on what is left, and gives the user's terminal back. After a signal, for a while only.
+async fn rest(relay: Option<Relay>, passage: Passage, endings: &mut Endings, interrupted: bool) -> Left {
+    let everything = async {
+        let shown = match relay {
+            Some(relay) => relay.finish().await,
+            None => Tail::default(),
+        };
+        let passed = if interrupted {
+            timeout(LEAVING, passage.finish()).await.unwrap_or_default()
+        } else {
+            passage.finish().await
+        };
+        let AllPassed { errors, failure } = passed;
+        Left { said: errors.unwrap_or(shown), failure }
+    };
     tokio::select! {
-        shown = relay.finish() => shown,
-        // The terminal stands still, and nobody wants the rest.
-        _ = endings.next() => Tail::default(),
+        left = everything => left,
+        // What should take it stands still, and nobody wants the rest.
+        _ = endings.next() => Left::default(),
     }
 }
 
@@ -254,32 +263,4 @@ async fn attend_terminal(relay: Option<&mut Relay>) {
         Some(relay) => relay.attend().await,
         None => std::future::pending().await,
     }
-}
-
-/// The end of what a command wrote.
-#[derive(Debug, Default)]
-pub(super) struct Tail(VecDeque<u8>);
-
-impl Tail {
-    /// Appends, and forgets what is too long ago.
-    pub(super) fn remember(&mut self, bytes: &[u8]) {
-        self.0.extend(bytes);
-        let surplus = self.0.len().saturating_sub(REMEMBERED);
-        self.0.drain(..surplus);
-    }
-}
-
-/// Passes standard error on as it comes, and remembers its end.
-async fn pass_on(mut stderr: pipe::Receiver) -> Tail {
-    let mut tail = Tail::default();
-    let mut buffer = [0; 8 << 10];
-    while let Ok(read) = stderr.read(&mut buffer).await {
-        if read == 0 {
-            break;
-        }
-        // Nobody may be reading any more; the command goes on all the same.
-        let _ = io::stderr().write_all(&buffer[..read]);
-        tail.remember(&buffer[..read]);
-    }
-    tail
 }

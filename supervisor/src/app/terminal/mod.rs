@@ -2,7 +2,7 @@
 //!
 //! Whatever holds a terminal's descriptor can read its keys, and write to it what looks like ours. So the command gets a
 //! pseudo-terminal in place of those of its standard streams that are terminals, and this module relays: keys to it, and
-//! output ([`filter`]ed) from it. What is no terminal (a file, a pipe) is the command's own as it is.
+//! output ([`filter`]ed) from it. What is no terminal (a file, a pipe) is passed on by [`super::streams`].
 //!
 //! | 0 | 1 | the command's keyboard |
 //! | --- | --- | --- |
@@ -22,7 +22,6 @@ use std::fs::File;
 use std::io::{self, IsTerminal, stderr, stdin, stdout};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, fchown};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,22 +36,14 @@ use self::filter::Filter;
 use self::pty::Pty;
 use self::screen::Screen;
 use self::user::{Keyboard, stop_job};
-use super::sandbox::Tail;
 use super::signals::{Change, Changes};
+use super::streams::{OnTerminal, Tail};
 
 /// How long the user's terminal may take for its last answer, and for what is left to show.
 const ANSWER: Duration = Duration::from_millis(300);
 
 /// Asks the terminal for its status, and what it answers (DSR, ECMA-48 §8.3.35): answers come in the order of requests.
 const STATUS: (&[u8], &[u8]) = (b"\x1b[5n", b"\x1b[0n");
-
-/// The standard streams of the command.
-#[derive(Debug)]
-pub(super) struct Streams {
-    pub(super) stdin: Stdio,
-    pub(super) stdout: Stdio,
-    pub(super) stderr: Stdio,
-}
 
 /// The relay between the user's terminal and the command's.
 #[derive(Debug)]
@@ -80,32 +71,22 @@ struct Shown {
 }
 
 impl Relay {
-    /// Makes the command's streams, and a relay if one of them is a terminal, which is `owner`'s where that is not us. Must be
-    /// called within the runtime.
-    pub(super) fn prepare(owner: Option<Identity>) -> io::Result<(Streams, Option<Self>)> {
+    /// Makes those of the command's streams that are on a terminal, and a relay if there are any. The terminal is `owner`'s
+    /// where that is not us. Must be called within the runtime.
+    pub(super) fn prepare(owner: Option<Identity>) -> io::Result<(OnTerminal, Option<Self>)> {
         let terminals = [stdin().is_terminal(), stdout().is_terminal(), stderr().is_terminal()];
-        let inherited = Streams { stdin: Stdio::inherit(), stdout: Stdio::inherit(), stderr: Stdio::piped() };
         let [first, second, third] = terminals;
         let has_keyboard = first && (second || !is_pipe(&stdout().as_fd().try_clone_to_owned()?)?);
         if !second && !third && !has_keyboard {
-            let stdin = if first { Stdio::null() } else { Stdio::inherit() };
-            return Ok((Streams { stdin, ..inherited }, None));
+            return Ok((OnTerminal::default(), None));
         }
         let (pty, theirs) = Pty::open()?;
         if let Some(Identity { uid, gid }) = owner {
             // The command opens it again by its name, /dev/tty, and its modes are its owner's to change.
             fchown(&theirs, Some(uid), Some(gid))?;
         }
-        let own = || theirs.try_clone().map(Stdio::from);
-        let streams = Streams {
-            stdin: match (has_keyboard, first) {
-                (true, _) => own()?,
-                (false, true) => Stdio::null(),
-                (false, false) => Stdio::inherit(),
-            },
-            stdout: if second { own()? } else { Stdio::inherit() },
-            stderr: if third { own()? } else { Stdio::piped() },
-        };
+        let own = |is_on_it: bool| is_on_it.then(|| theirs.try_clone()).transpose();
+        let streams = OnTerminal { stdin: own(has_keyboard)?, stdout: own(second)?, stderr: own(third)? };
         let window = match terminals {
             [_, true, _] => stdout().as_fd().try_clone_to_owned(),
             [_, _, true] => stderr().as_fd().try_clone_to_owned(),

@@ -1,12 +1,13 @@
 //! Writes to the user's terminal on a thread of its own: a terminal that stands still must not keep signals waiting.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::thread;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tokio::sync::{mpsc, oneshot};
+
+use super::super::streams::write_all;
 
 /// How many pieces wait at most; then the command waits.
 const WAITING: usize = 16;
@@ -45,20 +46,4 @@ impl Screen {
         drop(self.pieces);
         let _ = self.finished.await;
     }
-}
-
-/// The terminal's descriptor is shared with others, who may have made it non-blocking.
-fn write_all(terminal: &mut File, mut piece: &[u8]) -> io::Result<()> {
-    while !piece.is_empty() {
-        match terminal.write(piece) {
-            Ok(written) => piece = &piece[written..],
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                let mut ready = [PollFd::new(terminal.as_fd(), PollFlags::POLLOUT)];
-                poll(&mut ready, PollTimeout::NONE)?;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
