@@ -13,7 +13,7 @@ use ipc::tool::{Access, ShellExec, ToolCall};
 use supervisor::driver::{Journal, OneShot, prepare};
 use supervisor::gate::ApprovalMode;
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Worker, WorkerSpec};
-use supervisor::policy::Policy;
+use supervisor::policy::{Followed, Policy};
 use supervisor::session::LogError;
 use tests::{User, World};
 use tokio::sync::oneshot;
@@ -35,7 +35,7 @@ async fn carry_out(place: &Place<'_>, command: &str) {
     let ours = tests::Programs::get();
     let programs =
         Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path("bailiwick-worker") };
-    let spawner = Spawner::start(programs.sandbox_exec.clone()).unwrap();
+    let spawner = Spawner::start(programs.sandbox_exec.clone(), Followed::default()).unwrap();
     let standing = standing(place, &temp);
     let spec = WorkerSpec {
         agent: AgentId::root(),
