@@ -109,7 +109,9 @@ fn worker_of(world: &World) -> i32 {
 fn play_everywhere(tricks: &[Trick]) {
     for tier in tier::all() {
         for user in User::all() {
-            tricks.iter().for_each(|trick| play(trick, tier, user));
+            for trick in tricks {
+                play(trick, tier, user);
+            }
         }
     }
 }

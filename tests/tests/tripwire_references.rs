@@ -53,14 +53,14 @@ fn is_marked(world: &World) -> bool {
 struct Attack {
     name: &'static str,
     there: &'static str,
-    attack: &'static str,
+    act: &'static str,
     later: &'static str,
 }
 
 /// Makes an attack unconfined, where it has to succeed, and then in every tier, where it must not.
 fn fails(below: &str, attacks: &[Attack]) {
     for user in User::all() {
-        for Attack { name, there, attack, later } in attacks {
+        for Attack { name, there, act, later } in attacks {
             let lay_out = || {
                 let world = world(user, below);
                 let made = shell(&world, there);
@@ -68,7 +68,7 @@ fn fails(below: &str, attacks: &[Attack]) {
                 world
             };
             let control = lay_out();
-            shell(&control, attack);
+            shell(&control, act);
             shell(&control, later);
             assert!(is_marked(&control), "{name}: the attack does nothing without the tripwire");
             for tier in tier::all() {
@@ -82,7 +82,7 @@ fn fails(below: &str, attacks: &[Attack]) {
                 if below != PLACE {
                     sandbox.env("HOME", aside.home()).env("BAILIWICK_HOME", aside.own());
                 }
-                let done = Finished::of(sandbox.args(["-c", &format!("{attack}; exit 7")]));
+                let done = Finished::of(sandbox.args(["-c", &format!("{act}; exit 7")]));
                 assert_eq!(done.code, 7, "{name}, {tier}: {}", done.stderr);
                 let seen = shell(&world, later);
                 assert!(!is_marked(&world), "{name}, {tier}: {}\n{}", done.stderr, seen.stderr);
@@ -100,13 +100,13 @@ fn a_write_that_leaves_no_trace_in_times_is_seen() {
             Attack {
                 name: "nested configuration",
                 there: "git init -q sub; git -C sub config core.fsmonitor placeholder_for_a_program",
-                attack: "python3 mapped.py sub/.git/config ../evil.sh",
+                act: "python3 mapped.py sub/.git/config ../evil.sh",
                 later: "git -C sub status",
             },
             Attack {
                 name: "directory environment",
                 there: "printf '#!/bin/sh\\nplaceholder_for_a_program\\n' > .envrc",
-                attack: "python3 mapped.py .envrc ./evil.sh",
+                act: "python3 mapped.py .envrc ./evil.sh",
                 later: "sh .envrc < /dev/null",
             },
         ],
@@ -129,25 +129,25 @@ fn what_hooks_and_settings_lead_to_stays_what_it_was() {
                 there: there(
                     "mkdir .githooks; hook .githooks/pre-commit; git config core.hooksPath .githooks",
                 ),
-                attack: "cp evil.sh .githooks/pre-commit",
+                act: "cp evil.sh .githooks/pre-commit",
                 later: commit,
             },
             Attack {
                 name: "a missing hook of a hooks path",
                 there: there("mkdir .githooks; git config core.hooksPath .githooks"),
-                attack: "cp evil.sh .githooks/pre-commit",
+                act: "cp evil.sh .githooks/pre-commit",
                 later: commit,
             },
             Attack {
                 name: "hooks path of all repositories",
                 there: there("mkdir .githooks; git config --global core.hooksPath .githooks"),
-                attack: "cp evil.sh .githooks/pre-commit",
+                act: "cp evil.sh .githooks/pre-commit",
                 later: commit,
             },
             Attack {
                 name: "the project itself is the hooks path",
                 there: there("hook post-commit; git config core.hooksPath $PWD"),
-                attack: "cp evil.sh post-commit; cp evil.sh pre-commit",
+                act: "cp evil.sh post-commit; cp evil.sh pre-commit",
                 later: commit,
             },
             Attack {
@@ -155,25 +155,25 @@ fn what_hooks_and_settings_lead_to_stays_what_it_was() {
                 there: there(
                     "git init -q sub; mkdir sub/h; hook sub/h/pre-commit; git -C sub config core.hooksPath h",
                 ),
-                attack: "cp evil.sh sub/h/pre-commit",
+                act: "cp evil.sh sub/h/pre-commit",
                 later: "git -C sub commit -q --allow-empty -m later",
             },
             Attack {
                 name: "include",
                 there: "printf '[pull]\\nff = only\\n' > shared; git config include.path ../shared",
-                attack: "git config -f shared core.fsmonitor ./evil.sh",
+                act: "git config -f shared core.fsmonitor ./evil.sh",
                 later: "git status",
             },
             Attack {
                 name: "include in a missing include",
                 there: "git config -f one include.path two; git config includeIf.gitdir:**.path $PWD/one",
-                attack: "git config -f two core.fsmonitor ./evil.sh",
+                act: "git config -f two core.fsmonitor ./evil.sh",
                 later: "git status",
             },
             Attack {
                 name: "hook by link",
                 there: there("mkdir scripts; hook scripts/x; ln -sf ../../scripts/x .git/hooks/pre-commit"),
-                attack: "cp evil.sh scripts/x",
+                act: "cp evil.sh scripts/x",
                 later: commit,
             },
             Attack {
@@ -181,19 +181,19 @@ fn what_hooks_and_settings_lead_to_stays_what_it_was() {
                 there: there(
                     "mkdir -p a/real; hook a/real/x; ln -s a/real s; ln -sf ../../s/x .git/hooks/pre-commit",
                 ),
-                attack: "mv a b; mkdir -p a/real; cp evil.sh a/real/x; rm s; mkdir s; cp evil.sh s/x",
+                act: "mv a b; mkdir -p a/real; cp evil.sh a/real/x; rm s; mkdir s; cp evil.sh s/x",
                 later: commit,
             },
             Attack {
                 name: "hooks by link",
                 there: there("rm -rf .git/hooks; mkdir h; hook h/pre-commit; ln -s ../h .git/hooks"),
-                attack: "cp evil.sh h/pre-commit",
+                act: "cp evil.sh h/pre-commit",
                 later: commit,
             },
             Attack {
                 name: "settings by link",
                 there: "mkdir ide; ln -s ide .vscode; echo {} > ide/tasks.json",
-                attack: "echo evil > ide/tasks.json; echo evil > ide/launch.json",
+                act: "echo evil > ide/tasks.json; echo evil > ide/launch.json",
                 later: "! grep -q evil .vscode/tasks.json .vscode/launch.json || ./evil.sh < /dev/null",
             },
         ],
