@@ -39,7 +39,7 @@ impl Call<'_, '_> {
             libc::SYS_sendto => self.send_to(),
             libc::SYS_sendmsg => self.send_message(),
             libc::SYS_sendmmsg => self.send_messages(),
-            libc::SYS_bind => self.bind(),
+            libc::SYS_bind => return self.bind().unwrap_or_else(Answer::from),
             libc::SYS_accept | libc::SYS_accept4 => {
                 return self
                     .accept(accept_flags(notification.call, &self.arguments))

@@ -15,6 +15,9 @@ const SYNC_WAKE_UP: libc::c_ulong = 1;
 /// answers `EINTR`, as the handler's `SA_RESTART` says.
 const RESTART: c_int = 512;
 
+/// `SECCOMP_USER_NOTIF_FLAG_CONTINUE` (linux/seccomp.h, Linux 5.5).
+const GO_ON: u32 = 1;
+
 /// Where calls arrive.
 #[derive(Debug)]
 pub(super) struct Listener(OwnedFd);
@@ -39,6 +42,8 @@ pub(super) enum Answer {
     Value(i64),
     /// This error.
     Failed(Errno),
+    /// What the kernel makes of it: it goes on, and its arguments are read anew. For calls about which nothing is decided here.
+    GoesOn,
     /// What its pending signal says: the same call again, or `EINTR`.
     Restart,
     /// The number that this descriptor gets in the caller.
@@ -107,6 +112,7 @@ impl Listener {
         match answer {
             Answer::Value(value) => self.send(id, value, 0),
             Answer::Failed(errno) => self.send(id, 0, -(errno as c_int)),
+            Answer::GoesOn => self.respond(id, 0, 0, GO_ON),
             Answer::Restart => self.send(id, 0, -RESTART),
             Answer::Descriptor { descriptor, close_on_exec } => {
                 if let Err(errno) = self.add(id, descriptor.as_raw_fd(), close_on_exec) {
@@ -117,7 +123,11 @@ impl Listener {
     }
 
     fn send(&self, id: u64, value: i64, error: c_int) {
-        let response = libc::seccomp_notif_resp { id, val: value, error, flags: 0 };
+        self.respond(id, value, error, 0);
+    }
+
+    fn respond(&self, id: u64, value: i64, error: c_int, flags: u32) {
+        let response = libc::seccomp_notif_resp { id, val: value, error, flags };
         // SAFETY: the kernel reads one `seccomp_notif_resp`.
         unsafe {
             libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response);

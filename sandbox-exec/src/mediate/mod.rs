@@ -2,14 +2,14 @@
 //!
 //! Where `connect` and `sendmsg` lead is behind a pointer, which a seccomp program cannot follow, and below ABI 9 Landlock does not
 //! know unix sockets. So [`Filter`] sends these calls to a listener; the broker, which is outside the domain, copies the
-//! arguments once, judges the copy, performs the call on a duplicate of the caller's own socket, and answers. No call is ever
-//! let go on by itself: between a look at the caller's memory and the call, that memory can change.
+//! arguments once, judges the copy, performs the call on a duplicate of the caller's own socket, and answers. No call about which
+//! something is decided goes on by itself: between a look at the caller's memory and the call, that memory can change.
 //!
 //! * `filter`: which calls. `listener`: where they arrive. `crew`: the threads. `waiting`: calls that wait, and
 //!   the signals of their callers.
 //! * `caller`, `memory`, `status`: who calls. `address`, `message`, `control`: what they pass.
 //! * `rules`: what is allowed. `unix`: by path. `host`, `internet`, `own`, `holders`, `connections`: on the host's network.
-//! * `act`, `listen`, `socket`: the calls. `binder`: the one that makes files.
+//! * `act`, `listen`, `socket`: the calls.
 //!
 //! It ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
 //!
@@ -20,7 +20,6 @@
 
 mod act;
 mod address;
-mod binder;
 mod caller;
 mod connections;
 mod control;
@@ -52,7 +51,6 @@ use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use act::Call;
-use binder::Binder;
 use caller::Caller;
 use crew::{Crew, Turn};
 pub use filter::Filter;
@@ -101,11 +99,7 @@ impl Mediator {
     pub fn start(listener: OwnedFd, mediation: Mediation) -> io::Result<Self> {
         waiting::prepare_interruption()?;
         let host = mediation.host_network.then(|| Host::new(mediation.reach)).transpose()?;
-        let binder = match mediation.net {
-            Network::On => Binder::start(&mediation.writable)?,
-            Network::Off => None,
-        };
-        let rules = Rules::new(Tree::new(mediation.writable, mediation.hidden), host, binder);
+        let rules = Rules::new(Tree::new(mediation.writable, mediation.hidden), host);
         allow_many_descriptors()?;
         let shared = Arc::new(Shared {
             listener: Listener::new(listener),

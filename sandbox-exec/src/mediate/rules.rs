@@ -7,7 +7,6 @@ use nix::errno::Errno;
 use nix::libc::{self, c_int};
 
 use super::address::{Address, Meaning};
-use super::binder::{Binder, Binding};
 use super::caller::Caller;
 use super::host::Host;
 use super::socket::Kind;
@@ -19,7 +18,6 @@ pub(super) struct Rules {
     tree: Tree,
     /// Where the network namespace is the host's. In a private one all names are from inside; but paths lead out of it.
     host: Option<Host>,
-    binder: Option<Binder>,
 }
 
 /// Where a call leads.
@@ -40,9 +38,9 @@ impl From<Address> for Target {
 }
 
 impl Rules {
-    /// Rules for a tree, and for the host's network if it is shared; with what makes sockets, if that is mediated.
-    pub(super) fn new(tree: Tree, host: Option<Host>, binder: Option<Binder>) -> Self {
-        Self { tree, host, binder }
+    /// Rules for a tree, and for the host's network if it is shared.
+    pub(super) fn new(tree: Tree, host: Option<Host>) -> Self {
+        Self { tree, host }
     }
 
     /// Where an address leads that `socket` is to connect or send to.
@@ -90,11 +88,6 @@ impl Rules {
             (Some(host), Some(inside)) => host.has_led_inside(kind, inside),
             _ => true,
         }
-    }
-
-    /// Makes the socket that a path names.
-    pub(super) fn bind_path(&self, binding: Binding) -> Result<(), Errno> {
-        self.binder.as_ref().ok_or(Errno::EACCES)?.bind(binding)
     }
 
     /// Remembers what a socket was bound to.

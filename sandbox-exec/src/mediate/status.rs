@@ -3,15 +3,13 @@
 use std::fs;
 
 use nix::errno::Errno;
-use nix::libc::{mode_t, pid_t};
+use nix::libc::pid_t;
 
 /// A thread's status, as far as mediation looks at it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Status {
     /// The process (thread group).
     pub(super) process: pid_t,
-    /// The mask of new files.
-    pub(super) umask: mode_t,
     /// Real, effective and saved uid.
     pub(super) uids: [u32; 3],
     /// Real, effective and saved gid.
@@ -38,7 +36,6 @@ impl Status {
             let signals = || u64::from_str_radix(value, 16).unwrap_or(0);
             match name {
                 "Tgid" => status.process = value.parse().unwrap_or(0),
-                "Umask" => status.umask = mode_t::from_str_radix(value, 8).unwrap_or(0o777),
                 "Uid" => status.uids = three(value),
                 "Gid" => status.gids = three(value),
                 "SigPnd" => status.pending = signals(),
@@ -70,12 +67,11 @@ mod tests {
     }
 
     #[test]
-    fn signals_are_hexadecimal_and_the_mask_octal() {
-        let text = "Name:\tTgid:\nUmask:\t0022\nTgid:\t7\nUid:\t1\t2\t3\t4\nSigPnd:\t0000000000000200\n\
+    fn signals_are_hexadecimal() {
+        let text = "Name:\tTgid:\nTgid:\t7\nUid:\t1\t2\t3\t4\nSigPnd:\t0000000000000200\n\
                     ShdPnd:\t0000000000000002\nSigBlk:\t8000000000000000\n";
         let expected = Status {
             process: 7,
-            umask: 0o22,
             uids: [1, 2, 3],
             pending: 0x200,
             shared_pending: 2,

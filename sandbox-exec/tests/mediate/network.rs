@@ -5,13 +5,16 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ipc::rights::{Network, Reach};
+use landlock::{AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus};
 use nix::libc;
 
 use crate::calls::{
-    DATAGRAM, STREAM, connect, control, errno, internet, send_message, send_messages, send_to, socket,
+    DATAGRAM, STREAM, bind, connect, control, errno, internet, send_message, send_messages, send_to, socket,
+    unix,
 };
 use crate::harness::{Place, as_each_user, pipe};
 
@@ -238,6 +241,7 @@ fn abstract_names_of_the_host_are_refused_and_own_ones_work() {
 fn sockets_are_made_inside_only_and_under_the_name_that_was_asked_for() {
     as_each_user(|place| {
         on(place, || {
+            make_sockets_only_beneath(&[place.path("in")]);
             std::env::set_current_dir(place.path("in")).unwrap();
             nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o77));
             let server = UnixListener::bind("relative").unwrap();
@@ -257,6 +261,32 @@ fn sockets_are_made_inside_only_and_under_the_name_that_was_asked_for() {
         assert!(!place.path("out/socket").exists());
         place.unmediated(|| drop(UnixListener::bind(place.path("out/socket")).unwrap()));
     });
+}
+
+/// A program may do without what its worker may do.
+#[test]
+fn no_socket_is_made_for_a_domain_that_makes_none() {
+    as_each_user(|place| {
+        on(place, || {
+            drop(UnixListener::bind(place.path("in/before")).unwrap());
+            make_sockets_only_beneath(&[]);
+            assert_eq!(errno(UnixListener::bind(place.path("in/socket"))), libc::EACCES);
+            assert_eq!(
+                errno(bind(&socket(libc::AF_UNIX, DATAGRAM), &unix(place.path("in/socket")))),
+                libc::EACCES
+            );
+        });
+        assert!(place.path("in/before").exists() && !place.path("in/socket").exists());
+    });
+}
+
+fn make_sockets_only_beneath(roots: &[PathBuf]) {
+    let mut ruleset = Ruleset::default().handle_access(AccessFs::MakeSock).unwrap().create().unwrap();
+    for root in roots {
+        let rule = PathBeneath::new(PathFd::new(root).unwrap(), AccessFs::MakeSock);
+        ruleset = ruleset.add_rule(rule).unwrap();
+    }
+    assert_eq!(ruleset.restrict_self().unwrap().ruleset, RulesetStatus::FullyEnforced);
 }
 
 #[test]

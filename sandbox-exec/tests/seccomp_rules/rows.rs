@@ -295,6 +295,12 @@ fn sockets() -> Vec<Row> {
         socket(libc::AF_UNIX, SOCK_RDM, 0),
     ];
     let pair = |family: u32, kind: u32| row(calls::SOCKETPAIR, [family.into(), kind.into(), 0, BAD]);
+    rows.extend([
+        row(calls::CONNECT, [NONE, BAD, 0]),
+        row(calls::LISTEN, [NONE, 0]),
+        row(calls::ACCEPT, [NONE, 0, 0]),
+        row(calls::ACCEPT4, [NONE, 0, 0, 0]),
+    ]);
     rows.extend([pair(AF_INET, stream), pair(AF_UNIX, SOCK_DGRAM), pair(AF_UNIX, SOCK_RAW)]);
     rows
 }

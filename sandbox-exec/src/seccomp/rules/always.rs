@@ -208,6 +208,14 @@ pub(super) const READ_ONLY: &[Group] = &[Group {
     ],
 }];
 
+/// Denied to a command that only reads. It can make no socket but a connected pair; what is left is what it was given, and for
+/// getifaddrs(3) `bind` and `sendto`: a socket of a pair has no use of them, since a name at a path its domain refuses.
+pub(super) const READ_ONLY_SOCKETS: &[Group] = &[Group {
+    reason: "it could meet others by a name, and send away what it reads",
+    answer: Forbidden,
+    calls: &[calls::CONNECT, calls::LISTEN, calls::ACCEPT, calls::ACCEPT4],
+}];
+
 /// Denied to a worker that may run nothing.
 pub(super) const NO_EXECUTION: &[Group] = &[Group {
     reason: "the rights do not allow commands",

@@ -57,6 +57,8 @@ macro_rules! calls {
 }
 
 calls! {
+    ACCEPT accept 43 202;
+    ACCEPT4 accept4 288 242;
     ACCT acct 163 89;
     ADD_KEY add_key 248 217;
     ADJTIMEX adjtimex 159 171;
@@ -68,6 +70,7 @@ calls! {
     CLOCK_SETTIME clock_settime 227 112;
     CLONE clone 56 220;
     CLONE3 clone3 435 435;
+    CONNECT connect 42 203;
     CREAT creat 85 -;
     DELETE_MODULE delete_module 176 106;
     EXECVE execve 59 221;
@@ -99,6 +102,7 @@ calls! {
     KEXEC_LOAD kexec_load 246 104;
     KEYCTL keyctl 250 219;
     LCHOWN lchown 94 -;
+    LISTEN listen 50 201;
     LOOKUP_DCOOKIE lookup_dcookie 212 18;
     LREMOVEXATTR lremovexattr 198 15;
     LSETXATTR lsetxattr 189 6;

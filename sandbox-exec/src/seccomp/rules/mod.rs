@@ -196,10 +196,10 @@ fn standing(case: Case) -> Vec<Denial> {
 
 fn read_only(case: Case) -> Vec<Denial> {
     let mut all: Vec<_> = always(always::READ_ONLY).chain(by_arguments(arguments::READ_ONLY)).collect();
-    all.extend(by_arguments(sockets::READ_ONLY));
+    all.extend(by_arguments(sockets::READ_ONLY).chain(always(always::READ_ONLY_SOCKETS)));
     if case.full {
-        // In the floor the standing program has it.
-        all.extend(by_arguments(sockets::UNMEDIATED));
+        // In the floor the standing program has them. A segment or a queue that is made is a change.
+        all.extend(by_arguments(sockets::UNMEDIATED).chain(always(always::IPC)));
     }
     if case.truncate {
         all.extend(truncation());

@@ -19,7 +19,7 @@ macro_rules! compiled {
 #[test]
 fn numbers_are_those_that_this_architecture_is_compiled_with() {
     let common = compiled!(
-        SYS_acct SYS_add_key SYS_adjtimex SYS_bpf SYS_chroot SYS_clock_adjtime SYS_clock_settime SYS_clone SYS_clone3
+        SYS_accept SYS_accept4 SYS_connect SYS_listen SYS_acct SYS_add_key SYS_adjtimex SYS_bpf SYS_chroot SYS_clock_adjtime SYS_clock_settime SYS_clone SYS_clone3
         SYS_delete_module SYS_execve SYS_execveat SYS_fanotify_init SYS_fchmod SYS_fchmodat SYS_fchown SYS_fchownat
         SYS_finit_module SYS_fremovexattr SYS_fsconfig SYS_fsetxattr SYS_fsmount SYS_fsopen SYS_fspick SYS_init_module
         SYS_io_uring_enter SYS_io_uring_register SYS_io_uring_setup SYS_ioctl SYS_kcmp SYS_kexec_file_load
