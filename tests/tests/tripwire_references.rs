@@ -200,6 +200,48 @@ fn what_hooks_and_settings_lead_to_stays_what_it_was() {
     );
 }
 
+/// A repository that nobody sees, and the ways in which a person's git comes to it.
+#[test]
+fn repositories_in_the_git_directory_run_nothing() {
+    let push = "git push -q origin; git push -q origin HEAD:refs/heads/pushed";
+    let attack = |place: &str, remote: &str| -> &'static str {
+        let plant = "mkdir -p $R/hooks; cp evil.sh $R/hooks/pre-receive; cp evil.sh $R/hooks/update";
+        format!("R={place}; git init -q --bare $R; {plant}; {remote}").leak()
+    };
+    fails(
+        PLACE,
+        &[
+            Attack {
+                name: "old remote",
+                there: "true",
+                attack: attack(".git/evil", "mkdir -p .git/remotes; echo URL: $R > .git/remotes/origin"),
+                later: push,
+            },
+            Attack {
+                name: "older remote",
+                there: "true",
+                attack: attack(".git/evil", "mkdir -p .git/branches; echo $PWD/$R > .git/branches/origin"),
+                later: push,
+            },
+            Attack {
+                name: "among the objects",
+                there: "true",
+                attack: attack(".git/objects/e/vil", "git config remote.origin.url $PWD/$R"),
+                later: "git config remote.origin.url .git/objects/e/vil; git push -q origin HEAD:refs/heads/pushed",
+            },
+            Attack {
+                name: "in a nested repository",
+                there: "git init -q sub",
+                attack: attack(
+                    "sub/.git/evil",
+                    "ln -s sub/.git/evil hub; git config remote.origin.url ./hub",
+                ),
+                later: "git config remote.origin.url ./hub; git push -q origin HEAD:refs/heads/pushed",
+            },
+        ],
+    );
+}
+
 /// The right to write a place is the right to write what hooks lead to.
 #[test]
 fn what_was_granted_is_not_put_back() {

@@ -124,10 +124,15 @@ fn is_update(value: &[u8]) -> bool {
 }
 
 /// An address of a well-known transport, a path, or a remote's name: no `helper::address`, which runs
-/// git-remote-helper, and nothing that a program could take for an option.
+/// git-remote-helper, nothing that a program could take for an option, and nothing below a git directory, where a push
+/// would run the hooks of a repository that nobody sees.
 fn is_plain_address(value: &[u8]) -> bool {
     const SCHEMES: &[&[u8]] = &[b"https", b"http", b"ssh", b"git", b"file", b"git+ssh", b"ssh+git"];
     if value.first().is_none_or(|first| *first == b'-') || value.iter().any(u8::is_ascii_control) {
+        return false;
+    }
+    let mut steps = value.split(|byte| *byte == b'/').filter(|step| !step.is_empty());
+    if steps.any(|step| step == b".git") && steps.next().is_some() {
         return false;
     }
     let contains = |needle: &[u8]| value.windows(needle.len()).position(|window| window == needle);
@@ -162,7 +167,7 @@ mod tests {
         for text in [
             "[core]\nrepositoryformatversion = 0\nfilemode = true\nbare = false\nlogallrefupdates = true\n",
             "[remote \"origin\"]\nurl = https://example.org/a.git\nfetch = +refs/heads/*:refs/remotes/origin/*\n",
-            "[remote \"o\"]\nurl = git@example.org:a/b.git\nurl = /srv/a.git\nurl = ../a\nurl = ssh://h/a\n",
+            "[remote \"o\"]\nurl = git@example.org:a/b.git\nurl = /srv/a.git\nurl = ../a\nurl = ../a/.git/\nurl = ssh://h/a\n",
             "[branch \"main\"]\nremote = origin\nmerge = refs/heads/main\nrebase = true\n",
             "[user]\nname = a\nemail = b\n[init]\ndefaultBranch = main\n",
             "[submodule \"x\"]\nactive = true\nurl = https://example.org/x\nupdate = rebase\n",
@@ -210,6 +215,8 @@ mod tests {
             "[remote \"o\"]\nurl = ssh://-oProxyCommand=x/y",
             "[remote \"o\"]\nurl = fd::7",
             "[remote \"o\"]\nurl = odd://x",
+            "[remote \"o\"]\nurl = .git/evil",
+            "[remote \"o\"]\nurl = file:///p/.git/./objects/evil",
             "[remote \"o\"]\ntagOpt = --upload-pack=x",
             "[branch \"b\"]\nremote = ext::sh",
             "[submodule \"x\"]\nupdate = !x",

@@ -89,7 +89,10 @@ impl Tripwire {
     /// Takes what there is. Blocks for as long as it takes to walk the project.
     pub fn set(watch: &Watch) -> io::Result<Self> {
         let mut roots = watch.roots()?;
-        let nested = roots.first().map(|project| walk::nested(&project.held)).unwrap_or_default();
+        let nested = roots
+            .first()
+            .map(|project| walk::nested(&project.held, &project.state.repositories))
+            .unwrap_or_default();
         references::follow(&mut roots, &nested);
         Ok(Self { roots, granted: watch.granted.clone(), nested, notes: BTreeSet::new() })
     }
@@ -119,7 +122,7 @@ impl Tripwire {
         if let Some(project) = self.roots.first() {
             let known = &project.state.repositories;
             let view = View { path: &project.path, known, granted: &self.granted };
-            let look = || walk::nested(&project.held);
+            let look = || walk::nested(&project.held, known);
             settle(&project.held, &mut self.nested, view, look, &mut |change| report.changes.push(change));
             report.notes.extend(self.nested.notes.iter().cloned());
         }

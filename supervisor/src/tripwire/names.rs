@@ -73,6 +73,9 @@ const OURS: &[u8] = b".bailiwick";
 /// The git directory of a project.
 pub(super) const GIT: &str = ".git";
 
+/// Where a git directory has remotes outside of its configuration, gitrepository-layout(5).
+const REMOTES: &[&str] = &["remotes", "branches"];
+
 /// What a root is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Root {
@@ -136,9 +139,20 @@ impl Look {
         if let Some(rebase) = self.enter(git, &path.join("rebase-merge")) {
             self.place(&rebase, path.join("rebase-merge/git-rebase-todo"), Kind::Todo);
         }
+        for name in REMOTES {
+            self.each(git, path.join(name));
+        }
         self.hooks(git, path.join("hooks"));
         self.worktrees(git, path.join("worktrees"), depth);
         self.modules(git, path.join("modules"), depth);
+    }
+
+    /// Any change of what is in it counts; `git init` makes the directory itself.
+    fn each(&mut self, git: &OwnedFd, path: PathBuf) {
+        let Some(directory) = self.enter(git, &path) else { return };
+        for (name, _) in self.entries(&directory, &path) {
+            self.place(&directory, path.join(name), Kind::Whole);
+        }
     }
 
     fn hooks(&mut self, git: &OwnedFd, path: PathBuf) {
@@ -203,7 +217,8 @@ pub(super) fn led_to(path: &Path) -> Vec<&'static Path> {
 pub(super) fn to_protect(state: &State) -> Vec<PathBuf> {
     let is_whole = |path: &PathBuf| {
         let of_repository = path.parent().is_some_and(|git| state.repositories.contains(git));
-        of_repository && path.file_name() == Some(OsStr::new("hooks"))
+        of_repository
+            && path.file_name().is_some_and(|name| name == "hooks" || REMOTES.iter().any(|own| name == *own))
     };
     let directories = state.directories.iter().filter(|path| is_whole(path)).cloned();
     let is_judged_whole = |kind| matches!(kind, Kind::Whole | Kind::Config);

@@ -1,5 +1,6 @@
 //! Repositories anywhere in a project: whoever enters their directories runs git in them.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -26,9 +27,10 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// How deep modules of nested repositories are looked for.
 const DEEPEST_MODULE: usize = 6;
 
-/// Looks at every repository beneath a project but its own.
-pub(super) fn nested(root: &OwnedFd) -> State {
-    let mut walk = Walk { look: Look::default(), entries: 0, until: Instant::now() + LONGEST, bounded: None };
+/// Looks at every repository beneath a project but those that are `known`: its own, and its modules and worktrees.
+pub(super) fn nested(root: &OwnedFd, known: &BTreeSet<PathBuf>) -> State {
+    let look = Look::default();
+    let mut walk = Walk { look, known, entries: 0, until: Instant::now() + LONGEST, bounded: None };
     walk.directory(root, Path::new(""), DEEPEST);
     let Walk { mut look, bounded, .. } = walk;
     if let Some(why) = bounded {
@@ -37,14 +39,15 @@ pub(super) fn nested(root: &OwnedFd) -> State {
     look.state
 }
 
-struct Walk {
+struct Walk<'a> {
     look: Look,
+    known: &'a BTreeSet<PathBuf>,
     entries: usize,
     until: Instant,
     bounded: Option<String>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn directory(&mut self, held: &OwnedFd, path: &Path, depth: usize) {
         let entries = match beneath::list(held, MOST_ENTRIES.saturating_sub(self.entries) + 1) {
             Ok(entries) => entries,
@@ -55,7 +58,8 @@ impl Walk {
             return self.stop("the project is too large");
         }
         let has = |name: &str| entries.iter().any(|(entry, _)| entry == name);
-        if has("HEAD") && (has("objects") && has("refs") || has("commondir")) {
+        let is_new = !self.known.contains(path) && !self.look.state.repositories.contains(path);
+        if is_new && has("HEAD") && (has("objects") && has("refs") || has("commondir")) {
             self.look.state.directories.insert(path.to_owned());
             self.look.git_directory(held, path, DEEPEST_MODULE);
         }
@@ -65,10 +69,10 @@ impl Walk {
         if self.look.state.repositories.len() > MOST_REPOSITORIES {
             return self.stop("there are too many repositories");
         }
-        for (name, leads_on) in entries {
-            if leads_on && name != GIT {
-                self.below(held, path, name, depth);
-            }
+        // Git directories last: they shall not use up what a walk may take. A remote's address may lead into one.
+        let (git, others): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(name, _)| name == GIT);
+        for (name, _) in others.into_iter().chain(git).filter(|(_, leads_on)| *leads_on) {
+            self.below(held, path, name, depth);
         }
     }
 
