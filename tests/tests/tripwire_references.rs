@@ -214,28 +214,25 @@ fn repositories_in_the_git_directory_run_nothing() {
             Attack {
                 name: "old remote",
                 there: "true",
-                attack: attack(".git/evil", "mkdir -p .git/remotes; echo URL: $R > .git/remotes/origin"),
+                act: attack(".git/evil", "mkdir -p .git/remotes; echo URL: $R > .git/remotes/origin"),
                 later: push,
             },
             Attack {
                 name: "older remote",
                 there: "true",
-                attack: attack(".git/evil", "mkdir -p .git/branches; echo $PWD/$R > .git/branches/origin"),
+                act: attack(".git/evil", "mkdir -p .git/branches; echo $PWD/$R > .git/branches/origin"),
                 later: push,
             },
             Attack {
                 name: "among the objects",
                 there: "true",
-                attack: attack(".git/objects/e/vil", "git config remote.origin.url $PWD/$R"),
+                act: attack(".git/objects/e/vil", "git config remote.origin.url $PWD/$R"),
                 later: "git config remote.origin.url .git/objects/e/vil; git push -q origin HEAD:refs/heads/pushed",
             },
             Attack {
                 name: "in a nested repository",
                 there: "git init -q sub",
-                attack: attack(
-                    "sub/.git/evil",
-                    "ln -s sub/.git/evil hub; git config remote.origin.url ./hub",
-                ),
+                act: attack("sub/.git/evil", "ln -s sub/.git/evil hub; git config remote.origin.url ./hub"),
                 later: "git config remote.origin.url ./hub; git push -q origin HEAD:refs/heads/pushed",
             },
         ],
