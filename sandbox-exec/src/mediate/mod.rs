@@ -56,7 +56,7 @@ use crew::{Crew, Turn};
 pub use filter::Filter;
 use host::Host;
 use listener::{Answer, Listener, Notification};
-use rules::Rules;
+use rules::{Net, Rules};
 use unix::Tree;
 use waiting::Waiting;
 
@@ -98,8 +98,9 @@ impl Mediator {
     /// Landlock domain, and, as they are traced by it in the sense of ptrace(2), with no fewer capabilities.
     pub fn start(listener: OwnedFd, mediation: Mediation) -> io::Result<Self> {
         waiting::prepare_interruption()?;
-        let host = mediation.host_network.then(|| Host::new(mediation.reach)).transpose()?;
-        let rules = Rules::new(Tree::new(mediation.writable, mediation.hidden), host);
+        let network =
+            if mediation.host_network { Net::Host(Host::new(mediation.reach)?) } else { Net::private()? };
+        let rules = Rules::new(Tree::new(mediation.writable, mediation.hidden), network);
         allow_many_descriptors()?;
         let shared = Arc::new(Shared {
             listener: Listener::new(listener),

@@ -9,15 +9,46 @@ use nix::libc::{self, c_int};
 use super::address::{Address, Meaning};
 use super::caller::Caller;
 use super::host::Host;
-use super::socket::Kind;
+use super::socket::{self, Kind};
 use super::unix::{Tree, by_descriptor};
 
 /// What the mediated programs may reach.
 #[derive(Debug)]
 pub(super) struct Rules {
     tree: Tree,
-    /// Where the network namespace is the host's. In a private one all names are from inside; but paths lead out of it.
-    host: Option<Host>,
+    network: Net,
+}
+
+/// Whose the network namespace is.
+#[derive(Debug)]
+pub(super) enum Net {
+    /// The host's, with rules for it.
+    Host(Host),
+    /// Private, by its cookie, if the kernel tells. All names in it are from inside; but paths lead out of it, and so do sockets
+    /// that were made outside and handed in.
+    Private(Option<u64>),
+}
+
+impl Net {
+    /// The namespace of this process, which is private.
+    pub(super) fn private() -> Result<Self, Errno> {
+        Ok(Self::Private(socket::network(&socket::netlink(libc::NETLINK_ROUTE)?).ok()))
+    }
+
+    fn host(&self) -> Option<&Host> {
+        match self {
+            Self::Host(host) => Some(host),
+            Self::Private(_) => None,
+        }
+    }
+
+    /// Fails with `EACCES` for a socket of another namespace than a private one.
+    fn contains(&self, socket: &OwnedFd) -> Result<(), Errno> {
+        match self {
+            Self::Private(own) if own.is_none() || socket::network(socket).ok() != *own => Err(Errno::EACCES),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Where a call leads.
@@ -38,9 +69,9 @@ impl From<Address> for Target {
 }
 
 impl Rules {
-    /// Rules for a tree, and for the host's network if it is shared.
-    pub(super) fn new(tree: Tree, host: Option<Host>) -> Self {
-        Self { tree, host }
+    /// Rules for a tree and a network.
+    pub(super) fn new(tree: Tree, network: Net) -> Self {
+        Self { tree, network }
     }
 
     /// Where an address leads that `socket` is to connect or send to.
@@ -51,6 +82,7 @@ impl Rules {
         kind: Kind,
         address: Address,
     ) -> Result<Target, Errno> {
+        self.network.contains(socket)?;
         match kind.family {
             libc::AF_UNIX => self.unix(caller, address),
             libc::AF_INET | libc::AF_INET6 => self.internet(socket, kind, address),
@@ -60,7 +92,7 @@ impl Rules {
     }
 
     fn unix(&self, caller: &Caller<'_>, address: Address) -> Result<Target, Errno> {
-        match (address.meaning(), &self.host) {
+        match (address.meaning(), self.network.host()) {
             (Meaning::Path(path), _) => {
                 let found = self.tree.open(&caller.path(path)?)?;
                 let address = Address::of_path(&by_descriptor(&found));
@@ -74,7 +106,7 @@ impl Rules {
 
     /// An address without a family dissolves an association; what is no internet address at all the kernel refuses.
     fn internet(&self, socket: &OwnedFd, kind: Kind, address: Address) -> Result<Target, Errno> {
-        if let (Some(host), Meaning::Internet(to)) = (&self.host, address.meaning())
+        if let (Some(host), Meaning::Internet(to)) = (self.network.host(), address.meaning())
             && let Some(inside) = host.admit(socket, kind, to)?
         {
             return Ok(Target { address: Address::of_internet(inside), inside: Some(inside), _held: None });
@@ -84,7 +116,7 @@ impl Rules {
 
     /// Whether a connection that was begun has led where it was to lead.
     pub(super) fn has_led_inside(&self, kind: Kind, target: &Target) -> bool {
-        match (&self.host, target.inside) {
+        match (self.network.host(), target.inside) {
             (Some(host), Some(inside)) => host.has_led_inside(kind, inside),
             _ => true,
         }
@@ -92,16 +124,16 @@ impl Rules {
 
     /// Remembers what a socket was bound to.
     pub(super) fn remember(&self, socket: &OwnedFd) -> Result<(), Errno> {
-        self.host.as_ref().map_or(Ok(()), |host| host.remember(socket))
+        self.network.host().map_or(Ok(()), |host| host.remember(socket))
     }
 
     /// Whether the other end of an accepted connection may be let in.
     pub(super) fn knows(&self, accepted: &OwnedFd, kind: Kind, peer: &Address) -> bool {
-        self.host.as_ref().is_none_or(|host| host.knows(accepted, kind, peer))
+        self.network.host().is_none_or(|host| host.knows(accepted, kind, peer))
     }
 
     /// Whether control data of this level and name may go along.
     pub(super) fn allows_control(&self, kind: Kind, level: c_int, name: c_int) -> bool {
-        self.host.is_none() || super::listen::is_harmless(kind, level, name)
+        self.network.host().is_none() || super::listen::is_harmless(kind, level, name)
     }
 }

@@ -54,6 +54,12 @@ pub(super) fn cookie(socket: &OwnedFd) -> Result<u64, Errno> {
     wide_option(socket, libc::SO_COOKIE)
 }
 
+/// Which network namespace it belongs to (`SO_NETNS_COOKIE`, Linux 5.14; asm-generic/socket.h).
+pub(super) fn network(socket: &OwnedFd) -> Result<u64, Errno> {
+    const SO_NETNS_COOKIE: c_int = 71;
+    wide_option(socket, SO_NETNS_COOKIE)
+}
+
 /// Reads an option of `SOL_SOCKET` that has 64 bits.
 fn wide_option(socket: &OwnedFd, name: c_int) -> Result<u64, Errno> {
     let mut value: u64 = 0;

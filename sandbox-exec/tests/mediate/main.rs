@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
 mod calls;
+mod handed_in;
 mod harness;
 mod impostors;
 mod messages;
