@@ -185,6 +185,14 @@ fn what_hooks_and_settings_lead_to_stays_what_it_was() {
                 later: commit,
             },
             Attack {
+                name: "hook by link to an example",
+                there: there(
+                    "mkdir -p .git/hooks; hook .git/hooks/x.sample; ln -s x.sample .git/hooks/pre-commit",
+                ),
+                attack: "cp evil.sh .git/hooks/x.sample",
+                later: commit,
+            },
+            Attack {
                 name: "hooks by link",
                 there: there("rm -rf .git/hooks; mkdir h; hook h/pre-commit; ln -s ../h .git/hooks"),
                 act: "cp evil.sh h/pre-commit",
@@ -237,6 +245,44 @@ fn repositories_in_the_git_directory_run_nothing() {
             },
         ],
     );
+}
+
+#[test]
+fn a_crowd_hides_no_hook() {
+    let crowd = |names: &str| -> &'static str {
+        let fill = format!(
+            "(cd sub/.git/hooks && seq -f '{names}' 30000 | xargs touch && cp ../../../evil.sh pre-commit)"
+        );
+        format!("mkdir -p sub/.git/hooks; {fill}").leak()
+    };
+    let (there, later) = ("git init -q sub", "git -C sub commit -q --allow-empty -m later");
+    fails(
+        PLACE,
+        &[
+            Attack { name: "examples", there, attack: crowd("%.0f.sample"), later },
+            Attack { name: "hooks", there, attack: crowd("%.0f"), later },
+        ],
+    );
+}
+
+#[test]
+fn what_acts_by_its_name_does_not_come() {
+    const NAMES: &str = "lefthook-local.yml mise.toml .mise.toml .config/mise/config.toml proj.code-workspace \
+        .cargo/config.toml .hg/sharedpath";
+    for user in User::all() {
+        for tier in tier::all() {
+            let world = world(user, PLACE);
+            let write = format!(
+                "for f in {NAMES} .cargo/free free.toml; do mkdir -p $(dirname $f); echo x > $f; done"
+            );
+            let done = Finished::of(world.sandbox(tier, &[], "bash").args(["-c", &write]));
+            assert_eq!(done.code, 0, "{tier}: {}", done.stderr);
+            for name in NAMES.split_whitespace() {
+                assert!(!world.project().join(name).exists(), "{tier}: {name}: {}", done.stderr);
+            }
+            assert_eq!(world.read(".cargo/free") + &world.read("free.toml"), "x\nx\n", "{tier}");
+        }
+    }
 }
 
 /// The right to write a place is the right to write what hooks lead to.

@@ -89,6 +89,16 @@ pub(super) fn list(directory: &OwnedFd, most: usize) -> io::Result<Vec<(OsString
     entries.take(most).map(named).collect()
 }
 
+/// Tells every name in a directory, however many, and whether it is a directory or a link.
+pub(super) fn each(directory: &OwnedFd, mut tell: impl FnMut(OsString, bool)) -> io::Result<()> {
+    for entry in fs::read_dir(own_path(directory))? {
+        let entry = entry?;
+        let leads_on = entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink());
+        tell(entry.file_name(), leads_on);
+    }
+    Ok(())
+}
+
 /// The path by which /proc leads to what a descriptor holds.
 pub(super) fn own_path(held: impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", held.as_fd().as_raw_fd()))

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::config::{Entry, parse};
 use super::keys::is_harmless;
-use super::state::{Body, Kind, Place, is_sample};
+use super::state::{Body, Kind, Listing, Place};
 
 /// What becomes of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub(super) enum Verdict {
     Restore(String),
     /// Only this part of a configuration stays.
     Keep(Vec<u8>, String),
+    /// What came into a directory since goes, without a look at each.
+    Thin(Listing),
 }
 
 /// What is around a place, for what can point elsewhere.
@@ -47,8 +49,7 @@ impl Surroundings<'_> {
         let harmless = |test: &dyn Fn(&Place) -> bool| before.is_none_or(test) && now.is_none_or(test);
         let passes = match kind {
             Kind::Config => return self.config(path, before, now),
-            Kind::Whole => false,
-            Kind::Hook => harmless(&|place| is_sample(path) && matches!(place.body, Body::File(_))),
+            Kind::Whole | Kind::Hook => false,
             Kind::CommonDirectory => harmless(&|place| is_common_of_worktree(path, place)),
             Kind::Todo => harmless(&names_no_command),
             // Where there is none any more, git finds what lies above, or nothing.

@@ -91,7 +91,7 @@ impl Tripwire {
         let mut roots = watch.roots()?;
         let nested = roots
             .first()
-            .map(|project| walk::nested(&project.held, &project.state.repositories))
+            .map(|project| walk::nested(&project.held, &project.state.repositories, None))
             .unwrap_or_default();
         references::follow(&mut roots, &nested);
         Ok(Self { roots, granted: watch.granted.clone(), nested, notes: BTreeSet::new() })
@@ -104,7 +104,7 @@ impl Tripwire {
         for (index, watched) in self.roots.iter_mut().enumerate() {
             watched.anchored(&mut report);
             let view = View { path: &watched.path, known: &nested, granted: &self.granted };
-            let look = || watched.root.look(&watched.held, &watched.references);
+            let look = |before: &State| watched.root.look(&watched.held, &watched.references, Some(before));
             let name = |path: &Path| if index == 0 { path.to_owned() } else { watched.path.join(path) };
             settle(&watched.held, &mut watched.state, view, look, &mut |mut change| {
                 change.path = name(&change.path);
@@ -122,7 +122,7 @@ impl Tripwire {
         if let Some(project) = self.roots.first() {
             let known = &project.state.repositories;
             let view = View { path: &project.path, known, granted: &self.granted };
-            let look = || walk::nested(&project.held, known);
+            let look = |before: &State| walk::nested(&project.held, known, Some(before));
             settle(&project.held, &mut self.nested, view, look, &mut |change| report.changes.push(change));
             report.notes.extend(self.nested.notes.iter().cloned());
         }
@@ -163,13 +163,13 @@ impl Watched {
     fn new(root: Root, path: &Path) -> io::Result<Self> {
         let held = beneath::open_root(path)?;
         let references = References::new();
-        let state = root.look(&held, &references);
+        let state = root.look(&held, &references, None);
         let anchor = Anchor::new(&held);
         Ok(Self { root, path: path.to_owned(), held, references, state, anchor })
     }
 
     fn look(&self) -> State {
-        self.root.look(&self.held, &self.references)
+        self.root.look(&self.held, &self.references, None)
     }
 
     fn anchored(&mut self, report: &mut Report) {
@@ -201,7 +201,13 @@ impl View<'_> {
             .into_iter()
             .filter(|path| !is_granted(self.granted, &self.path.join(path)))
             .map(|path| (path.clone(), around.judge(path, before.places.get(path), now.places.get(path))));
-        judged.filter(|(_, verdict)| *verdict != Verdict::Pass).collect()
+        let mut verdicts: BTreeMap<_, _> = judged.filter(|(_, verdict)| *verdict != Verdict::Pass).collect();
+        for (path, listing) in now.crowded.iter().filter(|(path, _)| !before.crowded.contains_key(*path)) {
+            if !is_granted(self.granted, &self.path.join(path)) {
+                verdicts.entry(path.clone()).or_insert(Verdict::Thin(*listing));
+            }
+        }
+        verdicts
     }
 }
 
@@ -210,12 +216,12 @@ fn settle(
     held: &OwnedFd,
     state: &mut State,
     view: View<'_>,
-    look: impl Fn() -> State,
+    look: impl Fn(&State) -> State,
     tell: &mut dyn FnMut(Change),
 ) {
     let mut changes: BTreeMap<PathBuf, String> = BTreeMap::new();
     for round in 0..=ROUNDS {
-        let now = look();
+        let now = look(state);
         let verdicts = view.verdicts(state, &now);
         if verdicts.is_empty() {
             *state = now;
@@ -246,6 +252,7 @@ fn put_back(held: &OwnedFd, before: &State, verdicts: &BTreeMap<PathBuf, Verdict
             Verdict::Pass => Ok(()),
             Verdict::Restore(_) => restore::restore(held, path, before),
             Verdict::Keep(content, _) => restore::keep(held, path, content),
+            Verdict::Thin(listing) => restore::thin(held, path, *listing, before),
         };
         if let Err(error) = done {
             tracing::warn!(path = %path.display(), %error, "cannot be put back");
@@ -256,6 +263,7 @@ fn put_back(held: &OwnedFd, before: &State, verdicts: &BTreeMap<PathBuf, Verdict
 fn what(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Pass => String::new(),
+        Verdict::Thin(_) => "filled with files".to_owned(),
         Verdict::Restore(what) | Verdict::Keep(_, what) => what.clone(),
     }
 }

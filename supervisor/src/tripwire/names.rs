@@ -2,12 +2,11 @@
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::beneath;
 use super::references::References;
-use super::state::{Kind, Look, State};
+use super::state::{Kind, Listing, Look, State};
 
 /// How deep modules of modules are looked for.
 const DEEPEST_MODULE: usize = 12;
@@ -60,15 +59,47 @@ const WATCHED: &[&str] = &[
     ".husky",
     ".pre-commit-config.yaml",
     "lefthook.yml",
+    "lefthook.yaml",
+    "lefthook.toml",
+    "lefthook.json",
     ".lefthook.yml",
+    ".lefthook.yaml",
+    ".lefthook.toml",
+    ".lefthook.json",
+    "lefthook-local.yml",
+    "lefthook-local.yaml",
+    "lefthook-local.toml",
+    "lefthook-local.json",
+    ".lefthook-local.yml",
+    ".lefthook-local.yaml",
+    ".lefthook-local.toml",
+    ".lefthook-local.json",
+    ".lefthook",
+    ".lefthook-local",
     ".overcommit.yml",
+    // What a shell's hook reads in a directory that is entered: tools, and commands to run.
+    "mise.toml",
+    ".mise.toml",
+    "mise.local.toml",
+    ".mise.local.toml",
+    "mise/config.toml",
+    ".mise",
+    ".config/mise.toml",
+    ".config/mise",
+    // A build that an editor starts by itself, and what it runs in place of the compiler.
+    ".cargo/config.toml",
+    ".cargo/config",
     // Other version control.
     ".hg/hgrc",
+    ".hg/sharedpath",
     ".jj/repo/config.toml",
 ];
 
 /// Our own files, whatever follows.
-const OURS: &[u8] = b".bailiwick";
+pub(super) const OURS: &[u8] = b".bailiwick";
+
+/// What an editor opens as a project, with its tasks and settings.
+pub(super) const WORKSPACE: &[u8] = b".code-workspace";
 
 /// The git directory of a project.
 pub(super) const GIT: &str = ".git";
@@ -87,8 +118,8 @@ pub(super) enum Root {
 
 impl Root {
     /// Looks at everything that is watched beneath it.
-    pub(super) fn look(self, root: &OwnedFd, references: &References) -> State {
-        let mut look = Look::default();
+    pub(super) fn look(self, root: &OwnedFd, references: &References, before: Option<&State>) -> State {
+        let mut look = Look::new(before);
         match self {
             Self::Project => look.project(root),
             Self::GitDirectory => look.git_directory(root, Path::new(""), DEEPEST_MODULE),
@@ -103,13 +134,12 @@ impl Root {
     }
 }
 
-impl Look {
+impl Look<'_> {
     fn project(&mut self, root: &OwnedFd) {
         for name in WATCHED {
             self.watched(root, Path::new(name), Kind::Whole);
         }
-        let ours = self.entries(root, Path::new(""));
-        for (name, _) in ours.into_iter().filter(|(name, _)| name.as_bytes().starts_with(OURS)) {
+        for (name, _) in self.entries(root, Path::new(""), Listing::Top) {
             self.place(root, PathBuf::from(name), Kind::Whole);
         }
         if let Some(git) = self.enter(root, Path::new(GIT)) {
@@ -150,21 +180,21 @@ impl Look {
     /// Any change of what is in it counts; `git init` makes the directory itself.
     fn each(&mut self, git: &OwnedFd, path: PathBuf) {
         let Some(directory) = self.enter(git, &path) else { return };
-        for (name, _) in self.entries(&directory, &path) {
+        for (name, _) in self.entries(&directory, &path, Listing::Whole) {
             self.place(&directory, path.join(name), Kind::Whole);
         }
     }
 
     fn hooks(&mut self, git: &OwnedFd, path: PathBuf) {
         let Some(hooks) = self.enter(git, &path) else { return };
-        for (name, _) in self.entries(&hooks, &path) {
+        for (name, _) in self.entries(&hooks, &path, Listing::Hooks) {
             self.place(&hooks, path.join(name), Kind::Hook);
         }
     }
 
     fn worktrees(&mut self, git: &OwnedFd, path: PathBuf, depth: usize) {
         let Some(worktrees) = self.enter(git, &path) else { return };
-        for (name, _) in self.entries(&worktrees, &path) {
+        for (name, _) in self.entries(&worktrees, &path, Listing::Repositories) {
             let path = path.join(name);
             // All of it: without its `commondir` it is a git directory like any other.
             if let Some(worktree) = self.enter(&worktrees, &path)
@@ -182,10 +212,7 @@ impl Look {
             return;
         };
         let Some(modules) = self.enter(at, &path) else { return };
-        for (name, leads_on) in self.entries(&modules, &path) {
-            if !leads_on {
-                continue;
-            }
+        for (name, _) in self.entries(&modules, &path, Listing::Repositories) {
             let path = path.join(name);
             let Some(module) = self.enter(&modules, &path) else { continue };
             self.git_directory(&module, &path, depth);

@@ -13,7 +13,7 @@ use nix::sys::stat::{Mode, SFlag, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
 use super::beneath;
-use super::state::{Body, Place, State};
+use super::state::{Body, Listing, Place, State};
 
 /// Makes a place what it was; `before` knows which directories were there.
 pub(super) fn restore(root: &OwnedFd, path: &Path, before: &State) -> nix::Result<()> {
@@ -29,6 +29,23 @@ pub(super) fn restore(root: &OwnedFd, path: &Path, before: &State) -> nix::Resul
         // Its content was never taken.
         Body::Closed(_) => Err(Errno::EFBIG),
     }
+}
+
+/// Removes from a directory what is watched there and was not there before, however much it is.
+pub(super) fn thin(root: &OwnedFd, path: &Path, listing: Listing, before: &State) -> nix::Result<()> {
+    let directory = if path == Path::new("") {
+        root.try_clone().map_err(|error| beneath::errno(&error))?
+    } else {
+        let (parent, name) = beneath::open_parent(root, path, false)?;
+        beneath::open_own_directory(&parent, name)?
+    };
+    let mut outcome = Ok(());
+    let seen = beneath::each(&directory, |name, leads_on| {
+        if listing.has(&name, leads_on) && !before.knows(&path.join(&name)) {
+            outcome = outcome.and(beneath::remove(&directory, &name));
+        }
+    });
+    seen.map_err(|error| beneath::errno(&error)).and(outcome)
 }
 
 /// Writes a configuration of which a part stays.

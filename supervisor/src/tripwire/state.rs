@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::sys::stat::{FileStat, SFlag};
 
 use super::beneath;
-use super::names::GIT;
+use super::names::{GIT, OURS, WORKSPACE};
 
 /// The largest file whose content is kept.
 const LARGEST: usize = 2 << 20;
@@ -19,8 +19,8 @@ const LARGEST: usize = 2 << 20;
 /// The most bytes that are kept in all.
 const MOST_BYTES: usize = 64 << 20;
 
-/// The most places that are looked at.
-const MOST_PLACES: usize = 20_000;
+/// The most entries of directories that are looked at, beside those that were there before.
+const MOST_ENTRIES: usize = 20_000;
 
 /// How deep a watched tree is looked into.
 const DEEPEST: usize = 24;
@@ -53,6 +53,31 @@ pub(super) enum Body {
     Directory,
     /// A fifo, a socket or a device, a file that is too large to be kept, or one that cannot be read.
     Closed(Stamp),
+}
+
+/// A directory of which entries are watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listing {
+    /// All but repositories, which are watched for themselves.
+    Whole,
+    /// Hooks: what git takes for an example is none.
+    Hooks,
+    /// Directories, and what may lead to one.
+    Repositories,
+    /// The top of a project: our own files, and those that an editor opens as a project.
+    Top,
+}
+
+impl Listing {
+    /// Whether an entry is watched.
+    pub(super) fn has(self, name: &OsStr, leads_on: bool) -> bool {
+        match self {
+            Self::Whole => name != GIT,
+            Self::Hooks => !name.as_bytes().ends_with(b".sample"),
+            Self::Repositories => leads_on,
+            Self::Top => name.as_bytes().starts_with(OURS) || name.as_bytes().ends_with(WORKSPACE),
+        }
+    }
 }
 
 /// Evidence that what cannot be read did not change. Of what can be read the content alone counts: a write through a shared
@@ -92,18 +117,26 @@ pub(super) struct State {
     pub(super) directories: BTreeSet<PathBuf>,
     /// The git directories among them.
     pub(super) repositories: BTreeSet<PathBuf>,
+    /// The directories with more entries than are looked at.
+    pub(super) crowded: BTreeMap<PathBuf, Listing>,
     /// What could not be looked at, one sentence each.
     pub(super) notes: Vec<String>,
 }
 
 /// Looks; every content is read anew.
-#[derive(Default)]
-pub(super) struct Look {
+pub(super) struct Look<'a> {
+    before: Option<&'a State>,
     bytes: usize,
+    entries: usize,
     pub(super) state: State,
 }
 
-impl Look {
+impl<'a> Look<'a> {
+    /// What was there `before` is looked at whatever else there is now: a crowd hides nothing.
+    pub(super) fn new(before: Option<&'a State>) -> Self {
+        Self { before, bytes: 0, entries: 0, state: State::default() }
+    }
+
     /// Looks at one name; of a directory at everything in it.
     pub(super) fn place(&mut self, at: &OwnedFd, path: PathBuf, kind: Kind) {
         self.place_within(at, path, kind, DEEPEST);
@@ -116,9 +149,6 @@ impl Look {
             Err(Errno::ENOENT) => return,
             Err(error) => return self.note(&path, &error.to_string()),
         };
-        if self.state.places.len() >= MOST_PLACES {
-            return self.note(&path, "there are too many files to watch");
-        }
         let is_directory = beneath::kind(&stat) == SFlag::S_IFDIR;
         let place = self.look(at, &name, kind, &stat);
         self.state.places.insert(path.clone(), place);
@@ -134,9 +164,7 @@ impl Look {
         };
         match beneath::open_own_directory(at, name) {
             Ok(directory) => {
-                let entries = self.entries(&directory, path);
-                // A repository is watched for itself.
-                for (entry, _) in entries.into_iter().filter(|(entry, _)| entry != GIT) {
+                for (entry, _) in self.entries(&directory, path, Listing::Whole) {
                     self.place_within(&directory, path.join(entry), Kind::Whole, depth);
                 }
             }
@@ -162,16 +190,37 @@ impl Look {
         }
     }
 
-    /// The entries of a directory, as many as may be looked at.
-    pub(super) fn entries(&mut self, directory: &OwnedFd, path: &Path) -> Vec<(OsString, bool)> {
-        let left = MOST_PLACES.saturating_sub(self.state.places.len());
-        match beneath::list(directory, left.saturating_add(1)) {
-            Ok(entries) => entries,
-            Err(error) => {
-                self.note(path, &error.to_string());
-                Vec::new()
+    /// The watched entries of a directory: those that were there before, and as many others as may be looked at.
+    pub(super) fn entries(
+        &mut self,
+        directory: &OwnedFd,
+        path: &Path,
+        listing: Listing,
+    ) -> Vec<(OsString, bool)> {
+        let mut kept = Vec::new();
+        let seen = beneath::each(directory, |name, leads_on| {
+            if !listing.has(&name, leads_on) {
+                return;
             }
+            if !self.before.is_some_and(|before| before.knows(&path.join(&name))) {
+                if self.entries >= MOST_ENTRIES {
+                    self.state.crowded.insert(path.to_owned(), listing);
+                    return;
+                }
+                self.entries += 1;
+            }
+            kept.push((name, leads_on));
+        });
+        if let Err(error) = seen {
+            self.note(path, &error.to_string());
         }
+        // Beyond what was crowded before, what came since is removed.
+        if self.state.crowded.contains_key(path)
+            && self.before.is_none_or(|before| before.crowded.contains_key(path))
+        {
+            self.note(path, "some of it, as it holds too many files");
+        }
+        kept
     }
 
     fn look(&mut self, at: &OwnedFd, name: &OsStr, kind: Kind, stat: &FileStat) -> Place {
@@ -201,6 +250,13 @@ impl Look {
     }
 }
 
+impl State {
+    /// Whether something stood there.
+    pub(super) fn knows(&self, path: &Path) -> bool {
+        self.places.contains_key(path) || self.directories.contains(path)
+    }
+}
+
 impl Place {
     /// Whether it is a file or directory, which a mount can hold.
     pub(super) fn is_solid(&self) -> bool {
@@ -219,9 +275,4 @@ impl Stamp {
             changed: (stat.st_ctime, stat.st_ctime_nsec),
         }
     }
-}
-
-/// Whether git takes a name in a hooks directory for an example.
-pub(super) fn is_sample(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.as_bytes().ends_with(b".sample"))
 }

@@ -28,8 +28,8 @@ const LONGEST: Duration = Duration::from_secs(5);
 const DEEPEST_MODULE: usize = 6;
 
 /// Looks at every repository beneath a project but those that are `known`: its own, and its modules and worktrees.
-pub(super) fn nested(root: &OwnedFd, known: &BTreeSet<PathBuf>) -> State {
-    let look = Look::default();
+pub(super) fn nested(root: &OwnedFd, known: &BTreeSet<PathBuf>, before: Option<&State>) -> State {
+    let look = Look::new(before);
     let mut walk = Walk { look, known, entries: 0, until: Instant::now() + LONGEST, bounded: None };
     walk.directory(root, Path::new(""), DEEPEST);
     let Walk { mut look, bounded, .. } = walk;
@@ -40,7 +40,7 @@ pub(super) fn nested(root: &OwnedFd, known: &BTreeSet<PathBuf>) -> State {
 }
 
 struct Walk<'a> {
-    look: Look,
+    look: Look<'a>,
     known: &'a BTreeSet<PathBuf>,
     entries: usize,
     until: Instant,
