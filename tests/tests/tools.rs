@@ -176,7 +176,7 @@ fn a_denied_write_is_explained_and_its_grant_works() {
               "grant": "--write [world]/outside/there.txt",
               "grade": "proved",
               "errno": null,
-              "rights": "rw . $TMPDIR · ro / minus hidden · net off"
+              "rights": "rw . $TMPDIR caches · ro / minus hidden · net off"
             }
             "#);
         }
