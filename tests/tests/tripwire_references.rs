@@ -189,7 +189,7 @@ fn what_hooks_and_settings_lead_to_stays_what_it_was() {
                 there: there(
                     "mkdir -p .git/hooks; hook .git/hooks/x.sample; ln -s x.sample .git/hooks/pre-commit",
                 ),
-                attack: "cp evil.sh .git/hooks/x.sample",
+                act: "cp evil.sh .git/hooks/x.sample",
                 later: commit,
             },
             Attack {
@@ -259,8 +259,8 @@ fn a_crowd_hides_no_hook() {
     fails(
         PLACE,
         &[
-            Attack { name: "examples", there, attack: crowd("%.0f.sample"), later },
-            Attack { name: "hooks", there, attack: crowd("%.0f"), later },
+            Attack { name: "examples", there, act: crowd("%.0f.sample"), later },
+            Attack { name: "hooks", there, act: crowd("%.0f"), later },
         ],
     );
 }
