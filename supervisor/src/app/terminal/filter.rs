@@ -36,8 +36,10 @@ const UNREADABLE: &[u8] = "\u{fffd}".as_bytes();
 const COMMANDS: [&[u8]; 5] = [b"0", b"1", b"2", b"8", b"133"];
 
 /// Private modes that make the terminal type or hide what follows, and are undone at the end: mouse and focus reports,
-/// the alternate screens, bracketed paste (DECSET of xterm's ctlseqs).
-const UNDONE: [u16; 14] = [9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 47, 1047, 1049, 2004];
+/// the alternate screens, bracketed paste (DECSET of xterm's ctlseqs), held-back output (2026), reports of colour schemes
+/// (2031) and of sizes (2048), keys as Windows encodes them (9001).
+const UNDONE: [u16; 18] =
+    [9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 47, 1047, 1049, 2004, 2026, 2031, 2048, 9001];
 
 /// The filter's place in the stream.
 #[derive(Debug, Default)]
@@ -49,6 +51,43 @@ pub(super) struct Filter {
     character: Vec<u8>,
     asked: bool,
     modes: BTreeSet<u16>,
+    keys: Keys,
+}
+
+/// How keys are encoded, where that was changed.
+#[derive(Debug, Default)]
+struct Keys {
+    /// How often the flags of kitty's keyboard protocol were pushed (`CSI > flags u`), and not popped (`CSI < number u`).
+    pushed: u16,
+    /// Whether the flags were set in place (`CSI = flags ; mode u`).
+    set: bool,
+    /// The resources of xterm that were set: modifyOtherKeys and its like (XTMODKEYS, `CSI > resource ; value m`).
+    resources: BTreeSet<u16>,
+}
+
+impl Keys {
+    fn remember(&mut self, prefix: u8, numbers: &[u8], end: u8) {
+        let number = first(numbers);
+        match (prefix, end) {
+            (b'>', b'u') => self.pushed = self.pushed.saturating_add(1),
+            (b'<', b'u') => self.pushed = self.pushed.saturating_sub(number.unwrap_or(1).max(1)),
+            (b'=', b'u') => self.set = true,
+            (b'>', b'm') => drop(number.map(|number| self.resources.insert(number))),
+            _ => {}
+        }
+    }
+
+    fn undo(self, out: &mut Vec<u8>) {
+        if self.pushed > 0 {
+            out.extend_from_slice(format!("\x1b[<{}u", self.pushed).as_bytes());
+        }
+        if self.set {
+            out.extend_from_slice(b"\x1b[=0u");
+        }
+        for resource in self.resources {
+            out.extend_from_slice(format!("\x1b[>{resource}m").as_bytes());
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,6 +124,8 @@ impl Filter {
     /// What brings the terminal back to where a shell expects it.
     pub(super) fn undo(&mut self) -> Vec<u8> {
         let mut out = vec![];
+        // Before the alternate screen is left: kitty keeps the flags of each screen apart.
+        std::mem::take(&mut self.keys).undo(&mut out);
         for mode in std::mem::take(&mut self.modes) {
             out.extend_from_slice(format!("\x1b[?{mode}l").as_bytes());
         }
@@ -220,7 +261,10 @@ impl Filter {
             self.asked |=
                 matches!((prefix, intermediates, end), (_, [], b'c' | b'n' | b'x') | (_, [b'$'], b'p'))
                     || matches!((prefix, end), (b'?', b'u') | (b'>', b'q'));
-            self.remember(prefix, numbers, end);
+            if intermediates.is_empty() {
+                self.remember(prefix, numbers, end);
+                self.keys.remember(prefix, numbers, end);
+            }
         }
         passes && well_formed
     }
@@ -368,6 +412,19 @@ mod tests {
         assert!(!filter.asked());
         filter.pass(b"\x1b[6n");
         assert!(filter.asked());
+    }
+
+    #[test]
+    fn another_encoding_of_keys_is_undone() {
+        let mut filter = Filter::default();
+        filter.pass(b"\x1b[?2048;2031h\x1b[?9001h\x1b[?2026h");
+        assert_eq!(filter.undo(), b"\x1b[?2026l\x1b[?2031l\x1b[?2048l\x1b[?9001l");
+        filter.pass(b"\x1b[>31u\x1b[>1u\x1b[>u\x1b[<u\x1b[>4;2m\x1b[>1;1m\x1b[?1049h");
+        assert_eq!(filter.undo(), b"\x1b[<2u\x1b[>1m\x1b[>4m\x1b[?1049l");
+        filter.pass(b"\x1b[=5;1u");
+        assert_eq!(filter.undo(), b"\x1b[=0u");
+        filter.pass(b"\x1b[>1u\x1b[<5u\x1b[1;31m");
+        assert_eq!(filter.undo(), b"");
     }
 
     proptest! {
