@@ -1,5 +1,7 @@
 use ipc::confinement::{Environment, TierChoice};
 use ipc::rights::{Execution, Limits, Network, Reach};
+use nix::fcntl::{AT_FDCWD, renameat};
+use nix::sys::stat::{Mode, mkdirat};
 
 use super::*;
 
@@ -139,9 +141,9 @@ fn what_cannot_be_looked_into_is_hidden() {
         deep.push(&name);
         fs::create_dir(&deep).unwrap();
     }
-    let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", "mkdir $1 && mv $2 $1/e", "sh", &name]).arg(world.root.join(".env"));
-    assert!(shell.current_dir(&deep).status().unwrap().success());
+    let place = fs::File::open(&deep).unwrap();
+    mkdirat(&place, name.as_str(), Mode::S_IRWXU).unwrap();
+    renameat(AT_FDCWD, &world.root.join(".env"), &place, format!("{name}/e").as_str()).unwrap();
     let hidden = world.hidden(&[".env"], &["."]);
     assert_eq!(hidden.len(), 2);
     assert!(deep.join(&name).starts_with(world.root.join(&hidden[1])), "{hidden:?}");
