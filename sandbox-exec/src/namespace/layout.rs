@@ -74,9 +74,9 @@ impl Layout {
         }
     }
 
-    /// Whether the program sees what the host has at `path`, and not what a `/tmp` of its own has there.
+    /// Whether the program sees what the host has at `path`, and not what a `/tmp` or `/dev` of its own has there.
     pub(crate) fn shows(&self, path: &Path) -> bool {
-        let own = self.tmp.is_some() && path.starts_with(TMP);
+        let own = self.tmp.is_some() && path.starts_with(TMP) || path.starts_with(DEV);
         !own || self.roots.iter().any(|root| path.starts_with(&root.path))
     }
 }
@@ -174,6 +174,7 @@ mod tests {
     fn a_project_in_shared_memory_is_shown() {
         let memory = layout("/dev/shm/p", &["/tmp/bw-1"], Some("/tmp/bw-1"), None);
         assert_eq!(roots(&memory), [("/dev/shm/p", false)]);
+        assert!(memory.shows(Path::new("/dev/shm/p/x")) && !memory.shows(Path::new("/dev/shm/secret")));
         assert_eq!(roots(&layout("/p", &[], None, None)), []);
     }
 
