@@ -116,11 +116,15 @@ fn a_write_that_leaves_no_trace_in_times_is_seen() {
 /// A person's hook or setting that does no harm yet.
 const OK: &str = "printf '#!/bin/sh\\nexit 0\\n'";
 
+const COMMIT: &str = "git commit -q --allow-empty -m later";
+
+/// What the person had, with a way to write a hook.
+fn there(there: &str) -> &'static str {
+    format!("hook() {{ {OK} > $1; chmod +x $1; }}; {there}").leak()
+}
+
 #[test]
-fn what_hooks_and_settings_lead_to_stays_what_it_was() {
-    let there =
-        |there: &str| -> &'static str { format!("hook() {{ {OK} > $1; chmod +x $1; }}; {there}").leak() };
-    let commit = "git commit -q --allow-empty -m later";
+fn what_hook_paths_and_includes_lead_to_stays_what_it_was() {
     fails(
         PLACE,
         &[
@@ -130,25 +134,25 @@ fn what_hooks_and_settings_lead_to_stays_what_it_was() {
                     "mkdir .githooks; hook .githooks/pre-commit; git config core.hooksPath .githooks",
                 ),
                 act: "cp evil.sh .githooks/pre-commit",
-                later: commit,
+                later: COMMIT,
             },
             Attack {
                 name: "a missing hook of a hooks path",
                 there: there("mkdir .githooks; git config core.hooksPath .githooks"),
                 act: "cp evil.sh .githooks/pre-commit",
-                later: commit,
+                later: COMMIT,
             },
             Attack {
                 name: "hooks path of all repositories",
                 there: there("mkdir .githooks; git config --global core.hooksPath .githooks"),
                 act: "cp evil.sh .githooks/pre-commit",
-                later: commit,
+                later: COMMIT,
             },
             Attack {
                 name: "the project itself is the hooks path",
                 there: there("hook post-commit; git config core.hooksPath $PWD"),
                 act: "cp evil.sh post-commit; cp evil.sh pre-commit",
-                later: commit,
+                later: COMMIT,
             },
             Attack {
                 name: "hooks path of a nested repository",
@@ -170,11 +174,20 @@ fn what_hooks_and_settings_lead_to_stays_what_it_was() {
                 act: "git config -f two core.fsmonitor ./evil.sh",
                 later: "git status",
             },
+        ],
+    );
+}
+
+#[test]
+fn what_links_lead_to_stays_what_it_was() {
+    fails(
+        PLACE,
+        &[
             Attack {
                 name: "hook by link",
                 there: there("mkdir scripts; hook scripts/x; ln -sf ../../scripts/x .git/hooks/pre-commit"),
                 act: "cp evil.sh scripts/x",
-                later: commit,
+                later: COMMIT,
             },
             Attack {
                 name: "hook by links, put in another's place",
@@ -182,7 +195,7 @@ fn what_hooks_and_settings_lead_to_stays_what_it_was() {
                     "mkdir -p a/real; hook a/real/x; ln -s a/real s; ln -sf ../../s/x .git/hooks/pre-commit",
                 ),
                 act: "mv a b; mkdir -p a/real; cp evil.sh a/real/x; rm s; mkdir s; cp evil.sh s/x",
-                later: commit,
+                later: COMMIT,
             },
             Attack {
                 name: "hook by link to an example",
@@ -190,13 +203,13 @@ fn what_hooks_and_settings_lead_to_stays_what_it_was() {
                     "mkdir -p .git/hooks; hook .git/hooks/x.sample; ln -s x.sample .git/hooks/pre-commit",
                 ),
                 act: "cp evil.sh .git/hooks/x.sample",
-                later: commit,
+                later: COMMIT,
             },
             Attack {
                 name: "hooks by link",
                 there: there("rm -rf .git/hooks; mkdir h; hook h/pre-commit; ln -s ../h .git/hooks"),
                 act: "cp evil.sh h/pre-commit",
-                later: commit,
+                later: COMMIT,
             },
             Attack {
                 name: "settings by link",
