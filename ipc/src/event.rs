@@ -7,12 +7,13 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::approval::{ApprovalMode, ReviewDecision, ServerRequest, SessionGrant};
 use crate::denial::Denial;
-use crate::id::{AgentId, CallId, ConversationId, EventId, Generation, ToolUseId};
+use crate::id::{AgentId, ApprovalId, CallId, ConversationId, EventId, Generation, GrantId, ToolUseId};
 use crate::path::WirePath;
 
 /// The version of the event schema; it changes whenever a field does.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// One event of a session.
 #[derive(Clone, Debug)]
@@ -118,6 +119,27 @@ pub enum EventKind {
         /// The agent's rights, in one line.
         rights: String,
     },
+    /// Somebody is asked whether a call may go beyond the standing rights.
+    ApprovalRequested {
+        /// The request.
+        id: ApprovalId,
+        /// What was asked, as it was shown.
+        request: Box<ServerRequest>,
+    },
+    /// A request for an approval is decided: the one line that says how, and why.
+    ApprovalAnswered(ApprovalAnswered),
+    /// An approval reaches further than its call, until the session ends or it is revoked.
+    GrantAdded(SessionGrant),
+    /// What was approved for the session counts no more.
+    GrantRevoked {
+        /// Which.
+        id: GrantId,
+    },
+    /// What becomes of calls beyond the standing rights is decided otherwise from now on.
+    ModeChanged {
+        /// The new mode.
+        mode: ApprovalMode,
+    },
     /// A worker is ready, and verified from outside.
     WorkerStarted(WorkerStarted),
     /// The rights changed: the worker before is gone to its last descendant, and this one serves.
@@ -159,8 +181,47 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         patch: Option<WirePath>,
     },
+    /// The agent rests; another message of the user may follow. Headless runs have their [`Result`](Self::Result) instead.
+    TurnFinished(TurnFinished),
     /// The end: always the last event.
     Result(RunResult),
+}
+
+/// How a request for an approval was decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalAnswered {
+    /// The request; absent where nobody was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<ApprovalId>,
+    /// The call that it is for.
+    pub call: CallId,
+    /// The decision.
+    pub decision: ReviewDecision,
+    /// Who decided.
+    pub by: DecidedBy,
+    /// What was wrong with the answer, or why there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+/// Who decided on an approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecidedBy {
+    /// The user, by an answer that fits the request.
+    User,
+    /// What the user approved for the session.
+    SessionGrant(GrantId),
+    /// The user's configuration.
+    Configuration,
+    /// Nobody in time.
+    Deadline,
+    /// Nobody: there is no front end that could ask, or it is gone.
+    NoFrontEnd,
+    /// Nobody: the answer was none that counts.
+    BadAnswer,
+    /// Nobody: the turn ended, or the rights changed.
+    Interrupted,
 }
 
 /// How a session began.
@@ -345,6 +406,22 @@ pub enum FileChange {
     RenamedFrom(WirePath),
 }
 
+/// The end of one turn of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnFinished {
+    /// A stable word for why: `done`, `interrupted`, `denied`, `provider_error` …
+    pub reason: String,
+    /// A sentence for people, where the reason needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// How many requests were answered.
+    pub steps: u32,
+    /// The turn's tokens.
+    pub usage: TokenUsage,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunResult {
@@ -467,7 +544,7 @@ mod tests {
         let line = serde_json::to_string(&event(EventKind::AssistantMessage(message))).unwrap();
         assert!(
             line.starts_with(
-                r#"{"v":2,"id":2,"parent":1,"time_ms":1700000000000,"session":"s","agent":"1","#
+                r#"{"v":3,"id":2,"parent":1,"time_ms":1700000000000,"session":"s","agent":"1","#
             )
         );
         let back: SessionEvent = serde_json::from_str(&line).unwrap();
@@ -478,7 +555,7 @@ mod tests {
     #[test]
     fn another_schema_version_is_refused_by_name() {
         let line = serde_json::to_string(&event(EventKind::UserMessage { text: "hi".to_owned() })).unwrap();
-        let error = serde_json::from_str::<SessionEvent>(&line.replace("\"v\":2", "\"v\":9")).unwrap_err();
-        assert!(error.to_string().contains("event of schema version 9, expected 2"), "{error}");
+        let error = serde_json::from_str::<SessionEvent>(&line.replace("\"v\":3", "\"v\":9")).unwrap_err();
+        assert!(error.to_string().contains("event of schema version 9, expected 3"), "{error}");
     }
 }

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest};
 use crate::event::SessionEvent;
-use crate::id::{CallId, ConversationId};
+use crate::id::{ApprovalId, CallId, ConversationId, GrantId};
 use crate::rights::RightsChange;
 
 /// Core → front end.
@@ -38,6 +39,18 @@ pub enum UiEventKind {
         /// The piece, made valid UTF-8.
         text: String,
     },
+    /// An approval is waited for: [`UserActionKind::Answer`], once.
+    ApprovalRequested {
+        /// What the answer names.
+        id: ApprovalId,
+        /// What is asked.
+        request: Box<ServerRequest>,
+    },
+    /// An approval is no longer waited for, whoever answered it: what shows it may go.
+    ApprovalClosed {
+        /// Which.
+        id: ApprovalId,
+    },
 }
 
 /// Front end → core's edge.
@@ -63,6 +76,23 @@ pub enum UserActionKind {
         /// What changes.
         change: RightsChange,
     },
+    /// Answers a request for an approval.
+    Answer {
+        /// Which.
+        id: ApprovalId,
+        /// The answer.
+        answer: ApprovalAnswer,
+    },
+    /// Changes what becomes of calls that the standing rights do not cover, and those rights with it.
+    SetMode {
+        /// The mode.
+        mode: ApprovalMode,
+    },
+    /// Takes back what was approved for the session.
+    RevokeGrant {
+        /// Which.
+        id: GrantId,
+    },
     /// Ends the turn that runs.
     Interrupt,
     /// Ends the session.
@@ -82,19 +112,39 @@ pub enum Op {
         /// What changes; a path is resolved.
         change: RightsChange,
     },
+    /// Decides on a change of files.
+    PatchApproval {
+        /// The request.
+        id: ApprovalId,
+        /// The decision.
+        decision: ReviewDecision,
+    },
+    /// Decides on a command.
+    ExecApproval {
+        /// The request.
+        id: ApprovalId,
+        /// The decision.
+        decision: ReviewDecision,
+    },
+    /// Decides on the network.
+    NetworkApproval {
+        /// The request.
+        id: ApprovalId,
+        /// The decision.
+        decision: ReviewDecision,
+    },
+    /// Changes the approval mode.
+    SetMode {
+        /// The mode.
+        mode: ApprovalMode,
+    },
+    /// Takes back what was approved for the session.
+    RevokeGrant {
+        /// Which.
+        id: GrantId,
+    },
     /// Ends the turn that runs.
     Interrupt,
     /// Ends the session.
     Shutdown,
-}
-
-impl From<UserActionKind> for Op {
-    fn from(kind: UserActionKind) -> Self {
-        match kind {
-            UserActionKind::Prompt { text } => Self::UserTurn { text },
-            UserActionKind::SetRights { change } => Self::SetRights { change },
-            UserActionKind::Interrupt => Self::Interrupt,
-            UserActionKind::Quit => Self::Shutdown,
-        }
-    }
 }

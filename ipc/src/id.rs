@@ -67,6 +67,14 @@ number! {
     /// An event of a session log, from 1 in the order of appending.
     EventId, u64
 }
+number! {
+    /// A request for an approval. Unique within a session.
+    ApprovalId, u64
+}
+number! {
+    /// Something that was approved for the session, from 1.
+    GrantId, u64
+}
 text! {
     /// A session; in front-end protocols the field `conversation_id`.
     ConversationId

@@ -9,8 +9,11 @@
 //! * [`frame`], [`codec`] and [`pipe`]: how a message becomes bytes on a pipe.
 //! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports.
 //! * [`denial`]: a denial that explains itself.
-//! * [`event`] and [`frontend`] (feature `frontend`): the session's events, and the protocol of every front end.
+//! * [`event`], [`approval`] and [`frontend`] (feature `frontend`): the session's events, what a person is asked, and the
+//!   protocol of every front end.
 
+#[cfg(feature = "frontend")]
+pub mod approval;
 pub mod codec;
 pub mod confinement;
 pub mod denial;

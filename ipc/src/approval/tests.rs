@@ -1,0 +1,262 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::id::{AgentId, CallId, GrantId};
+use crate::path::WirePath;
+use crate::rights::{Grant, Network, Reach};
+use crate::tool::Access;
+
+fn grant() -> Grant {
+    Grant { write: vec!["/p/a".into()], net: Network::Off, reach: Reach::default() }
+}
+
+fn patch() -> ApplyPatchApprovalParams {
+    let changes = [
+        (WirePath::from("/p/a"), FileChange::Add { content: "one\n".to_owned() }),
+        ("/p/b".into(), FileChange::Delete { content: "two\n".to_owned() }),
+        (
+            b"/p/\xff".to_vec().into(),
+            FileChange::Update { unified_diff: "@@ -1 +1 @@\n".to_owned(), move_path: Some("/p/d".into()) },
+        ),
+    ];
+    ApplyPatchApprovalParams {
+        conversation_id: "s".into(),
+        agent: AgentId::root(),
+        call_id: CallId(7),
+        file_changes: FileChanges(changes.into()),
+        digest: "ab".to_owned(),
+        grant: grant(),
+        rights: "ro /".to_owned(),
+        timeout_ms: 1000,
+        reason: Some("because".to_owned()),
+        grant_root: Some("/p".into()),
+    }
+}
+
+fn exec() -> ExecCommandApprovalParams {
+    ExecCommandApprovalParams {
+        conversation_id: "s".into(),
+        agent: AgentId::root(),
+        call_id: CallId(7),
+        command: ["bash", "-c", "echo \"a  b\" | sh"].map(str::to_owned).into(),
+        cwd: "/p".into(),
+        environment: vec![("A".to_owned(), "b".into())],
+        access: Access::Write,
+        network: Some(Network::On),
+        digest: "ab".to_owned(),
+        grant: grant(),
+        rights: "ro /".to_owned(),
+        timeout_ms: 1000,
+        reason: Some("because".to_owned()),
+        prefix: Some(vec!["echo".to_owned()]),
+        grant_root: Some("/p".into()),
+    }
+}
+
+fn network() -> NetworkApprovalParams {
+    let exec = exec();
+    NetworkApprovalParams {
+        conversation_id: exec.conversation_id,
+        agent: exec.agent,
+        call_id: exec.call_id,
+        command: exec.command,
+        cwd: exec.cwd,
+        environment: vec![],
+        access: Access::Standing,
+        digest: exec.digest,
+        grant: Grant { write: vec![], net: Network::On, reach: Reach::default() },
+        rights: exec.rights,
+        timeout_ms: 1000,
+        reason: Some("because".to_owned()),
+        prefix: None,
+    }
+}
+
+fn golden(request: ServerRequest, json: &str) {
+    assert_eq!(serde_json::to_string(&request).unwrap(), json);
+    assert_eq!(serde_json::from_str::<ServerRequest>(json).unwrap(), request);
+}
+
+#[test]
+fn a_patch_request_has_its_shape() {
+    golden(
+        ServerRequest::ApplyPatchApproval(patch()),
+        concat!(
+            r#"{"method":"applyPatchApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""file_changes":{"/p/a":{"add":{"content":"one\n"}},"/p/b":{"delete":{"content":"two\n"}},"#,
+            r#""base64:L3Av/w==":{"update":{"unified_diff":"@@ -1 +1 @@\n","move_path":"/p/d"}}},"digest":"ab","#,
+            r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"#,
+            r#""rights":"ro /","timeout_ms":1000,"reason":"because","grant_root":"/p"}}"#
+        ),
+    );
+    let bare = ApplyPatchApprovalParams { reason: None, grant_root: None, ..patch() };
+    let json = serde_json::to_string(&ServerRequest::ApplyPatchApproval(bare.clone())).unwrap();
+    assert!(!json.contains("reason") && !json.contains("grant_root") && !json.contains("null"), "{json}");
+    assert_eq!(
+        serde_json::from_str::<ServerRequest>(&json).unwrap(),
+        ServerRequest::ApplyPatchApproval(bare)
+    );
+}
+
+#[test]
+fn a_command_request_has_its_shape() {
+    golden(
+        ServerRequest::ExecCommandApproval(exec()),
+        concat!(
+            r#"{"method":"execCommandApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""command":["bash","-c","echo \"a  b\" | sh"],"cwd":"/p","environment":[["A","b"]],"access":"write","#,
+            r#""network":"on","digest":"ab","#,
+            r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"#,
+            r#""rights":"ro /","timeout_ms":1000,"reason":"because","prefix":["echo"],"grant_root":"/p"}}"#
+        ),
+    );
+    let bare = ExecCommandApprovalParams {
+        network: None,
+        reason: None,
+        prefix: None,
+        grant_root: None,
+        environment: vec![],
+        ..exec()
+    };
+    golden(
+        ServerRequest::ExecCommandApproval(bare),
+        concat!(
+            r#"{"method":"execCommandApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""command":["bash","-c","echo \"a  b\" | sh"],"cwd":"/p","environment":[],"access":"write","digest":"ab","#,
+            r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"#,
+            r#""rights":"ro /","timeout_ms":1000}}"#
+        ),
+    );
+}
+
+#[test]
+fn a_network_request_has_its_shape() {
+    golden(
+        ServerRequest::NetworkApproval(network()),
+        concat!(
+            r#"{"method":"networkApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""command":["bash","-c","echo \"a  b\" | sh"],"cwd":"/p","environment":[],"access":"standing","digest":"ab","#,
+            r#""grant":{"write":[],"net":"on","reach":{"host":false,"link_local":false,"metadata":false}},"#,
+            r#""rights":"ro /","timeout_ms":1000,"reason":"because"}}"#
+        ),
+    );
+}
+
+#[test]
+fn the_session_is_required_and_nothing_unknown_passes() {
+    for request in [
+        ServerRequest::ApplyPatchApproval(patch()),
+        ServerRequest::ExecCommandApproval(exec()),
+        ServerRequest::NetworkApproval(network()),
+    ] {
+        let json = serde_json::to_string(&request).unwrap();
+        let nameless = json.replace(r#""conversation_id":"s","#, "");
+        let error = serde_json::from_str::<ServerRequest>(&nameless).unwrap_err().to_string();
+        assert!(error.contains("conversation_id"), "{error}");
+        let more = json.replace(r#""timeout_ms""#, r#""sudo":true,"timeout_ms""#);
+        let error = serde_json::from_str::<ServerRequest>(&more).unwrap_err().to_string();
+        assert!(error.contains("sudo"), "{error}");
+    }
+}
+
+#[test]
+fn a_path_of_a_change_is_absolute_and_stands_once() {
+    let change = r#"{"add":{"content":""}}"#;
+    for json in [
+        format!(r#"{{"a":{change}}}"#),
+        format!(r#"{{"base64:!":{change}}}"#),
+        format!(r#"{{"base64:Lw":{change}}}"#),
+        format!(r#"{{"/a":{change},"/a":{change}}}"#),
+        format!(r#"{{"/a":{change},"base64:L2E=":{change}}}"#),
+        format!(r#"{{"/a\u0000":{change}}}"#),
+        r#"{"/a":{"add":{}}}"#.to_owned(),
+    ] {
+        assert!(serde_json::from_str::<FileChanges>(&json).is_err(), "{json}");
+    }
+}
+
+#[test]
+fn each_decision_has_one_form() {
+    let exact = ReviewDecision::ApprovedForSession { scope: SessionScope::Exact };
+    let scoped = |scope| ReviewDecision::ApprovedForSession { scope };
+    let words = || vec!["cargo".to_owned(), "test".to_owned()];
+    for (decision, json) in [
+        (ReviewDecision::Approved, r#"{"decision":"approved"}"#),
+        (exact.clone(), r#"{"decision":"approved_for_session","scope":{"type":"exact"}}"#),
+        (
+            scoped(SessionScope::CommandPrefix(words())),
+            r#"{"decision":"approved_for_session","scope":{"type":"command_prefix","value":["cargo","test"]}}"#,
+        ),
+        (
+            scoped(SessionScope::PathPattern("src/**".to_owned())),
+            r#"{"decision":"approved_for_session","scope":{"type":"path_pattern","value":"src/**"}}"#,
+        ),
+        (
+            scoped(SessionScope::GrantRoot),
+            r#"{"decision":"approved_for_session","scope":{"type":"grant_root"}}"#,
+        ),
+        (scoped(SessionScope::Network), r#"{"decision":"approved_for_session","scope":{"type":"network"}}"#),
+        (ReviewDecision::DENIED, r#"{"decision":"denied"}"#),
+        (
+            ReviewDecision::Denied { message: Some("no".to_owned()) },
+            r#"{"decision":"denied","message":"no"}"#,
+        ),
+        (ReviewDecision::Abort, r#"{"decision":"abort"}"#),
+    ] {
+        assert_eq!(serde_json::to_string(&decision).unwrap(), json);
+        assert_eq!(serde_json::from_str::<ReviewDecision>(json).unwrap(), decision);
+        let response = ExecCommandApprovalResponse { decision: decision.clone(), digest: None };
+        assert_eq!(serde_json::to_string(&response).unwrap(), json);
+        let bound = ApplyPatchApprovalResponse { decision, digest: Some("ab".to_owned()) };
+        let json = json.strip_suffix('}').unwrap().to_owned() + r#","digest":"ab"}"#;
+        assert_eq!(serde_json::to_string(&bound).unwrap(), json);
+        assert_eq!(serde_json::from_str::<ApplyPatchApprovalResponse>(&json).unwrap(), bound);
+    }
+    let plain = r#"{"decision":"approved_for_session"}"#;
+    assert_eq!(serde_json::from_str::<ReviewDecision>(plain).unwrap(), exact);
+}
+
+#[test]
+fn what_is_no_decision_is_none() {
+    for json in [
+        "null",
+        "true",
+        "\"approved\"",
+        "[]",
+        "{}",
+        r#"{"decision":null}"#,
+        r#"{"decision":true}"#,
+        r#"{"decision":"Approved"}"#,
+        r#"{"decision":"approve"}"#,
+        r#"{"decision":"approved","scope":{"type":"exact"}}"#,
+        r#"{"decision":"denied","scope":{"type":"exact"}}"#,
+        r#"{"decision":"approved","message":"go"}"#,
+        r#"{"decision":"abort","message":"go"}"#,
+        r#"{"decision":"approved_for_session","message":"go"}"#,
+        r#"{"decision":"approved_for_session","scope":{"type":"everything"}}"#,
+        r#"{"decision":"approved_for_session","scope":{"type":"command_prefix"}}"#,
+        r#"{"decision":"approved_for_session","scope":{"type":"command_prefix","value":"cargo"}}"#,
+        r#"{"decision":"approved","yes":1}"#,
+        r#"{"decision":"approved","decision":"denied"}"#,
+    ] {
+        assert!(serde_json::from_str::<NetworkApprovalResponse>(json).is_err(), "{json}");
+    }
+}
+
+#[test]
+fn a_grant_of_the_session_is_listed() {
+    let grant = SessionGrant { id: GrantId(1), covers: "x".to_owned(), grant: "write /p".to_owned() };
+    let json = r#"{"id":1,"covers":"x","grant":"write /p"}"#;
+    assert_eq!(serde_json::to_string(&grant).unwrap(), json);
+    assert_eq!(serde_json::from_str::<SessionGrant>(json).unwrap(), grant);
+}
+
+proptest! {
+    #[test]
+    fn any_path_and_content_survive(name in proptest::collection::vec(1u8.., 0..20), content in ".*") {
+        let path = WirePath::from([b"/", name.as_slice()].concat());
+        let changes = FileChanges([(path, FileChange::Add { content })].into());
+        let json = serde_json::to_string(&changes).unwrap();
+        prop_assert_eq!(serde_json::from_str::<FileChanges>(&json).unwrap(), changes);
+    }
+}
