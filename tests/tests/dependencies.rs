@@ -158,7 +158,7 @@ fn the_tables_packages_are_direct_and_used() {
 /// What decides is pure: it can be tested, replayed and read without a machine around it.
 #[test]
 fn core_gate_and_lattice_do_no_io() {
-    for place in ["supervisor/src/core", "supervisor/src/gate", "ipc/src/rights.rs", "ipc/src/phase.rs"] {
+    for place in ["supervisor/src/core", "supervisor/src/gate", "ipc/src/rights", "ipc/src/phase.rs"] {
         let path = root().join(place);
         let mut text = String::new();
         if path.is_dir() {

@@ -1,0 +1,39 @@
+//! Rights of every kind, for the properties of the lattice.
+
+use proptest::prelude::*;
+
+use super::execution::{Execution, Limits};
+use super::grant::Grant;
+use super::lattice::Rights;
+use super::network::{Network, Reach};
+use crate::path::WirePath;
+
+pub(super) fn path() -> impl Strategy<Value = WirePath> {
+    proptest::collection::vec(prop_oneof!["a", "b", "c"], 0..4)
+        .prop_map(|parts| WirePath::from(&format!("/{}", parts.join("/"))))
+}
+
+pub(super) fn paths() -> impl Strategy<Value = Vec<WirePath>> {
+    proptest::collection::vec(path(), 0..4)
+}
+
+pub(super) fn rights() -> impl Strategy<Value = Rights> {
+    let net = prop_oneof![Just(Network::Off), Just(Network::On)];
+    let exec = prop_oneof![Just(Execution::Denied), Just(Execution::Allowed)];
+    let limits =
+        (0..3u64, 0..3u64).prop_map(|(timeout_ms, output_bytes)| Limits { timeout_ms, output_bytes });
+    (paths(), paths(), paths(), paths(), net, reach(), exec, limits).prop_map(
+        |(read, hidden, write, protected, net, reach, exec, limits)| {
+            Rights { read, hidden, write, protected, net, reach, exec, limits }.normalised()
+        },
+    )
+}
+
+pub(super) fn reach() -> impl Strategy<Value = Reach> {
+    any::<[bool; 3]>().prop_map(|[host, link_local, metadata]| Reach { host, link_local, metadata })
+}
+
+pub(super) fn grant() -> impl Strategy<Value = Grant> {
+    let net = prop_oneof![Just(Network::Off), Just(Network::On)];
+    (paths(), net, reach()).prop_map(|(write, net, reach)| Grant { write, net, reach })
+}

@@ -1,0 +1,39 @@
+//! The right to run commands, and the bounds on one call.
+
+use serde::{Deserialize, Serialize};
+
+/// The right to run commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Execution {
+    /// The worker executes no program.
+    Denied,
+    /// `shell_exec` runs commands under these rights.
+    #[default]
+    Allowed,
+}
+
+/// Bounds on one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Limits {
+    /// The longest that a command may run, in milliseconds.
+    pub timeout_ms: u64,
+    /// The most bytes of a command's output that are kept (head and tail; the rest is counted).
+    pub output_bytes: u64,
+}
+
+impl Default for Limits {
+    /// Ten minutes, 64 KiB.
+    fn default() -> Self {
+        Self { timeout_ms: 600_000, output_bytes: 64 << 10 }
+    }
+}
+
+impl Limits {
+    pub(super) fn meet(self, other: Self) -> Self {
+        Self {
+            timeout_ms: self.timeout_ms.min(other.timeout_ms),
+            output_bytes: self.output_bytes.min(other.output_bytes),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What one effect may do beyond the standing rights.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::lattice::Rights;
+use super::network::{Network, Reach};
+use super::roots::intersection;
+use crate::path::WirePath;
+
+/// Rights beyond the standing ones, for exactly one effect.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Grant {
+    /// Files and trees that may be changed.
+    pub write: Vec<WirePath>,
+    /// The network.
+    pub net: Network,
+    /// How far it leads, where the grant turns it on.
+    pub reach: Reach,
+}
+
+impl Grant {
+    /// What both grant: an answer never gives more than was asked for.
+    #[must_use]
+    pub fn meet(&self, asked: &Self) -> Self {
+        Self {
+            write: intersection(&self.write, &asked.write),
+            net: self.net.min(asked.net),
+            reach: self.reach.meet(asked.reach),
+        }
+    }
+
+    /// Whether it grants nothing.
+    pub fn is_empty(&self) -> bool {
+        self.write.is_empty() && self.net == Network::Off
+    }
+}
+
+/// What is granted, as a person reads it: `write /p/a · net on +host`.
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("nothing more");
+        }
+        if !self.write.is_empty() {
+            f.write_str("write")?;
+            self.write.iter().try_for_each(|path| write!(f, " {path}"))?;
+        }
+        if self.net == Network::On {
+            f.write_str(if self.write.is_empty() { "net on" } else { " · net on" })?;
+            self.reach.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl Rights {
+    /// The rights and exactly what is granted beside them. What is hidden or protected stays so.
+    #[must_use]
+    pub fn with_grant(&self, grant: &Grant) -> Self {
+        let mut granted = self.clone();
+        granted.write.extend(grant.write.iter().cloned());
+        if grant.net == Network::On {
+            granted.net = Network::On;
+            granted.reach = granted.reach.join(grant.reach);
+        }
+        granted.normalised()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::arbitrary::{grant, path, rights};
+    use super::super::roots::is_under;
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_grant_adds_exactly_what_it_says(standing in rights(), grant in grant(), path in path()) {
+            let granted = standing.with_grant(&grant);
+            prop_assert!(granted.covers(&standing));
+            let closed = is_under(&path, &standing.hidden) || is_under(&path, &standing.protected);
+            let added = is_under(&path, &grant.write) && !closed;
+            prop_assert_eq!(granted.allows_write(&path), standing.allows_write(&path) || added);
+            prop_assert_eq!(granted.allows_read(&path), standing.allows_read(&path));
+            prop_assert_eq!(granted.net, standing.net.max(grant.net));
+            let on = grant.net == Network::On;
+            prop_assert_eq!(granted.reach, if on { standing.reach.join(grant.reach) } else { standing.reach });
+            prop_assert_eq!((granted.exec, granted.limits), (standing.exec, standing.limits));
+            prop_assert_eq!((granted.hidden, granted.protected), (standing.hidden, standing.protected));
+        }
+
+        #[test]
+        fn an_answer_never_gives_more_than_was_asked_for(
+            standing in rights(), asked in grant(), answer in grant(),
+        ) {
+            let given = standing.with_grant(&answer.meet(&asked));
+            prop_assert!(standing.with_grant(&asked).covers(&given));
+            prop_assert!(standing.with_grant(&answer).covers(&given));
+            prop_assert_eq!(standing.with_grant(&Grant::default()), standing);
+        }
+    }
+}

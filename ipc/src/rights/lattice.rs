@@ -1,0 +1,131 @@
+//! What an agent may do, and the order among such rights.
+
+use serde::{Deserialize, Serialize};
+
+use super::execution::{Execution, Limits};
+use super::network::{Network, Reach};
+use super::roots::{intersection, is_under, roots, union, within};
+use crate::path::WirePath;
+
+/// What an agent may do. Made by [`Rights::normalised`] or [`Rights::meet`], so that equal rights are equal values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Rights {
+    /// Trees that may be read and executed.
+    pub read: Vec<WirePath>,
+    /// Trees inside the read roots whose contents stay unreadable.
+    pub hidden: Vec<WirePath>,
+    /// Trees that may also be changed.
+    pub write: Vec<WirePath>,
+    /// Files inside the write roots that the host runs later, and that must not change.
+    pub protected: Vec<WirePath>,
+    /// The network.
+    pub net: Network,
+    /// What of this machine and its neighbourhood the network, where it is on, leads to.
+    pub reach: Reach,
+    /// Whether commands may be run at all.
+    pub exec: Execution,
+    /// Bounds on one call.
+    pub limits: Limits,
+}
+
+impl Rights {
+    /// The canonical form: paths sorted, and none beneath another of its list; no reach where the network is off, so that
+    /// what turns the network on says how far.
+    #[must_use]
+    pub fn normalised(self) -> Self {
+        Self {
+            read: roots(self.read),
+            hidden: roots(self.hidden),
+            write: roots(self.write),
+            protected: roots(self.protected),
+            reach: if self.net == Network::On { self.reach } else { Reach::default() },
+            ..self
+        }
+    }
+
+    /// The greatest rights that both cover.
+    #[must_use]
+    pub fn meet(&self, other: &Self) -> Self {
+        Self {
+            read: intersection(&self.read, &other.read),
+            hidden: union(&self.hidden, &other.hidden),
+            write: intersection(&self.write, &other.write),
+            protected: union(&self.protected, &other.protected),
+            net: self.net.min(other.net),
+            reach: self.reach.meet(other.reach),
+            exec: self.exec.min(other.exec),
+            limits: self.limits.meet(other.limits),
+        }
+    }
+
+    /// Whether everything that `other` allows is allowed here.
+    pub fn covers(&self, other: &Self) -> bool {
+        within(&other.read, &self.read)
+            && within(&self.hidden, &other.hidden)
+            && within(&other.write, &self.write)
+            && within(&self.protected, &other.protected)
+            && other.net <= self.net
+            && other.reach.meet(self.reach) == other.reach
+            && other.exec <= self.exec
+            && other.limits.meet(self.limits) == other.limits
+    }
+
+    /// Whether the contents of `path` may be read.
+    pub fn allows_read(&self, path: &WirePath) -> bool {
+        is_under(path, &self.read) && !is_under(path, &self.hidden)
+    }
+
+    /// Whether `path` may be changed.
+    pub fn allows_write(&self, path: &WirePath) -> bool {
+        is_under(path, &self.write) && !is_under(path, &self.hidden) && !is_under(path, &self.protected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::arbitrary::{path, rights};
+
+    proptest! {
+        #[test]
+        fn meet_is_idempotent_commutative_and_associative(a in rights(), b in rights(), c in rights()) {
+            prop_assert_eq!(a.meet(&a), a.clone());
+            prop_assert_eq!(a.meet(&b), b.meet(&a));
+            prop_assert_eq!(a.meet(&b).meet(&c), a.meet(&b.meet(&c)));
+        }
+
+        #[test]
+        fn covers_is_the_order_of_meet(a in rights(), b in rights()) {
+            prop_assert!(a.covers(&a.meet(&b)));
+            prop_assert_eq!(a.covers(&b), a.meet(&b) == b);
+        }
+
+        #[test]
+        fn attenuated_rights_allow_nothing_new(a in rights(), b in rights(), path in path()) {
+            let met = a.meet(&b);
+            prop_assert!(!met.allows_read(&path) || a.allows_read(&path) && b.allows_read(&path));
+            prop_assert!(!met.allows_write(&path) || a.allows_write(&path) && b.allows_write(&path));
+        }
+
+        #[test]
+        fn a_childs_rights_never_exceed_its_parents(
+            root in rights(), asked in proptest::collection::vec(rights(), 0..8), path in path(),
+        ) {
+            let mut line = vec![root];
+            for asked in asked {
+                let parent = &line[line.len() - 1];
+                let child = parent.meet(&asked);
+                prop_assert!(parent.covers(&child) && asked.covers(&child));
+                line.push(child);
+            }
+            let last = &line[line.len() - 1];
+            for ancestor in &line {
+                prop_assert!(ancestor.covers(last));
+                prop_assert!(!last.allows_read(&path) || ancestor.allows_read(&path));
+                prop_assert!(!last.allows_write(&path) || ancestor.allows_write(&path));
+                prop_assert!(last.net <= ancestor.net);
+            }
+        }
+    }
+}

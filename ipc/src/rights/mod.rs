@@ -1,0 +1,21 @@
+//! What an agent may do: a lattice of plain data.
+//!
+//! [`Rights::meet`] attenuates, [`Rights::covers`] compares; `a.covers(&b)` holds exactly when `a.meet(&b)` is `b`.
+//! Paths are absolute and canonical: whoever builds rights resolves them first. Nothing here touches a file system.
+
+#[cfg(test)]
+mod arbitrary;
+mod change;
+mod execution;
+mod grant;
+mod lattice;
+mod line;
+mod network;
+mod roots;
+
+pub use change::RightsChange;
+pub use execution::{Execution, Limits};
+pub use grant::Grant;
+pub use lattice::Rights;
+pub use line::RightsLine;
+pub use network::{Network, Reach};

@@ -1,0 +1,58 @@
+//! The network right, and how far it leads.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The network right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// No socket reaches anything outside the sandbox.
+    #[default]
+    Off,
+    /// Outbound TCP and UDP.
+    On,
+}
+
+/// Addresses that the network alone does not lead to: a service that listens there trusts whoever reaches it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Reach {
+    /// This machine's own addresses, loopback among them. The resolver of the machine is always within reach.
+    pub host: bool,
+    /// Link-local addresses.
+    pub link_local: bool,
+    /// The addresses at which clouds hand out credentials.
+    pub metadata: bool,
+}
+
+impl Reach {
+    pub(super) fn join(self, other: Self) -> Self {
+        Self {
+            host: self.host || other.host,
+            link_local: self.link_local || other.link_local,
+            metadata: self.metadata || other.metadata,
+        }
+    }
+
+    pub(super) fn meet(self, other: Self) -> Self {
+        Self {
+            host: self.host && other.host,
+            link_local: self.link_local && other.link_local,
+            metadata: self.metadata && other.metadata,
+        }
+    }
+}
+
+/// Each place within reach, as ` +host`.
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, link_local, metadata } = *self;
+        for (within, name) in [(host, "host"), (link_local, "link-local"), (metadata, "metadata")] {
+            if within {
+                write!(f, " +{name}")?;
+            }
+        }
+        Ok(())
+    }
+}
