@@ -1,0 +1,10 @@
+//! What every confined command needs before its first process: directories, project, policy, temp, spawner.
+
+mod environment;
+mod error;
+mod place;
+mod programs;
+mod scope;
+
+pub(crate) use error::SetupError;
+pub(crate) use place::Setup;
