@@ -97,6 +97,8 @@ pub enum UserActionKind {
     Interrupt,
     /// Ends the session.
     Quit,
+    /// Ends the session because the process is told to end.
+    Terminate,
 }
 
 /// The core's input from outside: each [`UserAction`] that makes sense becomes exactly one.
@@ -147,4 +149,6 @@ pub enum Op {
     Interrupt,
     /// Ends the session.
     Shutdown,
+    /// Ends the session because the process is told to end.
+    Terminate,
 }

@@ -13,7 +13,7 @@ use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
 use ipc::rights::{Network, Reach};
 use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits};
-use supervisor::driver::{Driver, DriverError, Running, SessionWorker};
+use supervisor::driver::{Driver, DriverError, Running, SessionWorker, Turns};
 use supervisor::gate::{Activity, ApprovalMode, Standing};
 use supervisor::monitor::{PrivateTemp, Programs, Spawner};
 use supervisor::policy::{Followed, Policy};
@@ -164,6 +164,7 @@ impl FrontEnd {
             changes: None,
             tripwire: None,
             deadline: None,
+            turns: Turns::One,
             running: Running::default(),
         };
         let around = Surroundings {
@@ -220,6 +221,8 @@ fn line(kind: &UiEventKind) -> String {
         UiEventKind::TextDelta { text } => format!("text {text:?}"),
         UiEventKind::ThinkingDelta { text } => format!("thinking {text:?}"),
         UiEventKind::OutputDelta { call, text } => format!("output of {call}: {text:?}"),
+        UiEventKind::ApprovalRequested { id, request } => format!("asks {id}: {}", request.method()),
+        UiEventKind::ApprovalClosed { id } => format!("asks {id} no more"),
         UiEventKind::Logged(event) => format!("{} {}", event.id, logged(&event.kind)),
     }
 }
@@ -240,6 +243,17 @@ fn logged(kind: &EventKind) -> String {
         EventKind::ToolCallStarted { call, name, .. } => format!("call {call}: {name}"),
         EventKind::ToolCallFinished { call, status, .. } => format!("call {call} {status}"),
         EventKind::Notice { code, message } => format!("notice {code}: {message}"),
+        EventKind::ApprovalRequested { id, request } => {
+            format!("approval {id} of call {}", request.call_id())
+        }
+        EventKind::ApprovalAnswered(answered) => {
+            let cause = answered.cause.as_ref().map_or_else(String::new, |cause| format!(": {cause}"));
+            format!("call {} {} by {:?}{cause}", answered.call, answered.decision.as_str(), answered.by)
+        }
+        EventKind::GrantAdded(grant) => format!("grant {}: {}", grant.id, grant.covers),
+        EventKind::GrantRevoked { id } => format!("grant {id} revoked"),
+        EventKind::ModeChanged { mode } => format!("mode {mode}"),
+        EventKind::TurnFinished(turn) => format!("turn {}", turn.reason),
         EventKind::Result(result) => format!("result {} {}", result.exit_code, result.reason),
         other => panic!("{other:?}"),
     }

@@ -61,7 +61,7 @@ async fn quitting_ends_a_session_that_works_and_one_that_rests() {
     let mut front = FrontEnd::open([shell("echo ready; exec sleep 1000"), done()]);
     front.prompt("wait").await;
     front.until("output").await;
-    front.act(UserActionKind::Quit).await;
+    front.act(UserActionKind::Terminate).await;
     let said = front.end().await;
     assert!(said.ends_with("result 143 terminated\n= terminated"), "{said}");
     let front = FrontEnd::open([done()]);
@@ -69,8 +69,8 @@ async fn quitting_ends_a_session_that_works_and_one_that_rests() {
     insta::assert_snapshot!(front.end().await, @r"
     1 worker 1 started
     2 worker 1 ended: the run is over
-    3 result 143 terminated
-    = terminated
+    3 result 0 closed
+    = closed
     ");
 }
 

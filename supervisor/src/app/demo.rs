@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use super::args::{ConfinementArgs, DemoArgs, ExecArgs, ModeArg, Output};
 use super::exec;
 use super::exit::Exit;
+use super::session::Place;
 use crate::demo::project::FILES;
 use crate::demo::session::{PROMPT, script};
 use crate::directories::Directories;
@@ -97,8 +98,7 @@ impl Stage {
 
     async fn play(self) -> Exit {
         super::say(&format!("a scripted model works on {}", self.project.display()));
-        let exit =
-            exec::run(self.task(), exec::Place { directories: self.directories.clone(), keys: key() }).await;
+        let exit = exec::run(self.task(), Place { directories: self.directories.clone(), keys: key() }).await;
         if self.kept {
             super::say(&format!("the project is left in {}", self.project.display()));
         }

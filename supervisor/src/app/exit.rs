@@ -56,9 +56,9 @@ impl From<Exit> for ExitCode {
 impl From<EndReason> for Exit {
     fn from(reason: EndReason) -> Self {
         match reason {
-            EndReason::Done => Self::Done,
+            EndReason::Done | EndReason::Closed => Self::Done,
             EndReason::Internal => Self::Internal,
-            EndReason::DeniedAtEnd => Self::Denied,
+            EndReason::DeniedAtEnd | EndReason::Aborted => Self::Denied,
             EndReason::NoSandbox => Self::NoSandbox,
             EndReason::Provider => Self::Provider,
             EndReason::Interrupted => Self::Interrupted,
@@ -76,11 +76,11 @@ impl From<EndReason> for Exit {
 /// The section of `--help` that lists them.
 pub(super) const EXIT_STATUS: &str = "\
 Exit status:
-  0    the task is done
+  0    the task is done, or the user ended the session
   1    internal error
   2    usage: the command line, the project or the key file is not usable
   3    the model or the agent gave up, or a budget (steps, tokens, time) is spent
-  4    the agent ended its turn after a denied call, with no tool call succeeding later
+  4    an approval was answered `abort`, or the agent ended its turn after a denied call, with no tool call succeeding later
   5    the sandbox is unavailable (before any model call)
   6    provider error after retries: bad key, no network, overloaded
   130  interrupted (SIGINT)

@@ -8,6 +8,7 @@ mod exec;
 mod exit;
 mod output;
 mod sandbox;
+mod session;
 pub(crate) mod setup;
 mod signals;
 mod streams;
@@ -63,7 +64,7 @@ pub fn main(keys: TakenKeys) -> Exit {
 fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
     match command {
         Command::Exec(args) => match Directories::of_process() {
-            Ok(directories) => runtime.block_on(exec::run(args, exec::Place { directories, keys })),
+            Ok(directories) => runtime.block_on(exec::run(args, session::Place { directories, keys })),
             Err(error) => {
                 complain(&error);
                 Exit::Usage

@@ -124,7 +124,15 @@ impl Agent {
             Op::UserTurn { text } => self.on_user_turn(text),
             Op::SetRights { change } => self.on_set_rights(change),
             Op::Interrupt => self.stop(EndReason::Interrupted, None),
-            Op::Shutdown => self.close(EndReason::Terminated, None),
+            Op::Shutdown => self.close(EndReason::Closed, None),
+            Op::Terminate => self.close(EndReason::Terminated, None),
+            // Nothing is asked yet, so that no answer is waited for.
+            Op::PatchApproval { .. } | Op::ExecApproval { .. } | Op::NetworkApproval { .. } => {
+                self.notice("approval_ignored", "nobody was asked: the answer counts for nothing");
+            }
+            Op::SetMode { .. } | Op::RevokeGrant { .. } => {
+                self.notice("not_possible", "this session's mode is fixed");
+            }
         }
     }
 

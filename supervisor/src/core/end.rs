@@ -36,10 +36,14 @@ pub enum EndReason {
     ContextFull,
     /// The model ended its turn after a denial, and nothing succeeded since.
     DeniedAtEnd,
+    /// The user answered a request for an approval by ending the turn.
+    Aborted,
     /// The provider failed.
     Provider,
     /// The user interrupted it.
     Interrupted,
+    /// The user ended the session.
+    Closed,
     /// The session was told to end.
     Terminated,
     /// There is no worker for it; no model was asked.
@@ -50,7 +54,7 @@ pub enum EndReason {
 
 impl EndReason {
     /// Every reason.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Done,
         Self::GaveUp,
         Self::StepLimit,
@@ -59,8 +63,10 @@ impl EndReason {
         Self::Refusal,
         Self::ContextFull,
         Self::DeniedAtEnd,
+        Self::Aborted,
         Self::Provider,
         Self::Interrupted,
+        Self::Closed,
         Self::Terminated,
         Self::NoSandbox,
         Self::Internal,
@@ -69,7 +75,7 @@ impl EndReason {
     /// The exit code of a headless run that ends so.
     pub const fn exit_code(self) -> u8 {
         match self {
-            Self::Done => 0,
+            Self::Done | Self::Closed => 0,
             Self::Internal => 1,
             Self::GaveUp
             | Self::StepLimit
@@ -77,7 +83,7 @@ impl EndReason {
             | Self::TimeLimit
             | Self::Refusal
             | Self::ContextFull => 3,
-            Self::DeniedAtEnd => 4,
+            Self::DeniedAtEnd | Self::Aborted => 4,
             Self::NoSandbox => 5,
             Self::Provider => 6,
             Self::Interrupted => 130,
@@ -96,8 +102,10 @@ impl EndReason {
             Self::Refusal => "refusal",
             Self::ContextFull => "context_full",
             Self::DeniedAtEnd => "denied",
+            Self::Aborted => "aborted",
             Self::Provider => "provider_error",
             Self::Interrupted => "interrupted",
+            Self::Closed => "closed",
             Self::Terminated => "terminated",
             Self::NoSandbox => "no_sandbox",
             Self::Internal => "internal_error",

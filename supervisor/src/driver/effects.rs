@@ -35,7 +35,7 @@ impl Driver {
             Effect::StartTimer { id, after } => self.running.timers.start(id, after),
             Effect::Log { kind, observed_by } => self.record(kind, observed_by)?,
             Effect::Show(kind) => self.show(kind),
-            Effect::Finish(end) => self.running.end = Some(end),
+            Effect::Finish(end) => self.rest(end)?,
         }
         Ok(())
     }

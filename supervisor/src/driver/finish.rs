@@ -2,12 +2,29 @@
 
 use std::time::Instant;
 
-use ipc::event::{EventKind, Observer as Witness, RunResult};
+use ipc::event::{EventKind, Observer as Witness, RunResult, TurnFinished};
 
-use super::{ChangeTracker, Driver, DriverError, millis};
+use super::{ChangeTracker, Driver, DriverError, Turns, millis};
 use crate::core::{EndReason, RunEnd};
 
 impl Driver {
+    /// The agent rests: the session is over, or the user may go on.
+    pub(super) fn rest(&mut self, end: RunEnd) -> Result<(), DriverError> {
+        if self.turns == Turns::One || ends_session(end.reason) {
+            self.running.end = Some(end);
+            return Ok(());
+        }
+        let began = self.running.turn_began.take();
+        let finished = TurnFinished {
+            reason: end.reason.as_str().to_owned(),
+            message: end.message,
+            steps: end.steps,
+            usage: end.usage,
+            duration_ms: began.map_or(0, |began| millis(began.elapsed())),
+        };
+        self.record(EventKind::TurnFinished(finished), Witness::Supervisor)
+    }
+
     /// Ends the worker, puts back what the host runs later, takes the change set, and logs the result.
     pub(super) async fn finish(mut self, mut end: RunEnd, began: Instant) -> Result<RunEnd, DriverError> {
         self.running.stream = None;
@@ -57,4 +74,9 @@ impl Driver {
             }
         }
     }
+}
+
+/// Whether there is nothing to go on with after such an end.
+const fn ends_session(reason: EndReason) -> bool {
+    matches!(reason, EndReason::Closed | EndReason::Terminated | EndReason::NoSandbox | EndReason::Internal)
 }

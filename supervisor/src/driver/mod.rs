@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use ipc::event::{EventKind, Observer as Witness};
-use ipc::frontend::{Op, UiEvent, UiEventKind, UserAction};
+use ipc::frontend::{Op, UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::rights::RightsChange;
 use ipc::tool::ToolCall;
@@ -68,8 +68,19 @@ pub struct Driver {
     pub tripwire: Option<Guard>,
     /// When the run is over, whatever happens.
     pub deadline: Option<Instant>,
+    /// How many turns the user takes.
+    pub turns: Turns,
     /// What is running.
     pub running: Running,
+}
+
+/// How many turns a session has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turns {
+    /// One: the session ends with it.
+    One,
+    /// As many as the user likes: the session ends when the user ends it.
+    Many,
 }
 
 /// What is running at this moment.
@@ -83,6 +94,8 @@ pub struct Running {
     next_own_call: u64,
     /// What the latest worker's ruleset does not enforce.
     missing: Vec<String>,
+    /// When the present turn began, of several.
+    turn_began: Option<Instant>,
     end: Option<RunEnd>,
 }
 
@@ -107,7 +120,7 @@ pub enum DriverError {
 }
 
 impl Driver {
-    /// Runs one user turn to its end; the last event logged is the result, whatever ended it. Only a log that cannot be
+    /// Runs the session to its end; the last event logged is the result, whatever ended it. Only a log that cannot be
     /// written leaves none.
     pub async fn run(self, began: Instant, around: Surroundings) -> Result<RunEnd, DriverError> {
         let session = info_span!("session", id = %self.conversation);
@@ -190,14 +203,19 @@ impl Driver {
     fn op(&mut self, action: Option<UserAction>) -> Result<Option<Input>, DriverError> {
         let Some(action) = action else {
             self.actions = None;
-            return Ok(Some(Input::Op(Op::Shutdown)));
+            return Ok(Some(Input::Op(Op::Terminate)));
         };
         if action.conversation_id != self.conversation {
             tracing::warn!(other = %action.conversation_id, "an action for another session is ignored");
             return Ok(None);
         }
-        match resolved(self.worker.confinement().project.as_path(), Op::from(action.kind)) {
-            Ok(op) => Ok(Some(Input::Op(op))),
+        match resolved(self.worker.confinement().project.as_path(), action.kind) {
+            Ok(op) => {
+                if matches!(op, Op::UserTurn { .. }) && !self.agent.is_busy() {
+                    self.running.turn_began = Some(Instant::now());
+                }
+                Ok(Some(Input::Op(op)))
+            }
             Err(why) => {
                 self.notice("rights_refused", &format!("the rights were not changed: {why}"))?;
                 Ok(None)
@@ -233,21 +251,30 @@ impl Driver {
     }
 }
 
-/// Resolves the path that the user named, once: the core knows nothing of file systems.
-fn resolved(project: &Path, op: Op) -> Result<Op, String> {
-    let change = match op {
-        Op::SetRights { change: RightsChange::AddWrite { path } } => {
+/// The input that an action is, with the path that the user named resolved, once: the core knows nothing of file systems.
+fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, String> {
+    Ok(match kind {
+        UserActionKind::Prompt { text } => Op::UserTurn { text },
+        UserActionKind::SetRights { change: RightsChange::AddWrite { path } } => {
             let root = write_root(project, path.as_path()).map_err(|why| format!("{path} {why}"))?;
-            RightsChange::AddWrite { path: root }
+            Op::SetRights { change: RightsChange::AddWrite { path: root } }
         }
         // What was removed meanwhile is still named by where it was.
-        Op::SetRights { change: RightsChange::RemoveWrite { path } } => {
+        UserActionKind::SetRights { change: RightsChange::RemoveWrite { path } } => {
             let place = project.join(path.as_path());
-            RightsChange::RemoveWrite { path: place.canonicalize().unwrap_or(place).into() }
+            let path = place.canonicalize().unwrap_or(place).into();
+            Op::SetRights { change: RightsChange::RemoveWrite { path } }
         }
-        op => return Ok(op),
-    };
-    Ok(Op::SetRights { change })
+        UserActionKind::SetRights { change } => Op::SetRights { change },
+        UserActionKind::Answer { id, answer } => {
+            return Err(format!("request {id} is not waited for: {answer:?}"));
+        }
+        UserActionKind::SetMode { mode } => Op::SetMode { mode },
+        UserActionKind::RevokeGrant { id } => Op::RevokeGrant { id },
+        UserActionKind::Interrupt => Op::Interrupt,
+        UserActionKind::Quit => Op::Shutdown,
+        UserActionKind::Terminate => Op::Terminate,
+    })
 }
 
 async fn next_action(actions: &mut Option<mpsc::Receiver<UserAction>>) -> Option<UserAction> {

@@ -11,9 +11,10 @@ mod message;
 mod standing;
 
 pub use change::Unchanged;
+pub use ipc::approval::ApprovalMode;
 pub use judge::Verdict;
 pub use likely::declared_too_little;
-pub use standing::{Activity, ApprovalMode, Standing};
+pub use standing::{Activity, Standing};
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! What an agent may do without asking.
 
-use std::fmt;
 use std::path::Path;
 
+use ipc::approval::ApprovalMode;
 use ipc::confinement::{Tier, rights_in_tier};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::path::WirePath;
@@ -32,31 +32,6 @@ impl Activity {
             Self::Plan => "plan",
             Self::Execute => "execute",
         }
-    }
-}
-
-/// What becomes of a call that the standing rights do not cover.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ApprovalMode {
-    /// It is denied; the project is writable.
-    Auto,
-    /// It is denied; the project is read-only.
-    Deny,
-}
-
-impl ApprovalMode {
-    /// The word for it, as on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Deny => "deny",
-        }
-    }
-}
-
-impl fmt::Display for ApprovalMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

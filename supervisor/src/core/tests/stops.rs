@@ -225,7 +225,7 @@ fn shutdown_is_final() {
     log requested 1.1 by Supervisor
     start 1 with 1 messages
     cancel 1
-    finish terminated text="" steps=0 tokens=0 message=None
+    finish closed text="" steps=0 tokens=0 message=None
     "#);
 }
 

@@ -1,12 +1,18 @@
 //! Every kind of event survives its line.
 
+use ipc::approval::{
+    ApplyPatchApprovalParams, ApprovalMode, FileChanges, ReviewDecision, ServerRequest, SessionGrant,
+    SessionScope,
+};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
-    AssistantMessage, ChangedFile, EventKind, FileChange, Observer, OneShot, RestoredPlace, RightsChanged,
-    RunResult, SessionEvent, SessionStarted, TokenUsage, ToolCallStatus, WorkerStarted,
+    ApprovalAnswered, AssistantMessage, ChangedFile, DecidedBy, EventKind, FileChange, Observer, OneShot,
+    RestoredPlace, RightsChanged, RunResult, SessionEvent, SessionStarted, TokenUsage, ToolCallStatus,
+    TurnFinished, WorkerStarted,
 };
-use ipc::id::{AgentId, CallId, EventId, Generation};
+use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::path::WirePath;
+use ipc::rights::Grant;
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 
@@ -36,7 +42,7 @@ fn denial(object: Object) -> EventKind {
 
 /// One event of each kind, and of each shape that matters.
 fn samples() -> Vec<EventKind> {
-    [conversation(), calls(), workers(), ends()].concat()
+    [conversation(), calls(), approvals(), workers(), ends()].concat()
 }
 
 /// A path and a text that are hard on a line of JSON.
@@ -100,6 +106,37 @@ fn calls() -> Vec<EventKind> {
     ]
 }
 
+fn approvals() -> Vec<EventKind> {
+    let change = ipc::approval::FileChange::Add { content: "x\n\0".to_owned() };
+    let request = ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams {
+        conversation_id: "s".into(),
+        agent: AgentId::root(),
+        call_id: CallId(1),
+        file_changes: FileChanges([(b"/\xff".to_vec().into(), change)].into()),
+        digest: "44".repeat(32),
+        grant: Grant { write: vec![odd()], ..Grant::default() },
+        rights: "ro /".to_owned(),
+        timeout_ms: 1000,
+        reason: None,
+        grant_root: Some("/p".into()),
+    });
+    let answered = |by, decision| {
+        let (id, call, cause) = (Some(ApprovalId(1)), CallId(1), Some("late".to_owned()));
+        EventKind::ApprovalAnswered(ApprovalAnswered { id, call, decision, by, cause })
+    };
+    let prefix = SessionScope::CommandPrefix(vec!["cargo".to_owned(), "test".to_owned()]);
+    let (id, covers, grant) = (GrantId(2), "x".to_owned(), "write /p".to_owned());
+    vec![
+        EventKind::ApprovalRequested { id: ApprovalId(1), request: Box::new(request) },
+        answered(DecidedBy::User, ReviewDecision::ApprovedForSession { scope: prefix }),
+        answered(DecidedBy::SessionGrant(id), ReviewDecision::Approved),
+        answered(DecidedBy::Deadline, ReviewDecision::DENIED),
+        EventKind::GrantAdded(SessionGrant { id, covers, grant }),
+        EventKind::GrantRevoked { id },
+        EventKind::ModeChanged { mode: ApprovalMode::Ask },
+    ]
+}
+
 fn workers() -> Vec<EventKind> {
     let worker = WorkerStarted {
         generation: Generation(2),
@@ -153,7 +190,10 @@ fn ends() -> Vec<EventKind> {
     };
     let place = RestoredPlace { path: odd(), what: "created".to_owned(), restored: true };
     let restored = EventKind::Restored { call: None, places: vec![place] };
-    vec![restored, EventKind::ChangeSet { files, patch: Some("out.diff".into()) }, EventKind::Result(result)]
+    let turn =
+        TurnFinished { reason: "done".to_owned(), message: None, steps: 2, usage: usage(), duration_ms: 9 };
+    let changed = EventKind::ChangeSet { files, patch: Some("out.diff".into()) };
+    vec![restored, changed, EventKind::TurnFinished(turn), EventKind::Result(result)]
 }
 
 /// Breaks when a kind is added, so that it is added to the samples.
@@ -168,6 +208,11 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::ToolCallStarted { .. } => "tool_call_started",
         EventKind::ToolCallFinished { .. } => "tool_call_finished",
         EventKind::Denied { .. } => "denied",
+        EventKind::ApprovalRequested { .. } => "approval_requested",
+        EventKind::ApprovalAnswered(_) => "approval_answered",
+        EventKind::GrantAdded(_) => "grant_added",
+        EventKind::GrantRevoked { .. } => "grant_revoked",
+        EventKind::ModeChanged { .. } => "mode_changed",
         EventKind::WorkerStarted(_) => "worker_started",
         EventKind::RightsChanged(_) => "rights_changed",
         EventKind::WorkerEnded { .. } => "worker_ended",
@@ -175,6 +220,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::Notice { .. } => "notice",
         EventKind::Restored { .. } => "restored",
         EventKind::ChangeSet { .. } => "change_set",
+        EventKind::TurnFinished(_) => "turn_finished",
         EventKind::Result(_) => "result",
     }
 }
@@ -188,7 +234,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
     let mut scratch = Scratch::new();
     let samples = samples();
     let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
-    assert_eq!(names.len(), 17, "a kind is missing among the samples: {names:?}");
+    assert_eq!(names.len(), 23, "a kind is missing among the samples: {names:?}");
     let written: Vec<_> = samples.into_iter().map(|kind| scratch.append("1", kind)).collect();
     let loaded = rebuild(&scratch.bytes());
     assert_eq!(loaded.faults, []);

@@ -1,0 +1,271 @@
+//! A session, as every front end opens it: `exec`, the terminal UI, `serve`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ipc::event::{EventKind, Observer as Witness, SessionStarted};
+use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use ipc::id::{AgentId, ConversationId};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use super::args::ConfinementArgs;
+use super::exit::Exit;
+use super::setup::Setup;
+use crate::changes::PatchFile;
+use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits};
+use crate::directories::Directories;
+use crate::driver::{ChangeTracker, Driver, DriverError, Guard, Observer, Running, SessionWorker, Turns};
+use crate::gate::{Activity, ApprovalMode, Standing};
+use crate::monitor::PrivateTemp;
+use crate::prompt;
+use crate::provider::anthropic::{self, Anthropic};
+use crate::provider::{ModelProvider, ProviderError, RetryPolicy};
+use crate::secrets::{TakenKeys, find_key};
+use crate::session::SessionLog;
+use crate::tools::Registry;
+
+/// The most tokens of one reply (WIRE R9: always sent, and big, with streaming).
+const REPLY_TOKENS: u32 = 32_000;
+
+/// The one activity there is so far.
+const ACTIVITY: Activity = Activity::Execute;
+
+/// What a session has besides its options.
+pub(super) struct Place {
+    /// Our own directories.
+    pub directories: Directories,
+    /// The keys that were in the environment.
+    pub keys: TakenKeys,
+}
+
+/// What a session is opened with.
+#[derive(Clone, Debug)]
+pub(super) struct SessionOptions {
+    /// The project.
+    pub directory: PathBuf,
+    /// What becomes of a call beyond the standing rights.
+    pub mode: ApprovalMode,
+    /// What is confined, and how.
+    pub confinement: ConfinementArgs,
+    /// The model.
+    pub model: String,
+    /// The address of the provider, if it is another than its own.
+    pub base_url: Option<String>,
+    /// Bounds on one turn.
+    pub limits: RunLimits,
+    /// The longest that the session may last.
+    pub timeout: Option<Duration>,
+    /// Where the change of the project goes, if it is wanted.
+    pub patch: Option<PathBuf>,
+    /// How many turns there are.
+    pub turns: Turns,
+}
+
+/// What ended a session before it began, and how to exit.
+pub(super) struct Refusal(pub Exit, pub String);
+
+impl Refusal {
+    /// The user's to mend.
+    pub(super) fn usage(error: impl ToString) -> Self {
+        Self(Exit::Usage, error.to_string())
+    }
+
+    /// Ours, or the machine's.
+    pub(super) fn internal(error: impl ToString) -> Self {
+        Self(Exit::Internal, error.to_string())
+    }
+}
+
+/// A session that is open and does nothing yet.
+pub(super) struct Session {
+    driver: Driver,
+    surroundings: prompt::Surroundings,
+    began: Instant,
+    // Removed when the session is over, and not before.
+    _temps: [PrivateTemp; 2],
+}
+
+/// A front end's end of a session, for what the user does. With the last one gone the session ends.
+#[derive(Clone, Debug)]
+pub(super) struct Handle {
+    /// The session.
+    pub conversation: ConversationId,
+    actions: mpsc::Sender<UserAction>,
+}
+
+/// A front end's end of a session, for what there is to show.
+pub(super) type Events = mpsc::UnboundedReceiver<UiEvent>;
+
+/// Opens a session: everything that can be wrong with its options is found here.
+pub(super) fn open(
+    options: SessionOptions,
+    place: Place,
+    began: Instant,
+) -> Result<(Session, Handle, Events), Refusal> {
+    let setup = Setup::new(place.directories, &options.directory, options.mode, &options.confinement);
+    let setup = setup.map_err(|error| Refusal(error.exit(), error.to_string()))?;
+    let provider = provider(options.base_url.clone(), place.keys, &setup)?;
+    // Opened before the first worker exists, so that no agent can choose what it is.
+    let patch = options.patch.as_deref().map(PatchFile::open).transpose().map_err(Refusal::usage)?;
+    let standing = setup.standing();
+    let conversation = ConversationId(uuid::Uuid::now_v7().to_string());
+    let started = session_started(&options, &standing, provider.name());
+    let (log, first) = begin_log(&setup, &conversation, started)?;
+    let (ui, events) = mpsc::unbounded_channel();
+    let _ = ui.send(first);
+    let (actions, inbox) = mpsc::channel(16);
+    let observer_temp = setup.another_temp().map_err(Refusal::internal)?;
+    let changes = patch.map(|patch| ChangeTracker::start(observer(&setup, &observer_temp), patch));
+    let tripwire = setup.watch.clone().map(Guard::start).transpose().map_err(Refusal::internal)?;
+    let worker = SessionWorker::new(
+        setup.spawner.clone(),
+        setup.programs.clone(),
+        AgentId::root(),
+        setup.confinement(standing.rights.clone()),
+    );
+    let driver = Driver {
+        conversation: conversation.clone(),
+        agent: agent(&options, standing),
+        provider,
+        worker,
+        log,
+        ui,
+        actions: Some(inbox),
+        changes,
+        tripwire,
+        deadline: options.timeout.map(|timeout| began + timeout),
+        turns: options.turns,
+        running: Running::default(),
+    };
+    let surroundings = surroundings();
+    let session = Session { driver, surroundings, began, _temps: [setup.temp, observer_temp] };
+    Ok((session, Handle { conversation, actions }, events))
+}
+
+impl Session {
+    /// Runs the session to its end.
+    pub(super) async fn run(self) -> Result<RunEnd, DriverError> {
+        Box::pin(self.driver.run(self.began, self.surroundings)).await
+    }
+}
+
+impl Handle {
+    /// Acts as the user. A session that is over takes no action, and misses none.
+    pub(super) async fn act(&self, kind: UserActionKind) {
+        let _ = self.actions.send(UserAction { conversation_id: self.conversation.clone(), kind }).await;
+    }
+
+    /// Turns signals into what the user would do: SIGINT interrupts, SIGTERM and SIGHUP end the session.
+    pub(super) async fn forward_signals(self) {
+        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) =
+            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+        else {
+            return;
+        };
+        while !self.actions.is_closed() {
+            let kind = tokio::select! {
+                _ = interrupt.recv() => UserActionKind::Interrupt,
+                _ = terminate.recv() => UserActionKind::Terminate,
+                _ = hangup.recv() => UserActionKind::Terminate,
+            };
+            self.act(kind).await;
+        }
+    }
+}
+
+/// The log of a new session, and its first event for the front end.
+fn begin_log(
+    setup: &Setup,
+    conversation: &ConversationId,
+    started: SessionStarted,
+) -> Result<(SessionLog, UiEvent), Refusal> {
+    let mut log = SessionLog::create(&setup.directories.state, conversation).map_err(Refusal::internal)?;
+    let first = log
+        .append(&AgentId::root(), Witness::Supervisor, EventKind::SessionStarted(started))
+        .map_err(Refusal::internal)?;
+    let kind = UiEventKind::Logged(Box::new(first));
+    Ok((log, UiEvent { conversation_id: conversation.clone(), kind }))
+}
+
+fn agent(options: &SessionOptions, standing: Standing) -> Agent {
+    Agent::new(AgentConfig {
+        model: options.model.clone(),
+        system: prompt::SYSTEM.into(),
+        tools: Arc::new(Registry::builtin()),
+        max_tokens: REPLY_TOKENS,
+        limits: options.limits,
+        backoff: Box::new(Jittered(RetryPolicy::default())),
+        standing,
+        id: AgentId::root(),
+        activity: ACTIVITY,
+    })
+}
+
+/// The provider's policy, with jitter: a fleet that failed together does not come back together.
+struct Jittered(RetryPolicy);
+
+impl Backoff for Jittered {
+    fn delay(&self, attempt: u32, error: &ProviderError) -> Option<Duration> {
+        // A byte of a fresh random identifier is as good as any generator here.
+        let [random, ..] = uuid::Uuid::new_v4().into_bytes();
+        self.0.delay(attempt, error, f64::from(random) / f64::from(u8::MAX))
+    }
+}
+
+fn surroundings() -> prompt::Surroundings {
+    let name = nix::sys::utsname::uname();
+    let word = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
+    let platform = name.map_or_else(
+        |_| "Linux".to_owned(),
+        |name| format!("{} {} {}", word(name.sysname()), word(name.release()), word(name.machine())),
+    );
+    let date = jiff::Zoned::now().date().to_string();
+    prompt::Surroundings { platform, date, activity: ACTIVITY }
+}
+
+fn provider(
+    base_url: Option<String>,
+    keys: TakenKeys,
+    setup: &Setup,
+) -> Result<Arc<dyn ModelProvider>, Refusal> {
+    let file = setup.directories.key_file("anthropic");
+    let key = find_key(keys.anthropic, "ANTHROPIC_API_KEY", &file).map_err(Refusal::usage)?;
+    let from_environment = || std::env::var("ANTHROPIC_BASE_URL").ok().filter(|url| !url.is_empty());
+    let base_url = base_url.or_else(from_environment);
+    let mut config = anthropic::Config::new(Some(key.secret));
+    config.key_origin = key.origin;
+    if let Some(base_url) = base_url {
+        config.base_url = base_url;
+    }
+    let provider = Anthropic::new(config).map_err(Refusal::usage)?;
+    for notice in provider.notices() {
+        super::say(notice);
+    }
+    Ok(Arc::new(provider))
+}
+
+fn observer(setup: &Setup, temp: &PrivateTemp) -> Observer {
+    let mut confinement = setup.confinement(setup.policy.observer(temp.path().into()));
+    confinement.temp = Some(temp.path().into());
+    Observer {
+        spawner: setup.spawner.clone(),
+        programs: setup.programs.clone(),
+        agent: AgentId::root(),
+        confinement,
+        store: setup.directories.state.clone(),
+    }
+}
+
+fn session_started(options: &SessionOptions, standing: &Standing, provider: &str) -> SessionStarted {
+    SessionStarted {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        project: standing.project.clone(),
+        activity: ACTIVITY.as_str().to_owned(),
+        mode: standing.mode.as_str().to_owned(),
+        model: options.model.clone(),
+        provider: provider.to_owned(),
+        rights: standing.line(),
+    }
+}
