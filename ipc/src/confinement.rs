@@ -67,6 +67,24 @@ pub enum TierChoice {
 const TMP: &str = "/tmp";
 
 impl Confinement {
+    /// Exactly these rights, in the best tier: no private temp directory, no variable beside the usual ones, no terminal, and
+    /// nobody else to run as.
+    pub fn new(rights: Rights, project: WirePath) -> Self {
+        Self {
+            rights,
+            project,
+            temp: None,
+            hidden_files: Vec::new(),
+            environment: Environment::default(),
+            allow_degraded: false,
+            read_only: false,
+            tier: TierChoice::default(),
+            landlock_abi: None,
+            identity: None,
+            terminal: false,
+        }
+    }
+
     /// Whether the program has a `/tmp` of its own in this tier: its private temp directory. Who may write the host's `/tmp`
     /// sees that one.
     pub fn has_private_tmp(&self, tier: Tier) -> bool {
@@ -245,19 +263,8 @@ mod tests {
             exec: Execution::Allowed,
             limits: Limits::default(),
         };
-        Confinement {
-            rights: rights.normalised(),
-            project: project.into(),
-            temp: Some("/tmp/bw-1".into()),
-            hidden_files: vec![],
-            environment: Environment::default(),
-            allow_degraded: false,
-            read_only: false,
-            tier: TierChoice::default(),
-            landlock_abi: None,
-            identity: None,
-            terminal: false,
-        }
+        let temp = Some("/tmp/bw-1".into());
+        Confinement { temp, ..Confinement::new(rights.normalised(), project.into()) }
     }
 
     fn seen(confinement: &Confinement, tier: Tier) -> String {

@@ -151,28 +151,18 @@ fn received(rights: File) -> Result<Confinement, Failure> {
 fn confinement(flags: Flags) -> Result<Confinement, Failure> {
     let directory = flags.directory.unwrap_or_else(|| PathBuf::from("."));
     let read = if flags.read.is_empty() { vec![PathBuf::from("/")] } else { flags.read };
-    Ok(Confinement {
-        rights: Rights {
-            read: read.iter().map(canonical).collect::<Result<_, _>>()?,
-            hidden: flags.hide.iter().map(hidden).collect::<Result<_, _>>()?,
-            write: flags.write.iter().map(canonical).collect::<Result<_, _>>()?,
-            protected: vec![],
-            net: flags.net,
-            reach: ipc::rights::Reach::default(),
-            exec: Execution::Allowed,
-            limits: Limits::default(),
-        },
-        project: canonical(&directory)?,
-        temp: None,
-        hidden_files: Vec::new(),
-        environment: flags.environment,
-        allow_degraded: false,
-        read_only: false,
-        tier: ipc::confinement::TierChoice::default(),
-        landlock_abi: None,
-        identity: None,
-        terminal: false,
-    })
+    let rights = Rights {
+        read: read.iter().map(canonical).collect::<Result<_, _>>()?,
+        hidden: flags.hide.iter().map(hidden).collect::<Result<_, _>>()?,
+        write: flags.write.iter().map(canonical).collect::<Result<_, _>>()?,
+        protected: vec![],
+        net: flags.net,
+        reach: ipc::rights::Reach::default(),
+        exec: Execution::Allowed,
+        limits: Limits::default(),
+    };
+    let environment = flags.environment;
+    Ok(Confinement { environment, ..Confinement::new(rights, canonical(&directory)?) })
 }
 
 fn canonical(path: impl AsRef<Path>) -> Result<WirePath, Failure> {

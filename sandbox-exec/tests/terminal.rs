@@ -10,10 +10,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
+use common::order::order;
 use common::place::{Place, as_each_user};
-use common::worker_rights;
 use ipc::codec;
-use ipc::confinement::{Confinement, Environment, TierChoice};
+use ipc::confinement::Confinement;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
@@ -22,25 +22,10 @@ use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::ttyname;
 use sandbox_exec::stage::Stage;
 
-fn confinement(place: &Place, terminal: bool) -> Confinement {
-    Confinement {
-        rights: worker_rights(&place.path("project")),
-        project: place.path("project").into(),
-        temp: None,
-        hidden_files: Vec::new(),
-        environment: Environment::default(),
-        allow_degraded: false,
-        read_only: false,
-        tier: if place.full() { TierChoice::Full } else { TierChoice::Floor },
-        landlock_abi: None,
-        identity: None,
-        terminal,
-    }
-}
-
 /// Runs a script with these three descriptors; its exit code.
 fn run(place: &Place, terminal: bool, script: &str, streams: [Stdio; 3]) -> i32 {
-    fs::write(place.path("rights"), codec::encode(&confinement(place, terminal)).unwrap()).unwrap();
+    fs::write(place.path("rights"), codec::encode(&Confinement { terminal, ..order(place) }).unwrap())
+        .unwrap();
     let rights = File::open(place.path("rights")).unwrap();
     let mut command = place.command(place.path("sandbox-exec"));
     command.args(["--rights-fd", "20", "--", "/bin/bash", "-c", script]);

@@ -16,6 +16,7 @@ pub mod programs;
 pub mod replies;
 pub mod runs;
 pub mod session;
+pub mod standing;
 pub mod tier;
 pub mod world;
 

@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::programs::User;
+use crate::standing::policy;
 use crate::world::World;
 
 /// The longest that an event may take.
@@ -93,17 +94,9 @@ fn private(directory: PathBuf) -> PathBuf {
     directory
 }
 
-fn standing(project: &Path, temp: &Path, net: Network) -> Standing {
-    let policy = Policy {
-        project: project.into(),
-        temp: temp.into(),
-        mode: ApprovalMode::Auto,
-        net,
-        reach: Reach { host: true, ..Reach::default() },
-        write: Vec::new(),
-        hidden: Vec::new(),
-        protected: Vec::new(),
-    };
+fn standing(world: &World, temp: &Path, net: Network) -> Standing {
+    let reach = Reach { host: true, ..Reach::default() };
+    let policy = Policy { net, reach, ..policy(world, temp, ApprovalMode::Auto) };
     Standing::new(policy.standing(), policy.project, Some(policy.temp), policy.mode)
 }
 
@@ -133,20 +126,13 @@ impl FrontEnd {
         let state = private(world.own().join("state"));
         create_dir(state.join("locks")).expect("our own directory");
         let temp = PrivateTemp::create(&state.join("locks")).expect("a temp directory");
-        let standing = standing(&world.project(), temp.path(), beginning.net);
+        let standing = standing(&world, temp.path(), beginning.net);
         let programs = programs(&world, beginning.worker);
         let confinement = Confinement {
-            rights: standing.rights.clone(),
-            project: standing.project.clone(),
             temp: standing.temp.clone(),
-            hidden_files: Vec::new(),
             environment: marked_environment(&world),
-            read_only: false,
             tier: beginning.tier,
-            landlock_abi: None,
-            identity: None,
-            terminal: false,
-            allow_degraded: false,
+            ..Confinement::new(standing.rights.clone(), standing.project.clone())
         };
         let spawner = Spawner::start(programs.sandbox_exec.clone(), Followed::default()).expect("a spawner");
         let id = ConversationId("ours".to_owned());

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use ipc::confinement::Tier;
+use ipc::confinement::{Tier, TierChoice};
 
 use crate::process::Finished;
 use crate::programs::User;
@@ -13,6 +13,14 @@ pub fn flags(tier: Tier) -> &'static [&'static str] {
     match tier {
         Tier::Full => &["--tier", "full"],
         Tier::FloorUnmediated => &["--tier", "floor"],
+    }
+}
+
+/// The choice of a tier, and of no other.
+pub fn choice(tier: Tier) -> TierChoice {
+    match tier {
+        Tier::Full => TierChoice::Full,
+        Tier::FloorUnmediated => TierChoice::Floor,
     }
 }
 

@@ -14,7 +14,7 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ipc::confinement::{Confinement, Environment, Identity, Tier, TierChoice};
+use ipc::confinement::{Confinement, Identity, Tier, TierChoice};
 use ipc::denial::Operation;
 use ipc::effect::Effect;
 use ipc::event::{EventKind, WorkerStarted};
@@ -26,8 +26,9 @@ use nix::unistd::geteuid;
 use supervisor::driver::{Journal, OneShot, OneShotError, prepare};
 use supervisor::gate::ApprovalMode;
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Worker, WorkerSpec};
-use supervisor::policy::{Followed, Policy};
+use supervisor::policy::Followed;
 use supervisor::session::LogError;
+use tests::standing::policy;
 use tests::{PLAIN_USER, User, World, alive, skip};
 use tokio::sync::oneshot;
 
@@ -90,28 +91,11 @@ impl Site {
     }
 
     fn standing(&self) -> Confinement {
-        let policy = Policy {
-            project: (&self.world.project()).into(),
-            temp: self.temp.path().into(),
-            mode: ApprovalMode::Deny,
-            net: Network::Off,
-            reach: Reach::default(),
-            write: Vec::new(),
-            hidden: Vec::new(),
-            protected: Vec::new(),
-        };
+        let policy = policy(&self.world, self.temp.path(), ApprovalMode::Deny);
         Confinement {
-            rights: policy.standing(),
-            project: policy.project,
-            temp: Some(policy.temp),
-            hidden_files: Vec::new(),
-            environment: Environment::default(),
-            allow_degraded: false,
-            read_only: false,
-            tier: TierChoice::default(),
-            landlock_abi: None,
+            temp: Some(policy.temp.clone()),
             identity: self.owner,
-            terminal: false,
+            ..Confinement::new(policy.standing(), policy.project)
         }
     }
 

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use ipc::confinement::{Tier, TierChoice};
+use ipc::confinement::Tier;
 use ipc::frontend::UserActionKind;
 use ipc::rights::{Network, Reach, RightsChange};
 use nix::unistd::geteuid;
@@ -27,13 +27,6 @@ use tests::programs::copy_program;
 use tests::replies::{done, shell};
 use tests::session::{Beginning, FrontEnd, PATIENCE};
 use tests::{Finished, PLAIN_USER, Programs, alive, marked, tier};
-
-fn choice(tier: Tier) -> TierChoice {
-    match tier {
-        Tier::Full => TierChoice::Full,
-        Tier::FloorUnmediated => TierChoice::Floor,
-    }
-}
 
 fn network(net: Network) -> UserActionKind {
     UserActionKind::SetRights { change: RightsChange::Network { net, reach: Reach::default() } }
@@ -87,7 +80,7 @@ fn all_of_it_holds_for_a_plain_user() {
 #[tokio::test]
 async fn rights_change_by_a_new_worker_and_the_answer_comes_when_the_old_one_is_gone() {
     for tier in tier::all() {
-        let beginning = Beginning { tier: choice(tier), ..Beginning::default() };
+        let beginning = Beginning { tier: tier::choice(tier), ..Beginning::default() };
         let mut front = FrontEnd::open_with(beginning, [shell("sleep 60"), done()]);
         front.prompt("begin").await;
         front.until("call 1: shell_exec").await;
@@ -194,7 +187,7 @@ impl Sinks {
 #[tokio::test]
 async fn before_the_answer_to_net_off_everything_of_the_old_worker_is_dead() {
     for tier in tier::all() {
-        let beginning = Beginning { net: Network::On, tier: choice(tier), ..Beginning::default() };
+        let beginning = Beginning { net: Network::On, tier: tier::choice(tier), ..Beginning::default() };
         // The model's words are fixed before the world is: the command is a script in the project.
         let mut front = FrontEnd::open_with(beginning, [shell(". ./siege"), done()]);
         let sinks = Sinks::open(&front.world.project(), tier);
@@ -232,7 +225,7 @@ async fn before_the_answer_to_net_off_everything_of_the_old_worker_is_dead() {
 #[tokio::test]
 async fn every_change_gives_a_new_pid_and_a_new_digest_in_the_log() {
     for tier in tier::all() {
-        let beginning = Beginning { tier: choice(tier), ..Beginning::default() };
+        let beginning = Beginning { tier: tier::choice(tier), ..Beginning::default() };
         let mut front = FrontEnd::open_with(beginning, [done()]);
         let path = front.world.outside();
         let changes = [network(Network::On), add(&path), network(Network::Off), remove(&path)];
@@ -256,7 +249,7 @@ async fn every_change_gives_a_new_pid_and_a_new_digest_in_the_log() {
 
 /// A session whose rights were changed while its worker's program was away; the second path is where that is.
 async fn without_worker(tier: Tier, replies: [String; 2]) -> (FrontEnd, PathBuf, PathBuf) {
-    let beginning = Beginning { tier: choice(tier), worker: Some("worker"), ..Beginning::default() };
+    let beginning = Beginning { tier: tier::choice(tier), worker: Some("worker"), ..Beginning::default() };
     let mut front = FrontEnd::open_with(beginning, replies);
     front.until("worker 1 started").await;
     let (worker, away) = (front.world.root().join("worker"), front.world.root().join("away"));

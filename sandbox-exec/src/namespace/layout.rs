@@ -114,7 +114,6 @@ fn hidden(paths: &[WirePath]) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use ipc::confinement::{Environment, TierChoice};
     use ipc::rights::{Execution, Limits, Network, Reach, Rights};
 
     use super::*;
@@ -131,19 +130,8 @@ mod tests {
             exec: Execution::Allowed,
             limits: Limits::default(),
         };
-        let confinement = Confinement {
-            rights: rights.normalised(),
-            project: project.into(),
-            temp: temp.map(WirePath::from),
-            hidden_files: vec![],
-            environment: Environment::default(),
-            allow_degraded: false,
-            read_only: false,
-            terminal: false,
-            tier: TierChoice::default(),
-            landlock_abi: None,
-            identity: None,
-        };
+        let temp = temp.map(WirePath::from);
+        let confinement = Confinement { temp, ..Confinement::new(rights.normalised(), project.into()) };
         Layout::new(&confinement, program.map(Path::new))
     }
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
-use ipc::confinement::{BrokerReport, Confinement, Environment, TierChoice};
+use ipc::confinement::{BrokerReport, Confinement, TierChoice};
 use ipc::id::Generation;
 use ipc::pipe::Incoming;
 use nix::libc;
@@ -16,19 +16,9 @@ use super::place::Place;
 
 /// An order in the place: its project may be written.
 pub(crate) fn order(place: &Place) -> Confinement {
-    Confinement {
-        rights: super::worker_rights(&place.path("project")),
-        project: place.path("project").into(),
-        temp: None,
-        hidden_files: Vec::new(),
-        environment: Environment::default(),
-        allow_degraded: false,
-        read_only: false,
-        terminal: false,
-        tier: if place.full() { TierChoice::Full } else { TierChoice::Floor },
-        landlock_abi: None,
-        identity: None,
-    }
+    let project = place.path("project");
+    let tier = if place.full() { TierChoice::Full } else { TierChoice::Floor };
+    Confinement { tier, ..Confinement::new(super::worker_rights(&project), project.into()) }
 }
 
 /// Lets a descriptor through to the program under a number of its own.

@@ -51,7 +51,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ipc::confinement::{Attempt, Environment, Tier, TierChoice};
+    use ipc::confinement::{Attempt, Tier};
     use ipc::rights::{Execution, Limits, Network, Reach, Rights, RightsChange};
     use proptest::prelude::*;
 
@@ -68,19 +68,7 @@ mod tests {
             exec: Execution::Allowed,
             limits: Limits::default(),
         };
-        Confinement {
-            rights,
-            project: "/p".into(),
-            temp: Some("/t".into()),
-            hidden_files: vec![],
-            environment: Environment::default(),
-            allow_degraded: false,
-            read_only: false,
-            terminal: false,
-            tier: TierChoice::Best,
-            landlock_abi: None,
-            identity: None,
-        }
+        Confinement { temp: Some("/t".into()), ..Confinement::new(rights, "/p".into()) }
     }
 
     fn report(tier: Tier) -> RulesetReport {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::chown;
 
-use ipc::confinement::{Confinement, Environment, Identity, Tier, TierChoice};
+use ipc::confinement::{Confinement, Identity};
 use ipc::event::EventKind;
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Outcome;
@@ -15,7 +15,8 @@ use supervisor::gate::ApprovalMode;
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Worker, WorkerSpec};
 use supervisor::policy::{Followed, Policy};
 use supervisor::session::LogError;
-use tests::{User, World};
+use tests::standing::policy;
+use tests::{User, World, tier};
 use tokio::sync::oneshot;
 
 use crate::attack::{Place, Tried};
@@ -67,32 +68,14 @@ fn private_temp(world: &World) -> PrivateTemp {
 
 /// A session that may change nothing, as the place's user.
 fn standing(place: &Place, temp: &PrivateTemp) -> Confinement {
-    let policy = Policy {
-        project: (&place.world.project()).into(),
-        temp: temp.path().into(),
-        mode: ApprovalMode::Deny,
-        net: Network::Off,
-        reach: Reach::default(),
-        write: Vec::new(),
-        hidden: Victim::hidden(place.world).iter().map(WirePath::from).collect(),
-        protected: Vec::new(),
-    };
+    let hidden = Victim::hidden(place.world).iter().map(WirePath::from).collect();
+    let policy = Policy { hidden, ..policy(place.world, temp.path(), ApprovalMode::Deny) };
     let uid = place.world.user().uid();
     Confinement {
-        rights: policy.standing(),
-        project: policy.project,
-        temp: Some(policy.temp),
-        hidden_files: Vec::new(),
-        environment: Environment::default(),
-        allow_degraded: false,
-        read_only: false,
-        terminal: false,
-        tier: match place.tier {
-            Tier::Full => TierChoice::Full,
-            Tier::FloorUnmediated => TierChoice::Floor,
-        },
-        landlock_abi: None,
+        temp: Some(policy.temp.clone()),
+        tier: tier::choice(place.tier),
         identity: (place.world.user() == User::Plain).then_some(Identity { uid, gid: uid }),
+        ..Confinement::new(policy.standing(), policy.project)
     }
 }
 

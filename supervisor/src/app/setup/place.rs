@@ -97,17 +97,12 @@ impl Setup {
     /// A confinement under these rights, in this place.
     pub(crate) fn confinement(&self, rights: Rights) -> Confinement {
         Confinement {
-            rights,
-            project: self.policy.project.clone(),
             temp: Some(self.policy.temp.clone()),
-            hidden_files: Vec::new(),
             environment: self.environment.clone(),
             allow_degraded: self.allow_degraded,
-            read_only: false,
             tier: self.tier,
-            landlock_abi: None,
-            terminal: false,
             identity: self.identity,
+            ..Confinement::new(rights, self.policy.project.clone())
         }
     }
 }

@@ -1,4 +1,4 @@
-use ipc::confinement::{Environment, TierChoice};
+use ipc::confinement::Confinement;
 use ipc::rights::{Execution, Limits, Network, Reach};
 use nix::fcntl::{AT_FDCWD, renameat};
 use nix::sys::stat::{Mode, mkdirat};
@@ -57,19 +57,7 @@ fn rights(root: &Path, hidden: &[&str], write: &[&str]) -> Rights {
 }
 
 fn confinement(rights: Rights) -> Confinement {
-    Confinement {
-        rights,
-        project: "/p".into(),
-        temp: None,
-        hidden_files: vec![],
-        environment: Environment::default(),
-        allow_degraded: false,
-        read_only: false,
-        tier: TierChoice::default(),
-        landlock_abi: None,
-        identity: None,
-        terminal: false,
-    }
+    Confinement::new(rights, "/p".into())
 }
 
 #[test]

@@ -1,0 +1,23 @@
+//! What a session has from its beginning, where no flag says otherwise.
+
+use std::path::Path;
+
+use ipc::rights::{Network, Reach};
+use supervisor::gate::ApprovalMode;
+use supervisor::policy::Policy;
+
+use crate::world::World;
+
+/// The policy in a world: the network off, nothing hidden, nothing protected, no write root but what the mode has.
+pub fn policy(world: &World, temp: &Path, mode: ApprovalMode) -> Policy {
+    Policy {
+        project: (&world.project()).into(),
+        temp: temp.into(),
+        mode,
+        net: Network::Off,
+        reach: Reach::default(),
+        write: Vec::new(),
+        hidden: Vec::new(),
+        protected: Vec::new(),
+    }
+}
