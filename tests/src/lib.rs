@@ -14,6 +14,7 @@ pub mod probe;
 pub mod process;
 pub mod programs;
 pub mod replies;
+pub mod repository;
 pub mod runs;
 pub mod session;
 pub mod standing;

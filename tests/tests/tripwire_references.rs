@@ -3,11 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use tests::repository::{is_marked, repository_below, shell};
 use tests::world::PLACE;
 use tests::{Finished, User, World, tier, wait_until};
 
@@ -24,29 +23,11 @@ const MAPPED: &str = "import mmap, os, sys\n\
 /// What a file system's clock surely passes.
 const TICK: Duration = Duration::from_millis(60);
 
-/// A repository with a file committed, and a program of the attacker's that leaves a mark.
+/// A repository with what writes through a mapping.
 fn world(user: User, below: &str) -> World {
-    let world = World::below(user, Path::new(below));
-    world.file("kept.txt", "kept\n");
+    let world = repository_below(user, Path::new(below));
     world.file("mapped.py", MAPPED);
-    world.commit();
-    let mark = world.home().join("canary");
-    let evil = world.file("evil.sh", format!("#!/bin/sh\necho run >> {}\ncat\nexit 0\n", mark.display()));
-    fs::set_permissions(evil, fs::Permissions::from_mode(0o755)).unwrap();
     world
-}
-
-fn shell(world: &World, command: &str) -> Finished {
-    let mut sh = world.command("bash");
-    sh.args(["-c", command]).current_dir(world.project());
-    for (name, value) in [("NAME", "t"), ("EMAIL", "t@example.org")] {
-        sh.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
-    }
-    Finished::of(&mut sh)
-}
-
-fn is_marked(world: &World) -> bool {
-    world.home().join("canary").exists()
 }
 
 /// One attack: what the person had there, what a command does, and what the person does later.

@@ -3,40 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tests::repository::{is_marked, repository, shell};
 use tests::{Finished, User, World, marked, wait_until};
 
 /// What a person does in a project, later.
 const PERSON: &str = "git status; git add -A; git commit -qm later; git diff HEAD~1; \
     [ ! -d sub ] || (cd sub && git status; git commit -q --allow-empty -m x); true";
-
-/// A repository with a file committed, and a program of the attacker's that leaves a mark in the home.
-fn world(user: User) -> World {
-    let world = World::new(user);
-    world.file("kept.txt", "kept\n");
-    world.commit();
-    let mark = world.home().join("canary");
-    let evil = world.file("evil.sh", format!("#!/bin/sh\necho run >> {}\ncat\nexit 0\n", mark.display()));
-    fs::set_permissions(evil, fs::Permissions::from_mode(0o755)).unwrap();
-    world
-}
-
-fn shell(world: &World, command: &str) -> Finished {
-    let mut sh = world.command("bash");
-    sh.args(["-c", command]).current_dir(world.project());
-    for (name, value) in [("NAME", "t"), ("EMAIL", "t@example.org")] {
-        sh.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
-    }
-    Finished::of(&mut sh)
-}
-
-fn is_marked(world: &World) -> bool {
-    world.home().join("canary").exists()
-}
 
 fn sandbox(world: &World, arguments: &[&str], command: &str) -> Command {
     let mut sandbox = world.bailiwick(["sandbox", "-C"]);
@@ -69,12 +45,12 @@ const RUN_BY_GIT: &[(&str, &str, bool)] = &[
 fn nothing_that_a_command_planted_is_run_by_a_persons_git() {
     for user in User::all() {
         for (name, command, by_tripwire) in RUN_BY_GIT {
-            let control = world(user);
+            let control = repository(user);
             shell(&control, command);
             shell(&control, PERSON);
             assert!(is_marked(&control), "{name}: the attack does nothing without the tripwire");
             for tier in ["floor", "full"] {
-                let world = world(user);
+                let world = repository(user);
                 let done =
                     Finished::of(&mut sandbox(&world, &["--tier", tier], &format!("{command}; exit 7")));
                 assert_eq!(done.code, 7, "{name}: the status is the command's own: {}", done.stderr);
@@ -99,7 +75,7 @@ fn what_is_missing_stays_missing_and_is_told_by_name() {
     const NAMES: [&str; 4] = [".bailiwick.toml", ".envrc", ".mcp.json", ".vscode/tasks.json"];
     for user in User::all() {
         for tier in ["floor", "full"] {
-            let world = world(user);
+            let world = repository(user);
             let plant =
                 format!("for f in {}; do mkdir -p $(dirname $f); echo evil > $f; done", NAMES.join(" "));
             let done = Finished::of(&mut sandbox(&world, &["--tier", tier], &plant)).expect(0);
@@ -124,25 +100,25 @@ fn the_right_to_configure_git_is_exactly_that() {
     for user in User::all() {
         for tier in ["floor", "full"] {
             let plant = "git config core.editor vi; cp evil.sh .git/hooks/pre-commit; echo evil > .envrc";
-            let given = world(user);
+            let given = repository(user);
             let done = Finished::of(&mut sandbox(&given, &["--tier", tier, "--write", ".git/config"], plant));
             assert!(given.read(".git/config").contains("editor = vi"), "{tier}: {}", done.stderr);
             assert!(!given.project().join(".git/hooks/pre-commit").exists(), "{tier}: {}", done.stderr);
             assert!(told(&done.stderr).contains(&".envrc (created)"), "{tier}: {}", done.stderr);
-            let kept = world(user);
+            let kept = repository(user);
             let before = kept.read(".git/config");
             Finished::of(&mut sandbox(&kept, &["--tier", tier], plant));
             assert_eq!(kept.read(".git/config"), before, "{tier}");
         }
     }
-    let floor = world(User::Myself);
+    let floor = repository(User::Myself);
     let done = Finished::of(&mut sandbox(&floor, &["--tier", "floor"], "git config core.editor vi"));
     assert_eq!(told(&done.stderr), [".git/config (core.editor) · right: --write .git/config"]);
 }
 
 #[test]
 fn a_command_that_may_not_write_has_nothing_put_back() {
-    let world = world(User::Myself);
+    let world = repository(User::Myself);
     let done = Finished::of(&mut sandbox(&world, &["--access", "read"], "echo evil > .envrc"));
     assert!(!world.project().join(".envrc").exists());
     assert_eq!(told(&done.stderr), [] as [&str; 0], "{}", done.stderr);
@@ -177,7 +153,7 @@ fn a_signal_that_ends_us_ends_the_command_first_and_puts_everything_back() {
     for user in User::all() {
         for tier in ["floor", "full"] {
             for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
-                let world = world(user);
+                let world = repository(user);
                 let child = stubborn(&world, tier);
                 kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
                 check_end(&world, child, 128 + signal as i32, &format!("{user:?}, {tier}, {signal}"));
@@ -190,7 +166,7 @@ fn a_signal_that_ends_us_ends_the_command_first_and_puts_everything_back() {
 fn a_broker_that_is_killed_takes_the_command_along_and_everything_is_put_back() {
     for user in User::all() {
         for tier in ["floor", "full"] {
-            let world = world(user);
+            let world = repository(user);
             let child = stubborn(&world, tier);
             // The spawn thread has it.
             let threads = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();

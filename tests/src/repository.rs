@@ -1,0 +1,44 @@
+//! A repository in which an attacker's program lies, and the person who works there later.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::process::Finished;
+use crate::programs::User;
+use crate::world::{PLACE, World};
+
+/// A repository with a file committed, and a program of the attacker's, `evil.sh`, that leaves a mark in the home.
+pub fn repository(user: User) -> World {
+    repository_below(user, Path::new(PLACE))
+}
+
+/// The same, below a directory that every user reaches.
+pub fn repository_below(user: User, directory: &Path) -> World {
+    let world = World::below(user, directory);
+    world.file("kept.txt", "kept\n");
+    world.commit();
+    let mark = mark(&world);
+    let evil = world.file("evil.sh", format!("#!/bin/sh\necho run >> {}\ncat\nexit 0\n", mark.display()));
+    fs::set_permissions(evil, fs::Permissions::from_mode(0o755)).expect("our own file");
+    world
+}
+
+/// What a person does in the project, unconfined.
+pub fn shell(world: &World, command: &str) -> Finished {
+    let mut sh = world.command("bash");
+    sh.args(["-c", command]).current_dir(world.project());
+    for (name, value) in [("NAME", "t"), ("EMAIL", "t@example.org")] {
+        sh.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
+    }
+    Finished::of(&mut sh)
+}
+
+/// Whether the attacker's program was run.
+pub fn is_marked(world: &World) -> bool {
+    mark(world).exists()
+}
+
+fn mark(world: &World) -> PathBuf {
+    world.home().join("canary")
+}

@@ -1,0 +1,53 @@
+//! An attack by a model's commands, and what is said of it.
+
+use ipc::confinement::Tier;
+use serde_json::{Value, json};
+use supervisor::replay::ReplayServer;
+use tests::world::{model, tool_results};
+use tests::{Finished, World, tier};
+
+/// Who commits, for an agent's commands.
+pub(crate) const IDENTITY: &str =
+    "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@e GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@e; ";
+
+/// A run to its end: done, or with a denial at its end.
+pub(crate) fn run(world: &World, tier: Tier, server: &ReplayServer, flags: &[&str]) -> Finished {
+    let done = world.run(server, &[&["--mode", "auto"], tier::flags(tier), flags].concat());
+    assert!([0, 4].contains(&done.code), "{}\n{}", done.stdout, done.stderr);
+    done
+}
+
+/// One command in the project, and what the model is told of it.
+pub(crate) fn attack(world: &World, tier: Tier, command: &str) -> (Finished, Value) {
+    attack_with(world, tier, &[], command)
+}
+
+pub(crate) fn attack_with(world: &World, tier: Tier, flags: &[&str], command: &str) -> (Finished, Value) {
+    let server = model(&[("shell_exec", json!({"command": command}))]);
+    let done = run(world, tier, &server, flags);
+    let told = tool_results(&server, 1)[0].clone();
+    (done, told)
+}
+
+/// Whether the kernel refused something: the command says so in its own words.
+fn is_refused(told: &Value) -> bool {
+    let told = told.to_string();
+    ["Read-only file system", "Device or resource busy"].iter().any(|refusal| told.contains(refusal))
+}
+
+/// Whether the model knows that not everything went as it wanted.
+pub(crate) fn is_known(tier: Tier, done: &Finished, told: &Value) -> bool {
+    !restored(done).is_empty() || (tier == Tier::Full && is_refused(told))
+}
+
+/// What was put back.
+pub(crate) fn restored(done: &Finished) -> Vec<String> {
+    let events = done.events_of("restored");
+    let places = events.iter().flat_map(|event| event["places"].as_array().unwrap().clone());
+    places
+        .map(|place| {
+            assert_eq!(place["restored"], true, "{place}");
+            format!("{}: {}", place["path"].as_str().unwrap(), place["what"].as_str().unwrap())
+        })
+        .collect()
+}

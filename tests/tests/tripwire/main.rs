@@ -1,0 +1,12 @@
+//! What the host runs later, attacked by commands of a model: judged from the side of a person who works in the project
+//! afterwards. In the floor tier the tripwire alone holds it; in the full tier what exists is mounted read-only in its place,
+//! and the tripwire holds what does not exist yet.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod attack;
+mod configuration;
+mod everyday;
+mod planted;
+mod settings;
+mod worktrees;
