@@ -1,0 +1,15 @@
+//! The tools through the whole stack: what the model asks for, what the kernel allows, what the model is told.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking"
+)]
+
+mod answers;
+mod denials;
+mod grants;
+mod surroundings;
+mod turn;
