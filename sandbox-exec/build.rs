@@ -2,10 +2,10 @@
 //!
 //! For the tests it compiles them for every architecture that there are numbers for.
 
-#[allow(unreachable_pub, reason = "it is the library's")]
+#[expect(unreachable_pub, reason = "it is the library's")]
 #[path = "src/seccomp/assemble.rs"]
 mod assemble;
-#[allow(dead_code, unreachable_pub, reason = "it is the library's, whose tests look at more of it")]
+#[expect(dead_code, unreachable_pub, reason = "it is the library's, whose tests look at more of it")]
 #[path = "src/seccomp/rules/mod.rs"]
 mod rules;
 

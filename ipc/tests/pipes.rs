@@ -1,6 +1,6 @@
 //! Frames on real pipes: what arrives whole, and what is refused by name.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{Cursor, Write};
 use std::os::fd::OwnedFd;

@@ -168,7 +168,11 @@ fn broken(error: impl Into<io::Error>) -> Failure {
 }
 
 /// The exit code of a wait status: 128 + the signal that ended it.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "codes have 8 bits and signals 7")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "codes have 8 bits and signals 7"
+)]
 pub(crate) fn exit_code(status: c_int) -> u8 {
     if libc::WIFSIGNALED(status) {
         128 + libc::WTERMSIG(status) as u8

@@ -142,7 +142,7 @@ pub enum Devices {
 
 /// Why rights cannot be compiled.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum CompileError {
     #[error("{0} is not an absolute path without `.` and `..`")]
     NotCanonical(WirePath),

@@ -33,7 +33,7 @@ pub struct Domain {
 
 /// Why a domain cannot be built.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum DomainError {
     #[error("cannot create a Landlock ruleset: {0}")]
     Create(#[source] RulesetError),

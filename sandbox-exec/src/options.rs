@@ -18,7 +18,7 @@ usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]…
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant, reason = "there is one, and it is made once")]
+#[expect(clippy::large_enum_variant, reason = "there is one, and it is made once")]
 pub enum Invocation {
     /// To execute a program.
     Run(Options),
@@ -75,7 +75,7 @@ pub struct Flags {
 
 /// What is wrong with a command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum UsageError {
     #[error("unknown option {0}")]
     Unknown(String),

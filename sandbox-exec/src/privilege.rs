@@ -26,7 +26,7 @@ const CAPABILITY_BITS: c_ulong = 64;
 
 /// Why capabilities could not be dropped.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum PrivilegeError {
     #[error("cannot {act}: {source}")]
     System { act: &'static str, source: io::Error },

@@ -30,7 +30,7 @@ use ipc::confinement::BrokerReport;
 /// A stage of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-#[allow(missing_docs, reason = "the module's table says what each stage is")]
+#[expect(missing_docs, reason = "the module's table says what each stage is")]
 pub enum Stage {
     Usage = 100,
     Rights,

@@ -91,7 +91,7 @@ impl Stub {
     }
 
     /// The status of init, once it and all its namespace are gone.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an exit code has 8 bits")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an exit code has 8 bits")]
     fn reap(&mut self, flags: Option<WaitPidFlag>) -> Option<u8> {
         loop {
             let status = match waitpid(self.init, flags) {

@@ -3,7 +3,12 @@
 //! Most tests are the worker themselves. Where the worker has to die, or to be confined, it is a process of its own: this
 //! file's last "test", which only runs when another one executes it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! Ending descendants without signal scopes, as below Landlock ABI 6.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
@@ -38,7 +38,7 @@ fn children_are_ended_round_by_round() {
 }
 
 /// Starts daemons, ends them all, and says which they were.
-#[allow(clippy::zombie_processes, reason = "end_all reaps")]
+#[expect(clippy::zombie_processes, reason = "end_all reaps")]
 fn broker() -> String {
     system::set_subreaper().unwrap();
     let mut command = Command::new("/bin/bash");

@@ -1,7 +1,5 @@
 //! What `bailiwick bench attach` asks sandbox-exec for.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::process::Command;
 
 #[test]

@@ -1,6 +1,11 @@
 //! What a killed reaper leaves. A test process of its own: every child of the process that is no reaper is an orphan.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
 
 mod common;
 

@@ -1,8 +1,11 @@
 //! What honest programs do survives every seccomp program: panics, aborts, debuggers, sanitizers, threads, every way to
 //! start a process, and filters and Landlock domains of their own. As root and as a plain user.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(clippy::print_stderr, reason = "a test says what it skips")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

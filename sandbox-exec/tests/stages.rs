@@ -1,6 +1,11 @@
 //! Exit codes by stage, the reports, and refusals to start half confined.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
 
 mod common;
 

@@ -1,6 +1,11 @@
 //! A terminal of the program's own: its controlling terminal, and no other.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! No key in anything that the provider says, at any level.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};

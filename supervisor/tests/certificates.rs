@@ -1,6 +1,6 @@
 //! A system without certificate authorities, as in many containers.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::env;
 use std::process::Command;

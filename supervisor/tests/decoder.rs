@@ -1,7 +1,5 @@
 //! Properties of the decoder, on replies that no provider would send and on those that one would.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
-
 use std::collections::VecDeque;
 
 use proptest::prelude::*;

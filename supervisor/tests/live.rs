@@ -1,6 +1,11 @@
 //! The real API: run by hand before a release, with `BAILIWICK_LIVE=1` and `ANTHROPIC_API_KEY`.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
 
 use std::env;
 use std::sync::Arc;

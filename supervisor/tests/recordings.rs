@@ -2,7 +2,11 @@
 //!
 //! The recordings are not part of the repository: `BAILIWICK_WIRE` names their directory.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
+#![expect(
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! What every stream of `fixtures/streams` means, and that no cut and no chunking of it does any harm.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::num::NonZeroUsize;

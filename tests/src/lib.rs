@@ -3,7 +3,7 @@
 //! Nothing of the machine's own configuration reaches a test: its home, its state and its project are fresh directories,
 //! and its model is a script on loopback.
 
-#![allow(
+#![expect(
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,

@@ -53,7 +53,7 @@ impl Finished {
 
     /// Fails the test, with everything that was said, unless it ended so.
     #[track_caller]
-    #[allow(clippy::return_self_not_must_use, reason = "the check itself may be all that is wanted")]
+    #[expect(clippy::return_self_not_must_use, reason = "the check itself may be all that is wanted")]
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{}\n{}", self.stdout, self.stderr);
         self

@@ -1,7 +1,5 @@
 //! The caches of package managers: a project's own, in both tiers, and nobody else's.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! The dependency table of the design, enforced: who may import whom, who never links what, and which packages each
 //! crate names itself and really uses.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,6 @@
 //! `exec --patch`: the change of a run as a diff that `git apply` accepts, and nothing but that change.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

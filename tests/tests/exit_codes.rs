@@ -1,12 +1,6 @@
 //! Every exit code that `bailiwick --help` lists, and what a person reads beside it: the cause, then the next step.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,8 +1,6 @@
 //! Core and front end by their channel alone: actions in, the exact sequence of events out. The model is a recording, the
 //! worker a real one.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::sync::Arc;
 
 use ipc::frontend::UserActionKind;

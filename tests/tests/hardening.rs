@@ -1,7 +1,7 @@
 //! The supervisor as its own commands attack it, in both tiers: its memory, its descriptors, its crashes; and what descriptors
 //! everything below it holds.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

@@ -1,7 +1,7 @@
 //! What is hidden inside the project stays so, whatever an agent makes of its name: for the same worker, the next one, and
 //! the one that takes the change set.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::process::Stdio;

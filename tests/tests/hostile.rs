@@ -1,6 +1,6 @@
 //! A project that was made to hold, mislead or break whoever looks at it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,6 +1,6 @@
 //! Who dies when, and what is left: nothing.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::PathBuf;

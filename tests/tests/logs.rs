@@ -1,12 +1,6 @@
 //! The session log: private, chained, ahead of what it tells of, and out of the agent's reach.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -1,13 +1,7 @@
 //! Effects prepared by a worker that may not carry them out, and carried out by one that is born for each: through real
 //! processes, judged by the files.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and says aloud what it skips"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};

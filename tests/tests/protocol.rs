@@ -1,7 +1,7 @@
 //! A worker that was taken over and breaks the protocol: it is killed and the violation logged, the run ends as documented
 //! or goes on with the next generation, and nothing the worker sends costs more than a bounded amount of memory or time.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,12 +1,7 @@
 //! The rights of a live agent, changed through its session's channel, in both tiers, as root and as a plain user: a change
 //! is a new worker, and when it is told the old one is dead to its last descendant.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and says aloud what it skips"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,6 @@
 //! The key: with the supervisor alone, in no worker, broker or command, in no file, log, patch or message.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::io;

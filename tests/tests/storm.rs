@@ -3,7 +3,7 @@
 //! In the full tier, where the kernel ends a pid namespace with its init. In the floor a daemon lives on when everybody above
 //! it is killed in the same instant; `life.rs` kills them there one at a time.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! The standard streams of `bailiwick sandbox` that are no terminals: what a command can do through them, and what it cannot.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};

@@ -1,6 +1,6 @@
 //! `bailiwick sandbox` on a terminal: what the user sees and types, and what the command can get hold of.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -1,8 +1,6 @@
 //! What the host runs later and does not lie where a fixed list looks: reached by reference, written unseen, or hidden in
 //! a crowd. Each attack is made by a command in both tiers, and judged from the side of a person who works there later.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -1,11 +1,11 @@
 //! The tools under a real ruleset, as root and as a plain user: what the kernel refuses, and what it leaves.
 
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
-    reason = "a test fails by panicking"
+    reason = "a test fails by panicking, and says aloud what it skips"
 )]
 
 mod support;

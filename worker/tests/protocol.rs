@@ -1,6 +1,6 @@
 //! What a worker makes of bytes that are no message, and of messages that may not come.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -35,7 +35,6 @@ fn fed(bytes: &[u8]) -> (Option<i32>, String) {
 }
 
 #[test]
-#[allow(clippy::too_many_lines, reason = "a table")]
 fn bad_bytes_end_the_worker_with_one_line_and_no_panic() {
     let project = std::env::temp_dir();
     let hello = message(&ToWorker::Hello(hello(&project)));

@@ -42,7 +42,7 @@ use reaper::Job;
 
 /// Why a command cannot be confined or started.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum CommandError {
     #[error("the rights do not allow commands")]
     Denied,

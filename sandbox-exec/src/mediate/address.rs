@@ -137,7 +137,7 @@ fn family_bytes(family: c_int) -> [u8; 2] {
 }
 
 /// The kernel takes many arguments as `int`, and ignores the upper half of the register.
-#[allow(clippy::cast_possible_truncation, reason = "that is what the kernel does")]
+#[expect(clippy::cast_possible_truncation, reason = "that is what the kernel does")]
 pub(super) fn integer(argument: u64) -> c_int {
     (argument as u32).cast_signed()
 }

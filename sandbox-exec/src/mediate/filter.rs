@@ -112,7 +112,7 @@ fn answer(action: u32) -> sock_filter {
     statement(libc::BPF_RET | libc::BPF_K, 0, 0, action)
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "the codes of linux/filter.h are below 0x100")]
+#[expect(clippy::cast_possible_truncation, reason = "the codes of linux/filter.h are below 0x100")]
 fn statement(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code: code as u16, jt, jf, k }
 }

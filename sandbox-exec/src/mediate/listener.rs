@@ -136,7 +136,7 @@ impl Listener {
 
     /// Adds a descriptor to the caller's and answers with its number: in one step (Linux 5.14), or in two.
     fn add(&self, id: u64, descriptor: RawFd, close_on_exec: bool) -> Result<(), Errno> {
-        #[allow(clippy::cast_possible_truncation, reason = "it is 2")]
+        #[expect(clippy::cast_possible_truncation, reason = "it is 2")]
         let at_once = libc::SECCOMP_ADDFD_FLAG_SEND as u32;
         match self.add_with(id, descriptor, close_on_exec, at_once) {
             Err(Errno::EINVAL) => {

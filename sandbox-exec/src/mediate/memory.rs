@@ -99,7 +99,7 @@ impl Memory {
 }
 
 /// An address in another process.
-#[allow(clippy::cast_possible_truncation, reason = "both architectures have 64-bit addresses")]
+#[expect(clippy::cast_possible_truncation, reason = "both architectures have 64-bit addresses")]
 fn pointer(address: u64) -> *mut libc::c_void {
     address as usize as *mut libc::c_void
 }

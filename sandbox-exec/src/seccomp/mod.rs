@@ -4,7 +4,7 @@
 //! Everything else is allowed, since compilers, interpreters and test suites use everything else.
 
 #[cfg(test)]
-#[allow(unreachable_pub, reason = "the build script is another crate")]
+#[expect(unreachable_pub, reason = "the build script is another crate")]
 mod assemble;
 pub mod rules;
 
@@ -50,7 +50,7 @@ pub struct Program {
 
 /// Why a program cannot be attached.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum SeccompError {
     #[error("cannot attach the seccomp program: {0}")]
     Attach(#[source] seccompiler::Error),
@@ -93,7 +93,7 @@ impl Program {
 }
 
 /// What the build script made for this architecture: by [`Kind`], then by [`Case`].
-#[allow(clippy::unreadable_literal, reason = "it is generated")]
+#[expect(clippy::unreadable_literal, reason = "it is generated")]
 mod built {
     use super::{Program, sock_filter};
 

@@ -10,14 +10,14 @@ use super::*;
 mod numbers;
 
 /// What the build script made for each architecture.
-#[allow(clippy::unreadable_literal, reason = "it is generated")]
+#[expect(clippy::unreadable_literal, reason = "it is generated")]
 mod x86_64 {
     use super::super::{Program, sock_filter};
 
     include!(concat!(env!("OUT_DIR"), "/programs_x86_64.rs"));
 }
 
-#[allow(clippy::unreadable_literal, reason = "it is generated")]
+#[expect(clippy::unreadable_literal, reason = "it is generated")]
 mod aarch64 {
     use super::super::{Program, sock_filter};
 

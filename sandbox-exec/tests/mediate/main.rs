@@ -1,6 +1,10 @@
 //! The mediator on real processes: what it denies, what keeps working, and that it is never outrun.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
 
 mod calls;
 mod handed_in;

@@ -1,8 +1,11 @@
 //! Every seccomp rule is attacked, as root and as a plain user: without the filter the call reaches the kernel's own checks
 //! or succeeds, with it the filter answers. A rule that no row attacks alone fails, and so does a row that attacks nothing.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(clippy::print_stderr, reason = "a test says what it skips")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
 
 mod rows;
 

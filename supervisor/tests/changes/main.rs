@@ -1,6 +1,10 @@
 //! The change set against the real git: what git applies must be the very tree that the session left.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
 
 mod compare;
 mod git;

@@ -1,6 +1,6 @@
 //! The provider over real HTTP on loopback. The names of the tests begin with the rule of the wire that they show.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod connections;
 mod errors;

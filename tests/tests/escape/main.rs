@@ -3,7 +3,12 @@
 //!
 //! What is tried stands in `table`; the victim judges.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
 
 mod addresses;
 mod attack;

@@ -127,7 +127,7 @@ pub enum Kind {
 }
 
 /// What the rules depend on.
-#[allow(clippy::struct_excessive_bools, reason = "every combination is a policy of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "every combination is a policy of its own")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// The full tier: own namespaces and a broker that mediates sockets.
