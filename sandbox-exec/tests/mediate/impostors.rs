@@ -9,7 +9,7 @@ use nix::libc;
 
 use crate::calls::{DATAGRAM, STREAM, bind, connect, errno, internet, listen, send_to, socket};
 use crate::harness::{as_each_user, pipe};
-use crate::network::{each_call, on, own_address, try_connect};
+use crate::network::{each_call, lets_in_only_its_own, on, own_address, try_connect};
 
 fn set(socket: &OwnedFd, level: i32, name: i32) {
     let one = 1_i32;
@@ -146,7 +146,7 @@ fn datagrams_on_this_machine_need_an_address_each() {
 fn a_stranger_with_the_port_of_a_socket_from_inside_is_not_let_in() {
     as_each_user(|place| {
         let (mut told, mut tell) = pipe();
-        let (mut closed, mut closing) = pipe();
+        let (closed, mut closing) = pipe();
         let stranger = std::thread::spawn(move || {
             let mut ports = [0; 4];
             told.read_exact(&mut ports).unwrap();
@@ -166,14 +166,7 @@ fn a_stranger_with_the_port_of_a_socket_from_inside_is_not_let_in() {
             let impostor = bound(STREAM, "[::]:0");
             let own = TcpListener::from(impostor.try_clone().unwrap()).local_addr().unwrap().port();
             tell.write_all(&[own.to_ne_bytes(), address.port().to_ne_bytes()].concat()).unwrap();
-            let inside = std::thread::spawn(move || {
-                closed.read_exact(&mut [0]).unwrap();
-                TcpStream::connect(address).unwrap().write_all(b"good").unwrap();
-            });
-            let mut text = String::new();
-            server.accept().unwrap().0.read_to_string(&mut text).unwrap();
-            assert_eq!(text, "good");
-            inside.join().unwrap();
+            lets_in_only_its_own(&server, closed);
         });
         drop(stranger.join().unwrap());
     });

@@ -1,5 +1,6 @@
 //! The host's network: own ports work, those of the host are out of reach, and strangers are not let in.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -174,6 +175,19 @@ fn a_port_is_own_only_as_long_as_its_socket_lives() {
     drop(host.join().unwrap());
 }
 
+/// Whoever is outside comes first, and it is who is inside that gets in.
+pub(crate) fn lets_in_only_its_own(server: &TcpListener, mut gone: File) {
+    let address = server.local_addr().unwrap();
+    let inside = std::thread::spawn(move || {
+        gone.read_exact(&mut [0]).unwrap();
+        TcpStream::connect(address).unwrap().write_all(b"good").unwrap();
+    });
+    let mut text = String::new();
+    server.accept().unwrap().0.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "good");
+    inside.join().unwrap();
+}
+
 #[test]
 fn strangers_are_closed_before_a_byte_and_the_waiting_goes_on() {
     as_each_user(|place| {
@@ -192,7 +206,7 @@ fn strangers_are_closed_before_a_byte_and_the_waiting_goes_on() {
             }
             told
         });
-        let (mut closed, mut close) = pipe();
+        let (closed, mut close) = pipe();
         let watch = std::thread::spawn(move || {
             let told = stranger.join().unwrap();
             close.write_all(b"x").unwrap();
@@ -202,14 +216,7 @@ fn strangers_are_closed_before_a_byte_and_the_waiting_goes_on() {
             let server = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = server.local_addr().unwrap();
             tell.write_all(&address.port().to_ne_bytes()).unwrap();
-            let inside = std::thread::spawn(move || {
-                closed.read_exact(&mut [0]).unwrap();
-                TcpStream::connect(address).unwrap().write_all(b"good").unwrap();
-            });
-            let mut text = String::new();
-            server.accept().unwrap().0.read_to_string(&mut text).unwrap();
-            assert_eq!(text, "good");
-            inside.join().unwrap();
+            lets_in_only_its_own(&server, closed);
         });
         drop(watch.join().unwrap());
     });
