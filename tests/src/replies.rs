@@ -5,11 +5,12 @@ use supervisor::replay::{ReplayServer, Reply, Script, sse};
 
 /// A reply with these tool calls, all in one turn; their ids are `toolu_0`, `toolu_1` …
 pub fn calls(calls: &[(&str, Value)]) -> String {
-    let block = |(index, (name, input)): (usize, &(&str, Value))| {
-        sse::Block::tool_use(format!("toolu_{index}"), *name, input.to_string())
-    };
-    let blocks: Vec<_> = calls.iter().enumerate().map(block).collect();
+    let blocks: Vec<_> = calls.iter().enumerate().map(call).collect();
     sse::message(&blocks, "tool_use", sse::Usage::default())
+}
+
+fn call((index, (name, input)): (usize, &(&str, Value))) -> sse::Block {
+    sse::Block::tool_use(format!("toolu_{index}"), *name, input.to_string())
 }
 
 /// A reply with one command.
@@ -25,6 +26,12 @@ pub fn says(text: &str, stop_reason: &str) -> String {
 /// The last reply of a model that is done.
 pub fn done() -> String {
     says("Done.", "end_turn")
+}
+
+/// A model that makes these tool calls, one a reply, and then says that it is done.
+pub fn model(calls: &[(&str, Value)]) -> ReplayServer {
+    let reply = |asked| sse::message(&[call(asked)], "tool_use", sse::Usage::default());
+    model_of(calls.iter().enumerate().map(reply).chain([done()]))
 }
 
 /// A model that gives these replies.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ipc::confinement::Tier;
-use supervisor::replay::{ReplayServer, Script, sse};
+use supervisor::replay::ReplayServer;
 use tempfile::TempDir;
 
 use crate::process::{Finished, marked, wait_until};
@@ -207,21 +207,6 @@ impl World {
             chown(path, Some(self.user.uid()), Some(self.user.uid())).expect("root may give files away");
         }
     }
-}
-
-/// A model that makes these tool calls, one a reply, and then says that it is done.
-pub fn model(calls: &[(&str, serde_json::Value)]) -> ReplayServer {
-    let reply = |(index, (name, input)): (usize, &(&str, serde_json::Value))| {
-        let call = sse::Block::tool_use(format!("toolu_{index}"), *name, input.to_string());
-        sse::message(&[call], "tool_use", sse::Usage::default())
-    };
-    let script = calls.iter().enumerate().map(reply).fold(Script::new(), Script::reply);
-    ReplayServer::start(script.reply(done())).expect("loopback")
-}
-
-/// The reply of a model that is done.
-pub fn done() -> String {
-    sse::message(&[sse::Block::text("Done.")], "end_turn", sse::Usage::default())
 }
 
 /// What the model was told of its tool calls: the tool results of a request, in order.

@@ -1,8 +1,9 @@
 //! The main job through every process: a task in, a patch out.
 
 use serde_json::json;
+use tests::replies::model;
 use tests::tier::everywhere;
-use tests::world::{model, tool_results};
+use tests::world::tool_results;
 use tests::{Finished, World};
 
 #[test]

@@ -19,7 +19,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
-use tests::world::{KEY, model};
+use tests::replies::model;
+use tests::world::KEY;
 use tests::{Finished, Programs, User, World, alive, marked, skip, tier, wait_until};
 
 /// A descriptor that is open on the key file in whoever is attacked, as an editor or a shell may leave one.

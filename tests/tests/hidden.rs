@@ -10,7 +10,8 @@ use ipc::confinement::Tier;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use tests::world::{model, tool_results};
+use tests::replies::model;
+use tests::world::tool_results;
 use tests::{User, World, tier, wait_until};
 
 /// What is secret, and what is not and lies beside it.

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::json;
+use tests::replies::model;
 use tests::tier::{self, everywhere};
-use tests::world::{KEY, model, tool_results};
+use tests::world::{KEY, tool_results};
 use tests::{Finished, User, World, alive, wait_until};
 
 type Trap = fn(&World);

@@ -12,7 +12,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
-use tests::world::{model, tool_results};
+use tests::replies::model;
+use tests::world::tool_results;
 use tests::{Finished, Programs, User, World, alive, marked, tier, wait_until};
 
 /// How long anything may live on after its supervisor.

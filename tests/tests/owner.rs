@@ -10,7 +10,8 @@ use std::process::Command;
 
 use nix::unistd::geteuid;
 use serde_json::json;
-use tests::world::{model, tool_results};
+use tests::replies::model;
+use tests::world::tool_results;
 use tests::{Finished, PLAIN_USER, User, World, skip};
 
 const TIERS: [&str; 2] = ["full", "floor"];

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
+use tests::replies::model;
 use tests::tier;
-use tests::world::{model, tool_results};
+use tests::world::tool_results;
 use tests::{Finished, Programs, User, World};
 
 /// The most memory that a run may need, whatever its worker sends.

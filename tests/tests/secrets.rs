@@ -13,7 +13,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use serde_json::json;
 use supervisor::replay::{ReplayServer, Script};
-use tests::world::{KEY, model, tool_results};
+use tests::replies::model;
+use tests::world::{KEY, tool_results};
 use tests::{Finished, User, World, marked, skip, wait_until};
 
 /// A command that runs until the test has seen enough.

@@ -17,7 +17,7 @@ use ipc::confinement::Tier;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use tests::world::model;
+use tests::replies::model;
 use tests::{Finished, User, World, marked, tier};
 
 /// How many rounds, over all users.

@@ -10,7 +10,8 @@ use nix::libc::{EACCES, EBADF, ENOENT, EPERM, EROFS};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use tests::world::{model, tool_results};
+use tests::replies::model;
+use tests::world::tool_results;
 use tests::{Finished, Programs, User, World, alive, tier, wait_until};
 
 use crate::attack::Tried;

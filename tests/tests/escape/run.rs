@@ -2,7 +2,7 @@
 //! approved are in [`crate::one_shot`].
 
 use serde_json::json;
-use tests::world::model;
+use tests::replies::model;
 use tests::{Finished, Programs, World, tier};
 
 use crate::attack::{Place, Tried};

@@ -3,7 +3,8 @@
 use ipc::confinement::Tier;
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
-use tests::world::{model, tool_results};
+use tests::replies::model;
+use tests::world::tool_results;
 use tests::{Finished, World, tier};
 
 /// Who commits, for an agent's commands.

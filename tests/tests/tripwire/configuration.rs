@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use ipc::confinement::Tier;
 use serde_json::json;
+use tests::replies::model;
 use tests::repository::repository;
-use tests::world::{model, tool_results};
+use tests::world::tool_results;
 use tests::{User, tier};
 
 use crate::attack::{attack, attack_with, is_known, restored, run};

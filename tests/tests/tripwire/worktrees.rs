@@ -4,8 +4,9 @@ use std::fs;
 
 use ipc::confinement::Tier;
 use serde_json::json;
+use tests::replies::model;
 use tests::repository::{is_marked, repository, shell};
-use tests::world::{model, tool_results};
+use tests::world::tool_results;
 use tests::{User, World, tier};
 
 use crate::attack::{IDENTITY, attack, attack_with, is_known, restored, run};

@@ -10,7 +10,8 @@ use std::process::Command;
 use ipc::confinement::Tier;
 use nix::unistd::geteuid;
 use serde_json::json;
-use tests::world::{PLACE, model, tool_results};
+use tests::replies::model;
+use tests::world::{PLACE, tool_results};
 use tests::{Finished, Programs, World, skip, tier};
 
 use crate::everywhere;
