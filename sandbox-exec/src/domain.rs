@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -42,7 +42,9 @@ pub enum DomainError {
     #[error("{0} is a symbolic link: roots must be canonical")]
     Symlink(WirePath),
     #[error("cannot add a rule for {path}: {source}")]
-    Add { path: WirePath, source: RulesetError },
+    Add { path: WirePath, source: io::Error },
+    #[error("cannot add the rule that bounds only signals: {0}")]
+    Signals(#[source] RulesetError),
 }
 
 impl Domain {
@@ -52,19 +54,17 @@ impl Domain {
         if abi == ABI::Unsupported {
             return Ok(Self { ruleset: None, rules: 0 });
         }
-        let mut ruleset = create(abi, plan.net, plan.tier).map_err(DomainError::Create)?;
+        let ruleset = create(abi, plan.net, plan.tier).map_err(DomainError::Create)?;
+        let ruleset: Option<OwnedFd> = ruleset.into();
         let mut rules = 0;
         for rule in &plan.rules {
-            let Some((path, access)) = open(rule, abi)? else {
-                continue;
-            };
-            let path = PathBeneath::new(path, access).set_compatibility(CompatLevel::HardRequirement);
-            ruleset = ruleset
-                .add_rule(path)
-                .map_err(|source| DomainError::Add { path: rule.path.clone().into(), source })?;
-            rules += 1;
+            if let (Some(ruleset), Some(path)) = (&ruleset, open(rule)?) {
+                let added = add(ruleset.as_fd(), path.as_fd(), rule, abi)
+                    .map_err(|source| DomainError::Add { path: rule.path.clone().into(), source })?;
+                rules += u32::from(added);
+            }
         }
-        Ok(Self { ruleset: ruleset.into(), rules })
+        Ok(Self { ruleset, rules })
     }
 
     /// Builds a domain that only bounds signals; `None` where the ABI has no scopes.
@@ -88,7 +88,7 @@ impl Domain {
             .map_err(DomainError::Create)?;
         let ruleset = ruleset
             .add_rule(PathBeneath::new(root, AccessFs::Refer).set_compatibility(CompatLevel::HardRequirement))
-            .map_err(|source| DomainError::Add { path: "/".into(), source })?;
+            .map_err(DomainError::Signals)?;
         Ok(Some(Self { ruleset: ruleset.into(), rules: 0 }))
     }
 
@@ -122,20 +122,31 @@ fn create(abi: ABI, net: Network, tier: Tier) -> Result<RulesetCreated, RulesetE
 }
 
 /// Opens a rule's path. What was found by listing may be gone or out of reach by now: it then needs no rule.
-fn open(rule: &PathRule, abi: ABI) -> Result<Option<(File, BitFlags<AccessFs>)>, DomainError> {
-    let opened = open_path(&rule.path, rule.named).and_then(|file| Ok((file.metadata()?.file_type(), file)));
-    let (kind, file) = match opened {
-        Ok(opened) => opened,
-        Err(error) if !rule.named && is_out_of_reach(&error) => return Ok(None),
-        Err(source) => {
-            return Err(DomainError::Open { path: rule.path.clone().into(), source });
-        }
-    };
-    if kind.is_symlink() {
-        return if rule.named { Err(DomainError::Symlink(rule.path.clone().into())) } else { Ok(None) };
+///
+/// A link would have been left out by the listing. Should one have come there since, a rule on it allows nothing: it is for the
+/// link itself, and what cannot be opened cannot be read.
+fn open(rule: &PathRule) -> Result<Option<File>, DomainError> {
+    let opened = open_path(&rule.path, rule.named)
+        .and_then(|file| Ok((rule.named && file.metadata()?.is_symlink(), file)));
+    match opened {
+        Ok((true, _)) => Err(DomainError::Symlink(rule.path.clone().into())),
+        Ok((false, file)) => Ok(Some(file)),
+        Err(error) if !rule.named && is_out_of_reach(&error) => Ok(None),
+        Err(source) => Err(DomainError::Open { path: rule.path.clone().into(), source }),
     }
-    let access = rights(rule.access, abi, kind.is_dir());
-    Ok((!access.is_empty()).then_some((file, access)))
+}
+
+/// Adds a rule: for a directory, unless it was a file when it was listed, and for a file where the kernel says that it is none.
+/// Whether there is one: on a file, listing allows nothing.
+fn add(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, rule: &PathRule, abi: ABI) -> io::Result<bool> {
+    let add = |directory| match rights(rule.access, abi, directory).bits() {
+        0 => Ok(false),
+        rights => system::landlock_add_path(ruleset, path, rights).map(|()| true),
+    };
+    match add(!rule.file) {
+        Err(error) if !rule.file && error.raw_os_error() == Some(libc::EINVAL) => add(false),
+        added => added,
+    }
 }
 
 /// Opens a path without reading what lies there. What the rights name is canonical, so that no component of it is a link: an

@@ -10,6 +10,9 @@ use nix::libc;
 /// `LANDLOCK_CREATE_RULESET_VERSION` of linux/landlock.h.
 const CREATE_RULESET_VERSION: libc::c_ulong = 1;
 
+/// `LANDLOCK_RULE_PATH_BENEATH` of linux/landlock.h.
+const RULE_PATH_BENEATH: libc::c_int = 1;
+
 /// The Landlock ABI of the running kernel; 0 where Landlock is absent or disabled (`landlock_create_ruleset(2)`).
 pub fn landlock_abi() -> u32 {
     // SAFETY: with the version flag the kernel wants a null pointer and size 0, and reads no memory.
@@ -32,6 +35,32 @@ pub fn has_seccomp() -> bool {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, ptr::null::<libc::c_void>())
     };
     answer == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
+}
+
+/// Allows `rights` on what `path` stands for, and beneath it (`landlock_add_rule(2)`).
+pub(crate) fn landlock_add_path(
+    ruleset: BorrowedFd<'_>,
+    path: BorrowedFd<'_>,
+    rights: u64,
+) -> io::Result<()> {
+    let rule = PathBeneath { allowed_access: rights, parent_fd: path.as_raw_fd() };
+    // SAFETY: the structure is what the kernel expects for this type of rule, and outlives the call.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_landlock_add_rule,
+            ruleset.as_raw_fd(),
+            RULE_PATH_BENEATH,
+            &raw const rule,
+            0,
+        )
+    })
+}
+
+/// `struct landlock_path_beneath_attr` of linux/landlock.h.
+#[repr(C, packed)]
+struct PathBeneath {
+    allowed_access: u64,
+    parent_fd: libc::c_int,
 }
 
 /// Enters a Landlock domain. Async-signal-safe. `no_new_privs` must be set.

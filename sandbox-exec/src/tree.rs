@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, FileType, Metadata};
 use std::io;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -14,8 +14,17 @@ pub trait Tree {
     fn entries(&self, directory: &Path) -> io::Result<Vec<Entry>>;
     /// The device and inode of what lies at `path`, without following a link at its end.
     fn identity(&self, path: &Path) -> io::Result<Identity>;
-    /// `path` without symbolic links, as far as it exists.
-    fn resolve(&self, path: &Path) -> PathBuf;
+    /// What lies at `path`, and where that is.
+    fn find(&self, path: &Path) -> Found;
+}
+
+/// Where a path leads, and what lies there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The path without symbolic links, as far as it exists.
+    pub path: PathBuf,
+    /// What lies at the path itself, if anything does: a link at its end is not followed.
+    pub identity: Option<Identity>,
 }
 
 /// An entry of a directory.
@@ -23,10 +32,31 @@ pub trait Tree {
 pub struct Entry {
     /// Its name.
     pub name: OsString,
-    /// Whether it is a symbolic link.
-    pub symlink: bool,
+    /// What it is.
+    pub kind: Kind,
     /// The number of its inode.
     pub inode: u64,
+}
+
+/// What an entry of a directory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A file, a device, a socket.
+    Other,
+}
+
+impl From<FileType> for Kind {
+    fn from(kind: FileType) -> Self {
+        match kind {
+            kind if kind.is_dir() => Self::Directory,
+            kind if kind.is_symlink() => Self::Link,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// What a file is, whatever it is called.
@@ -43,40 +73,64 @@ pub struct Identity {
 /// The file system of this process.
 #[derive(Debug, Default)]
 pub struct Host {
-    /// Where directories lead, once that is known: hidden paths have most of theirs in common.
-    resolved: RefCell<HashMap<PathBuf, PathBuf>>,
+    /// Where directories lead, once that is known, and whether they are there: hidden paths have most of theirs in common,
+    /// and beneath what is not there nothing has to be looked for.
+    known: RefCell<HashMap<OsString, Known>>,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    path: PathBuf,
+    exists: bool,
 }
 
 impl Tree for Host {
     fn entries(&self, directory: &Path) -> io::Result<Vec<Entry>> {
         let entry = |entry: io::Result<fs::DirEntry>| {
             let entry = entry?;
-            let symlink = entry.file_type()?.is_symlink();
-            Ok(Entry { symlink, inode: entry.ino(), name: entry.file_name() })
+            let kind = entry.file_type()?.into();
+            Ok(Entry { kind, inode: entry.ino(), name: entry.file_name() })
         };
         fs::read_dir(directory)?.map(entry).collect()
     }
 
     fn identity(&self, path: &Path) -> io::Result<Identity> {
-        let metadata = fs::symlink_metadata(path)?;
-        Ok(Identity { device: metadata.dev(), inode: metadata.ino(), directory: metadata.is_dir() })
+        Ok(fs::symlink_metadata(path)?.into())
     }
 
-    fn resolve(&self, path: &Path) -> PathBuf {
+    fn find(&self, path: &Path) -> Found {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return resolve(path);
+            return Found { path: resolve(path), identity: self.identity(path).ok() };
         };
-        let known = self.resolved.borrow().get(parent).cloned();
-        let parent = known.unwrap_or_else(|| {
-            let found = self.resolve(parent);
-            self.resolved.borrow_mut().insert(parent.to_owned(), found.clone());
-            found
-        });
-        let place = parent.join(name);
-        match fs::symlink_metadata(&place) {
-            Ok(meta) if meta.is_symlink() => resolve(&place),
-            _ => place,
+        let parent = self.directory(parent);
+        let place = parent.path.join(name);
+        if !parent.exists {
+            return Found { path: place, identity: None };
         }
+        match fs::symlink_metadata(&place) {
+            Ok(meta) if meta.is_symlink() => Found { path: resolve(&place), identity: Some(meta.into()) },
+            Ok(meta) => Found { path: place, identity: Some(meta.into()) },
+            Err(_) => Found { path: place, identity: None },
+        }
+    }
+}
+
+impl Host {
+    /// Where `path`, which something may lie in, leads.
+    fn directory(&self, path: &Path) -> Known {
+        if let Some(known) = self.known.borrow().get(path.as_os_str()) {
+            return known.clone();
+        }
+        let Found { path: found, identity } = self.find(path);
+        let known = Known { path: found, exists: identity.is_some() };
+        self.known.borrow_mut().insert(path.as_os_str().to_owned(), known.clone());
+        known
+    }
+}
+
+impl From<Metadata> for Identity {
+    fn from(meta: Metadata) -> Self {
+        Self { device: meta.dev(), inode: meta.ino(), directory: meta.is_dir() }
     }
 }
 
@@ -102,12 +156,12 @@ mod tests {
         fs::create_dir(root.join("real")).unwrap();
         std::os::unix::fs::symlink("real", root.join("link")).unwrap();
         let host = Host::default();
-        for resolved in [resolve(&root.join("link/a/b")), host.resolve(&root.join("link/a/b"))] {
+        for resolved in [resolve(&root.join("link/a/b")), host.find(&root.join("link/a/b")).path] {
             assert_eq!(resolved, root.join("real/a/b"));
         }
-        assert_eq!(host.resolve(&root.join("link")), root.join("real"));
-        assert_eq!(host.resolve(&root.join("link/c")), root.join("real/c"));
-        assert_eq!(host.resolve(Path::new("/")), Path::new("/"));
+        assert_eq!(host.find(&root.join("link")).path, root.join("real"));
+        assert_eq!(host.find(&root.join("link/c")).path, root.join("real/c"));
+        assert_eq!(host.find(Path::new("/")).path, Path::new("/"));
         assert_eq!(resolve(Path::new("/")), Path::new("/"));
     }
 }

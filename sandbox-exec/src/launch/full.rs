@@ -20,11 +20,13 @@ use crate::namespace::layout::Layout;
 use crate::namespace::{self, Clone, machine};
 use crate::stage::{Failure, Stage};
 use crate::stub::Stub;
+use crate::tree::Host;
 
 /// Starts the program in the full tier and waits for its end.
 pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure> {
-    let layout = Layout::new(&launch.confinement, program(launch).as_deref());
-    let ruleset = Ruleset::full(launch, &layout)?;
+    let host = Host::default();
+    let layout = Layout::new(&launch.confinement, program(launch).as_deref(), &host);
+    let ruleset = Ruleset::full(launch, &layout, &host)?;
     let stub = getpid().as_raw();
     let (progress, told) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let (mapped, map) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;

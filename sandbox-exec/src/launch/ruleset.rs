@@ -36,15 +36,15 @@ pub(crate) struct Ruleset {
 impl Ruleset {
     /// Compiles for the floor tier.
     pub(crate) fn floor(launch: &Launch) -> Result<Self, Failure> {
-        Self::compile(&launch.confinement, Tier::FloorUnmediated)
+        Self::compile(&launch.confinement, Tier::FloorUnmediated, &Host::default())
     }
 
     /// Compiles for the full tier. What lies under a `/tmp` that the program does not see is not its concern, and nothing in its
     /// own is kept from it.
-    pub(crate) fn full(launch: &Launch, layout: &Layout) -> Result<Self, Failure> {
+    pub(crate) fn full(launch: &Launch, layout: &Layout, host: &Host) -> Result<Self, Failure> {
         let mut seen = launch.confinement.in_tier(Tier::Full);
         seen.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
-        let mut ruleset = Self::compile(&seen, Tier::Full)?;
+        let mut ruleset = Self::compile(&seen, Tier::Full, host)?;
         if layout.tmp.is_some() {
             ruleset.plan.own(TMP.as_ref());
             let tmp = WirePath::from(TMP);
@@ -63,7 +63,7 @@ impl Ruleset {
         Domain::build(&self.plan, self.platform).map_err(at(Stage::Rules))
     }
 
-    fn compile(seen: &Confinement, tier: Tier) -> Result<Self, Failure> {
+    fn compile(seen: &Confinement, tier: Tier, host: &Host) -> Result<Self, Failure> {
         let Confinement { rights, project, temp, environment, allow_degraded, hidden_files, .. } = seen;
         let temp = temp.as_ref().map(AsRef::as_ref);
         let environment = environment::build(std::env::vars_os(), environment, temp);
@@ -74,8 +74,7 @@ impl Ruleset {
             return Err(Stage::Platform.failed(format!("{layers}; --allow-degraded starts all the same")));
         }
         let rights = &with_project(rights, project);
-        let mut plan =
-            compile::compile(rights, hidden_files, tier, &Host::default()).map_err(at(Stage::Rules))?;
+        let mut plan = compile::compile(rights, hidden_files, tier, host).map_err(at(Stage::Rules))?;
         if seen.terminal {
             plan.allow_terminal(terminal::paths(tier));
         }

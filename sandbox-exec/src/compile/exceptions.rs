@@ -1,0 +1,83 @@
+//! What no rule may allow.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::iter;
+use std::path::{Path, PathBuf};
+
+use ipc::confinement::FileIdentity;
+use ipc::rights::Rights;
+
+use super::rules::above;
+use crate::tree::{Identity, Tree};
+
+/// What must be left out, looked up rather than searched: every entry beside a hidden path is asked about. All of it by bytes, as
+/// the rules are.
+pub(super) struct Exceptions {
+    hidden: HashMap<OsString, Option<Identity>>,
+    /// What lies above an exception.
+    ancestors: HashSet<OsString>,
+    /// The devices on which a hidden file, or one that was hidden when the session began, has this inode.
+    files: HashMap<u64, Vec<u64>>,
+}
+
+impl Exceptions {
+    /// A hidden path is hidden under the name that it was given, and under the one that it resolves to.
+    pub(super) fn new(rights: &Rights, moved: &[FileIdentity], tree: &impl Tree) -> Self {
+        let mut hidden = HashMap::new();
+        for path in rights.hidden.iter().map(AsRef::<Path>::as_ref) {
+            let found = tree.find(path);
+            if found.path.as_os_str() != path.as_os_str() {
+                let identity = tree.identity(&found.path).ok();
+                hidden.insert(found.path.into_os_string(), identity);
+            }
+            hidden.insert(path.as_os_str().to_owned(), found.identity);
+        }
+        let mut files: HashMap<u64, Vec<u64>> = HashMap::new();
+        for identity in hidden.values().flatten().filter(|identity| !identity.directory) {
+            files.entry(identity.inode).or_default().push(identity.device);
+        }
+        for FileIdentity { device, inode } in moved {
+            files.entry(*inode).or_default().push(*device);
+        }
+        let mut ancestors = HashSet::new();
+        for path in hidden.keys().map(OsString::as_os_str).chain([OsStr::new("/dev")]) {
+            for place in above(Path::new(path)) {
+                // What lies above that was seen with it.
+                if ancestors.contains(place) {
+                    break;
+                }
+                ancestors.insert(place.to_owned());
+            }
+        }
+        Self { hidden, ancestors, files }
+    }
+
+    /// The hidden path that `path` is, or lies in.
+    pub(super) fn holding<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        let found =
+            iter::once(path.as_os_str()).chain(above(path)).find(|place| self.hidden.contains_key(*place));
+        found.map(Path::new)
+    }
+
+    /// Whether an exception lies beneath `path`.
+    pub(super) fn lie_beneath(&self, path: &Path) -> bool {
+        self.ancestors.contains(path.as_os_str())
+    }
+
+    /// Whether `path` is one, by name or as another name of a hidden file.
+    pub(super) fn has(&self, path: &Path, inode: u64, tree: &impl Tree) -> bool {
+        self.hidden.contains_key(path.as_os_str())
+            || self
+                .files
+                .get(&inode)
+                .is_some_and(|devices| tree.identity(path).is_ok_and(|found| devices.contains(&found.device)))
+    }
+
+    /// A file that exists.
+    pub(super) fn witness(self) -> Option<PathBuf> {
+        let is_file = |identity: Option<Identity>| identity.is_some_and(|identity| !identity.directory);
+        let files = self.hidden.into_iter().filter(|(_, identity)| is_file(*identity));
+        files.map(|(path, _)| path.into()).min()
+    }
+}

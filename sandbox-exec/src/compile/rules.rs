@@ -1,0 +1,147 @@
+//! The rules of a domain, as they are found.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::ops::BitOr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What a rule allows on its path and beneath it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Access(u8);
+
+impl Access {
+    const NOTHING: Self = Self(0);
+    /// Names can be listed.
+    pub const LIST: Self = Self(1);
+    /// Contents can be read and executed.
+    pub const READ: Self = Self(2);
+    /// Everything can be changed.
+    pub const WRITE: Self = Self(4);
+    /// A device can be read and written.
+    pub const DEVICE: Self = Self(8);
+    /// A directory of devices.
+    pub(super) const TERMINALS: Self = Self(1 | 8);
+    /// A read root: names and contents.
+    pub const TREE: Self = Self(1 | 2);
+    /// A write root: everything.
+    pub const ALL: Self = Self(1 | 2 | 4);
+
+    /// Whether all of `other` is in it.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub(super) const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
+impl BitOr for Access {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRule {
+    /// The file or the root of the tree.
+    pub path: PathBuf,
+    /// What it allows there.
+    pub access: Access,
+    /// Whether the rights name this path: it must exist. Others were found by listing, and may vanish.
+    pub named: bool,
+    /// Whether it was a file when it was listed: a hint, which saves asking what it is.
+    pub file: bool,
+}
+
+impl PathRule {
+    pub(super) fn new(path: impl Into<PathBuf>, access: Access, named: bool) -> Self {
+        Self { path: path.into(), access, named, file: access == Access::DEVICE }
+    }
+}
+
+/// Rules, each path once. They are looked up by their bytes: paths are canonical, and comparing components costs twenty
+/// times as much.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    all: Vec<PathRule>,
+    places: HashMap<OsString, usize>,
+}
+
+impl Rules {
+    /// Allows more on a path.
+    pub(super) fn add(&mut self, path: &Path, access: Access) -> &mut PathRule {
+        let next = self.all.len();
+        let place = *self.places.entry(path.as_os_str().to_owned()).or_insert(next);
+        if place == next {
+            self.all.push(PathRule::new(path, access, false));
+        }
+        let rule = &mut self.all[place];
+        rule.access = rule.access | access;
+        rule
+    }
+
+    /// Says that the rights name a path.
+    pub(super) fn name(&mut self, path: &Path) {
+        if let Some(place) = self.places.get(path.as_os_str()) {
+            self.all[*place].named = true;
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Those that allow more than what lies above them does, and those that must exist.
+    pub(super) fn needed(self) -> Vec<PathRule> {
+        let Self { all, places } = self;
+        let of = |path: &OsStr| places.get(path).map_or(Access::NOTHING, |place| all[*place].access);
+        let inherited = |rule: &PathRule| above(&rule.path).map(of).fold(Access::NOTHING, BitOr::bitor);
+        let needed: Vec<_> = all.iter().map(|rule| rule.named || !inherited(rule).has(rule.access)).collect();
+        all.into_iter().zip(needed).filter_map(|(rule, needed)| needed.then_some(rule)).collect()
+    }
+}
+
+/// The directories on the way to a canonical path, the innermost first.
+pub(super) fn above(path: &Path) -> impl Iterator<Item = &OsStr> {
+    let bytes = path.as_os_str().as_bytes();
+    let slashes = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/').map(|(place, _)| place);
+    slashes.filter(|_| bytes.len() > 1).map(|place| OsStr::from_bytes(&bytes[..place.max(1)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_above_a_path_is_every_directory_on_the_way_to_it() {
+        let all = |path| above(Path::new(path)).map(|path| path.to_str().unwrap()).collect::<Vec<_>>();
+        assert_eq!(all("/a/bc/d"), ["/a/bc", "/a", "/"]);
+        assert_eq!(all("/a"), ["/"]);
+        assert!(all("/").is_empty());
+    }
+
+    #[test]
+    fn a_rule_that_allows_nothing_more_is_not_needed_unless_it_is_named() {
+        let mut rules = Rules::default();
+        for (path, access) in [
+            ("/", Access::LIST),
+            ("/a", Access::LIST),
+            ("/a/b", Access::TREE),
+            ("/a/b/c", Access::READ),
+            ("/ab", Access::LIST),
+            ("/ab", Access::WRITE),
+            ("/ab/c", Access::ALL),
+        ] {
+            rules.add(Path::new(path), access);
+        }
+        rules.name(Path::new("/a/b/c"));
+        let needed = rules.needed();
+        let paths: Vec<_> = needed.iter().map(|rule| rule.path.to_str().unwrap()).collect();
+        assert_eq!(paths, ["/", "/a/b", "/a/b/c", "/ab", "/ab/c"]);
+    }
+}
