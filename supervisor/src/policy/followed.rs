@@ -8,12 +8,15 @@
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
+use std::iter;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ipc::confinement::{Confinement, FileIdentity};
 use ipc::path::WirePath;
 use ipc::rights::Rights;
+
+use super::links::Links;
 
 /// The most files that are followed; they travel with each start.
 const MOST: usize = 1 << 16;
@@ -75,7 +78,12 @@ impl Followed {
     fn take_up(&mut self, rights: &Rights) -> Result<bool, FollowError> {
         self.roots.extend(rights.write.iter().map(|root| root.as_path().to_owned()));
         let given = rights.hidden.iter().map(WirePath::as_path);
-        let both = given.flat_map(|path| [Some(path.to_owned()), fs::canonicalize(path).ok()]).flatten();
+        // As they are now: an agent may have made other links since the last start.
+        let mut links = Links::default();
+        let both = given.flat_map(|path| {
+            let leads = links.follow(path);
+            iter::once(path.to_owned()).chain(leads.exists.then_some(leads.path))
+        });
         let inside = both.filter(|path| path.ancestors().any(|place| self.roots.contains(place)));
         self.names.extend(inside);
         let mut present = Present::default();

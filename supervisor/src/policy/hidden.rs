@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use ipc::path::WirePath;
 use nix::unistd::{AccessFlags, access};
 
+use super::links::Links;
 use crate::directories::Directories;
 
 /// Below the user's own home. Names that do not exist are hidden all the same: they may come to be.
@@ -156,26 +157,9 @@ impl HiddenPaths {
         let others = host.other_homes.iter().filter(|other| !project.starts_with(other)).cloned();
         let own = [&directories.config, &directories.state, &directories.cache].map(PathBuf::clone);
         let all = in_home.chain(of_system).chain(others).chain(own).chain(more.iter().cloned());
-        Self(all.map(|path| WirePath::from(settled(&path))).collect())
-    }
-}
-
-/// The path without links, as far as it exists: a rule is on an inode, and the name may lead elsewhere.
-fn settled(path: &Path) -> PathBuf {
-    let mut rest = Vec::new();
-    let mut place = path;
-    loop {
-        if let Ok(mut found) = fs::canonicalize(place) {
-            found.extend(rest.iter().rev());
-            return found;
-        }
-        match (place.parent(), place.file_name()) {
-            (Some(parent), Some(name)) => {
-                rest.push(name);
-                place = parent;
-            }
-            _ => return path.to_owned(),
-        }
+        // A rule is on an inode, and the name may lead elsewhere.
+        let mut links = Links::default();
+        Self(all.map(|path| WirePath::from(links.follow(&path).path)).collect())
     }
 }
 
@@ -230,6 +214,10 @@ mod tests {
         let root = fs::canonicalize(place.path()).unwrap();
         fs::create_dir(root.join("real")).unwrap();
         std::os::unix::fs::symlink("real", root.join("link")).unwrap();
-        assert_eq!(settled(&root.join("link/.ssh/new")), root.join("real/.ssh/new"));
+        let host = Host { homes: vec![root.join("link")], other_homes: vec![], is_root: false };
+        let directories =
+            Directories { config: root.join("c"), state: root.join("s"), cache: root.join("k") };
+        let hidden = HiddenPaths::new(&host, &directories, &root.join("p"), &[]);
+        assert!(hidden.0.contains(&root.join("real/.ssh").into()), "{hidden:?}");
     }
 }

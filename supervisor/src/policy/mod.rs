@@ -4,6 +4,7 @@ mod caches;
 mod followed;
 mod git;
 mod hidden;
+mod links;
 mod owner;
 mod project;
 mod write_root;
