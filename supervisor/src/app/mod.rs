@@ -21,7 +21,7 @@ use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 
 use self::args::{BenchArgs, Cli, Command, ConfinementArgs, DebugCommand, DoctorArgs};
-use self::setup::{Setup, SetupError};
+use self::setup::{Caches, Setup, SetupError};
 use crate::directories::Directories;
 use crate::doctor::Diagnosis;
 use crate::gate::ApprovalMode;
@@ -134,15 +134,11 @@ impl PrivateProject {
             complain(&format!("cannot make a temporary directory: {error}"));
             Exit::Internal
         })?;
-        let [project, cache] = ["project", "cache"].map(|name| directory.path().join(name));
-        std::fs::create_dir(&project).map_err(|error| {
-            complain(&format!("cannot make a temporary directory: {error}"));
-            Exit::Internal
-        })?;
+        // Its caches must not stay, and ours stays where it is: hiding one beside the project would take a rule for each of
+        // its neighbours in the system's temporary directory, which may be thousands.
         let directories = Directories::of_process().map_err(SetupError::from);
         let setup = directories.and_then(|directories| {
-            let directories = Directories { cache, ..directories };
-            Setup::new(directories, &project, ApprovalMode::Auto, confinement)
+            Setup::new(directories, directory.path(), ApprovalMode::Auto, confinement, Caches::EndWithIt)
         });
         let setup = setup.map_err(|error| {
             complain(&error);

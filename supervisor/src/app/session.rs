@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::args::ConfinementArgs;
 use super::exit::Exit;
-use super::setup::Setup;
+use super::setup::{Caches, Setup};
 use crate::changes::PatchFile;
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits};
 use crate::directories::Directories;
@@ -104,7 +104,13 @@ pub(super) fn open(
     place: Place,
     began: Instant,
 ) -> Result<(Session, Handle, Events), Refusal> {
-    let setup = Setup::new(place.directories, &options.directory, options.mode, &options.confinement);
+    let setup = Setup::new(
+        place.directories,
+        &options.directory,
+        options.mode,
+        &options.confinement,
+        Caches::OutliveIt,
+    );
     let setup = setup.map_err(|error| Refusal(error.exit(), error.to_string()))?;
     let provider = provider(options.base_url.clone(), place.keys, &setup)?;
     // Opened before the first worker exists, so that no agent can choose what it is.

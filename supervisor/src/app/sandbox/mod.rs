@@ -17,7 +17,7 @@ use self::explain::explain;
 use self::restored::restored;
 use super::args::{AccessArg, SandboxArgs};
 use super::exit::Exit;
-use super::setup::{Setup, SetupError};
+use super::setup::{Caches, Setup, SetupError};
 use super::signals::Endings;
 use super::streams::{AllPassed, Passage, Streams, Tail};
 use super::terminal::Relay;
@@ -89,7 +89,7 @@ async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
         AccessArg::Read => ApprovalMode::Deny,
     };
     let directories = Directories::of_process().map_err(SetupError::from)?;
-    let setup = Setup::new(directories, &args.directory, mode, &args.confinement)?;
+    let setup = Setup::new(directories, &args.directory, mode, &args.confinement, Caches::OutliveIt)?;
     // Nothing can have changed yet: a signal ends us here.
     let tripwire = setup.watch.as_ref().map(Tripwire::set).transpose().map_err(StartError::Tripwire)?;
     // From here on none does before what changed is put back.

@@ -7,4 +7,4 @@ mod programs;
 mod scope;
 
 pub(crate) use error::SetupError;
-pub(crate) use place::Setup;
+pub(crate) use place::{Caches, Setup};

@@ -43,6 +43,15 @@ pub(crate) struct Setup {
     pub temp: PrivateTemp,
 }
 
+/// What becomes of a project's caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caches {
+    /// They outlive the session, where they can.
+    OutliveIt,
+    /// They end with it, as the project does.
+    EndWithIt,
+}
+
 impl Setup {
     /// Resolves everything; makes our directories and the private temp.
     pub(crate) fn new(
@@ -50,6 +59,7 @@ impl Setup {
         directory: &Path,
         mode: ApprovalMode,
         args: &ConfinementArgs,
+        caches: Caches,
     ) -> Result<Self, SetupError> {
         directories.make()?;
         for leftover in remove_stale(&directories.locks()) {
@@ -57,7 +67,7 @@ impl Setup {
         }
         let owner = foreign_owner(directory);
         let identity = owner.as_ref().map(|owner| owner.identity);
-        let scope = Scope::resolve(directory, mode, args, &directories, owner.as_ref())?;
+        let scope = Scope::resolve(directory, mode, caches, args, &directories, owner.as_ref())?;
         let programs = scope.programs(mode, identity)?;
         let watch = scope.watch(mode);
         let protected = scope.protected(watch.as_ref())?;

@@ -7,6 +7,7 @@ use ipc::path::WirePath;
 use ipc::rights::Network;
 
 use super::error::SetupError;
+use super::place::Caches;
 use crate::app::args::ConfinementArgs;
 use crate::app::say;
 use crate::directories::Directories;
@@ -32,13 +33,17 @@ impl Scope {
     pub(super) fn resolve(
         directory: &Path,
         mode: ApprovalMode,
+        caches: Caches,
         args: &ConfinementArgs,
         directories: &Directories,
         owner: Option<&Owner>,
     ) -> Result<Self, SetupError> {
         let host = Host::probe(std::env::var_os("HOME"), owner.and_then(|owner| owner.home.clone()));
         let (project, hidden) = resolve(directory, &host, directories, &args.hide)?;
-        let caches = lasting_caches(mode, directories, &project, owner);
+        let caches = match caches {
+            Caches::OutliveIt => lasting_caches(mode, directories, &project, owner),
+            Caches::EndWithIt => None,
+        };
         let hidden = match &caches {
             Some(own) => hidden.around_caches(own),
             None => hidden,
