@@ -1,0 +1,16 @@
+//! The full tier: what its namespaces and its tree hold, and what must work in them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod older;
+mod processes;
+mod project;
+mod run;
+mod tree;

@@ -1,0 +1,62 @@
+//! Machines that can do less: an older Landlock, and no namespaces.
+
+use std::process::Output;
+
+use ipc::confinement::{BrokerReport, Tier, TierChoice};
+
+use crate::common::order::{order, ordered};
+use crate::common::place::{Place, errors, text};
+use crate::run::in_full;
+
+#[test]
+fn every_older_landlock_is_enough() {
+    in_full(|place| {
+        for abi in 1..=9 {
+            let output = place.confined(
+                &["--landlock-abi", &abi.to_string()],
+                "echo x > new && cat new; echo x > /etc/new",
+            );
+            assert_eq!(text(&output), "x\n", "{abi}: {}", errors(&output));
+            assert!(errors(&output).contains("Read-only file system"), "{abi}: {}", errors(&output));
+        }
+        let output = place.confined(&["--landlock-abi", "0"], "true");
+        assert_eq!(output.status.code(), Some(105), "{}", errors(&output));
+    });
+}
+
+/// Runs a script in a user namespace in which no other can be made.
+fn without_namespaces(place: &Place, flags: &str) -> Output {
+    let sandbox = place.path("sandbox-exec").display().to_string();
+    let script = format!(
+        "exec unshare -Ur /bin/bash -c 'echo 0 > /proc/sys/user/max_user_namespaces; exec {sandbox} {flags} -- /bin/bash -c \"echo \\$\\$\"'"
+    );
+    place.unconfined(&script)
+}
+
+#[test]
+fn where_the_machine_refuses_the_best_tier_is_the_floor() {
+    in_full(|place| {
+        let best = without_namespaces(place, "--tier best");
+        assert!(best.status.success(), "{}", errors(&best));
+        assert_ne!(text(&best), "2\n", "a pid of its own namespace");
+        let full = without_namespaces(place, "--tier full");
+        assert_eq!(full.status.code(), Some(106), "{}", errors(&full));
+        assert!(errors(&full).contains("namespaces: cannot make namespaces (ENOSPC)"), "{}", errors(&full));
+    });
+}
+
+#[test]
+fn the_report_says_why_it_is_the_floor() {
+    in_full(|place| {
+        let mut confinement = order(place);
+        confinement.tier = TierChoice::Best;
+        let (_, reports) = ordered(place, &ipc::codec::encode(&confinement).unwrap(), &["true"]);
+        let Some(BrokerReport::Started { ruleset, .. }) = reports.first() else { panic!("{reports:?}") };
+        assert_eq!((ruleset.tier, ruleset.missing.as_slice()), (Tier::Full, &[][..]));
+        let acts: Vec<_> = ruleset.attempts.iter().map(|attempt| attempt.act.as_str()).collect();
+        for act in ["write to the read-only tree", "write outside the write roots", "reach the network"] {
+            assert!(acts.contains(&act), "{acts:?}");
+        }
+        assert!(ruleset.attempts.iter().all(|attempt| attempt.denied));
+    });
+}
