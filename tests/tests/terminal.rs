@@ -105,14 +105,9 @@ fn bash(world: &World, tier: Tier, script: &str) -> Command {
     command
 }
 
-/// Every combination of tier and user.
-fn everywhere() -> Vec<(Tier, User)> {
-    tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user))).collect()
-}
-
 #[test]
 fn a_command_has_a_terminal_of_the_same_size_that_is_not_the_users() {
-    for (tier, user) in everywhere() {
+    for (user, tier) in tier::everywhere() {
         let world = World::new(user);
         let mut terminal = Terminal::run(bash(
             &world,
@@ -163,7 +158,7 @@ fn the_terminal_of_who_works_as_a_projects_owner_is_the_owners() {
 
 #[test]
 fn what_was_planted_is_put_back_after_an_interrupt_at_the_keyboard() {
-    for (tier, user) in everywhere() {
+    for (user, tier) in tier::everywhere() {
         let world = World::new(user);
         let mut terminal = Terminal::run(bash(&world, tier, "echo evil > .envrc; echo planted; read"));
         terminal.until("planted");
@@ -349,7 +344,7 @@ fn a_denial_on_the_terminal_is_explained_after_it() {
 /// The user's own terminal by its name, by every descriptor, and by typing into it.
 #[test]
 fn the_users_terminal_is_out_of_reach() {
-    for (tier, user) in everywhere() {
+    for (user, tier) in tier::everywhere() {
         let world = World::new(user);
         world.file(
             "attack.py",
@@ -396,7 +391,7 @@ fn a_command_that_clears_its_death_signal_does_not_outlive_a_killed_broker() {
     if !geteuid().is_root() {
         tests::skip!("brokers are not dumpable: only root sees whose they are");
     }
-    for (tier, user) in everywhere() {
+    for (user, tier) in tier::everywhere() {
         let world = World::new(user);
         // PR_SET_PDEATHSIG, prctl(2).
         let script = "python3 -c 'import ctypes, time; ctypes.CDLL(None).prctl(1, 0); open(\"up\", \"w\"); time.sleep(600)'";
