@@ -250,18 +250,12 @@ pub struct Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rights::{Execution, Limits, Network, Reach};
 
     fn confinement(project: &str, write: &[&str]) -> Confinement {
         let rights = Rights {
             read: vec!["/".into()],
-            hidden: vec![],
             write: write.iter().map(|path| WirePath::from(*path)).collect(),
-            protected: vec![],
-            net: Network::Off,
-            reach: Reach::default(),
-            exec: Execution::Allowed,
-            limits: Limits::default(),
+            ..Rights::default()
         };
         let temp = Some("/tmp/bw-1".into());
         Confinement { temp, ..Confinement::new(rights.normalised(), project.into()) }

@@ -10,7 +10,7 @@ use ipc::frame::{self, FrameError, MAX_FRAME};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Chunk, Hello, Outcome, Ready, ToSupervisor, ToWorker, Work};
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing, Incoming, async_pair, supervisor_ends, worker_ends};
-use ipc::rights::{Execution, Limits, Network, Rights};
+use ipc::rights::Rights;
 use ipc::tool::{Access, ReadFile, ShellExec, ToolCall, ToolError, ToolErrorKind};
 use proptest::prelude::*;
 
@@ -21,11 +21,7 @@ fn rights() -> Rights {
         read: vec!["/".into()],
         hidden: vec!["/home/me/.ssh".into()],
         write: vec!["/home/me/p".into()],
-        protected: vec![],
-        net: Network::Off,
-        reach: ipc::rights::Reach::default(),
-        exec: Execution::Allowed,
-        limits: Limits::default(),
+        ..Rights::default()
     }
 }
 

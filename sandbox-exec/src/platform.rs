@@ -124,21 +124,11 @@ fn hidden_in_write_roots(rights: &Rights, tier: Tier) -> impl Iterator<Item = St
 
 #[cfg(test)]
 mod tests {
-    use ipc::rights::{Execution, Limits};
 
     use super::*;
 
     fn rights() -> Rights {
-        Rights {
-            read: vec!["/".into()],
-            hidden: vec![],
-            write: vec!["/p".into()],
-            protected: vec![],
-            net: Network::Off,
-            reach: ipc::rights::Reach::default(),
-            exec: Execution::Allowed,
-            limits: Limits::default(),
-        }
+        Rights { read: vec!["/".into()], write: vec!["/p".into()], ..Rights::default() }
     }
 
     const FLOOR: Tier = Tier::FloorUnmediated;

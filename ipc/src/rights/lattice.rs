@@ -8,7 +8,8 @@ use super::roots::{intersection, is_under, roots, union, within};
 use crate::path::WirePath;
 
 /// What an agent may do. Made by [`Rights::normalised`] or [`Rights::meet`], so that equal rights are equal values.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// By default nothing may be read or changed, and the network is off.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rights {
     /// Trees that may be read and executed.
     pub read: Vec<WirePath>,

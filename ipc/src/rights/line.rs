@@ -92,8 +92,6 @@ impl fmt::Display for RightsLine<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::execution::Limits;
-    use super::super::network::Reach;
     use super::*;
 
     #[test]
@@ -102,11 +100,7 @@ mod tests {
             read: vec!["/".into()],
             hidden: vec!["/home/me/.ssh".into()],
             write: vec!["/tmp/bw-1".into(), "/home/me/p".into(), "/data".into()],
-            protected: vec![],
-            net: Network::Off,
-            reach: Reach::default(),
-            exec: Execution::Allowed,
-            limits: Limits::default(),
+            ..Rights::default()
         };
         let (project, temp) = ("/home/me/p".into(), "/tmp/bw-1".into());
         assert_eq!(

@@ -1,7 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipc::confinement::{FileIdentity, Tier};
-use ipc::rights::{Execution, Limits};
 
 use super::*;
 use crate::tree::{Entry, Found, Identity};
@@ -78,17 +77,7 @@ const TREE: &str = "/ /bin@usr/bin /dev/ /etc/ /etc/hosts /etc/shadow /home/ /ho
 
 fn rights(read: &[&str], hidden: &[&str], write: &[&str]) -> Rights {
     let paths = |paths: &[&str]| paths.iter().map(WirePath::from).collect();
-    Rights {
-        read: paths(read),
-        hidden: paths(hidden),
-        write: paths(write),
-        protected: vec![],
-        net: Network::Off,
-        reach: ipc::rights::Reach::default(),
-        exec: Execution::Allowed,
-        limits: Limits::default(),
-    }
-    .normalised()
+    Rights { read: paths(read), hidden: paths(hidden), write: paths(write), ..Rights::default() }.normalised()
 }
 
 fn show(plan: &Plan) -> String {

@@ -114,7 +114,7 @@ fn hidden(paths: &[WirePath], host: &Host) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use ipc::rights::{Execution, Limits, Network, Reach, Rights};
+    use ipc::rights::Rights;
 
     use super::*;
 
@@ -122,13 +122,9 @@ mod tests {
         let paths = |paths: &[&str]| paths.iter().map(WirePath::from).collect();
         let rights = Rights {
             read: paths(&["/"]),
-            hidden: vec![],
             write: paths(write),
             protected: paths(&["/p/.git/hooks", "/elsewhere/.envrc"]),
-            net: Network::Off,
-            reach: Reach::default(),
-            exec: Execution::Allowed,
-            limits: Limits::default(),
+            ..Rights::default()
         };
         let temp = temp.map(WirePath::from);
         let confinement = Confinement { temp, ..Confinement::new(rights.normalised(), project.into()) };

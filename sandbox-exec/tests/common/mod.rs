@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use ipc::rights::{Execution, Limits, Network, Rights};
+use ipc::rights::Rights;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sandbox_exec::command::{CommandSpec, DomainAccess, Ending, Running};
 
@@ -17,13 +17,8 @@ use sandbox_exec::command::{CommandSpec, DomainAccess, Ending, Running};
 pub(crate) fn worker_rights(project: &Path) -> Rights {
     Rights {
         read: vec!["/".into()],
-        hidden: vec![],
         write: vec![std::fs::canonicalize(project).unwrap().into()],
-        protected: vec![],
-        net: Network::Off,
-        reach: ipc::rights::Reach::default(),
-        exec: Execution::Allowed,
-        limits: Limits::default(),
+        ..Rights::default()
     }
 }
 

@@ -52,7 +52,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use ipc::confinement::{Attempt, Tier};
-    use ipc::rights::{Execution, Limits, Network, Reach, Rights, RightsChange};
+    use ipc::rights::{Network, Reach, Rights, RightsChange};
     use proptest::prelude::*;
 
     use super::*;
@@ -62,11 +62,7 @@ mod tests {
             read: vec!["/".into()],
             hidden: vec!["/h".into()],
             write: vec!["/p".into(), "/t".into()],
-            protected: vec![],
-            net: Network::Off,
-            reach: Reach::default(),
-            exec: Execution::Allowed,
-            limits: Limits::default(),
+            ..Rights::default()
         };
         Confinement { temp: Some("/t".into()), ..Confinement::new(rights, "/p".into()) }
     }

@@ -59,7 +59,7 @@ fn rights(text: &mut String, standing: &Standing) {
 
 #[cfg(test)]
 mod tests {
-    use ipc::rights::{Execution, Limits, Rights};
+    use ipc::rights::Rights;
 
     use super::*;
     use crate::gate::ApprovalMode;
@@ -71,11 +71,7 @@ mod tests {
                 read: vec!["/".into()],
                 hidden: vec!["/home/me/.ssh".into()],
                 write: vec!["/home/me/p".into(), "/tmp/bw-1".into()],
-                protected: vec![],
-                net: Network::Off,
-                reach: ipc::rights::Reach::default(),
-                exec: Execution::Allowed,
-                limits: Limits::default(),
+                ..Rights::default()
             },
             "/home/me/p".into(),
             Some("/tmp/bw-1".into()),

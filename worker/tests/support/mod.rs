@@ -14,7 +14,7 @@ use ipc::effect::{Assembler, Effect};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Chunk, Hello, Outcome, SnapshotEntry, ToSupervisor, ToWorker, Work};
 use ipc::pipe::{Incoming, Outgoing};
-use ipc::rights::{Execution, Limits, Network, Rights};
+use ipc::rights::Rights;
 use ipc::tool::{Edit, EditFile, ReadFile, ToolCall, ToolError, ToolOutput, WriteFile};
 use tempfile::TempDir;
 
@@ -32,16 +32,7 @@ pub struct Worker {
 }
 
 pub fn rights(project: &Path) -> Rights {
-    Rights {
-        read: vec!["/".into()],
-        hidden: vec![],
-        write: vec![project.into()],
-        protected: vec![],
-        net: Network::Off,
-        reach: ipc::rights::Reach::default(),
-        exec: Execution::Allowed,
-        limits: Limits::default(),
-    }
+    Rights { read: vec!["/".into()], write: vec![project.into()], ..Rights::default() }
 }
 
 pub fn hello(project: &Path) -> Hello {

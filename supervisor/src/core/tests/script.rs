@@ -8,7 +8,7 @@ use ipc::event::{EventKind, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Outcome;
-use ipc::rights::{Execution, Limits, Network, Reach, Rights, RightsChange};
+use ipc::rights::{Network, Reach, Rights, RightsChange};
 use ipc::tool::{CommandExit, CommandResult, FileText, ToolError, ToolErrorKind, ToolOutput};
 use serde_json::value::RawValue;
 
@@ -37,10 +37,7 @@ pub(super) fn standing() -> Standing {
             hidden: vec!["/home/me/.ssh".into()],
             write: vec!["/p".into(), "/tmp/bw-1".into()],
             protected: vec!["/p/.git/hooks".into()],
-            net: Network::Off,
-            reach: Reach::default(),
-            exec: Execution::Allowed,
-            limits: Limits::default(),
+            ..Rights::default()
         },
         "/p".into(),
         Some("/tmp/bw-1".into()),

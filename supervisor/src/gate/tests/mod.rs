@@ -6,7 +6,7 @@ mod judge;
 mod likely;
 mod tiers;
 
-use ipc::rights::{Execution, Limits, Network, Rights};
+use ipc::rights::{Network, Rights};
 
 use super::{ApprovalMode, Standing};
 
@@ -18,10 +18,7 @@ fn auto() -> Standing {
             hidden: vec!["/home/me/.ssh".into(), "/etc/shadow".into()],
             write: vec!["/home/me/p".into(), "/tmp/bw-1".into()],
             protected: vec!["/home/me/p/.git/hooks".into()],
-            net: Network::Off,
-            reach: ipc::rights::Reach::default(),
-            exec: Execution::Allowed,
-            limits: Limits::default(),
+            ..Rights::default()
         },
         "/home/me/p".into(),
         Some("/tmp/bw-1".into()),

@@ -1,5 +1,4 @@
 use ipc::confinement::Confinement;
-use ipc::rights::{Execution, Limits, Network, Reach};
 use nix::fcntl::{AT_FDCWD, renameat};
 use nix::sys::stat::{Mode, mkdirat};
 
@@ -44,16 +43,7 @@ fn rights(root: &Path, hidden: &[&str], write: &[&str]) -> Rights {
     let paths = |names: &[&str]| {
         names.iter().map(|name| WirePath::from(&root.join(name).components().collect::<PathBuf>())).collect()
     };
-    Rights {
-        read: vec!["/".into()],
-        hidden: paths(hidden),
-        write: paths(write),
-        protected: vec![],
-        net: Network::Off,
-        reach: Reach::default(),
-        exec: Execution::Allowed,
-        limits: Limits::default(),
-    }
+    Rights { read: vec!["/".into()], hidden: paths(hidden), write: paths(write), ..Rights::default() }
 }
 
 fn confinement(rights: Rights) -> Confinement {
