@@ -62,6 +62,8 @@ impl Init<'_> {
         let signals = signals.map_err(at(Stage::Start))?;
         let filter = self.ruleset.mediation.as_ref().map(|mediation| Filter::new(mediation.net));
         let handover = Handover::new().map_err(at(Stage::Start))?;
+        // For both of us.
+        privilege::drop_bounds().map_err(at(Stage::Capabilities))?;
         // SAFETY: this process has one thread, and both sides of the handover keep to what it asks.
         let program = unsafe { fork_sharing_descriptors() }.map_err(at(Stage::Start))?;
         if let Some(program) = program {

@@ -46,9 +46,7 @@ pub fn become_user(Identity { uid, gid }: Identity) -> io::Result<()> {
     if (geteuid(), getuid(), getegid(), getgid()) == (user, user, group, group) && !user.is_root() {
         return Ok(());
     }
-    if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP).map_err(io::Error::other)? {
-        drop_bounding_set().map_err(io::Error::other)?;
-    }
+    drop_bounds().map_err(io::Error::other)?;
     setgroups(&[])?;
     setresgid(group, group, group)?;
     setresuid(user, user, user)?;
@@ -66,10 +64,7 @@ pub fn no_core_dumps() -> io::Result<()> {
 /// no capability, and with `no_new_privs` gains none.
 pub fn drop_capabilities() -> Result<(), PrivilegeError> {
     let capabilities = |act| move |source| PrivilegeError::Capabilities { act, source };
-    let may_lock = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)
-        .map_err(capabilities("read the capabilities"))?;
-    if may_lock {
-        drop_bounding_set()?;
+    if drop_bounds()? {
         // SAFETY: a prctl with integer arguments.
         check(unsafe { libc::prctl(libc::PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) }.into())
             .map_err(|source| PrivilegeError::System { act: "lock the securebits", source })?;
@@ -89,9 +84,24 @@ pub fn drop_capabilities() -> Result<(), PrivilegeError> {
     Ok(())
 }
 
-/// Drops by number, since the kernel may have capabilities that no library names yet.
+/// Empties the bounding set, where this process may: whether it did. Its children begin with an empty one.
+pub fn drop_bounds() -> Result<bool, PrivilegeError> {
+    let may = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)
+        .map_err(|source| PrivilegeError::Capabilities { act: "read the capabilities", source })?;
+    if may {
+        drop_bounding_set()?;
+    }
+    Ok(may)
+}
+
+/// Each drop makes new credentials, so that it is asked first whether a parent did it. By number, since the kernel may have
+/// capabilities that no library names yet.
 fn drop_bounding_set() -> Result<(), PrivilegeError> {
     for capability in 0..CAPABILITY_BITS {
+        // SAFETY: a prctl with integer arguments.
+        if unsafe { libc::prctl(libc::PR_CAPBSET_READ, capability, 0, 0, 0) } == 0 {
+            continue;
+        }
         // SAFETY: a prctl with integer arguments.
         let dropped = check(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) }.into());
         match dropped {
