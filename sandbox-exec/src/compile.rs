@@ -97,7 +97,7 @@ pub enum Devices {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum CompileError {
-    #[error("{0} is not an absolute path without `.` and `..`")]
+    #[error("{0} is not an absolute path without `.`, `..` and empty parts")]
     NotCanonical(WirePath),
     #[error("the write root {0} would make /proc, /sys or /dev writable: name what lies beside them")]
     SystemWritable(WirePath),
@@ -140,10 +140,14 @@ pub fn compile(
     Ok(compiler.finish(rights.net, tier))
 }
 
+/// By bytes, as paths are compared from here on: `/a//b` and `/a/./b` are other names than `/a/b`.
 fn check_canonical(path: &WirePath) -> Result<(), CompileError> {
-    use std::path::Component::{Normal, RootDir};
-    let canonical = path.as_path().is_absolute()
-        && path.as_path().components().all(|part| matches!(part, RootDir | Normal(_)));
+    let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+    let canonical = match path.as_bytes() {
+        b"/" => true,
+        [b'/', names @ ..] => names.split(|byte| *byte == b'/').all(is_name),
+        _ => false,
+    };
     if canonical { Ok(()) } else { Err(CompileError::NotCanonical(path.clone())) }
 }
 

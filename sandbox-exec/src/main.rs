@@ -77,7 +77,8 @@ use ipc::rights::{Execution, Limits, Rights};
 use sandbox_exec::launch::Launch;
 use sandbox_exec::options::{self, Flags, Invocation, Options, USAGE};
 use sandbox_exec::stage::{Failure, Stage};
-use sandbox_exec::{descriptors, measure, self_test, system, tree};
+use sandbox_exec::tree::{Host, Tree};
+use sandbox_exec::{descriptors, measure, self_test, system};
 
 fn main() -> ExitCode {
     system::set_name(c"sandbox-exec");
@@ -150,10 +151,11 @@ fn received(rights: File) -> Result<Confinement, Failure> {
 /// The order of a person.
 fn confinement(flags: Flags) -> Result<Confinement, Failure> {
     let directory = flags.directory.unwrap_or_else(|| PathBuf::from("."));
+    let host = Host::default();
     let read = if flags.read.is_empty() { vec![PathBuf::from("/")] } else { flags.read };
     let rights = Rights {
         read: read.iter().map(canonical).collect::<Result<_, _>>()?,
-        hidden: flags.hide.iter().map(hidden).collect::<Result<_, _>>()?,
+        hidden: flags.hide.iter().map(|path| hidden(path, &host)).collect::<Result<_, _>>()?,
         write: flags.write.iter().map(canonical).collect::<Result<_, _>>()?,
         protected: vec![],
         net: flags.net,
@@ -172,12 +174,11 @@ fn canonical(path: impl AsRef<Path>) -> Result<WirePath, Failure> {
 }
 
 /// Hidden under its own name, which may be a link; what it leads to is hidden when the rights are compiled.
-fn hidden(path: impl AsRef<Path>) -> Result<WirePath, Failure> {
-    let path = path.as_ref();
+fn hidden(path: &Path, host: &Host) -> Result<WirePath, Failure> {
     let absolute = std::path::absolute(path)
         .map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))?;
     match (absolute.parent(), absolute.file_name()) {
-        (Some(parent), Some(name)) => Ok(tree::resolve(parent).join(name).into()),
-        _ => Ok(tree::resolve(&absolute).into()),
+        (Some(parent), Some(name)) => Ok(host.find(parent).path.join(name).into()),
+        _ => Ok(host.find(&absolute).path.into()),
     }
 }

@@ -208,11 +208,11 @@ fn rights_that_cannot_be_held_are_refused() {
         refusal(&rights(&["/"], &["/home/me"], &["/home/me/p"])),
         "the root /home/me/p lies in /home/me, which is hidden"
     );
-    assert_eq!(refusal(&rights(&["usr"], &[], &[])), "usr is not an absolute path without `.` and `..`");
-    assert_eq!(
-        refusal(&rights(&["/a/../b"], &[], &[])),
-        "/a/../b is not an absolute path without `.` and `..`"
-    );
+    for path in ["usr", "/a/../b", "/a/./b", "/a//b", "/a/", "//", ""] {
+        let expected = format!("{path} is not an absolute path without `.`, `..` and empty parts");
+        assert_eq!(refusal(&rights(&[path], &[], &[])), expected);
+        assert_eq!(refusal(&rights(&["/usr"], &[path], &[])), expected, "hidden");
+    }
     assert!(refusal(&rights(&["/nowhere"], &[], &[])).starts_with("cannot look at /nowhere: "));
 }
 
