@@ -2,7 +2,8 @@
 //!
 //! It cannot show a Landlock domain; for that the broker tries forbidden acts and reports them.
 
-use std::{fs, io};
+use std::fs::File;
+use std::io::{self, Read};
 
 use ipc::confinement::Identity;
 
@@ -46,9 +47,16 @@ const EXPECTED: [(&str, &str); 7] = [
 /// every respect, where one is given.
 pub fn verify_confined(pid: u32, identity: Option<Identity>) -> Result<(), VerifyError> {
     let unreadable = |error: io::Error| VerifyError::Unreadable { pid, error: error.to_string() };
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(unreadable)?;
+    let status = read_status(pid).map_err(unreadable)?;
     judge(pid, &status)?;
     identity.map_or(Ok(()), |identity| judge_identity(pid, &status, identity))
+}
+
+/// The file says that it is empty, so that reading it without room would begin with 32 bytes.
+fn read_status(pid: u32) -> io::Result<String> {
+    let mut status = String::with_capacity(4 << 10);
+    File::open(format!("/proc/{pid}/status"))?.read_to_string(&mut status)?;
+    Ok(status)
 }
 
 fn judge(pid: u32, status: &str) -> Result<(), VerifyError> {
