@@ -46,13 +46,7 @@ pub(crate) fn landlock_add_path(
     let rule = PathBeneath { allowed_access: rights, parent_fd: path.as_raw_fd() };
     // SAFETY: the structure is what the kernel expects for this type of rule, and outlives the call.
     check(unsafe {
-        libc::syscall(
-            libc::SYS_landlock_add_rule,
-            ruleset.as_raw_fd(),
-            RULE_PATH_BENEATH,
-            &raw const rule,
-            0,
-        )
+        libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), RULE_PATH_BENEATH, &raw const rule, 0)
     })
 }
 

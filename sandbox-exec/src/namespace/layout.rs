@@ -104,7 +104,7 @@ fn names(program: &Path) -> [PathBuf; 2] {
 /// A hidden path is hidden under the name that it was given, and under the one that it resolves to; the outer before the
 /// inner, which is then gone.
 fn hidden(paths: &[WirePath], host: &Host) -> Vec<PathBuf> {
-        let mut all: Vec<_> =
+    let mut all: Vec<_> =
         paths.iter().flat_map(|path| [path.as_path().to_owned(), host.find(path.as_path()).path]).collect();
     // By bytes: comparing components costs twenty times as much.
     all.sort_unstable_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
