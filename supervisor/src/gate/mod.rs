@@ -8,6 +8,7 @@ mod explain;
 mod judge;
 mod likely;
 mod message;
+pub mod path_pattern;
 mod standing;
 
 pub use change::Unchanged;

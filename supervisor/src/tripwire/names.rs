@@ -239,6 +239,23 @@ pub(super) fn led_to(path: &Path) -> Vec<&'static Path> {
     inside
 }
 
+/// Whether a change at `relative` is one of what the host runs later, wherever in a project that is: in a repository, at or in
+/// a place of the fixed list. Case counts for nothing, since there are file systems where it does not.
+pub(crate) fn is_acted_on(relative: &Path) -> bool {
+    let names: Vec<Vec<u8>> =
+        relative.iter().map(|name| name.as_encoded_bytes().to_ascii_lowercase()).collect();
+    let is_one =
+        |name: &Vec<u8>| name == GIT.as_bytes() || name.starts_with(OURS) || name.ends_with(WORKSPACE);
+    let listed = |from: &[Vec<u8>]| WATCHED.iter().any(|place| begins_with(from, place));
+    names.iter().any(is_one) || (0..names.len()).any(|start| names.get(start..).is_some_and(listed))
+}
+
+fn begins_with(names: &[Vec<u8>], place: &str) -> bool {
+    let mut steps = place.split('/').map(|step| step.to_ascii_lowercase().into_bytes());
+    let mut names = names.iter();
+    steps.all(|step| names.next() == Some(&step))
+}
+
 /// What of the watched places is there and can be protected by the kernel: relative to the root, and nothing that a
 /// link leads to.
 pub(super) fn to_protect(state: &State) -> Vec<PathBuf> {

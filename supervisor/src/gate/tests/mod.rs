@@ -4,6 +4,7 @@ mod change;
 mod explain;
 mod judge;
 mod likely;
+mod path_pattern;
 mod tiers;
 
 use ipc::rights::{Network, Rights};
