@@ -4,6 +4,7 @@
 //! that cannot succeed, and finds words for one that did not.
 
 mod change;
+pub mod command_line;
 mod explain;
 mod judge;
 mod likely;

@@ -1,0 +1,46 @@
+//! Which commands a command prefix covers.
+//!
+//! A prefix that was approved for the session decides what runs without a prompt, so a command is covered only where it is
+//! certain what bash makes of it: a list of simple commands, each of plain words, each of which begins with the words of
+//! some prefix. Everything else is not covered, and asked for. Three allow-lists follow each other: which characters may
+//! stand where ([`lexical`]), which nodes a syntax tree may have and what may lie between its words ([`parse`]), and which
+//! programs are no part of the shell itself ([`shell`]).
+//!
+//! The words are those that the program gets; what the program does with them is not looked at. Who approves `make`
+//! approves whatever the Makefile says, as far as the one-shot worker's rights go.
+
+mod lexical;
+mod offer;
+mod parse;
+mod prefix;
+mod programs;
+mod shell;
+
+pub use offer::offered_prefix;
+pub use prefix::{PrefixError, parse_prefix, preview};
+
+use parse::SimpleCommand;
+
+/// Whether every part of a `bash -c` text begins with the words of some prefix. An empty prefix covers nothing.
+pub fn covers(prefixes: &[Vec<String>], command: &str) -> bool {
+    let Some(commands) = parse::simple_commands(command) else { return false };
+    !commands.is_empty() && stay_in_place(&commands) && commands.iter().all(|part| is_covered(prefixes, part))
+}
+
+fn is_covered(prefixes: &[Vec<String>], command: &SimpleCommand) -> bool {
+    let begins = |prefix: &Vec<String>| !prefix.is_empty() && command.words.starts_with(prefix);
+    !shell::is_part_of_it(command.program()) && prefixes.iter().any(begins)
+}
+
+/// After a `cd`, a program that is named relative to the directory is another one than was approved.
+fn stay_in_place(commands: &[SimpleCommand]) -> bool {
+    let is_relative = |command: &SimpleCommand| {
+        let program = command.program();
+        program.contains('/') && !program.starts_with('/')
+    };
+    let after = commands.iter().skip_while(|command| command.program() != "cd");
+    !after.into_iter().any(is_relative)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! What a card offers.
+
+use super::super::{covers, offered_prefix};
+
+fn offered(command: &str) -> Option<String> {
+    let words = offered_prefix(command)?;
+    assert!(covers(std::slice::from_ref(&words), command), "{command:?} {words:?}");
+    Some(words.join(" "))
+}
+
+#[test]
+fn the_words_that_say_what_a_command_does_are_offered() {
+    for (command, prefix) in [
+        ("cargo test --workspace", "cargo test"),
+        ("cargo nextest run -p x", "cargo nextest run"),
+        ("cargo test -p a && cargo test -p b", "cargo test"),
+        ("cargo test 2>&1", "cargo test"),
+        ("git commit -m 'a message'", "git commit"),
+        ("npm run lint -- --fix", "npm run lint"),
+        ("/usr/bin/git status", "/usr/bin/git status"),
+        ("pytest -q tests/a.py", "pytest"),
+        ("python3.12 setup.py build", "python3.12 setup.py"),
+        ("python -m pytest -q", "python -m pytest"),
+        ("bash ./build.sh --fast", "bash ./build.sh"),
+        ("make test", "make test"),
+        ("./gradlew build", "./gradlew build"),
+        ("rm -rf target", "rm -rf target"),
+        ("mkdir -p a/b", "mkdir"),
+        ("echo a", "echo a"),
+    ] {
+        assert_eq!(offered(command).as_deref(), Some(prefix), "{command:?}");
+    }
+}
+
+#[test]
+fn nothing_is_offered_where_a_prefix_would_say_too_little() {
+    for command in [
+        "bash",
+        "bash -c 'cargo test'",
+        "sh -x a.sh",
+        "env A=b cargo test",
+        "sudo cargo test",
+        "xargs rm",
+        "eval cargo test",
+        "exec cargo test",
+        "source x",
+        ". x",
+        "command cargo test",
+        "builtin cd",
+        "find . -name x",
+        "find . -exec rm x",
+        "python",
+        "python -c pass",
+        "/usr/bin/python3 -c pass",
+        "python -m code",
+        "perl -e 1",
+        "node -e 1",
+        "node --eval x",
+        "awk 1 x",
+        "sed -i s/a/b/ x",
+        "ssh host ls",
+        "make",
+        "make -f x",
+        "timeout 5 cargo test",
+        "nohup x",
+        "npx x",
+        "npm exec x",
+        "docker run x",
+        "tar xf x",
+        "curl https://x.example/",
+        "git -c core.pager=x log",
+        "git rebase -x ls",
+        "git bisect run x",
+        "git submodule foreach ls",
+        "cargo",
+        "cargo +nightly test",
+        "npm run",
+        "npm run --silent",
+        "cargo test | tail -5",
+        "cd x && cargo test",
+        "cargo test && cargo build",
+        "cargo test $(x)",
+        "grep 'a b' c",
+        "",
+    ] {
+        assert_eq!(offered(command), None, "{command:?}");
+    }
+}

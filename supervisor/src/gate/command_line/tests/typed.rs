@@ -1,0 +1,73 @@
+//! What a user may type, and is told.
+
+use super::super::{PrefixError, parse_prefix, preview};
+
+fn refusal(text: &str) -> String {
+    parse_prefix(text).expect_err(text).to_string()
+}
+
+#[test]
+fn a_prefix_is_plain_words() {
+    assert_eq!(parse_prefix(" cargo \t test "), Ok(vec!["cargo".to_owned(), "test".to_owned()]));
+    assert_eq!(parse_prefix("./x a=b HEAD~1").map(|words| words.len()), Ok(3));
+    for text in [
+        "cargo 'test'",
+        "cargo \"test\"",
+        "cargo test;",
+        "a|b",
+        "a &",
+        "a > b",
+        "a < b",
+        "a $x",
+        "a `b`",
+        "a *",
+        "a ?",
+        "a [b]",
+        "a {b}",
+        "a (b)",
+        "a #b",
+        "a !b",
+        "a \\b",
+        "a ~",
+        "a ~/b",
+        "a é",
+        "a\nb",
+        "a\rb",
+        "a\0b",
+        "a\u{a0}b",
+        "a\u{2028}b",
+    ] {
+        assert!(matches!(parse_prefix(text), Err(PrefixError::NotPlain(_))), "{text:?}");
+    }
+    for text in
+        ["eval", "exec x", "time x", "if", ".", "source x", "A=b", "%1", "-x", "@", "printf x", "test x"]
+    {
+        assert!(matches!(parse_prefix(text), Err(PrefixError::Shell(_))), "{text:?}");
+    }
+    assert_eq!(parse_prefix(" \t "), Err(PrefixError::Empty));
+    assert_eq!(parse_prefix(&"a ".repeat(8 * 1024)), Err(PrefixError::TooLong));
+}
+
+#[test]
+fn a_refusal_says_why() {
+    insta::assert_snapshot!(refusal("cargo test; x"), @r#""test;" is not a plain word: a prefix has no quotes, variables, patterns, operators or redirections"#);
+    insta::assert_snapshot!(refusal("eval x"), @r#""eval" is part of the shell itself: what it does to the rest of a command cannot be told"#);
+    insta::assert_snapshot!(refusal(""), @"a prefix has at least one word, the program");
+}
+
+#[test]
+fn a_preview_says_what_is_covered_and_what_never() {
+    let preview = |text: &str| preview(&text.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    insta::assert_snapshot!(preview("cargo test"), @"Covers `cargo test` with any further words; joined by ; && || | or a line break only with what is covered too. Never with $ or ` substitutions, patterns, redirections to files, & or variables set before it.");
+    assert!(preview("git").ends_with(" Careful: this covers everything that `git` can do."));
+    for text in ["python -u", "bash", "env", "find .", "make"] {
+        let program = text.split(' ').next().expect("a word");
+        let warning =
+            format!(" Careful: `{program}` runs whatever it is told to, so this covers any program.");
+        assert!(preview(text).ends_with(&warning), "{text}");
+    }
+    for text in ["python x.py", "git log", "make all", "ls"] {
+        assert!(!preview(text).contains("Careful"), "{text}");
+    }
+    insta::assert_snapshot!(preview("eval"), @r#"Covers nothing: "eval" is part of the shell itself: what it does to the rest of a command cannot be told."#);
+}
