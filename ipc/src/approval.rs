@@ -15,7 +15,7 @@ pub use answer::{
 pub use changes::{FileChange, FileChanges};
 pub use request::{
     APPLY_PATCH_APPROVAL_METHOD, ApplyPatchApprovalParams, EXEC_COMMAND_APPROVAL_METHOD,
-    ExecCommandApprovalParams, NETWORK_APPROVAL_METHOD, NetworkApprovalParams, ServerRequest,
+    ExecCommandApprovalParams, NETWORK_APPROVAL_METHOD, NetworkApprovalParams, SERVER_METHODS, ServerRequest,
     UnknownServerRequest,
 };
 pub use scope::{ApprovalMode, SessionGrant, SessionScope};

@@ -53,6 +53,7 @@ pub struct Identity {
 /// Which tier is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TierChoice {
     /// The best that this machine can enforce.
     #[default]

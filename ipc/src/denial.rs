@@ -8,6 +8,7 @@ use crate::path::WirePath;
 
 /// Something that the rights did not allow: what, why, and how to allow exactly that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Denial {
     /// Who refused.
     pub layer: Layer,
@@ -30,6 +31,7 @@ pub struct Denial {
 /// Who refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Layer {
     /// The kernel, by the Landlock ruleset.
     Landlock,
@@ -48,6 +50,7 @@ pub enum Layer {
 /// What was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Operation {
     /// Reading a file or listing a directory.
     Read,
@@ -62,6 +65,7 @@ pub enum Operation {
 /// What it was tried on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Object {
     /// A path.
     Path(WirePath),
@@ -76,6 +80,7 @@ pub enum Object {
 /// How sure a denial is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Grade {
     /// Our own tool saw the error number, and the rights do not cover the act.
     Proved,

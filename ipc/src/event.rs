@@ -16,7 +16,7 @@ use crate::path::WirePath;
 pub const SCHEMA: u32 = 3;
 
 /// One event of a session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SessionEvent {
     /// Its place in the log.
     pub id: EventId,
@@ -39,6 +39,7 @@ pub struct SessionEvent {
 /// Who saw an event happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Observer {
     /// The supervisor itself.
     Supervisor,
@@ -51,6 +52,7 @@ pub enum Observer {
 /// What happened.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum EventKind {
     /// The session began.
     SessionStarted(SessionStarted),
@@ -94,6 +96,7 @@ pub enum EventKind {
         /// The tool's name.
         name: String,
         /// The arguments, exactly as the model wrote them.
+        #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
         input: Box<RawValue>,
     },
     /// A tool call ended, one way or another.
@@ -189,6 +192,7 @@ pub enum EventKind {
 
 /// How a request for an approval was decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApprovalAnswered {
     /// The request; absent where nobody was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,6 +211,7 @@ pub struct ApprovalAnswered {
 /// Who decided on an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum DecidedBy {
     /// The user, by an answer that fits the request.
     User,
@@ -226,6 +231,7 @@ pub enum DecidedBy {
 
 /// How a session began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionStarted {
     /// The version of Bailiwick.
     pub version: String,
@@ -245,12 +251,14 @@ pub struct SessionStarted {
 
 /// A complete reply of the model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AssistantMessage {
     /// The model's id of the message.
     pub message_id: String,
     /// The model that answered.
     pub model: String,
     /// The content blocks, byte for byte as they go back to the model.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Value>"))]
     pub content: Vec<Box<RawValue>>,
     /// Why the model stopped.
     pub stop_reason: String,
@@ -260,6 +268,7 @@ pub struct AssistantMessage {
 
 /// Tokens of one reply, or of many. Sums saturate: the numbers are a provider's word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TokenUsage {
     /// Prompt tokens that came from no cache.
     pub input: u64,
@@ -269,6 +278,16 @@ pub struct TokenUsage {
     pub cache_read: u64,
     /// Tokens of the reply.
     pub output: u64,
+}
+
+/// Events are equal when their JSON is, byte for byte: what the model wrote is kept as raw text, and has no other equality.
+impl PartialEq for EventKind {
+    fn eq(&self, other: &Self) -> bool {
+        match (serde_json::to_string(self), serde_json::to_string(other)) {
+            (Ok(ours), Ok(theirs)) => ours == theirs,
+            _ => false,
+        }
+    }
 }
 
 impl TokenUsage {
@@ -295,6 +314,7 @@ impl std::ops::AddAssign for TokenUsage {
 /// How a tool call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ToolCallStatus {
     /// It did what it was to do.
     Completed,
@@ -319,6 +339,7 @@ impl fmt::Display for ToolCallStatus {
 
 /// A worker that is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkerStarted {
     /// Which incarnation.
     pub generation: Generation,
@@ -348,6 +369,7 @@ pub struct WorkerStarted {
 
 /// The one effect of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OneShot {
     /// The call that it belongs to.
     pub call: CallId,
@@ -359,6 +381,7 @@ pub struct OneShot {
 
 /// Rights that changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RightsChanged {
     /// The first incarnation under the new rights.
     pub generation: Generation,
@@ -374,6 +397,7 @@ pub struct RightsChanged {
 
 /// A place that the host runs or reads later, and that had changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RestoredPlace {
     /// The place: relative to the project, or absolute where it lies outside.
     pub path: WirePath,
@@ -385,6 +409,7 @@ pub struct RestoredPlace {
 
 /// A file that changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangedFile {
     /// The file, relative to the project.
     pub path: WirePath,
@@ -395,6 +420,7 @@ pub struct ChangedFile {
 /// What became of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FileChange {
     /// It is new.
     Added,
@@ -408,6 +434,7 @@ pub enum FileChange {
 
 /// The end of one turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnFinished {
     /// A stable word for why: `done`, `interrupted`, `denied`, `provider_error` …
     pub reason: String,
@@ -424,6 +451,7 @@ pub struct TurnFinished {
 
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunResult {
     /// The exit code.
     pub exit_code: u8,

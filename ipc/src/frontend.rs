@@ -8,7 +8,7 @@ use crate::id::{ApprovalId, CallId, ConversationId, GrantId};
 use crate::rights::RightsChange;
 
 /// Core → front end.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UiEvent {
     /// The session that it belongs to.
     pub conversation_id: ConversationId,
@@ -17,7 +17,7 @@ pub struct UiEvent {
 }
 
 /// What there is to show.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum UiEventKind {
     /// An event was logged.

@@ -10,7 +10,7 @@
 //! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports.
 //! * [`denial`]: a denial that explains itself.
 //! * [`event`], [`approval`] and [`frontend`] (feature `frontend`): the session's events, what a person is asked, and the
-//!   protocol of every front end.
+//!   protocol of every front end; [`rpc`] is its form between processes.
 
 #[cfg(feature = "frontend")]
 pub mod approval;
@@ -29,4 +29,6 @@ pub mod path;
 pub mod phase;
 pub mod pipe;
 pub mod rights;
+#[cfg(feature = "frontend")]
+pub mod rpc;
 pub mod tool;

@@ -92,6 +92,28 @@ impl Serialize for WirePath {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for WirePath {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "WirePath".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A path: text where its bytes are UTF-8, else those bytes in base64. Never a NUL.",
+            "oneOf": [
+                {"type": "string"},
+                {
+                    "type": "object",
+                    "properties": {"base64": {"type": "string", "contentEncoding": "base64"}},
+                    "required": ["base64"],
+                    "additionalProperties": false,
+                },
+            ],
+        })
+    }
+}
+
 impl<'de> Deserialize<'de> for WirePath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if deserializer.is_human_readable() {

@@ -126,6 +126,7 @@ pub struct ShellExec {
 /// The rights that a command declares to need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Access {
     /// What the standing rights allow.
     #[default]

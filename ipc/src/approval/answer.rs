@@ -11,6 +11,7 @@ use super::SessionScope;
 /// `{"decision":"denied","message":"use the other file"}`, `{"decision":"abort"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Form", into = "Form")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ReviewDecision {
     /// This once.
     Approved,
@@ -45,6 +46,7 @@ impl ReviewDecision {
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 enum Word {
     Approved,
     ApprovedForSession,
@@ -55,6 +57,7 @@ enum Word {
 /// The JSON form of a decision, and of the response that carries it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Form {
     decision: Word,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,6 +102,7 @@ macro_rules! response {
         /// In JSON the decision's own fields, and `digest` beside them.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(try_from = "ResponseForm", into = "ResponseForm")]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct $name {
             /// The decision.
             pub decision: ReviewDecision,
@@ -126,6 +130,7 @@ macro_rules! response {
 /// The JSON form of a response: serde cannot both flatten and refuse unknown fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ResponseForm {
     decision: Word,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -19,6 +19,7 @@ const ENCODED: &str = "base64:";
 /// What becomes of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FileChange {
     /// It is new.
     Add {
@@ -59,6 +60,22 @@ impl Serialize for FileChanges {
             }
         }
         map.end()
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for FileChanges {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "FileChanges".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Changes by absolute path, in the order of the paths; one that is not UTF-8 has the key `base64:…`.",
+            "type": "object",
+            "propertyNames": {"pattern": "^(/|base64:)"},
+            "additionalProperties": generator.subschema_for::<FileChange>(),
+        })
     }
 }
 

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::FileChanges;
+#[cfg(feature = "schema")]
+use super::{ApplyPatchApprovalResponse, ExecCommandApprovalResponse, NetworkApprovalResponse};
 use crate::id::{AgentId, CallId, ConversationId};
 use crate::path::WirePath;
 use crate::rights::{Grant, Network};
@@ -23,6 +25,7 @@ pub const NETWORK_APPROVAL_METHOD: &str = "networkApproval";
 /// Asks for exactly this change of files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApplyPatchApprovalParams {
     /// The session.
     pub conversation_id: ConversationId,
@@ -51,6 +54,7 @@ pub struct ApplyPatchApprovalParams {
 /// Asks for exactly this command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExecCommandApprovalParams {
     /// The session.
     pub conversation_id: ConversationId,
@@ -91,6 +95,7 @@ pub struct ExecCommandApprovalParams {
 /// Asks for the network, which is all that this command lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NetworkApprovalParams {
     /// The session.
     pub conversation_id: ConversationId,
@@ -121,6 +126,10 @@ pub struct NetworkApprovalParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Vec<String>>,
 }
+
+/// The methods of all requests of the core.
+pub const SERVER_METHODS: &[&str] =
+    &[APPLY_PATCH_APPROVAL_METHOD, EXEC_COMMAND_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD];
 
 /// A request of the core to its front end. In JSON `{"method": …, "params": …}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,6 +193,30 @@ impl ServerRequest {
         }
     }
 
+    /// Each method with the schemas of its parameters and its response.
+    #[cfg(feature = "schema")]
+    pub(crate) fn schemas(
+        generator: &mut schemars::SchemaGenerator,
+    ) -> [(&'static str, schemars::Schema, schemars::Schema); 3] {
+        [
+            (
+                APPLY_PATCH_APPROVAL_METHOD,
+                generator.subschema_for::<ApplyPatchApprovalParams>(),
+                generator.subschema_for::<ApplyPatchApprovalResponse>(),
+            ),
+            (
+                EXEC_COMMAND_APPROVAL_METHOD,
+                generator.subschema_for::<ExecCommandApprovalParams>(),
+                generator.subschema_for::<ExecCommandApprovalResponse>(),
+            ),
+            (
+                NETWORK_APPROVAL_METHOD,
+                generator.subschema_for::<NetworkApprovalParams>(),
+                generator.subschema_for::<NetworkApprovalResponse>(),
+            ),
+        ]
+    }
+
     /// The parameters as JSON.
     pub fn params(&self) -> serde_json::Result<Box<RawValue>> {
         match self {
@@ -200,6 +233,27 @@ impl Serialize for ServerRequest {
         request.serialize_field("method", self.method())?;
         request.serialize_field("params", &self.params().map_err(S::Error::custom)?)?;
         request.end()
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for ServerRequest {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ServerRequest".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let forms: Vec<_> = Self::schemas(generator)
+            .into_iter()
+            .map(|(method, params, _)| {
+                schemars::json_schema!({
+                    "type": "object",
+                    "properties": {"method": {"const": method}, "params": params},
+                    "required": ["method", "params"],
+                })
+            })
+            .collect();
+        schemars::json_schema!({"description": "A request for an approval, as it was made.", "oneOf": forms})
     }
 }
 

@@ -9,6 +9,7 @@ use crate::id::GrantId;
 /// What becomes of a call that the standing rights do not cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ApprovalMode {
     /// Somebody is asked; the project is read-only until then.
     Ask,
@@ -44,6 +45,7 @@ impl fmt::Display for ApprovalMode {
 /// standing rights stay as they are. The other two change them: a new generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SessionScope {
     /// This very command under the same rights, or any change of these very files.
     #[default]
@@ -60,6 +62,7 @@ pub enum SessionScope {
 
 /// A scope that was approved for the session, as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionGrant {
     /// What it is revoked by.
     pub id: GrantId,

@@ -11,6 +11,7 @@ use crate::path::WirePath;
 
 /// Rights beyond the standing ones, for exactly one effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Grant {
     /// Files and trees that may be changed.
     pub write: Vec<WirePath>,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The network right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Network {
     /// No socket reaches anything outside the sandbox.
     #[default]
@@ -17,6 +18,7 @@ pub enum Network {
 
 /// Addresses that the network alone does not lead to: a service that listens there trusts whoever reaches it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reach {
     /// This machine's own addresses, loopback among them. The resolver of the machine is always within reach.
     pub host: bool,

@@ -1,0 +1,308 @@
+//! What a front end may ask for.
+
+use serde::de::{Deserializer, Error as _};
+use serde::ser::{SerializeStruct, Serializer};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::response::decode;
+use super::{ErrorObject, ErrorWord, NotificationForm};
+use crate::approval::ApprovalMode;
+use crate::confinement::TierChoice;
+use crate::id::{ConversationId, GrantId};
+use crate::path::WirePath;
+use crate::rights::{Network, Reach};
+
+/// The one table of requests: each method's string, its parameters and its result.
+macro_rules! requests {
+    ($($(#[$doc:meta])* $variant:ident($params:ty) -> $result:ty, $constant:ident = $method:literal;)*) => {
+        $(
+            #[doc = concat!("The method of [`ClientRequest::", stringify!($variant), "`].")]
+            pub const $constant: &str = $method;
+        )*
+
+        /// The methods of all requests of a front end.
+        pub const CLIENT_METHODS: &[&str] = &[$($constant),*];
+
+        /// A request of a front end. In JSON `{"method": …, "params": …}`.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum ClientRequest {
+            $($(#[$doc])* $variant($params),)*
+        }
+
+        impl ClientRequest {
+            /// The method of its JSON-RPC form.
+            pub const fn method(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $constant,)*
+                }
+            }
+
+            /// The parameters as JSON.
+            pub fn params(&self) -> serde_json::Result<Box<RawValue>> {
+                match self {
+                    $(Self::$variant(params) => serde_json::value::to_raw_value(params),)*
+                }
+            }
+
+            /// The request that a method and its parameters are; no parameters are an empty object.
+            pub fn read(method: &str, params: Option<&RawValue>) -> Result<Self, ErrorObject> {
+                let params = object(params)?;
+                let request = match method {
+                    $($constant => decode(params).map(Self::$variant),)*
+                    _ => return Err(unknown(method)),
+                };
+                request.map_err(|cause| ErrorWord::InvalidParams.because(cause))
+            }
+        }
+
+        /// Each method with the schemas of its parameters and its result.
+        #[cfg(feature = "schema")]
+        pub(super) fn schemas(
+            generator: &mut schemars::SchemaGenerator,
+        ) -> Vec<(&'static str, schemars::Schema, schemars::Schema)> {
+            vec![$((
+                $constant,
+                generator.subschema_for::<$params>(),
+                generator.subschema_for::<$result>(),
+            )),*]
+        }
+    };
+}
+
+requests! {
+    /// Says hello; has to come first, once.
+    Initialize(InitializeParams) -> InitializeResponse, INITIALIZE_METHOD = "initialize";
+    /// Opens a conversation with an agent of its own.
+    NewConversation(NewConversationParams) -> NewConversationResponse, NEW_CONVERSATION_METHOD = "newConversation";
+    /// Says something to the agent; while it is busy, the message waits its turn.
+    SendUserMessage(SendUserMessageParams) -> Accepted, SEND_USER_MESSAGE_METHOD = "sendUserMessage";
+    /// Ends the turn that runs.
+    Interrupt(ConversationParams) -> Accepted, INTERRUPT_METHOD = "interrupt";
+    /// Turns the network on or off: a new worker, in the middle of a turn too.
+    SetNet(SetNetParams) -> Accepted, SET_NET_METHOD = "setNet";
+    /// Changes what becomes of calls that the standing rights do not cover.
+    SetMode(SetModeParams) -> Accepted, SET_MODE_METHOD = "setMode";
+    /// Takes back what was approved for the session.
+    RevokeGrant(RevokeGrantParams) -> Accepted, REVOKE_GRANT_METHOD = "revokeGrant";
+    /// Ends a conversation.
+    CloseConversation(ConversationParams) -> Accepted, CLOSE_CONVERSATION_METHOD = "closeConversation";
+    /// Ends every conversation, and the server; answered when they are over.
+    Shutdown(ShutdownParams) -> Accepted, SHUTDOWN_METHOD = "shutdown";
+}
+
+/// Parameters of [`INITIALIZE_METHOD`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InitializeParams {
+    /// Who the front end is, for the diagnostics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientInfo>,
+    /// The form in which it wants to be told of events; typed if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notifications: Option<NotificationForm>,
+}
+
+/// Who a front end is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ClientInfo {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// Result of [`INITIALIZE_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InitializeResponse {
+    /// The version of Bailiwick.
+    pub version: String,
+    /// The version of this protocol.
+    pub protocol: u32,
+    /// The version of the events, which each notification repeats.
+    pub event_schema: u32,
+    /// What this server can do.
+    pub capabilities: Capabilities,
+}
+
+/// What a server can do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Capabilities {
+    /// The requests that it takes.
+    pub client_requests: Vec<String>,
+    /// The requests that it may make.
+    pub server_requests: Vec<String>,
+    /// The approval modes.
+    pub modes: Vec<ApprovalMode>,
+    /// The form of notifications that was chosen.
+    pub notifications: NotificationForm,
+    /// The most bytes of one line.
+    pub max_line_bytes: u64,
+}
+
+/// Parameters of [`NEW_CONVERSATION_METHOD`]. Secrets have no place here: the server has its own key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NewConversationParams {
+    /// The project: an absolute path.
+    pub cwd: WirePath,
+    /// What becomes of calls that the standing rights do not cover; `ask` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ApprovalMode>,
+    /// The network; off if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net: Option<Network>,
+    /// How far the network leads, where it is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Reach>,
+    /// The model's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The provider's address, if it is another than its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// More files and trees that may be written; relative ones are the project's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<WirePath>,
+    /// More paths whose contents are hidden; relative ones are the project's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hide: Vec<WirePath>,
+    /// Names of more variables that commands inherit from the server's own environment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// What the kernel is to hold the agent by; the best that it can if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierChoice>,
+    /// Whether to start although a layer of the sandbox is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow_degraded: Option<bool>,
+    /// Ends a turn after this many replies of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// Ends a turn when this many tokens are spent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+}
+
+/// Result of [`NEW_CONVERSATION_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NewConversationResponse {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+}
+
+/// Parameters of [`SEND_USER_MESSAGE_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SendUserMessageParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The message.
+    pub text: String,
+}
+
+/// Parameters of what concerns a conversation as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ConversationParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+}
+
+/// Parameters of [`SET_NET_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetNetParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// Whether it is on.
+    pub net: Network,
+    /// How far it leads, where it is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Reach>,
+}
+
+/// Parameters of [`SET_MODE_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetModeParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The mode.
+    pub mode: ApprovalMode,
+}
+
+/// Parameters of [`REVOKE_GRANT_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RevokeGrantParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// Which grant.
+    pub grant_id: GrantId,
+}
+
+/// Parameters of [`SHUTDOWN_METHOD`]: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ShutdownParams {}
+
+/// The result of a request that was passed on: what becomes of it is told by notifications.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Accepted {}
+
+fn object(params: Option<&RawValue>) -> Result<&str, ErrorObject> {
+    match params.map(RawValue::get) {
+        None => Ok("{}"),
+        Some(json) if json.starts_with('{') => Ok(json),
+        Some(_) => {
+            Err(ErrorWord::InvalidParams.because("parameters by position are not supported: an object"))
+        }
+    }
+}
+
+fn unknown(method: &str) -> ErrorObject {
+    ErrorWord::MethodNotFound.because(format!("there is no method {method:?}"))
+}
+
+impl Serialize for ClientRequest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::Error as _;
+        let mut request = serializer.serialize_struct("ClientRequest", 2)?;
+        request.serialize_field("method", self.method())?;
+        request.serialize_field("params", &self.params().map_err(S::Error::custom)?)?;
+        request.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for ClientRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Form {
+            method: String,
+            params: Box<RawValue>,
+        }
+        let Form { method, params } = Form::deserialize(deserializer)?;
+        Self::read(&method, Some(&params)).map_err(|error| D::Error::custom(error.message))
+    }
+}

@@ -1,0 +1,36 @@
+//! The front-end protocol between processes: JSON-RPC 2.0, one object a line.
+//!
+//! The two directions have names of their own: a [`ClientRequest`] comes from the front end, a
+//! [`ServerRequest`](crate::approval::ServerRequest) asks it for an approval, a [`Notification`] tells it something. Each
+//! method's string stands once, as a constant. Nothing untyped passes: what does not parse is answered with the
+//! [`ErrorObject`] that fits, and an approval that is answered by anything but its own response is denied.
+
+mod client;
+mod error;
+mod id;
+mod incoming;
+mod lines;
+mod notification;
+mod outgoing;
+mod response;
+#[cfg(feature = "schema")]
+mod schema;
+#[cfg(test)]
+mod tests;
+
+pub use client::*;
+pub use error::{ErrorObject, ErrorWord};
+pub use id::RequestId;
+pub use incoming::{Incoming, Outcome, Refused};
+pub use lines::{Line, Lines, MAX_LINE};
+pub use notification::*;
+pub use outgoing::{failure, notification, request, success};
+pub use response::answer;
+#[cfg(feature = "schema")]
+pub use schema::schema;
+
+/// The version of this protocol; it changes whenever a message does in a way that a front end could notice.
+pub const PROTOCOL: u32 = 1;
+
+/// What `jsonrpc` has to be.
+const JSONRPC: &str = "2.0";

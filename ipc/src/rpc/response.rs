@@ -1,0 +1,49 @@
+//! From what came back for a request to an answer: whatever is not exactly its response is none.
+
+use serde::de::DeserializeOwned;
+
+use super::Outcome;
+use crate::approval::{ApprovalAnswer, ServerRequest};
+
+/// The longest piece of a front end's own words in a cause.
+const LONGEST: usize = 200;
+
+/// What a front end's response to a request means.
+pub fn answer(request: &ServerRequest, outcome: &Outcome) -> ApprovalAnswer {
+    let result = match outcome {
+        Outcome::Result(result) => result.get(),
+        Outcome::Error(error) => {
+            let cause = format!("the front end answered with an error: {}", abridged(error.get()));
+            return ApprovalAnswer::Failed { cause };
+        }
+    };
+    // serde would take a struct by position too.
+    if !result.starts_with('{') {
+        let cause = format!("the response to {} is no object: {}", request.method(), abridged(result));
+        return ApprovalAnswer::Failed { cause };
+    }
+    let decoded = match request {
+        ServerRequest::ApplyPatchApproval(_) => decode(result).map(ApprovalAnswer::Patch),
+        ServerRequest::ExecCommandApproval(_) => decode(result).map(ApprovalAnswer::Exec),
+        ServerRequest::NetworkApproval(_) => decode(result).map(ApprovalAnswer::Network),
+    };
+    decoded.unwrap_or_else(|error| {
+        let cause = format!("the response to {} cannot be understood: {error}", request.method());
+        ApprovalAnswer::Failed { cause }
+    })
+}
+
+/// Reads one value, and says where it is not what it should be.
+pub(super) fn decode<T: DeserializeOwned>(json: &str) -> Result<T, String> {
+    let mut reader = serde_json::Deserializer::from_str(json);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| error.to_string())?;
+    reader.end().map_err(|error| error.to_string())?;
+    Ok(value)
+}
+
+fn abridged(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}

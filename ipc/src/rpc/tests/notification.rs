@@ -1,0 +1,232 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::super::notification::type_of;
+use super::super::*;
+use super::golden;
+use crate::event::{EventKind, Observer, SessionEvent};
+use crate::frontend::{UiEvent, UiEventKind};
+use crate::id::{AgentId, ApprovalId, CallId, EventId};
+
+fn id(text: &str) -> RequestId {
+    serde_json::from_str(&format!("{text:?}")).unwrap()
+}
+
+fn logged(parent: Option<u64>, kind: Value) -> Notification {
+    Notification::Logged(Box::new(SessionEvent {
+        id: EventId(2),
+        parent: parent.map(EventId),
+        time_ms: 7,
+        session: "c".into(),
+        agent: AgentId::root(),
+        parent_agent: parent.map(|_| "0".into()),
+        observed_by: Observer::Supervisor,
+        kind: serde_json::from_str::<EventKind>(&kind.to_string()).unwrap(),
+    }))
+}
+
+fn passing(kind: Passing) -> Notification {
+    Notification::Passing { conversation_id: "c".into(), kind }
+}
+
+/// One of each kind, with what is optional and without it.
+fn all() -> Vec<Notification> {
+    let usage = json!({"input": 1, "cache_creation": 2, "cache_read": 3, "output": 4});
+    let digests =
+        json!({"generation": 1, "pid": 2, "rights": "r", "rights_digest": "a", "ruleset_digest": "b"});
+    let with = |mut base: Value, more: Value| {
+        base.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        base
+    };
+    let worker = with(
+        json!({"generation": 1, "pid": 2, "tier": "full", "landlock_abi": 7, "rules": 9}),
+        json!({"rights": "r", "rights_digest": "a", "ruleset_digest": "b", "startup_us": 1}),
+    );
+    let result =
+        json!({"exit_code": 0, "reason": "done", "text": "", "steps": 1, "usage": usage, "duration_ms": 1});
+    let turn = json!({"reason": "done", "steps": 1, "usage": usage, "duration_ms": 1});
+    let network = json!({"method": "networkApproval", "params": {
+        "conversation_id": "c", "agent": "1", "call_id": 7, "command": ["a"], "cwd": "/p", "environment": [],
+        "access": "standing", "digest": "d",
+        "grant": {"write": [], "net": "on", "reach": {"host": false, "link_local": false, "metadata": false}},
+        "rights": "r", "timeout_ms": 1}});
+    let denied = json!({"call": 1, "layer": "policy", "operation": "write", "object": {"path": "/x"},
+        "missing_right": "m", "grade": "proved", "rights": "r"});
+    let answered = json!({"call": 1, "decision": {"decision": "denied"}, "by": "deadline"});
+    let mut all = vec![];
+    for (kind, data, more) in [
+        (
+            "session_started",
+            json!({"version": "v", "project": "/p", "activity": "execute", "mode": "ask", "model": "m",
+                "provider": "p", "rights": "r"}),
+            json!({}),
+        ),
+        ("user_message", json!({"text": "t"}), json!({})),
+        ("context_added", json!({"source": "s", "text": "t"}), json!({})),
+        ("model_requested", json!({"step": 1, "attempt": 2}), json!({})),
+        (
+            "assistant_message",
+            json!({"message_id": "i", "model": "m", "content": [{"type": "text", "text": "t"}],
+                "stop_reason": "end_turn", "usage": usage}),
+            json!({}),
+        ),
+        ("model_failed", json!({"kind": "k", "message": "m"}), json!({"retry_in_ms": 5})),
+        (
+            "tool_call_started",
+            json!({"call": 1, "tool_use": "u", "name": "n", "input": {"b": 1, "a": 2}}),
+            json!({}),
+        ),
+        (
+            "tool_call_finished",
+            json!({"call": 1, "tool_use": "u", "status": "denied", "content": "c", "duration_ms": 1}),
+            json!({}),
+        ),
+        ("denied", denied, json!({"grant": "--write /x", "errno": 13})),
+        ("approval_requested", json!({"id": 1, "request": network}), json!({})),
+        ("approval_answered", answered, json!({"id": 1, "cause": "late"})),
+        ("grant_added", json!({"id": 1, "covers": "c", "grant": "g"}), json!({})),
+        ("grant_revoked", json!({"id": 1}), json!({})),
+        ("mode_changed", json!({"mode": "auto"}), json!({})),
+        (
+            "worker_started",
+            worker,
+            json!({"one_shot": {"call": 1, "grant": "g", "effect_digest": "e"}, "missing": ["x"]}),
+        ),
+        ("rights_changed", digests, json!({})),
+        ("worker_ended", json!({"generation": 1, "reason": "r"}), json!({})),
+        ("protocol_violation", json!({"generation": 1, "violation": "v"}), json!({})),
+        ("notice", json!({"code": "c", "message": "m"}), json!({})),
+        (
+            "restored",
+            json!({"places": [{"path": "a", "what": "changed", "restored": true}]}),
+            json!({"call": 1}),
+        ),
+        (
+            "change_set",
+            json!({"files": [{"path": "a", "change": {"renamed_from": "b"}}]}),
+            json!({"patch": "/x"}),
+        ),
+        ("turn_finished", turn, json!({"message": "m"})),
+        ("result", result, json!({"message": "m", "missing": ["x"]})),
+    ] {
+        all.push(logged(None, json!({"type": kind, "data": data})));
+        all.push(logged(Some(1), json!({"type": kind, "data": with(data, more)})));
+    }
+    let text = || "t".to_owned();
+    all.extend(
+        [
+            Passing::TextDelta { text: text() },
+            Passing::ThinkingDelta { text: text() },
+            Passing::OutputDelta { call: CallId(1), text: text() },
+            Passing::DeltasSkipped { bytes: 9 },
+            Passing::ApprovalClosed { id: ApprovalId(1), request_id: id("c:1") },
+            Passing::ConversationClosed { message: None },
+            Passing::ConversationClosed { message: Some(text()) },
+        ]
+        .map(passing),
+    );
+    all
+}
+
+/// Nothing is missing in the list above, and each method is the name of its kind.
+#[test]
+fn the_method_is_the_kinds_own_name() {
+    let mut seen = BTreeSet::new();
+    for told in all() {
+        let generic: Value =
+            serde_json::from_str(told.params(NotificationForm::Generic).unwrap().get()).unwrap();
+        assert_eq!(type_of(told.method()).as_deref(), generic["type"].as_str(), "{told:?}");
+        seen.insert(told.method());
+    }
+    assert_eq!(seen, NOTIFICATION_METHODS.iter().copied().collect());
+    assert_eq!(type_of("event/nothing"), None);
+}
+
+#[test]
+fn both_forms_come_back_as_what_they_were() {
+    for told in all() {
+        for form in [NotificationForm::Typed, NotificationForm::Generic] {
+            let line = notification(&told, form).unwrap();
+            assert!(!line.contains("null") && !line.contains('\n'), "{line}");
+            let line = line.replacen(r#""jsonrpc":"2.0","#, "", 1);
+            assert_eq!(serde_json::from_str::<Notification>(&line).unwrap(), told, "{line}");
+        }
+    }
+}
+
+#[test]
+fn each_form_has_its_shape() {
+    let call = || json!({"call": 1, "tool_use": "u", "name": "n", "input": {"b": 1, "a": 2}});
+    let started = logged(Some(1), json!({"type": "tool_call_started", "data": call()}));
+    golden(
+        &started,
+        concat!(
+            r#"{"method":"event/toolCallStarted","params":{"v":3,"conversation_id":"c","#,
+            r#""logged":{"id":2,"parent":1,"time_ms":7,"agent":"1","parent_agent":"0","observed_by":"supervisor"},"#,
+            r#""data":{"call":1,"tool_use":"u","name":"n","input":{"b":1,"a":2}}}}"#
+        ),
+    );
+    assert_eq!(
+        notification(&started, NotificationForm::Generic).unwrap(),
+        concat!(
+            r#"{"jsonrpc":"2.0","method":"sessionEvent","params":{"v":3,"conversation_id":"c","#,
+            r#""type":"tool_call_started","#,
+            r#""logged":{"id":2,"parent":1,"time_ms":7,"agent":"1","parent_agent":"0","observed_by":"supervisor"},"#,
+            r#""data":{"call":1,"tool_use":"u","name":"n","input":{"b":1,"a":2}}}}"#
+        )
+    );
+    golden(
+        &logged(None, json!({"type": "user_message", "data": {"text": "t"}})),
+        concat!(
+            r#"{"method":"event/userMessage","params":{"v":3,"conversation_id":"c","#,
+            r#""logged":{"id":2,"time_ms":7,"agent":"1","observed_by":"supervisor"},"data":{"text":"t"}}}"#
+        ),
+    );
+    golden(
+        &passing(Passing::ApprovalClosed { id: ApprovalId(1), request_id: id("c:1") }),
+        concat!(
+            r#"{"method":"event/approvalClosed","params":{"v":3,"conversation_id":"c","#,
+            r#""data":{"id":1,"request_id":"c:1"}}}"#
+        ),
+    );
+}
+
+#[test]
+fn what_is_asked_is_no_notification_and_everything_else_is_one() {
+    let of = |kind| {
+        Notification::of(UiEvent { conversation_id: "c".into(), kind }, |asked| id(&format!("c:{asked}")))
+    };
+    let closed = of(UiEventKind::ApprovalClosed { id: ApprovalId(4) }).unwrap();
+    assert_eq!(closed, passing(Passing::ApprovalClosed { id: ApprovalId(4), request_id: id("c:4") }));
+    let text = of(UiEventKind::TextDelta { text: "t".to_owned() }).unwrap();
+    assert_eq!((text.method(), text.conversation_id().as_str()), (TEXT_DELTA_METHOD, "c"));
+    let asked = all().into_iter().find_map(|told| match told {
+        Notification::Logged(event) => match event.kind {
+            EventKind::ApprovalRequested { id, request } => {
+                Some(UiEventKind::ApprovalRequested { id, request })
+            }
+            _ => None,
+        },
+        Notification::Passing { .. } => None,
+    });
+    assert_eq!(of(asked.unwrap()), None);
+}
+
+#[test]
+fn what_is_no_notification_is_refused() {
+    let whole = r#"{"method":"event/textDelta","params":{"v":3,"conversation_id":"c","data":{"text":"t"}}}"#;
+    assert!(serde_json::from_str::<Notification>(whole).is_ok());
+    for (from, to, wanted) in [
+        ("textDelta", "nothing", "no notification has the method"),
+        (r#""v":3"#, r#""v":2"#, "version 2, expected 3"),
+        (r#""conversation_id":"c","#, "", "missing field `conversation_id`"),
+        (r#""v":3"#, r#""v":3,"type":"text_delta""#, "only the generic form"),
+        ("event/textDelta", "sessionEvent", "type is missing"),
+        ("\"text\":\"t\"", "", "text"),
+        (r#""v":3"#, r#""v":3,"w":1"#, "unknown field `w`"),
+    ] {
+        let error = serde_json::from_str::<Notification>(&whole.replace(from, to)).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{from} → {to}: {error}");
+    }
+}
