@@ -1,2 +1,35 @@
-//! The terminal front end. It is not built yet: this crate holds its place in the
-//! dependency table and nothing else.
+//! The terminal UI, without a terminal: messages in, actions out, frames on demand.
+//!
+//! ```text
+//! loop {
+//!     message = key | paste | resize | event of the core | tick after next_tick(&model)
+//!     for action in update(&mut model, at, message) { carry it out }
+//!     if a Redraw came {                                // at most 60 times a second, after all messages that wait
+//!         terminal.draw(|frame| shown = view(&model, frame)); flush;
+//!         update(&mut model, at, Msg::Drawn(shown));
+//!     }
+//! }
+//! ```
+//!
+//! * [`update`] is pure: it reads no clock ([`Moment`] comes with each message), and touches nothing but the model.
+//! * [`view`] draws the model as it is and says what it put on the screen ([`Shown`]). Only after [`Msg::Drawn`] says that
+//!   the frame is on the terminal does a request count as seen: no key can answer what was not shown. The moment of a key is
+//!   the one at which it was *read*; whatever waits in the terminal's queue is to be read before a frame is drawn.
+//! * Every text that is drawn is a [`text::SafeText`]; nothing else reaches a cell.
+//! * Nothing here starts a process, reads a file or knows of the network.
+
+pub mod commands;
+pub mod keymap;
+mod message;
+mod model;
+mod moment;
+mod start;
+mod update;
+mod view;
+
+pub use message::{Action, Msg};
+pub use model::Model;
+pub use moment::Moment;
+pub use start::{Capabilities, Colour, Previews, Prices, Start};
+pub use update::{next_tick, update};
+pub use view::{Shown, view};

@@ -1,0 +1,318 @@
+//! The one table of commands: what can be typed after `:`, which keys do what in which mode, and what `:help` says of it.
+//!
+//! The configuration names commands and modes by the words in here; see [`Keymap`](crate::keymap::Keymap).
+
+/// Where a key is pressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeyMode {
+    /// Reading: every key is a command.
+    Normal,
+    /// Writing a message.
+    Insert,
+    /// Writing a command.
+    Command,
+    /// Deciding on a request.
+    Approval,
+    /// Choosing how far an approval reaches.
+    Scope,
+}
+
+impl KeyMode {
+    /// Every mode.
+    pub const ALL: [Self; 5] = [Self::Normal, Self::Insert, Self::Command, Self::Approval, Self::Scope];
+
+    /// The word for it in the configuration and in `:help`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Insert => "insert",
+            Self::Command => "command",
+            Self::Approval => "approval",
+            Self::Scope => "scope",
+        }
+    }
+
+    /// Whether keys without Ctrl or Alt write text in it.
+    pub const fn is_for_text(self) -> bool {
+        matches!(self, Self::Insert | Self::Command)
+    }
+
+    /// Whether keys in it decide on a request: Enter and Space cannot be among them.
+    pub const fn decides(self) -> bool {
+        matches!(self, Self::Approval | Self::Scope)
+    }
+}
+
+/// Something that the user can tell the terminal UI to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the table says what each does")]
+pub enum Command {
+    Net,
+    Mode,
+    Rights,
+    Grants,
+    Revoke,
+    Help,
+    Quit,
+    Insert,
+    CommandLine,
+    Leave,
+    Interrupt,
+    Cancel,
+    Suspend,
+    Repaint,
+    Submit,
+    Newline,
+    HistoryBack,
+    HistoryForward,
+    Left,
+    Right,
+    WordLeft,
+    WordRight,
+    LineStart,
+    LineEnd,
+    DeleteBack,
+    DeleteForward,
+    DeleteWord,
+    DeleteToStart,
+    DeleteToEnd,
+    LineUp,
+    LineDown,
+    PageUp,
+    PageDown,
+    Top,
+    Bottom,
+    FoldThinking,
+    FoldOutput,
+    ApproveOnce,
+    ApproveSession,
+    Deny,
+    DenyWithWord,
+    Whole,
+    Abort,
+    Confirm,
+    Edit,
+    Back,
+}
+
+/// One command: its name, how it is typed, its keys, and what it does.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Which it is.
+    pub command: Command,
+    /// Its name in the configuration.
+    pub name: &'static str,
+    /// How it is typed after `:`, where it can be.
+    pub typed: Option<&'static str>,
+    /// The keys that do it unless the configuration says otherwise.
+    pub keys: &'static [(KeyMode, &'static [&'static str])],
+    /// What it does, for `:help`.
+    pub about: &'static str,
+}
+
+const fn typed(command: Command, name: &'static str, typed: &'static str, about: &'static str) -> Row {
+    Row { command, name, typed: Some(typed), keys: &[], about }
+}
+
+const fn keyed(
+    command: Command,
+    name: &'static str,
+    keys: &'static [(KeyMode, &'static [&'static str])],
+    about: &'static str,
+) -> Row {
+    Row { command, name, typed: None, keys, about }
+}
+
+use KeyMode::{Approval, Command as Line, Insert, Normal, Scope};
+
+/// Every command.
+pub const TABLE: &[Row] = &[
+    typed(Command::Net, "net", "net on|off", "turn the network on or off: the worker is replaced"),
+    typed(Command::Mode, "mode", "mode ask|auto|deny", "what becomes of calls beyond the standing rights"),
+    typed(Command::Rights, "rights", "rights", "what the agent may do now"),
+    typed(Command::Grants, "grants", "grants", "what was approved for the session"),
+    typed(Command::Revoke, "revoke", "revoke N", "take back what was approved for the session"),
+    Row {
+        command: Command::Help,
+        name: "help",
+        typed: Some("help"),
+        keys: &[(Normal, &["?", "f1"]), (Insert, &["f1"])],
+        about: "this table",
+    },
+    Row {
+        command: Command::Quit,
+        name: "quit",
+        typed: Some("q"),
+        keys: &[(Insert, &["ctrl-d"]), (Normal, &["ctrl-d"])],
+        about: "end the session (ctrl-d: where the prompt is empty)",
+    },
+    keyed(Command::Insert, "insert", &[(Normal, &["i", "a", "enter"])], "write a message"),
+    keyed(Command::CommandLine, "command_line", &[(Normal, &[":"])], "type a command"),
+    keyed(
+        Command::Leave,
+        "leave",
+        &[(Insert, &["esc"]), (Line, &["esc"])],
+        "to Normal; interrupt, where the prompt is empty",
+    ),
+    keyed(
+        Command::Interrupt,
+        "interrupt",
+        &[(Normal, &["esc"])],
+        "end the turn that runs; the partial answer stays",
+    ),
+    keyed(
+        Command::Cancel,
+        "cancel",
+        &[(Normal, &["ctrl-c"]), (Insert, &["ctrl-c"]), (Line, &["ctrl-c"])],
+        "empty the prompt, else interrupt",
+    ),
+    keyed(
+        Command::Suspend,
+        "suspend",
+        &[(Normal, &["ctrl-z"]), (Insert, &["ctrl-z"]), (Approval, &["ctrl-z"])],
+        "stop; fg goes on",
+    ),
+    keyed(
+        Command::Repaint,
+        "repaint",
+        &[(Normal, &["ctrl-l"]), (Insert, &["ctrl-l"]), (Approval, &["ctrl-l"])],
+        "draw everything anew",
+    ),
+    keyed(Command::Submit, "submit", &[(Insert, &["enter"]), (Line, &["enter"])], "send"),
+    keyed(Command::Newline, "newline", &[(Insert, &["alt-enter", "shift-enter", "ctrl-j"])], "another line"),
+    keyed(
+        Command::HistoryBack,
+        "history_back",
+        &[(Insert, &["up", "ctrl-p"]), (Line, &["up", "ctrl-p"])],
+        "a line up; before the first: the message before",
+    ),
+    keyed(
+        Command::HistoryForward,
+        "history_forward",
+        &[(Insert, &["down", "ctrl-n"]), (Line, &["down", "ctrl-n"])],
+        "a line down; after the last: the message after",
+    ),
+    keyed(
+        Command::Left,
+        "left",
+        &[(Insert, &["left", "ctrl-b"]), (Line, &["left", "ctrl-b"])],
+        "a character to the left",
+    ),
+    keyed(
+        Command::Right,
+        "right",
+        &[(Insert, &["right", "ctrl-f"]), (Line, &["right", "ctrl-f"])],
+        "a character to the right",
+    ),
+    keyed(
+        Command::WordLeft,
+        "word_left",
+        &[(Insert, &["alt-b", "ctrl-left"]), (Line, &["alt-b", "ctrl-left"])],
+        "a word to the left",
+    ),
+    keyed(
+        Command::WordRight,
+        "word_right",
+        &[(Insert, &["alt-f", "ctrl-right"]), (Line, &["alt-f", "ctrl-right"])],
+        "a word to the right",
+    ),
+    keyed(
+        Command::LineStart,
+        "line_start",
+        &[(Insert, &["home", "ctrl-a"]), (Line, &["home", "ctrl-a"])],
+        "to the start of the line",
+    ),
+    keyed(
+        Command::LineEnd,
+        "line_end",
+        &[(Insert, &["end", "ctrl-e"]), (Line, &["end", "ctrl-e"])],
+        "to the end of the line",
+    ),
+    keyed(
+        Command::DeleteBack,
+        "delete_back",
+        &[(Insert, &["backspace", "ctrl-h"]), (Line, &["backspace", "ctrl-h"])],
+        "delete to the left",
+    ),
+    keyed(
+        Command::DeleteForward,
+        "delete_forward",
+        &[(Insert, &["delete"]), (Line, &["delete"])],
+        "delete to the right",
+    ),
+    keyed(
+        Command::DeleteWord,
+        "delete_word",
+        &[(Insert, &["ctrl-w", "alt-backspace"]), (Line, &["ctrl-w", "alt-backspace"])],
+        "delete the word to the left",
+    ),
+    keyed(
+        Command::DeleteToStart,
+        "delete_to_start",
+        &[(Insert, &["ctrl-u"]), (Line, &["ctrl-u"])],
+        "delete to the start of the line",
+    ),
+    keyed(
+        Command::DeleteToEnd,
+        "delete_to_end",
+        &[(Insert, &["ctrl-k"]), (Line, &["ctrl-k"])],
+        "delete to the end of the line",
+    ),
+    keyed(
+        Command::LineUp,
+        "line_up",
+        &[(Normal, &["k", "up"]), (Approval, &["k", "up"]), (Scope, &["k", "up"])],
+        "up",
+    ),
+    keyed(
+        Command::LineDown,
+        "line_down",
+        &[(Normal, &["j", "down"]), (Approval, &["j", "down"]), (Scope, &["j", "down"])],
+        "down",
+    ),
+    keyed(
+        Command::PageUp,
+        "page_up",
+        &[(Normal, &["pageup", "ctrl-u"]), (Insert, &["pageup"]), (Approval, &["pageup", "ctrl-u"])],
+        "a page up",
+    ),
+    keyed(
+        Command::PageDown,
+        "page_down",
+        &[(Normal, &["pagedown", "ctrl-f"]), (Insert, &["pagedown"]), (Approval, &["pagedown", "ctrl-f"])],
+        "a page down",
+    ),
+    keyed(Command::Top, "top", &[(Normal, &["g", "home"]), (Approval, &["g", "home"])], "to the beginning"),
+    keyed(
+        Command::Bottom,
+        "bottom",
+        &[(Normal, &["G", "end"]), (Approval, &["G", "end"])],
+        "to the end, and follow it",
+    ),
+    keyed(Command::FoldThinking, "fold_thinking", &[(Normal, &["t"])], "show or fold the model's thinking"),
+    keyed(Command::FoldOutput, "fold_output", &[(Normal, &["o"])], "show or fold what tools printed"),
+    keyed(Command::ApproveOnce, "approve_once", &[(Approval, &["y"])], "approve this once"),
+    keyed(
+        Command::ApproveSession,
+        "approve_session",
+        &[(Approval, &["s"])],
+        "approve for the session: choose how far",
+    ),
+    keyed(Command::Deny, "deny", &[(Approval, &["n"])], "deny"),
+    keyed(Command::DenyWithWord, "deny_with_word", &[(Approval, &["e"])], "deny, with a word to the model"),
+    keyed(Command::Whole, "whole", &[(Approval, &["d"])], "the whole of it on the whole screen"),
+    keyed(Command::Abort, "abort", &[(Approval, &["esc", "ctrl-c"])], "deny, and end the turn"),
+    keyed(Command::Confirm, "confirm", &[(Scope, &["y"])], "approve as chosen"),
+    keyed(Command::Edit, "edit", &[(Scope, &["e"])], "edit what is chosen"),
+    keyed(Command::Back, "back", &[(Scope, &["esc", "n", "ctrl-c"])], "back to the request"),
+];
+
+/// The row of a command.
+pub fn row(command: Command) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.command == command)
+}
+
+/// The command of a name.
+pub fn named(name: &str) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.name == name)
+}

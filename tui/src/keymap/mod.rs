@@ -1,0 +1,232 @@
+//! Which key does what: the table's defaults, changed by the user's configuration.
+
+mod key;
+
+use std::collections::BTreeMap;
+
+pub use key::{Key, NoKey};
+
+use crate::commands::{self, Command, KeyMode, TABLE};
+
+/// Which key does what in which mode.
+#[derive(Clone, Debug)]
+pub struct Keymap {
+    bindings: BTreeMap<KeyMode, Vec<(Key, Command)>>,
+}
+
+/// One line of the configuration: in a mode, a command has these keys and no others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rebinding {
+    /// The mode.
+    pub mode: KeyMode,
+    /// The command's name in the table.
+    pub command: String,
+    /// Its keys; none takes all away.
+    pub keys: Vec<String>,
+}
+
+/// Why a key cannot be bound so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeymapError {
+    /// The command is not in the table.
+    #[error("no command is called {0:?}")]
+    NoCommand(String),
+    /// The command cannot be done there.
+    #[error("{command} is no command of the mode {mode}")]
+    OtherMode {
+        /// The command.
+        command: String,
+        /// The mode.
+        mode: &'static str,
+    },
+    /// The key is none.
+    #[error(transparent)]
+    NoKey(#[from] NoKey),
+    /// Two commands have one key.
+    #[error("in the mode {mode} the key {key} would do both {first} and {second}")]
+    Conflict {
+        /// The mode.
+        mode: &'static str,
+        /// The key.
+        key: String,
+        /// One command.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+    },
+    /// Enter or Space would decide on a request.
+    #[error("{key} cannot decide on a request: hands rest on Enter and Space")]
+    Careless {
+        /// The key.
+        key: String,
+    },
+    /// The key writes a character in this mode.
+    #[error("in the mode {mode} the key {key} writes text")]
+    WritesText {
+        /// The mode.
+        mode: &'static str,
+        /// The key.
+        key: String,
+    },
+    /// Without a key for it there is no way out.
+    #[error("in the mode {mode} {command} needs a key")]
+    Needed {
+        /// The mode.
+        mode: &'static str,
+        /// The command.
+        command: &'static str,
+    },
+}
+
+/// What must always have a key: the ways to say no, and out.
+const NEEDED: &[(KeyMode, Command)] = &[
+    (KeyMode::Approval, Command::Deny),
+    (KeyMode::Scope, Command::Back),
+    (KeyMode::Insert, Command::Leave),
+    (KeyMode::Command, Command::Leave),
+];
+
+impl Keymap {
+    /// The table's keys, changed as the configuration says.
+    pub fn new(rebindings: &[Rebinding]) -> Result<Self, KeymapError> {
+        let mut map = Self::from_table()?;
+        for rebinding in rebindings {
+            map.rebind(rebinding)?;
+        }
+        map.check()?;
+        Ok(map)
+    }
+
+    /// The command of a key in a mode.
+    pub fn command(&self, mode: KeyMode, key: Key) -> Option<Command> {
+        let bindings = self.bindings.get(&mode)?;
+        bindings.iter().find(|(bound, _)| *bound == key).map(|(_, command)| *command)
+    }
+
+    /// The keys of a command in a mode, as they are written.
+    pub fn keys(&self, mode: KeyMode, command: Command) -> Vec<String> {
+        let bindings = self.bindings.get(&mode).into_iter().flatten();
+        bindings.filter(|(_, bound)| *bound == command).map(|(key, _)| key.to_string()).collect()
+    }
+
+    fn from_table() -> Result<Self, KeymapError> {
+        let mut bindings: BTreeMap<KeyMode, Vec<(Key, Command)>> = BTreeMap::new();
+        for row in TABLE {
+            for (mode, keys) in row.keys {
+                for key in *keys {
+                    bindings.entry(*mode).or_default().push((key.parse()?, row.command));
+                }
+            }
+        }
+        Ok(Self { bindings })
+    }
+
+    fn rebind(&mut self, rebinding: &Rebinding) -> Result<(), KeymapError> {
+        let Rebinding { mode, command, keys } = rebinding;
+        let row = commands::named(command).ok_or_else(|| KeymapError::NoCommand(command.clone()))?;
+        if !row.keys.iter().any(|(possible, _)| possible == mode) {
+            return Err(KeymapError::OtherMode { command: command.clone(), mode: mode.as_str() });
+        }
+        let bindings = self.bindings.entry(*mode).or_default();
+        bindings.retain(|(_, bound)| *bound != row.command);
+        for key in keys {
+            bindings.push((key.parse()?, row.command));
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), KeymapError> {
+        for (mode, bindings) in &self.bindings {
+            for (at, (key, command)) in bindings.iter().enumerate() {
+                check_key(*mode, *key)?;
+                let Some((_, second)) = bindings.iter().skip(at + 1).find(|(other, _)| other == key) else {
+                    continue;
+                };
+                let [first, second] = [*command, *second].map(name);
+                return Err(KeymapError::Conflict {
+                    mode: mode.as_str(),
+                    key: key.to_string(),
+                    first,
+                    second,
+                });
+            }
+        }
+        let lost = NEEDED.iter().find(|(mode, command)| self.keys(*mode, *command).is_empty());
+        match lost {
+            Some((mode, command)) => {
+                Err(KeymapError::Needed { mode: mode.as_str(), command: name(*command) })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_key(mode: KeyMode, key: Key) -> Result<(), KeymapError> {
+    if mode.decides() && key.is_enter_or_space() {
+        return Err(KeymapError::Careless { key: key.to_string() });
+    }
+    if mode.is_for_text() && key.is_text() {
+        return Err(KeymapError::WritesText { mode: mode.as_str(), key: key.to_string() });
+    }
+    Ok(())
+}
+
+fn name(command: Command) -> &'static str {
+    commands::row(command).map_or("?", |row| row.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rebind(mode: KeyMode, command: &str, keys: &[&str]) -> Result<Keymap, KeymapError> {
+        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        Keymap::new(&[Rebinding { mode, command: command.to_owned(), keys }])
+    }
+
+    #[test]
+    fn the_table_has_no_conflict_of_its_own() {
+        Keymap::new(&[]).unwrap();
+        for (at, row) in TABLE.iter().enumerate() {
+            assert!(
+                TABLE.iter().skip(at + 1).all(|other| other.name != row.name && other.command != row.command)
+            );
+        }
+    }
+
+    #[test]
+    fn a_rebinding_replaces_the_keys_of_its_command_in_its_mode() {
+        let map = rebind(KeyMode::Approval, "approve_once", &["1", "alt-y"]).unwrap();
+        assert_eq!(map.command(KeyMode::Approval, "y".parse().unwrap()), None);
+        assert_eq!(map.keys(KeyMode::Approval, Command::ApproveOnce), ["1", "alt-y"]);
+        assert_eq!(map.keys(KeyMode::Scope, Command::Confirm), ["y"]);
+    }
+
+    #[test]
+    fn what_cannot_be_bound_says_why() {
+        let because = |mode, command, keys: &[&str]| rebind(mode, command, keys).unwrap_err().to_string();
+        insta::assert_snapshot!(
+            [
+                because(KeyMode::Approval, "approve_once", &["enter"]),
+                because(KeyMode::Approval, "deny", &["space"]),
+                because(KeyMode::Scope, "confirm", &["ctrl-m"]),
+                because(KeyMode::Approval, "approve_once", &["n"]),
+                because(KeyMode::Insert, "submit", &["x"]),
+                because(KeyMode::Normal, "approve_once", &["y"]),
+                because(KeyMode::Normal, "fly", &["y"]),
+                because(KeyMode::Approval, "deny", &[]),
+            ]
+            .join("\n"),
+            @r#"
+            enter cannot decide on a request: hands rest on Enter and Space
+            space cannot decide on a request: hands rest on Enter and Space
+            ctrl-m cannot decide on a request: hands rest on Enter and Space
+            in the mode approval the key n would do both deny and approve_once
+            in the mode insert the key x writes text
+            approve_once is no command of the mode normal
+            no command is called "fly"
+            in the mode approval deny needs a key
+            "#
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! What goes in and what comes out.
+
+use crossterm::event::KeyEvent;
+use ipc::frontend::{UiEvent, UserActionKind};
+
+use crate::view::Shown;
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Msg {
+    /// A key, with the moment at which it was read.
+    Key(KeyEvent),
+    /// A bracketed paste.
+    Paste(String),
+    /// The wheel turned by so many notches; negative is up.
+    Wheel(i16),
+    /// The terminal has so many columns and rows.
+    Resize(u16, u16),
+    /// The core said something.
+    Core(UiEvent),
+    /// Time passed: what [`next_tick`](crate::next_tick) asked for.
+    Tick,
+    /// The frame that [`view`](crate::view()) made is on the terminal, flushed.
+    Drawn(Shown),
+    /// The process was stopped and goes on: nothing of what was on the screen counts as seen.
+    Resumed,
+    /// A sentence of the wiring's own, shown as a notice.
+    Note(String),
+    /// The core is gone: nothing will be answered any more.
+    CoreGone,
+}
+
+/// Something to be done outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Tell the core.
+    User(UserActionKind),
+    /// What is shown has changed: draw when convenient, at most 60 times a second.
+    Redraw,
+    /// Draw everything anew, as if nothing were on the screen.
+    Repaint,
+    /// The user leaves: end the session and restore the terminal.
+    Quit,
+    /// Restore the terminal and stop the process; [`Msg::Resumed`] when it goes on.
+    Suspend,
+}

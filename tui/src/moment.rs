@@ -1,0 +1,32 @@
+//! Time as data.
+
+use std::time::Duration;
+
+/// A point of a monotonic clock, of which only differences count. Nothing in this crate reads a clock: whoever runs the
+/// terminal says with every message when it came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(Duration);
+
+impl Moment {
+    /// The point so long after the clock's beginning.
+    pub const fn after(since_beginning: Duration) -> Self {
+        Self(since_beginning)
+    }
+
+    /// The point so many milliseconds after the clock's beginning.
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(Duration::from_millis(millis))
+    }
+
+    /// How long ago `earlier` was; nothing if it is later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// The point so much later.
+    #[must_use]
+    pub const fn plus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration))
+    }
+}

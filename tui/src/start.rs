@@ -1,0 +1,74 @@
+//! What a model is made from.
+
+use ipc::approval::ApprovalMode;
+use ipc::path::WirePath;
+use ipc::rights::Network;
+
+use crate::keymap::Keymap;
+
+/// Everything that is known before the first event.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The project, absolute.
+    pub project: WirePath,
+    /// The activity: `execute`.
+    pub activity: String,
+    /// What becomes of calls beyond the standing rights.
+    pub mode: ApprovalMode,
+    /// The network.
+    pub net: Network,
+    /// The standing rights, in one line.
+    pub rights: String,
+    /// What this machine enforces: `full` or `floor`.
+    pub tier: String,
+    /// The model's name.
+    pub model: String,
+    /// Which key does what.
+    pub keymap: Keymap,
+    /// What the terminal can do.
+    pub capabilities: Capabilities,
+    /// What tokens cost, where that is known: without it no cost is shown.
+    pub prices: Option<Prices>,
+    /// What a scope would cover, in words: the grammar is the supervisor's.
+    pub previews: Previews,
+}
+
+/// What the terminal can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Its colours.
+    pub colour: Colour,
+    /// Columns and rows.
+    pub size: (u16, u16),
+}
+
+/// The colours of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colour {
+    /// None, or the user wants none (`NO_COLOR`): bold, dim, underlined and reversed have to do.
+    None,
+    /// The sixteen of the user's own palette; no others are used.
+    Sixteen,
+}
+
+/// What a million tokens cost, in US dollars.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prices {
+    /// Of a prompt, from no cache.
+    pub input: f64,
+    /// Of a reply.
+    pub output: f64,
+    /// Of a prompt, read from the cache.
+    pub cache_read: f64,
+    /// Of a prompt, written to the cache.
+    pub cache_write: f64,
+}
+
+/// What a scope would cover, in words: one sentence or a few lines, shown as they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Previews {
+    /// Of commands that begin with these words.
+    pub prefix: fn(&[String]) -> String,
+    /// Of changes of files whose path in the project matches this glob.
+    pub pattern: fn(&str) -> String,
+}
