@@ -24,6 +24,7 @@ mod message;
 mod model;
 mod moment;
 mod start;
+pub mod text;
 mod update;
 mod view;
 

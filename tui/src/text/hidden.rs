@@ -1,0 +1,32 @@
+//! Characters that do not show, or that show as something else than they are.
+
+use unicode_width::UnicodeWidthChar;
+
+/// Whether a character draws nothing by itself, or commands whoever draws it: controls, bidirectional formatting,
+/// zero-width characters, variation selectors, tags, fillers, separators.
+pub(super) fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether a character looks like a space, and is another: what a shell reads is not what it seems.
+pub(super) const fn is_other_space(c: char) -> bool {
+    matches!(
+        c,
+        '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{2800}' | '\u{3000}'
+    )
+}
+
+/// Whether a character only says how the one before it is to look.
+pub(super) const fn is_presentation(c: char) -> bool {
+    matches!(c, '\u{fe0e}' | '\u{fe0f}')
+}
+
+/// The columns of one character; none where it has none of its own.
+pub(super) fn columns(c: char) -> usize {
+    c.width().unwrap_or_default()
+}

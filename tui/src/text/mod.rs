@@ -1,0 +1,13 @@
+//! Text from anywhere, made safe to draw: the one way into a cell.
+
+mod clusters;
+mod hidden;
+mod safe;
+mod wrap;
+
+pub use clusters::{Cluster, Clusters};
+pub use safe::{SafeStr, SafeText};
+pub use wrap::{Row, Wrap, wrap};
+
+#[cfg(test)]
+mod tests;

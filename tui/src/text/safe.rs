@@ -1,0 +1,266 @@
+//! The sanitiser.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+use super::hidden::{columns, is_hidden, is_other_space, is_presentation};
+
+/// Tabs lead to the next multiple of this.
+const TAB: usize = 4;
+
+/// The most marks that are drawn above and below one character: more of them paint over other lines.
+const MARKS: usize = 4;
+
+/// The longest cluster that is kept to be continued by what is pushed next.
+const LONGEST_TAIL: usize = 64;
+
+/// Text from anywhere, made safe to draw: it has visible characters and line ends, and nothing else.
+///
+/// What cannot be seen, or is drawn differently by different terminals, stands as an escape: `\u{1b}`, `\u{202e}`,
+/// `\xff`. Escapes are drawn unlike other text, so that a text that spells one does not pass for one.
+///
+/// [`prose`](Self::prose) is for what is read, [`exact`](Self::exact) for what runs or is written: it also escapes spaces
+/// that are not the space, and presentation selectors, which prose leaves out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SafeText {
+    text: String,
+    escapes: Vec<Range<usize>>,
+    exact: bool,
+    column: usize,
+    /// The last cluster as it came: what is pushed next may belong to it.
+    tail: Tail,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Tail {
+    raw: String,
+    at: usize,
+    column: usize,
+}
+
+impl SafeText {
+    /// Text that is read.
+    pub fn prose(untrusted: &str) -> Self {
+        let mut text = Self::default();
+        text.push(untrusted);
+        text.forget_tail();
+        text
+    }
+
+    /// Text that runs, or is written: every character shows.
+    pub fn exact(untrusted: &str) -> Self {
+        let mut text = Self { exact: true, ..Self::default() };
+        text.push(untrusted);
+        text.forget_tail();
+        text
+    }
+
+    /// Bytes that should be text and need not be: a path. Every byte shows.
+    pub fn bytes(untrusted: &[u8]) -> Self {
+        let mut text = Self { exact: true, ..Self::default() };
+        for chunk in untrusted.utf8_chunks() {
+            text.push(chunk.valid());
+            text.forget_tail();
+            for byte in chunk.invalid() {
+                text.escape(format_args!("\\x{byte:02x}"));
+            }
+        }
+        text
+    }
+
+    /// The safe text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// How many lines it has.
+    pub fn lines(&self) -> usize {
+        self.text.lines().count()
+    }
+
+    /// All of it.
+    pub fn all(&self) -> SafeStr<'_> {
+        self.slice(0..self.text.len())
+    }
+
+    /// A part of it; nothing where the range is none of whole characters.
+    pub fn slice(&self, range: Range<usize>) -> SafeStr<'_> {
+        let text = self.text.get(range.clone()).unwrap_or_default();
+        let first = self.escapes.partition_point(|escape| escape.end <= range.start);
+        SafeStr { text, escapes: self.escapes.get(first..).unwrap_or_default(), base: range.start }
+    }
+
+    /// Goes on with what comes next, which may continue the last character.
+    pub fn push(&mut self, untrusted: &str) {
+        let mut tail = std::mem::take(&mut self.tail);
+        if tail.raw.is_empty() {
+            return self.push_clusters(untrusted);
+        }
+        self.truncate(tail.at);
+        self.column = tail.column;
+        tail.raw.push_str(untrusted);
+        self.push_clusters(&tail.raw);
+    }
+
+    /// Says that the last character is whole.
+    pub fn forget_tail(&mut self) {
+        self.tail = Tail::default();
+    }
+
+    /// Drops lines from the front until at most `keep` bytes are left, for what is shown by its end.
+    pub fn keep_last(&mut self, keep: usize) {
+        let from = self.text.len().saturating_sub(keep);
+        let cut = self.text.as_bytes().iter().skip(from).position(|byte| *byte == b'\n');
+        let cut = cut.map_or(self.text.len(), |at| from + at + 1);
+        self.forget_tail();
+        self.text.drain(..cut);
+        self.escapes.retain_mut(|escape| {
+            let kept = escape.start >= cut;
+            *escape = escape.start.saturating_sub(cut)..escape.end.saturating_sub(cut);
+            kept
+        });
+    }
+
+    fn truncate(&mut self, at: usize) {
+        self.text.truncate(at);
+        while self.escapes.last().is_some_and(|escape| escape.end > at) {
+            self.escapes.pop();
+        }
+    }
+
+    fn push_clusters(&mut self, untrusted: &str) {
+        let mut rest = untrusted;
+        while !rest.is_empty() {
+            let plain = plain_ascii(rest);
+            if plain > 0 {
+                self.plain(&rest[..plain]);
+                rest = &rest[plain..];
+                continue;
+            }
+            let Some(cluster) = rest.graphemes(true).next() else { return };
+            rest = &rest[cluster.len()..];
+            let (at, column) = (self.text.len(), self.column);
+            self.cluster(cluster);
+            if rest.is_empty() && cluster.len() <= LONGEST_TAIL && !cluster.ends_with('\n') {
+                self.tail = Tail { raw: cluster.to_owned(), at, column };
+            }
+        }
+    }
+
+    fn plain(&mut self, ascii: &str) {
+        self.text.push_str(ascii);
+        self.column = match ascii.rfind('\n') {
+            Some(at) => ascii.len() - at - 1,
+            None => self.column + ascii.len(),
+        };
+    }
+
+    fn cluster(&mut self, cluster: &str) {
+        if cluster == "\t" {
+            let spaces = TAB - self.column % TAB;
+            self.text.extend(std::iter::repeat_n(' ', spaces));
+            self.column += spaces;
+        } else if self.is_undisputed(cluster) {
+            self.text.push_str(cluster);
+            self.column += cluster.width();
+        } else {
+            self.taken_apart(cluster);
+        }
+    }
+
+    /// Whether every terminal draws the cluster alike: it begins with something visible, and is as wide as its characters.
+    fn is_undisputed(&self, cluster: &str) -> bool {
+        let mut characters = cluster.chars();
+        let Some(first) = characters.next() else { return false };
+        let marks = characters.as_str().chars().filter(|c| columns(*c) == 0).count();
+        self.shows(first)
+            && characters.all(|c| !is_hidden(c))
+            && marks <= MARKS
+            && cluster.width() == cluster.chars().map(columns).sum::<usize>()
+    }
+
+    fn shows(&self, c: char) -> bool {
+        columns(c) > 0 && !is_hidden(c) && !(self.exact && is_other_space(c))
+    }
+
+    /// Character by character: one that shows stands for itself only where it cannot join the one before it.
+    fn taken_apart(&mut self, cluster: &str) {
+        let mut joins = false;
+        for c in cluster.chars() {
+            match c {
+                '\n' => {
+                    self.text.push('\n');
+                    self.column = 0;
+                }
+                c if !joins && self.shows(c) => {
+                    self.text.push(c);
+                    self.column += columns(c);
+                    joins = true;
+                }
+                c if joins && !self.exact && is_presentation(c) => {}
+                c => {
+                    self.escape(format_args!("{}", c.escape_unicode()));
+                    joins = false;
+                }
+            }
+        }
+    }
+
+    fn escape(&mut self, escape: std::fmt::Arguments<'_>) {
+        let start = self.text.len();
+        // Writing to a string cannot fail.
+        let _ = self.text.write_fmt(escape);
+        self.column += self.text.len() - start;
+        self.escapes.push(start..self.text.len());
+    }
+}
+
+/// How many bytes from the start are ASCII that shows as it is, and cannot be joined by what follows.
+fn plain_ascii(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let count = bytes.iter().take_while(|byte| matches!(byte, b' '..=b'~' | b'\n')).count();
+    // The last one may be joined by a mark, now or with what is pushed next; a line end is joined by nothing.
+    if count > 0 && bytes.get(count - 1) == Some(&b'\n') { count } else { count.saturating_sub(1) }
+}
+
+/// A part of a [`SafeText`], or words of our own.
+#[derive(Clone, Copy, Debug)]
+pub struct SafeStr<'a> {
+    text: &'a str,
+    escapes: &'a [Range<usize>],
+    base: usize,
+}
+
+impl<'a> SafeStr<'a> {
+    /// The text.
+    pub const fn as_str(&self) -> &'a str {
+        self.text
+    }
+
+    /// Whether an escape stands at this byte of it.
+    pub fn is_escape(&self, at: usize) -> bool {
+        let at = self.base + at;
+        let next = self.escapes.partition_point(|escape| escape.end <= at);
+        self.escapes.get(next).is_some_and(|escape| escape.contains(&at))
+    }
+}
+
+/// Words that stand in the source of this program.
+impl From<&'static str> for SafeStr<'static> {
+    fn from(text: &'static str) -> Self {
+        Self { text, escapes: &[], base: 0 }
+    }
+}

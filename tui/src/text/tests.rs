@@ -1,0 +1,136 @@
+use proptest::prelude::*;
+use unicode_width::UnicodeWidthStr;
+
+use super::hidden::is_hidden;
+use super::*;
+
+fn prose(text: &str) -> String {
+    SafeText::prose(text).as_str().to_owned()
+}
+
+fn exact(text: &str) -> String {
+    SafeText::exact(text).as_str().to_owned()
+}
+
+fn rows(text: &str, width: usize, how: Wrap) -> Vec<&str> {
+    let mut rows = Vec::new();
+    wrap(text, 0, width, how, &mut rows);
+    rows.iter().map(|row| &text[row.start..row.end]).collect()
+}
+
+#[test]
+fn what_does_not_show_becomes_an_escape() {
+    assert_eq!(prose("a\x1b]0;t\x07b\nc\r\n"), "a\\u{1b}]0;t\\u{7}b\nc\\u{d}\n");
+    assert_eq!(prose("x\u{202e}y\u{200b}\u{9b}"), "x\\u{202e}y\\u{200b}\\u{9b}");
+    assert_eq!(prose("\u{301}a"), "\\u{301}a");
+    assert_eq!(SafeText::bytes(b"a\xff\x1b").as_str(), "a\\xff\\u{1b}");
+}
+
+#[test]
+fn what_shows_stays() {
+    for text in ["e\u{301}tude", "漢字", "한국어", "🇩🇪", "हिन्दी", "ünï"] {
+        assert_eq!((prose(text).as_str(), exact(text).as_str()), (text, text));
+    }
+}
+
+#[test]
+fn what_terminals_measure_differently_is_taken_apart() {
+    assert_eq!(prose("👨\u{200d}👩"), "👨\\u{200d}👩");
+    assert_eq!(prose("👍🏽"), "👍\\u{1f3fd}");
+    assert_eq!((prose("⚠\u{fe0f}!"), exact("⚠\u{fe0f}!")), ("⚠!".to_owned(), "⚠\\u{fe0f}!".to_owned()));
+    let heap: String = std::iter::once('a').chain(std::iter::repeat_n('\u{301}', 50)).collect();
+    assert!(prose(&heap).starts_with("a\\u{301}\\u{301}"));
+}
+
+#[test]
+fn spaces_that_are_not_the_space_show_in_what_runs() {
+    assert_eq!((prose("a\u{a0}b"), exact("a\u{a0}b")), ("a\u{a0}b".to_owned(), "a\\u{a0}b".to_owned()));
+}
+
+#[test]
+fn tabs_lead_to_the_next_stop() {
+    assert_eq!(prose("\ta\tb\n漢\tx"), "    a   b\n漢  x");
+}
+
+#[test]
+fn an_escape_is_known_from_a_text_that_spells_one() {
+    let text = SafeText::exact("\\u{1b}\u{1b}z");
+    let all = text.all();
+    let escapes: Vec<_> = (0..text.len()).filter(|at| all.is_escape(*at)).collect();
+    assert_eq!(escapes, (6..12).collect::<Vec<_>>());
+    assert!(text.slice(8..13).is_escape(0) && !text.slice(8..13).is_escape(4));
+}
+
+#[test]
+fn the_end_of_a_text_is_kept_by_whole_lines() {
+    let mut text = SafeText::prose("first\nsec\x1bond\nthird\x07\n");
+    text.keep_last(20);
+    assert_eq!(text.as_str(), "third\\u{7}\n");
+    assert!(text.all().is_escape(5));
+}
+
+#[test]
+fn rows_break_after_spaces_or_anywhere() {
+    assert_eq!(rows("one two  three", 7, Wrap::Words), ["one two  ", "three"]);
+    assert_eq!(rows("one two three", 5, Wrap::Anywhere), ["one t", "wo th", "ree"]);
+    assert_eq!(rows("a\n\nb\n", 5, Wrap::Words), ["a", "", "b", ""]);
+    assert_eq!(rows("漢字漢", 3, Wrap::Words), ["漢", "字", "漢"]);
+    assert_eq!(rows("漢", 1, Wrap::Words), ["漢"]);
+    assert_eq!(rows("abcdefgh ij", 4, Wrap::Words), ["abcd", "efgh ", "ij"]);
+}
+
+/// Text with much in it that is hard.
+fn hard_text() -> impl Strategy<Value = String> {
+    let character = prop_oneof![
+        4 => proptest::char::range(' ', '~'),
+        2 => proptest::char::any(),
+        2 => proptest::sample::select(vec![
+            '\n', '\r', '\t', '\x1b', '\u{9b}', '\u{301}', '\u{200d}', '\u{fe0f}', '\u{202e}', '👍', '\u{1f3fd}', '漢', '🇩',
+            '\u{e0041}', 'ᄀ', '\u{1161}', '\u{94d}', 'क', '\u{20e3}', '\u{3164}', '\u{ad}',
+        ]),
+    ];
+    proptest::collection::vec(character, 0..60).prop_map(|characters| characters.into_iter().collect())
+}
+
+proptest! {
+    #[test]
+    fn nothing_hidden_is_left(text in hard_text(), is_exact in any::<bool>()) {
+        let safe = if is_exact { exact(&text) } else { prose(&text) };
+        prop_assert!(safe.chars().all(|c| c == '\n' || !is_hidden(c)), "{safe:?}");
+        for cluster in Clusters::new(&safe, 0).filter(|cluster| cluster.text != "\n") {
+            let sum: usize = cluster.text.chars().map(super::hidden::columns).sum();
+            prop_assert!(cluster.columns > 0 && cluster.columns == sum, "{cluster:?} in {safe:?}");
+        }
+    }
+
+    #[test]
+    fn pieces_make_the_same_text_as_the_whole(text in hard_text(), cuts in proptest::collection::vec(0_usize..60, 0..4)) {
+        let characters: Vec<char> = text.chars().collect();
+        let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(characters.len())).collect();
+        cuts.extend([0, characters.len()]);
+        cuts.sort_unstable();
+        let mut pieces = SafeText::default();
+        for pair in cuts.windows(2) {
+            pieces.push(&characters[pair[0]..pair[1]].iter().collect::<String>());
+        }
+        prop_assert_eq!(pieces.as_str(), prose(&text));
+    }
+
+    #[test]
+    fn rows_hold_all_of_the_text_and_fit(text in hard_text(), width in 2_usize..30, words in any::<bool>()) {
+        let safe = prose(&text);
+        let how = if words { Wrap::Words } else { Wrap::Anywhere };
+        let mut laid = Vec::new();
+        wrap(&safe, 0, width, how, &mut laid);
+        let mut joined = String::new();
+        for row in &laid {
+            let piece = &safe[row.start..row.end];
+            prop_assert!(piece.trim_end_matches(' ').width() <= width.max(8), "{piece:?}");
+            if row.first && row.start > 0 {
+                joined.push('\n');
+            }
+            joined.push_str(piece);
+        }
+        prop_assert_eq!(joined, safe);
+    }
+}

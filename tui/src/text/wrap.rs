@@ -1,0 +1,63 @@
+//! Text in rows.
+
+use super::Clusters;
+
+/// One row of a text, as a range of its bytes; the line end is in none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Where it begins.
+    pub start: usize,
+    /// Where it ends. Spaces at the end may hang over the width.
+    pub end: usize,
+    /// Whether a line begins with it.
+    pub first: bool,
+}
+
+/// Where a line may be broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrap {
+    /// After spaces, and where there are none, anywhere.
+    Words,
+    /// Anywhere: nothing hangs over the width.
+    Anywhere,
+}
+
+/// Puts the rows of `text` from the byte `from` on, where a row begins, at the end of `rows`. There is always a last row,
+/// which may be empty.
+pub fn wrap(text: &str, from: usize, width: usize, how: Wrap, rows: &mut Vec<Row>) {
+    let begins_line = from == 0 || text.as_bytes().get(from - 1) == Some(&b'\n');
+    let mut open = Open { start: from, used: 0, space: None, first: begins_line };
+    for cluster in Clusters::new(text, from) {
+        if cluster.text == "\n" {
+            rows.push(open.row(cluster.at));
+            open = Open { start: cluster.end(), used: 0, space: None, first: true };
+            continue;
+        }
+        let hangs = how == Wrap::Words && cluster.text == " ";
+        while !hangs && open.used > 0 && open.used + cluster.columns > width {
+            let (end, before) = open.space.unwrap_or((cluster.at, open.used));
+            rows.push(open.row(end));
+            open = Open { start: end, used: open.used - before, space: None, first: false };
+        }
+        open.used += cluster.columns;
+        if hangs {
+            open.space = Some((cluster.end(), open.used));
+        }
+    }
+    rows.push(open.row(text.len()));
+}
+
+/// The row that is being filled.
+struct Open {
+    start: usize,
+    used: usize,
+    /// Where the last space ends, and the columns up to there.
+    space: Option<(usize, usize)>,
+    first: bool,
+}
+
+impl Open {
+    const fn row(&self, end: usize) -> Row {
+        Row { start: self.start, end, first: self.first }
+    }
+}
