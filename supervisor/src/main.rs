@@ -5,6 +5,7 @@
 //! # SYNOPSIS
 //!
 //! ```text
+//! bailiwick [-C DIR] [--mode ask|auto|deny] [--net off|on] … [PROMPT]
 //! bailiwick exec [-C DIR] [--mode auto|deny] [--net off|on] [--patch FILE] … PROMPT
 //! bailiwick sandbox [-C DIR] [--access write|read] [--net off|on] … -- CMD …
 //! bailiwick doctor [--json]

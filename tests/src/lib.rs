@@ -19,6 +19,7 @@ pub mod runs;
 pub mod session;
 pub mod standing;
 pub mod tier;
+pub mod ui;
 pub mod world;
 
 pub use process::{Finished, alive, marked, wait_until};

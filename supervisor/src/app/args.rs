@@ -10,13 +10,21 @@ use ipc::rights::{Network, Reach};
 use super::exit::EXIT_STATUS;
 use crate::gate::ApprovalMode;
 
+/// The model that is asked where no other is named.
+const DEFAULT_MODEL: &str = "claude-opus-5-5";
+
 /// A terminal coding agent whose actions the kernel confines.
+///
+/// Without a command: the terminal UI.
 #[derive(Debug, Parser)]
-#[command(name = "bailiwick", version, after_help = EXIT_STATUS, arg_required_else_help = true)]
+#[command(name = "bailiwick", version, after_help = EXIT_STATUS, args_conflicts_with_subcommands = true)]
 pub(super) struct Cli {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+    /// The terminal UI, where there is no command.
+    #[command(flatten)]
+    pub tui: TuiArgs,
 }
 
 /// The commands.
@@ -36,6 +44,41 @@ pub(super) enum Command {
     Debug(DebugCommand),
     /// Measures ourselves beside the floor, in one run
     Bench(BenchArgs),
+}
+
+/// Arguments of the terminal UI.
+#[derive(Debug, Args)]
+pub(super) struct TuiArgs {
+    /// The first task
+    #[arg(value_parser = task)]
+    pub prompt: Option<String>,
+    /// The project
+    #[arg(short = 'C', value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+    /// What becomes of what is beyond the rights: `ask` asks you, `auto` makes the project writable and denies the rest, `deny`
+    /// leaves it read-only
+    #[arg(long, value_enum, default_value_t = ModeArg::Ask)]
+    pub mode: ModeArg,
+    /// What is confined, and how
+    #[command(flatten)]
+    pub confinement: ConfinementArgs,
+    /// The model
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_MODEL)]
+    pub model: String,
+    /// The address of the Messages API, or of a server that speaks it; a path prefix is kept
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+}
+
+/// The first task, on the command line. One word is rather a command that does not exist, and would be paid for.
+fn task(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    if !text.contains(char::is_whitespace) {
+        return Err("there is no such command; a task of one word can be typed in the UI".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// Arguments of `exec`.
@@ -59,7 +102,7 @@ pub(super) struct ExecArgs {
     #[arg(long, value_name = "FILE")]
     pub patch: Option<PathBuf>,
     /// The model
-    #[arg(long, value_name = "NAME", default_value = "claude-opus-5-5")]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_MODEL)]
     pub model: String,
     /// The address of the Messages API, or of a server that speaks it; a path prefix is kept
     #[arg(long, value_name = "URL")]
@@ -188,6 +231,8 @@ pub(super) struct BenchArgs {
 /// `--mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeArg {
+    /// The project is read-only; what is beyond is asked for.
+    Ask,
     /// The project is writable; what is beyond is denied.
     Auto,
     /// The project is read-only.
@@ -257,6 +302,7 @@ pub(super) enum ProviderArg {
 impl From<ModeArg> for ApprovalMode {
     fn from(mode: ModeArg) -> Self {
         match mode {
+            ModeArg::Ask => Self::Ask,
             ModeArg::Auto => Self::Auto,
             ModeArg::Deny => Self::Deny,
         }
@@ -296,26 +342,34 @@ mod tests {
     #[test]
     fn exec_denies_writing_unless_told() {
         let cli = Cli::try_parse_from(["bailiwick", "exec", "fix it"]).unwrap();
-        let Command::Exec(args) = cli.command else { unreachable!() };
+        let Some(Command::Exec(args)) = cli.command else { unreachable!() };
         assert_eq!((args.mode, args.confinement.net), (ModeArg::Deny, NetArg::Off));
+    }
+
+    #[test]
+    fn without_a_command_it_is_the_ui_which_asks() {
+        let cli = Cli::try_parse_from(["bailiwick", "-C", "/x", "fix the test"]).unwrap();
+        assert!(cli.command.is_none());
+        assert_eq!((cli.tui.prompt.as_deref(), cli.tui.mode), (Some("fix the test"), ModeArg::Ask));
+        // A word that is no command is not sent to a model.
+        for line in [&["bailiwick", "exce"][..], &["bailiwick", " "], &["bailiwick", "-C", "/x", "exec", "y"]]
+        {
+            assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2, "{line:?}");
+        }
     }
 
     #[test]
     fn each_place_within_reach_is_named() {
         let line =
             ["bailiwick", "sandbox", "--net", "on", "--reach", "host", "--reach", "metadata", "--", "true"];
-        let Command::Sandbox(args) = Cli::try_parse_from(line).unwrap().command else { unreachable!() };
+        let Some(Command::Sandbox(args)) = Cli::try_parse_from(line).unwrap().command else { unreachable!() };
         assert_eq!(args.confinement.reach(), Reach { host: true, link_local: false, metadata: true });
         assert_eq!(TierChoice::from(args.confinement.tier), TierChoice::Best);
     }
 
     #[test]
     fn what_is_not_built_is_a_usage_error() {
-        for line in [
-            &["bailiwick", "exec", "--resume", "x"][..],
-            &["bailiwick", "serve"],
-            &["bailiwick", "exec", "--mode", "ask", "x"],
-        ] {
+        for line in [&["bailiwick", "exec", "--resume", "x"][..], &["bailiwick", "serve"]] {
             assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2, "{line:?}");
         }
     }

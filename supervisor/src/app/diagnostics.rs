@@ -1,6 +1,7 @@
 //! `tracing`, by flag and variable: to a file or to standard error, never onto the terminal of a TUI.
 
 use std::fs::OpenOptions;
+use std::io::IsTerminal;
 use std::os::unix::fs::OpenOptionsExt;
 
 use tracing_subscriber::EnvFilter;
@@ -11,6 +12,17 @@ const LEVEL: &str = "BAILIWICK_LOG";
 
 /// The file that diagnostics are appended to; standard error if unset.
 const FILE: &str = "BAILIWICK_LOG_FILE";
+
+/// An error where diagnostics would be written onto the terminal, for who draws on it.
+pub(super) fn off_the_terminal() -> anyhow::Result<()> {
+    let is_on = std::env::var_os(LEVEL).is_some_and(|level| !level.is_empty());
+    if is_on && std::env::var_os(FILE).is_none() && std::io::stderr().is_terminal() {
+        anyhow::bail!(
+            "{LEVEL} would write onto the terminal that the UI draws on\n  next: name a file in {FILE}"
+        );
+    }
+    Ok(())
+}
 
 /// Switches diagnostics on where [`LEVEL`] asks for them.
 pub(super) fn start() -> anyhow::Result<()> {

@@ -6,6 +6,7 @@ mod demo;
 mod diagnostics;
 mod exec;
 mod exit;
+mod notes;
 mod output;
 mod sandbox;
 mod session;
@@ -13,6 +14,7 @@ pub(crate) mod setup;
 mod signals;
 mod streams;
 mod terminal;
+mod tui;
 
 use std::fmt::Display;
 use std::io::Write;
@@ -20,7 +22,7 @@ use std::io::Write;
 use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 
-use self::args::{BenchArgs, Cli, Command, ConfinementArgs, DebugCommand, DoctorArgs};
+use self::args::{BenchArgs, Cli, Command, ConfinementArgs, DebugCommand, DoctorArgs, TuiArgs};
 use self::setup::{Caches, Setup, SetupError};
 use crate::directories::Directories;
 use crate::doctor::Diagnosis;
@@ -53,7 +55,10 @@ pub fn main(keys: TakenKeys) -> Exit {
     let runtime =
         diagnostics::start().and_then(|()| Ok(Builder::new_current_thread().enable_all().build()?));
     match runtime {
-        Ok(runtime) => run(cli.command, keys, &runtime),
+        Ok(runtime) => match cli.command {
+            Some(command) => run(command, keys, &runtime),
+            None => runtime.block_on(terminal_ui(cli.tui, keys)),
+        },
         Err(error) => {
             complain(&error);
             Exit::Usage
@@ -63,18 +68,33 @@ pub fn main(keys: TakenKeys) -> Exit {
 
 fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
     match command {
-        Command::Exec(args) => match Directories::of_process() {
-            Ok(directories) => runtime.block_on(exec::run(args, session::Place { directories, keys })),
-            Err(error) => {
-                complain(&error);
-                Exit::Usage
-            }
+        Command::Exec(args) => match place(keys) {
+            Ok(place) => runtime.block_on(exec::run(args, place)),
+            Err(exit) => exit,
         },
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
         Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),
         Command::Demo(args) => runtime.block_on(demo::run(args)),
         Command::Debug(DebugCommand::Stream(args)) => runtime.block_on(debug::stream(args, keys)),
         Command::Bench(args) => bench(&args),
+    }
+}
+
+async fn terminal_ui(args: TuiArgs, keys: TakenKeys) -> Exit {
+    match place(keys) {
+        Ok(place) => tui::run(args, place).await,
+        Err(exit) => exit,
+    }
+}
+
+/// Our own directories and the keys that were in the environment.
+fn place(keys: TakenKeys) -> Result<session::Place, Exit> {
+    match Directories::of_process() {
+        Ok(directories) => Ok(session::Place { directories, keys }),
+        Err(error) => {
+            complain(&error);
+            Err(Exit::Usage)
+        }
     }
 }
 
@@ -150,6 +170,9 @@ impl PrivateProject {
 
 /// Says something to the person at standard error, as ourselves.
 fn say(text: &str) {
+    if notes::hold(text) {
+        return;
+    }
     // With standard error gone there is nobody to be told.
     let _ = writeln!(std::io::stderr(), "bailiwick: {text}");
 }

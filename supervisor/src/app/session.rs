@@ -1,6 +1,6 @@
 //! A session, as every front end opens it: `exec`, the terminal UI, `serve`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -151,6 +151,21 @@ pub(super) fn open(
 }
 
 impl Session {
+    /// What its agent may do when it begins.
+    pub(super) const fn standing(&self) -> &Standing {
+        self.driver.agent.standing()
+    }
+
+    /// What its agent is about.
+    pub(super) const fn activity(&self) -> Activity {
+        self.surroundings.activity
+    }
+
+    /// Where it is logged.
+    pub(super) fn log_path(&self) -> &Path {
+        self.driver.log.path()
+    }
+
     /// Runs the session to its end.
     pub(super) async fn run(self) -> Result<RunEnd, DriverError> {
         Box::pin(self.driver.run(self.began, self.surroundings)).await

@@ -35,7 +35,8 @@ use tokio::time::timeout;
 use self::filter::Filter;
 use self::pty::Pty;
 use self::screen::Screen;
-use self::user::{Keyboard, stop_job};
+use self::user::Keyboard;
+pub(super) use self::{pty::size, user::stop_job};
 use super::signals::{Change, Changes};
 use super::streams::{OnTerminal, Tail};
 
@@ -132,7 +133,7 @@ impl Relay {
 
     /// Tells the command's terminal how large the window is.
     fn resize(&self) {
-        if let Some(size) = pty::size(self.window.as_fd()) {
+        if let Some(size) = size(self.window.as_fd()) {
             self.pty.resize(&size);
         }
     }

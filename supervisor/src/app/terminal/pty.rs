@@ -89,7 +89,7 @@ impl Pty {
 }
 
 /// The size of a terminal's window.
-pub(super) fn size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
+pub(in crate::app) fn size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     let mut size = MaybeUninit::<Winsize>::uninit();
     let number: RawFd = terminal.as_fd().as_raw_fd();
     // SAFETY: TIOCGWINSZ writes one `winsize`, or fails.

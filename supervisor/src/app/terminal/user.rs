@@ -91,7 +91,7 @@ impl Drop for Keyboard {
 
 /// Stops this process and the others of its job, as ^Z does; returns when it is continued. Where nobody could continue it
 /// (an orphaned process group), nothing stops. Must be called on the main thread.
-pub(super) fn stop_job() -> nix::Result<()> {
+pub(in crate::app) fn stop_job() -> nix::Result<()> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: installs the default action for a moment; the runtime's own handler is put back as it was.
     let handler = unsafe { sigaction(Signal::SIGTSTP, &default) }?;

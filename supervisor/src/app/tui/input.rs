@@ -1,0 +1,88 @@
+//! The user's keyboard, read without ever waiting in a system call.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::unistd::read;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::keys::{Keys, Typed};
+
+/// How long an escape byte may be the beginning of a longer sequence: the rest of one comes with it, but over slow lines.
+const ESCAPE: Duration = Duration::from_millis(30);
+
+/// What the user types.
+#[derive(Debug)]
+pub(super) struct Input {
+    terminal: AsyncFd<OwnedFd>,
+    keys: Keys,
+    typed: VecDeque<Typed>,
+    /// When what is cut is taken for whole.
+    patience: Option<Instant>,
+}
+
+impl Input {
+    /// For a duplicate of the descriptor of a terminal whose reads do not wait ([`Tty::engage`](super::tty::Tty::engage)). Must
+    /// be called within the runtime.
+    pub(super) fn new(terminal: BorrowedFd<'_>) -> io::Result<Self> {
+        let terminal = terminal.try_clone_to_owned()?;
+        // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives.
+        let terminal = unsafe { AsyncFd::register_with_interest(terminal, Interest::READABLE) }?;
+        Ok(Self { terminal, keys: Keys::default(), typed: VecDeque::new(), patience: None })
+    }
+
+    /// What was typed by now, without waiting.
+    pub(super) fn waiting(&mut self) -> Vec<Typed> {
+        let mut buffer = [0; 4 << 10];
+        while let Ok(length @ 1..) = read(self.terminal.get_ref().as_fd(), &mut buffer) {
+            self.accept(&buffer[..length]);
+        }
+        self.typed.drain(..).collect()
+    }
+
+    /// The next key or paste. Cancel safe. An error means that the terminal is gone.
+    pub(super) async fn next(&mut self) -> io::Result<Typed> {
+        loop {
+            if let Some(typed) = self.typed.pop_front() {
+                return Ok(typed);
+            }
+            let mut buffer = [0; 4 << 10];
+            tokio::select! {
+                biased;
+                length = read_some(&self.terminal, &mut buffer) => self.accept(&buffer[..length?]),
+                () = until(self.patience) => {
+                    self.typed.extend(self.keys.give_up_waiting());
+                    self.patience = None;
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self, bytes: &[u8]) {
+        self.typed.extend(self.keys.take(bytes));
+        self.patience = self.keys.is_cut().then(|| Instant::now() + ESCAPE);
+    }
+}
+
+async fn read_some(terminal: &AsyncFd<OwnedFd>, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        let mut guard = terminal.readable().await?;
+        match read(terminal.get_ref().as_fd(), &mut *buffer) {
+            Ok(0) if guard.ready().is_read_closed() => return Err(io::ErrorKind::UnexpectedEof.into()),
+            // No key: another program that has the terminal too was faster.
+            Ok(0) | Err(Errno::EAGAIN | Errno::EINTR) => guard.clear_ready(),
+            result => return Ok(result?),
+        }
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,358 @@
+//! Bytes of a terminal's keyboard → keys and pastes, as xterm and its kin send them (ctlseqs, "PC-Style Function Keys").
+//!
+//! Pure: nothing here reads, waits or fails. What crossterm has for this reads the terminal itself, in blocking mode (half a
+//! paste would hold up every deadline of the session) and without end where the terminal is gone.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// The longest paste that is taken, in bytes; of a longer one the rest is dropped.
+const LONGEST_PASTE: usize = 16 << 20;
+
+/// The longest control sequence that can mean something; a longer one is dropped as it is.
+const LONGEST_SEQUENCE: usize = 64;
+
+const ESC: u8 = 0x1b;
+const PASTE_BEGINS: &[u8] = b"\x1b[200~";
+const PASTE_ENDS: &[u8] = b"\x1b[201~";
+
+/// What the user did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    /// A key.
+    Key(KeyEvent),
+    /// A bracketed paste.
+    Paste(String),
+}
+
+/// What was typed and is not a whole key yet.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    pending: Vec<u8>,
+    /// The paste that has begun.
+    paste: Option<Vec<u8>>,
+}
+
+/// What a piece of input begins with.
+enum Parsed {
+    /// This many bytes, which may mean nothing.
+    Whole(usize, Option<Typed>),
+    /// More has to come.
+    Cut,
+}
+
+impl Keys {
+    /// Takes what was read.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Typed> {
+        self.pending.extend_from_slice(bytes);
+        self.parse(false)
+    }
+
+    /// Whether an escape byte waits for what follows: the key Escape itself, if nothing does.
+    pub(super) fn is_cut(&self) -> bool {
+        self.paste.is_none() && !self.pending.is_empty()
+    }
+
+    /// Nothing follows.
+    pub(super) fn give_up_waiting(&mut self) -> Vec<Typed> {
+        self.parse(true)
+    }
+
+    fn parse(&mut self, nothing_follows: bool) -> Vec<Typed> {
+        let (pending, mut typed, mut at) = (std::mem::take(&mut self.pending), Vec::new(), 0);
+        while at < pending.len() {
+            let rest = &pending[at..];
+            let parsed = match &mut self.paste {
+                Some(paste) => paste_goes_on(paste, rest),
+                None => key(rest, nothing_follows),
+            };
+            let Parsed::Whole(length, what) = parsed else { break };
+            if self.paste.is_none() && rest.starts_with(PASTE_BEGINS) {
+                self.paste = Some(Vec::new());
+            } else if matches!(what, Some(Typed::Paste(_))) {
+                self.paste = None;
+            }
+            typed.extend(what);
+            at += length;
+        }
+        self.pending = pending[at..].to_vec();
+        typed
+    }
+}
+
+/// Moves what belongs to the paste; all but what may be the beginning of its end.
+fn paste_goes_on(paste: &mut Vec<u8>, bytes: &[u8]) -> Parsed {
+    let ends = memchr::memmem::find(bytes, PASTE_ENDS);
+    let length = ends.unwrap_or_else(|| bytes.len() - beginning_of(PASTE_ENDS, bytes));
+    let room = LONGEST_PASTE.saturating_sub(paste.len());
+    paste.extend_from_slice(&bytes[..length.min(room)]);
+    match (ends, length) {
+        (Some(_), _) => {
+            let text = String::from_utf8_lossy(paste).into_owned();
+            Parsed::Whole(length + PASTE_ENDS.len(), Some(Typed::Paste(text)))
+        }
+        (None, 0) => Parsed::Cut,
+        (None, _) => Parsed::Whole(length, None),
+    }
+}
+
+/// How many bytes at the end of `bytes` are a beginning of `mark`.
+fn beginning_of(mark: &[u8], bytes: &[u8]) -> usize {
+    (1..mark.len()).rev().find(|length| bytes.ends_with(&mark[..*length])).unwrap_or(0)
+}
+
+fn key(bytes: &[u8], nothing_follows: bool) -> Parsed {
+    match *bytes {
+        [ESC] if !nothing_follows => Parsed::Cut,
+        [ESC] | [ESC, ESC, ..] => plain(1, KeyCode::Esc),
+        [ESC, b'[', ..] if bytes.len() > 2 || !nothing_follows => control_sequence(bytes, nothing_follows),
+        [ESC, b'O', b'M', ..] => plain(3, KeyCode::Enter),
+        [ESC, b'O', end, ..] => Parsed::Whole(3, final_byte(end).map(|code| typed(code, KeyModifiers::NONE))),
+        [ESC, b'O'] if !nothing_follows => Parsed::Cut,
+        [ESC, ..] => with_alt(&bytes[1..], nothing_follows),
+        _ => character(bytes, nothing_follows),
+    }
+}
+
+/// ESC before a key: the same with Alt.
+fn with_alt(bytes: &[u8], nothing_follows: bool) -> Parsed {
+    match character(bytes, nothing_follows) {
+        Parsed::Whole(length, Some(Typed::Key(key))) => {
+            Parsed::Whole(length + 1, Some(typed(key.code, key.modifiers | KeyModifiers::ALT)))
+        }
+        Parsed::Whole(length, other) => Parsed::Whole(length + 1, other),
+        Parsed::Cut => Parsed::Cut,
+    }
+}
+
+fn character(bytes: &[u8], nothing_follows: bool) -> Parsed {
+    let control =
+        |letter: u8| Parsed::Whole(1, Some(typed(KeyCode::Char(letter.into()), KeyModifiers::CONTROL)));
+    match bytes[0] {
+        b'\r' => plain(1, KeyCode::Enter),
+        b'\t' => plain(1, KeyCode::Tab),
+        // ^H: what older terminals send for it.
+        0x7f | 0x08 => plain(1, KeyCode::Backspace),
+        0 => control(b' '),
+        byte @ 0x01..=0x1a => control(byte + b'`'),
+        byte @ 0x1b..=0x1f => control(byte + b'@'),
+        byte @ 0x20..=0x7e => plain(1, KeyCode::Char(byte.into())),
+        0x80..=0xff => beyond_ascii(bytes, nothing_follows),
+    }
+}
+
+fn beyond_ascii(bytes: &[u8], nothing_follows: bool) -> Parsed {
+    let longest = &bytes[..bytes.len().min(4)];
+    let valid = match std::str::from_utf8(longest) {
+        Ok(text) => text,
+        Err(error) if error.valid_up_to() > 0 => {
+            std::str::from_utf8(&longest[..error.valid_up_to()]).unwrap_or_default()
+        }
+        // The end of the input within a character.
+        Err(error) if error.error_len().is_none() && !nothing_follows => return Parsed::Cut,
+        Err(_) => return Parsed::Whole(1, None),
+    };
+    match valid.chars().next() {
+        Some(c) => plain(c.len_utf8(), KeyCode::Char(c)),
+        None => Parsed::Whole(1, None),
+    }
+}
+
+/// `CSI parameters final`, ECMA-48 §5.4.
+fn control_sequence(bytes: &[u8], nothing_follows: bool) -> Parsed {
+    let body = &bytes[2..];
+    let Some(length) = body.iter().position(|byte| !(0x20..=0x3f).contains(byte)) else {
+        let is_over = nothing_follows || body.len() > LONGEST_SEQUENCE;
+        return if is_over { Parsed::Whole(bytes.len(), None) } else { Parsed::Cut };
+    };
+    let end = body[length];
+    if !(0x40..=0x7e).contains(&end) {
+        // Cut off by another key: what was cut means nothing.
+        return Parsed::Whole(2 + length, None);
+    }
+    let key = std::str::from_utf8(&body[..length]).ok().and_then(|parameters| function_key(parameters, end));
+    Parsed::Whole(3 + length, key)
+}
+
+fn function_key(parameters: &str, end: u8) -> Option<Typed> {
+    if parameters.starts_with(['<', '=', '>', '?']) {
+        // An answer, or the mouse: not a key.
+        return None;
+    }
+    let mut numbers = parameters.split(';').map(|number| {
+        // What follows a colon are details of kitty's protocol.
+        number.split(':').next().unwrap_or_default().parse::<u32>().ok()
+    });
+    let (first, second, third) =
+        (numbers.next().flatten(), numbers.next().flatten(), numbers.next().flatten());
+    match (end, first) {
+        // modifyOtherKeys, as xterm's `formatOtherKeys: 0` has it.
+        (b'~', Some(27)) => Some(typed(code_point(third?)?, modifiers(second))),
+        (b'~', Some(number)) => Some(typed(numbered(number)?, modifiers(second))),
+        (b'u', Some(number)) => Some(typed(code_point(number)?, modifiers(second))),
+        (b'Z', _) => Some(typed(KeyCode::BackTab, modifiers(second) | KeyModifiers::SHIFT)),
+        (_, _) => Some(typed(final_byte(end)?, modifiers(second))),
+    }
+}
+
+/// The modifiers as xterm counts them: 1 + shift 1 + alt 2 + control 4.
+fn modifiers(number: Option<u32>) -> KeyModifiers {
+    let bits = number.unwrap_or(1).saturating_sub(1);
+    let all = [(1, KeyModifiers::SHIFT), (2, KeyModifiers::ALT), (4, KeyModifiers::CONTROL)];
+    all.into_iter().filter(|(bit, _)| bits & bit != 0).fold(KeyModifiers::NONE, |sum, (_, key)| sum | key)
+}
+
+fn final_byte(end: u8) -> Option<KeyCode> {
+    Some(match end {
+        b'A' => KeyCode::Up,
+        b'B' => KeyCode::Down,
+        b'C' => KeyCode::Right,
+        b'D' => KeyCode::Left,
+        b'H' => KeyCode::Home,
+        b'F' => KeyCode::End,
+        b'P'..=b'S' => KeyCode::F(end - b'P' + 1),
+        _ => return None,
+    })
+}
+
+fn numbered(number: u32) -> Option<KeyCode> {
+    let function =
+        |first: u32, key: u8| u8::try_from(number - first).ok().map(|offset| KeyCode::F(key + offset));
+    match number {
+        1 | 7 => Some(KeyCode::Home),
+        2 => Some(KeyCode::Insert),
+        3 => Some(KeyCode::Delete),
+        4 | 8 => Some(KeyCode::End),
+        5 => Some(KeyCode::PageUp),
+        6 => Some(KeyCode::PageDown),
+        11..=15 => function(11, 1),
+        17..=21 => function(17, 6),
+        23 | 24 => function(23, 11),
+        _ => None,
+    }
+}
+
+/// A key by the character that it has.
+fn code_point(number: u32) -> Option<KeyCode> {
+    Some(match number {
+        9 => KeyCode::Tab,
+        13 => KeyCode::Enter,
+        27 => KeyCode::Esc,
+        8 | 127 => KeyCode::Backspace,
+        _ => KeyCode::Char(char::from_u32(number).filter(|c| !c.is_control())?),
+    })
+}
+
+fn plain(length: usize, code: KeyCode) -> Parsed {
+    Parsed::Whole(length, Some(typed(code, KeyModifiers::NONE)))
+}
+
+fn typed(code: KeyCode, mut modifiers: KeyModifiers) -> Typed {
+    if matches!(code, KeyCode::Char(c) if c.is_uppercase()) {
+        modifiers |= KeyModifiers::SHIFT;
+    }
+    Typed::Key(KeyEvent::new(code, modifiers))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn all(bytes: &[u8]) -> Vec<Typed> {
+        let mut keys = Keys::default();
+        let mut typed = keys.take(bytes);
+        typed.extend(keys.give_up_waiting());
+        typed
+    }
+
+    fn names(bytes: &[u8]) -> String {
+        let name = |typed: Typed| match typed {
+            Typed::Paste(text) => format!("paste {text:?}"),
+            Typed::Key(key) => {
+                let held = |modifier, name| if key.modifiers.contains(modifier) { name } else { "" };
+                let control = held(KeyModifiers::CONTROL, "C-");
+                let alt = held(KeyModifiers::ALT, "A-");
+                let shift = held(KeyModifiers::SHIFT, "S-");
+                format!("{control}{alt}{shift}{:?}", key.code)
+            }
+        };
+        all(bytes).into_iter().map(name).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn keys_are_what_terminals_send_for_them() {
+        insta::assert_snapshot!(names(b"aZ \xc3\xa4\xe6\xbc\xa2\xf0\x9f\xa6\x80"), @"Char('a') S-Char('Z') Char(' ') Char('ä') Char('漢') Char('🦀')");
+        insta::assert_snapshot!(names(b"\r\n\t\x7f\x08\x03\x1a\0\x1c"), @r"Enter C-Char('j') Tab Backspace Backspace C-Char('c') C-Char('z') C-Char(' ') C-Char('\\')");
+        insta::assert_snapshot!(names(b"\x1b[A\x1bOB\x1b[1;5C\x1b[1;2D\x1b[H\x1b[4~\x1b[5~\x1b[6;3~\x1b[3~"), @"Up Down C-Right S-Left Home End PageUp A-PageDown Delete");
+        insta::assert_snapshot!(names(b"\x1bOM\x1bOP\x1b[15~\x1b[17~\x1b[24~\x1b[1;2S\x1b[Z"), @"Enter F(1) F(5) F(6) F(12) S-F(4) S-BackTab");
+        insta::assert_snapshot!(names(b"\x1b[13;2u\x1b[27;5;13~\x1b[97;5u\x1b[27u"), @"S-Enter C-Enter C-Char('a') Esc");
+        insta::assert_snapshot!(names(b"\x1bx\x1b\r\x1b\x7f\x1b\x01"), @"A-Char('x') A-Enter A-Backspace C-A-Char('a')");
+        insta::assert_snapshot!(names(b"\x1b\x1b\x1b[A\x1b"), @"Esc Esc Up Esc");
+    }
+
+    #[test]
+    fn what_means_nothing_is_no_key() {
+        for bytes in [
+            &b"\x1b[I"[..],
+            b"\x1b[<0;1;1M",
+            b"\x1b[M",
+            b"\x1b[?1;2c",
+            b"\x1b[99~",
+            b"\xff",
+            b"\x1b[27;5~",
+            b"\x1b[1114112u",
+        ] {
+            assert_eq!(names(bytes), "", "{bytes:?}");
+        }
+        assert_eq!(names(b"\x1b[1;\x1b[A"), "Up");
+        assert_eq!(names(&[b"\x1b[", &[b'1'; 100][..]].concat()), "");
+    }
+
+    #[test]
+    fn a_paste_is_one_thing_and_none_of_it_is_a_key() {
+        assert_eq!(
+            names(b"a\x1b[200~x\ry\x03\x1b[A\n\x1b[201~b"),
+            "Char('a') paste \"x\\ry\\u{3}\\u{1b}[A\\n\" Char('b')"
+        );
+        let mut keys = Keys::default();
+        let half = keys.take(&[PASTE_BEGINS, &vec![b'x'; 1 << 20]].concat());
+        assert!(half.is_empty() && !keys.is_cut());
+        let whole = keys.take(b"\x1b[201~");
+        assert!(matches!(&whole[..], [Typed::Paste(text)] if text.len() == 1 << 20));
+    }
+
+    #[test]
+    fn a_lone_escape_waits_for_what_follows() {
+        let mut keys = Keys::default();
+        assert!(keys.take(b"\x1b").is_empty() && keys.is_cut());
+        assert_eq!(keys.take(b"[A"), [typed(KeyCode::Up, KeyModifiers::NONE)]);
+        assert!(keys.take(b"\x1b").is_empty());
+        assert_eq!(keys.give_up_waiting(), [typed(KeyCode::Esc, KeyModifiers::NONE)]);
+        assert!(!keys.is_cut());
+    }
+
+    proptest! {
+        #[test]
+        fn it_does_not_matter_how_the_input_is_cut(bytes in pieces(), at in 0usize..64) {
+            let (one, two) = bytes.split_at(at.min(bytes.len()));
+            let mut keys = Keys::default();
+            let mut typed = keys.take(one);
+            typed.extend(keys.take(two));
+            typed.extend(keys.give_up_waiting());
+            prop_assert_eq!(typed, all(&bytes));
+        }
+    }
+
+    fn pieces() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            any::<u8>().prop_map(|byte| vec![byte]),
+            Just(PASTE_BEGINS.to_vec()),
+            Just(PASTE_ENDS.to_vec()),
+            Just(b"\x1b[1;5".to_vec()),
+            Just(b"\x1bO".to_vec()),
+            Just("é漢".as_bytes().to_vec()),
+        ];
+        proptest::collection::vec(piece, 0..16).prop_map(|pieces| pieces.concat())
+    }
+}

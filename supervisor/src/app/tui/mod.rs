@@ -1,0 +1,156 @@
+//! `bailiwick [PROMPT]`: the terminal UI, on a real terminal.
+//!
+//! What is shown and what a key does is the pure crate [`tui`]; the session is the same that every front end has. Here is
+//! what lies between: the terminal ([`tty`]), its keys ([`input`], [`keys`]), frames on their way to it ([`frames`]), and the
+//! loop ([`ui`]).
+
+mod frames;
+mod input;
+mod keys;
+mod start;
+mod tty;
+mod ui;
+
+use std::io::{self, IsTerminal, stdin, stdout};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ipc::frontend::UserActionKind;
+
+use self::tty::{Engaged, Tty};
+use self::ui::{Ended, Ui};
+use super::args::TuiArgs;
+use super::exit::Exit;
+use super::session::{self, Events, Handle, Place, Refusal, Session, SessionOptions};
+use super::signals::{Changes, Endings};
+use super::{complain, notes, say};
+use crate::core::{EndReason, RunLimits};
+use crate::driver::Turns;
+
+/// Runs the UI to its end; nothing is left behind on the terminal but where the log is.
+pub(super) async fn run(args: TuiArgs, place: Place) -> Exit {
+    let began = Instant::now();
+    notes::begin_to_hold();
+    let finished = match prepare(&args, place, began) {
+        Ok(prepared) => Box::pin(prepared.run(args.prompt)).await,
+        Err(refusal) => Finished::from(refusal),
+    };
+    for note in notes::end_to_hold() {
+        say(&note);
+    }
+    if let Some(message) = finished.message {
+        complain(&message);
+    }
+    if let Some(log) = finished.log {
+        say(&format!("the session's log: {}", log.display()));
+    }
+    finished.exit
+}
+
+/// How it ended, for when the terminal is the user's again.
+struct Finished {
+    exit: Exit,
+    message: Option<String>,
+    log: Option<PathBuf>,
+}
+
+impl From<Refusal> for Finished {
+    fn from(Refusal(exit, message): Refusal) -> Self {
+        Self { exit, message: Some(message), log: None }
+    }
+}
+
+struct Prepared {
+    session: Session,
+    handle: Handle,
+    events: Events,
+    model: String,
+    began: Instant,
+}
+
+/// Everything that can be refused, while there is a terminal to say so.
+fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Refusal> {
+    usable_terminal()?;
+    super::diagnostics::off_the_terminal().map_err(Refusal::usage)?;
+    let (session, handle, events) = session::open(options(args), place, began)?;
+    Ok(Prepared { session, handle, events, model: args.model.clone(), began })
+}
+
+fn usable_terminal() -> Result<(), Refusal> {
+    const INSTEAD: &str =
+        "\n  next: bailiwick exec \"fix the failing test\" runs one task without a terminal";
+    if !(stdin().is_terminal() && stdout().is_terminal()) {
+        let what = "the UI needs a terminal as its standard input and output";
+        return Err(Refusal::usage(format!("{what}{INSTEAD}")));
+    }
+    match std::env::var("TERM").as_deref() {
+        Ok("dumb") => {
+            Err(Refusal::usage(format!("TERM=dumb: the UI needs a terminal that moves its cursor{INSTEAD}")))
+        }
+        Ok("") | Err(_) => Err(Refusal::usage(format!(
+            "TERM is not set: nothing says what this terminal understands{INSTEAD}"
+        ))),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn options(args: &TuiArgs) -> SessionOptions {
+    SessionOptions {
+        directory: args.directory.clone(),
+        mode: args.mode.into(),
+        confinement: args.confinement.clone(),
+        model: args.model.clone(),
+        base_url: args.base_url.clone(),
+        limits: RunLimits::default(),
+        timeout: None,
+        patch: None,
+        turns: Turns::Many,
+    }
+}
+
+impl Prepared {
+    async fn run(self, prompt: Option<String>) -> Finished {
+        let log = Some(self.session.log_path().to_owned());
+        match self.serve(prompt).await {
+            Ok(ended) => Finished { log, ..of_session(ended) },
+            Err(error) => {
+                let message = Some(format!("the terminal cannot be used any more: {error}"));
+                Finished { exit: Exit::Internal, message, log }
+            }
+        }
+    }
+
+    async fn serve(self, prompt: Option<String>) -> io::Result<Ended> {
+        let Self { session, handle, events, model, began } = self;
+        // From here on no signal has its default effect: none leaves the terminal as it is.
+        let signals = (Endings::new()?, Changes::new()?);
+        let tty = Arc::new(Tty::new(stdout().as_fd())?);
+        let start = start::of(&session, model, tty.size()).map_err(io::Error::other)?;
+        tty.release_on_panic();
+        let engaged = Engaged(Arc::clone(&tty));
+        tty.engage()?;
+        if let Some(text) = prompt {
+            handle.act(UserActionKind::Prompt { text }).await;
+        }
+        let mut ui = Ui::new(tty, signals, tui::Model::new(start), (handle, events), began)?;
+        ui.first_frame()?;
+        let ended = ui.run(tokio::spawn(session.run())).await;
+        drop(engaged);
+        ended
+    }
+}
+
+fn of_session(ended: Ended) -> Finished {
+    match ended {
+        Ok(Ok(end)) => {
+            let expected = matches!(end.reason, EndReason::Closed | EndReason::Terminated);
+            let message = end.message.filter(|_| !expected);
+            Finished { exit: end.reason.into(), message, log: None }
+        }
+        Ok(Err(error)) => Finished { exit: Exit::Internal, message: Some(error.to_string()), log: None },
+        // It was reported when it happened.
+        Err(_) => Finished { exit: Exit::Internal, message: None, log: None },
+    }
+}

@@ -1,0 +1,42 @@
+//! What the model is made from: the session as it begins, and what the terminal can do.
+
+use ratatui::layout::Size;
+use tui::keymap::{Keymap, KeymapError};
+use tui::{Capabilities, Colour, Previews, Start};
+
+use super::super::session::Session;
+
+/// For a session that is about to begin, on a terminal of this size.
+pub(super) fn of(session: &Session, model: String, size: Size) -> Result<Start, KeymapError> {
+    let standing = session.standing();
+    Ok(Start {
+        project: standing.project.clone(),
+        activity: session.activity().as_str().to_owned(),
+        mode: standing.mode,
+        net: standing.rights.net,
+        rights: standing.line(),
+        // Known once the first worker has started.
+        tier: String::new(),
+        model,
+        keymap: Keymap::new(&[])?,
+        capabilities: Capabilities { colour: colour(), size: (size.width, size.height) },
+        prices: None,
+        previews: Previews { prefix, pattern },
+    })
+}
+
+/// `NO_COLOR` counts where it is not empty (no-color.org).
+fn colour() -> Colour {
+    match std::env::var_os("NO_COLOR") {
+        Some(value) if !value.is_empty() => Colour::None,
+        _ => Colour::Sixteen,
+    }
+}
+
+fn prefix(words: &[String]) -> String {
+    format!("every command that begins with the words: {}", words.join(" "))
+}
+
+fn pattern(glob: &str) -> String {
+    format!("changes of every file of the project that matches: {glob}")
+}

@@ -1,0 +1,248 @@
+//! The loop between terminal, model and session: one message at a time, a frame when something changed.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ipc::frontend::{UiEvent, UserActionKind};
+use tokio::task::{JoinError, JoinHandle};
+use tui::{Action, Model, Moment, Msg, Shown};
+
+use super::super::notes;
+use super::super::session::{Events, Handle};
+use super::super::signals::{Change, Changes, Endings};
+use super::super::terminal::stop_job;
+use super::frames::Frames;
+use super::input::Input;
+use super::keys::Typed;
+use super::tty::Tty;
+use crate::core::RunEnd;
+use crate::driver::DriverError;
+
+/// How the session ended, if it did not panic.
+pub(super) type Ended = Result<Result<RunEnd, DriverError>, JoinError>;
+
+/// The UI on a terminal that is engaged.
+pub(super) struct Ui {
+    tty: Arc<Tty>,
+    input: Input,
+    frames: Frames,
+    endings: Endings,
+    changes: Changes,
+    model: Model,
+    handle: Handle,
+    events: Events,
+    clock: Instant,
+    /// Whether what is on the screen is not what is.
+    stale: bool,
+    /// What the frame in flight shows.
+    shown: Option<Shown>,
+    /// Whether the user has seen anything.
+    has_shown: bool,
+}
+
+/// The next thing that happens.
+enum Happening {
+    Signal(i32),
+    Typed(Typed),
+    Changed(Change),
+    Ended(Box<Ended>),
+    Written,
+    Due,
+    Core(Option<UiEvent>),
+    Tick,
+}
+
+impl Ui {
+    /// Must be called within the runtime. `clock` is the beginning of the model's time.
+    pub(super) fn new(
+        tty: Arc<Tty>,
+        signals: (Endings, Changes),
+        model: Model,
+        (handle, events): (Handle, Events),
+        clock: Instant,
+    ) -> io::Result<Self> {
+        let input = Input::new(tty.descriptor())?;
+        let frames = Frames::new(Arc::clone(&tty))?;
+        let (endings, changes) = signals;
+        let (stale, shown, has_shown) = (true, None, false);
+        Ok(Self {
+            tty,
+            input,
+            frames,
+            endings,
+            changes,
+            model,
+            handle,
+            events,
+            clock,
+            stale,
+            shown,
+            has_shown,
+        })
+    }
+
+    /// Draws the first frame; it is on its way when this returns.
+    pub(super) fn first_frame(&mut self) -> io::Result<()> {
+        while let Ok(event) = self.events.try_recv() {
+            self.update(Msg::Core(event));
+        }
+        self.draw()
+    }
+
+    /// Serves the user until the session has ended.
+    pub(super) async fn run(
+        mut self,
+        mut session: JoinHandle<Result<RunEnd, DriverError>>,
+    ) -> io::Result<Ended> {
+        loop {
+            match self.next(&mut session).await? {
+                Happening::Ended(ended) => return Ok(*ended),
+                Happening::Signal(libc::SIGINT) => self.act(UserActionKind::Interrupt).await,
+                Happening::Signal(_) => self.act(UserActionKind::Terminate).await,
+                Happening::Typed(typed) => self.typed(typed).await?,
+                Happening::Changed(change) => self.changed(change)?,
+                Happening::Written => self.written().await?,
+                Happening::Due => {
+                    self.read_what_waits().await?;
+                    self.draw()?;
+                }
+                Happening::Core(Some(event)) => self.tell(Msg::Core(event)).await?,
+                // The session is about to end: its result comes next.
+                Happening::Core(None) => {}
+                Happening::Tick => self.tell(Msg::Tick).await?,
+            }
+            for note in notes::take() {
+                self.tell(Msg::Note(note)).await?;
+            }
+        }
+    }
+
+    async fn next(&mut self, session: &mut JoinHandle<Result<RunEnd, DriverError>>) -> io::Result<Happening> {
+        let tick = tui::next_tick(&self.model, self.now()).map(|wait| Instant::now() + wait);
+        let due = self.frames.due().filter(|_| self.stale && self.tty.is_engaged());
+        tokio::select! {
+            // Keys before the frame that they cannot have been meant for, and a frame before more to show: a flood of text
+            // starves nobody.
+            biased;
+            signal = self.endings.next() => Ok(Happening::Signal(signal)),
+            typed = self.input.next() => typed.map(Happening::Typed),
+            change = self.changes.next() => Ok(Happening::Changed(change)),
+            ended = session => Ok(Happening::Ended(Box::new(ended))),
+            written = self.frames.written() => written.map(|()| Happening::Written),
+            () = until(due) => Ok(Happening::Due),
+            event = self.events.recv(), if !self.events.is_closed() || !self.events.is_empty() => Ok(Happening::Core(event)),
+            () = until(tick) => Ok(Happening::Tick),
+        }
+    }
+
+    /// A key counts as typed when it is read: what waits is read before a frame is drawn, and again before one counts as seen.
+    async fn read_what_waits(&mut self) -> io::Result<()> {
+        for typed in self.input.waiting() {
+            self.typed(typed).await?;
+        }
+        Ok(())
+    }
+
+    async fn typed(&mut self, typed: Typed) -> io::Result<()> {
+        let message = match typed {
+            Typed::Paste(text) => Msg::Paste(text),
+            Typed::Key(key) if !self.has_shown => Msg::Key(typed_ahead(key)),
+            Typed::Key(key) => Msg::Key(key),
+        };
+        self.tell(message).await
+    }
+
+    async fn written(&mut self) -> io::Result<()> {
+        self.read_what_waits().await?;
+        self.has_shown = true;
+        match self.shown.take() {
+            Some(shown) => self.tell(Msg::Drawn(shown)).await,
+            None => Ok(()),
+        }
+    }
+
+    fn changed(&mut self, change: Change) -> io::Result<()> {
+        match change {
+            Change::Size => self.resize()?,
+            Change::Suspended => self.suspend()?,
+            Change::Continued => self.resume()?,
+        }
+        Ok(())
+    }
+
+    fn resize(&mut self) -> io::Result<()> {
+        let size = self.tty.size();
+        self.frames.resize(size)?;
+        self.stale = true;
+        self.update(Msg::Resize(size.width, size.height));
+        Ok(())
+    }
+
+    /// Stops us as the shell expects it, with its own terminal back.
+    fn suspend(&mut self) -> io::Result<()> {
+        self.tty.release();
+        // Where nobody could continue us we are not stopped, and go on at once.
+        let _ = stop_job();
+        self.resume()
+    }
+
+    fn resume(&mut self) -> io::Result<()> {
+        self.tty.engage()?;
+        // What was in flight is not on the screen any more.
+        self.shown = None;
+        self.update(Msg::Resumed);
+        self.resize()
+    }
+
+    async fn act(&self, kind: UserActionKind) {
+        self.handle.act(kind).await;
+    }
+
+    /// Gives the model a message and carries out its answer.
+    async fn tell(&mut self, message: Msg) -> io::Result<()> {
+        for action in self.update(message) {
+            match action {
+                Action::User(kind) => self.act(kind).await,
+                Action::Quit => self.act(UserActionKind::Quit).await,
+                Action::Redraw => self.stale = true,
+                Action::Repaint => self.resize()?,
+                Action::Suspend => self.suspend()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn update(&mut self, message: Msg) -> Vec<Action> {
+        let now = self.now();
+        tui::update(&mut self.model, now, message)
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let (model, mut shown) = (&self.model, None);
+        self.frames.draw(|frame| shown = Some(tui::view(model, frame)))?;
+        self.shown = shown;
+        self.stale = false;
+        Ok(())
+    }
+
+    fn now(&self) -> Moment {
+        Moment::after(self.clock.elapsed())
+    }
+}
+
+/// Before the terminal was raw, it turned Enter into a line feed (ICRNL, termios(3)).
+fn typed_ahead(key: KeyEvent) -> KeyEvent {
+    match (key.code, key.modifiers) {
+        (KeyCode::Char('j'), KeyModifiers::CONTROL) => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
+        _ => key,
+    }
+}
+
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,201 @@
+//! The terminal UI as a user has it: the real program on a pseudo-terminal, read by the parser of a terminal emulator.
+
+use std::io::{Read, Write};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use supervisor::replay::ReplayServer;
+use vt100::{MouseProtocolMode, Parser};
+
+use crate::process::wait_until;
+use crate::world::{KEY, World};
+
+/// A program on a terminal of its own.
+pub struct Ui {
+    master: Box<dyn MasterPty + Send>,
+    keyboard: Box<dyn Write + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    /// Open as long as the terminal is looked at: with its last user gone, a terminal forgets its modes.
+    slave: Option<Box<dyn portable_pty::SlavePty + Send>>,
+    modes_before: String,
+    seen: Arc<Mutex<Seen>>,
+    reader: JoinHandle<()>,
+}
+
+struct Seen {
+    bytes: Vec<u8>,
+    parser: Parser,
+}
+
+/// What a terminal's modes are, as its emulator has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modes {
+    /// Whether the alternate screen is shown.
+    pub alternate: bool,
+    /// Whether pastes are bracketed.
+    pub paste: bool,
+    /// Whether the cursor is shown.
+    pub cursor: bool,
+    /// Whether the mouse is reported.
+    pub mouse: bool,
+    /// Whether arrow or keypad keys send something else.
+    pub keys: bool,
+}
+
+/// What a terminal is before and after a program.
+pub const AT_REST: Modes = Modes { alternate: false, paste: false, cursor: true, mouse: false, keys: false };
+
+/// How it ended.
+#[derive(Debug)]
+pub struct Left {
+    /// The exit code.
+    pub code: u32,
+    /// Everything that was written to the terminal.
+    pub bytes: Vec<u8>,
+    /// What stands on its screen.
+    pub screen: String,
+    /// Its modes.
+    pub modes: Modes,
+}
+
+impl World {
+    /// `bailiwick` in the project with a key, against a server, about to run on a terminal.
+    pub fn ui(&self, server: &ReplayServer, arguments: &[&str]) -> Command {
+        let mut command = self.bailiwick(["--base-url", &server.base_url(), "-C"]);
+        command.arg(self.project()).args(self.tier_flags()).args(arguments);
+        command.env("ANTHROPIC_API_KEY", KEY).env("TERM", "xterm-256color");
+        command
+    }
+}
+
+impl Ui {
+    /// Starts a program on a terminal of so many columns and rows.
+    pub fn start(command: &Command, (columns, rows): (u16, u16)) -> Self {
+        let size = PtySize { rows, cols: columns, ..PtySize::default() };
+        let pair = native_pty_system().openpty(size).expect("a pseudo-terminal");
+        let modes_before = modes_of(&*pair.master);
+        let child = pair.slave.spawn_command(builder(command)).expect("the program starts");
+        let mut screen = pair.master.try_clone_reader().expect("a reader");
+        let seen = Seen { bytes: Vec::new(), parser: Parser::new(rows, columns, 0) };
+        let seen = Arc::new(Mutex::new(seen));
+        let shared = Arc::clone(&seen);
+        let reader = thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = screen.read(&mut buffer) {
+                let mut seen = shared.lock().expect("no panic");
+                seen.bytes.extend_from_slice(&buffer[..read]);
+                seen.parser.process(&buffer[..read]);
+            }
+        });
+        let keyboard = pair.master.take_writer().expect("a writer");
+        Self { master: pair.master, keyboard, child, slave: Some(pair.slave), modes_before, seen, reader }
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.process_id().expect("it runs")
+    }
+
+    /// What stands on the screen, without trailing blanks.
+    pub fn screen(&self) -> String {
+        self.seen.lock().expect("no panic").parser.screen().contents()
+    }
+
+    /// Everything that was written to the terminal by now.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.seen.lock().expect("no panic").bytes.clone()
+    }
+
+    /// The terminal's modes.
+    pub fn modes(&self) -> Modes {
+        modes(self.seen.lock().expect("no panic").parser.screen())
+    }
+
+    /// Whether the terminal hands on each key at once, as it does for full-screen programs.
+    pub fn is_raw(&self) -> bool {
+        modes_of(&*self.master) != self.modes_before
+    }
+
+    /// Waits until the screen satisfies the test.
+    pub fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
+        let began = std::time::Instant::now();
+        wait_until(&format!("the screen shows {what}"), || {
+            let screen = self.screen();
+            assert!(began.elapsed().as_secs() < 30, "{what} is not shown:\n{screen}");
+            is_so(&screen)
+        });
+    }
+
+    /// Waits until a text stands on the screen.
+    pub fn until_shown(&self, text: &str) {
+        self.until(text, |screen| screen.contains(text));
+    }
+
+    /// Presses keys, as the bytes that a terminal sends for them.
+    pub fn types(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).expect("a terminal takes keys");
+        self.keyboard.flush().expect("a terminal takes keys");
+    }
+
+    /// Gives the window another size.
+    pub fn resize(&self, (columns, rows): (u16, u16)) {
+        self.seen.lock().expect("no panic").parser.screen_mut().set_size(rows, columns);
+        self.master.resize(PtySize { rows, cols: columns, ..PtySize::default() }).expect("a terminal");
+    }
+
+    /// Sends the program a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid().cast_signed()), signal).expect("it runs");
+    }
+
+    /// Waits for the end; the kernel's side of the terminal must be as it was.
+    pub fn end(mut self) -> Left {
+        let mut status = None;
+        wait_until("the program ends", || {
+            status = self.child.try_wait().expect("our own child");
+            status.is_some()
+        });
+        let modes_after = modes_of(&*self.master);
+        assert_eq!(modes_after, self.modes_before, "the terminal's modes are as they were");
+        drop(self.slave.take());
+        self.reader.join().expect("no panic");
+        let seen = self.seen.lock().expect("no panic");
+        let screen = seen.parser.screen();
+        let code = status.expect("it was waited for").exit_code();
+        Left { code, bytes: seen.bytes.clone(), screen: screen.contents(), modes: modes(screen) }
+    }
+}
+
+fn builder(command: &Command) -> CommandBuilder {
+    let mut builder = CommandBuilder::new(command.get_program());
+    builder.args(command.get_args());
+    builder.env_clear();
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            builder.env(name, value);
+        }
+    }
+    if let Some(directory) = command.get_current_dir() {
+        builder.cwd(directory);
+    }
+    builder
+}
+
+/// The modes of termios(3).
+fn modes_of(terminal: &(dyn MasterPty + Send)) -> String {
+    format!("{:?}", terminal.get_termios().expect("a terminal has modes"))
+}
+
+fn modes(screen: &vt100::Screen) -> Modes {
+    Modes {
+        alternate: screen.alternate_screen(),
+        paste: screen.bracketed_paste(),
+        cursor: !screen.hide_cursor(),
+        mouse: screen.mouse_protocol_mode() != MouseProtocolMode::None,
+        keys: screen.application_cursor() || screen.application_keypad(),
+    }
+}
