@@ -7,6 +7,7 @@
 pub mod app;
 mod bench;
 pub mod changes;
+pub mod config;
 pub mod core;
 pub mod demo;
 mod directories;

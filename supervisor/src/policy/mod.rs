@@ -7,6 +7,7 @@ mod hidden;
 mod links;
 mod owner;
 mod project;
+mod variable;
 mod write_root;
 
 use ipc::path::WirePath;
@@ -20,7 +21,8 @@ pub use git::Elsewhere;
 pub use hidden::{HiddenPaths, Host};
 pub use owner::{Owner, closed_to, foreign_owner};
 pub use project::{ProjectError, check_reachable, open_project};
-pub use write_root::write_root;
+pub use variable::split_variable;
+pub use write_root::{configured_write_root, write_root};
 
 /// What a user asked for.
 #[derive(Clone, Debug)]

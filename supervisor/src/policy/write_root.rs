@@ -1,7 +1,7 @@
 //! What a user names to be writable, resolved once.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
@@ -29,6 +29,23 @@ pub fn write_root(project: &Path, path: &Path) -> Result<WirePath, String> {
     }
 }
 
+/// The write root that a file of settings names; the error is a phrase that says what is wrong.
+///
+/// Unlike a flag, a file was written some time ago: what it names is granted where it stands, and no link is followed, which an
+/// agent may have put there since.
+pub fn configured_write_root(project: &Path, path: &Path) -> Result<WirePath, String> {
+    let named: PathBuf = project.join(path).components().collect();
+    match std::fs::canonicalize(&named) {
+        Ok(found) if found == Path::new("/") => {
+            Err("the whole file system cannot be made writable".to_owned())
+        }
+        Ok(found) if found == named => Ok(found.into()),
+        Ok(found) => Err(format!("leads to {0}; if that is what you mean, name {0}", found.display())),
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Err("does not exist".to_owned()),
+        Err(source) => Err(source.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +55,23 @@ mod tests {
         let error = write_root(Path::new("/tmp"), Path::new("/nonexistent/x")).unwrap_err();
         assert_eq!(error, "does not exist; make it first, or grant its directory: --write /nonexistent");
         assert!(write_root(Path::new("/tmp"), Path::new("/")).is_err());
+    }
+
+    #[test]
+    fn what_a_file_names_is_granted_where_it_stands() {
+        let place = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(place.path()).unwrap();
+        std::fs::create_dir_all(root.join("p/data")).unwrap();
+        std::os::unix::fs::symlink("/usr", root.join("p/link")).unwrap();
+        let project = root.join("p");
+        let grant = |path: &str| configured_write_root(&project, Path::new(path));
+        assert_eq!(grant("data/."), Ok(WirePath::from(&root.join("p/data"))));
+        assert_eq!(grant(root.to_str().unwrap()), Ok(WirePath::from(&root)));
+        assert_eq!(grant("link").unwrap_err(), "leads to /usr; if that is what you mean, name /usr");
+        assert!(grant(project.join("link/bin").to_str().unwrap()).is_err(), "absolute, and through the link");
+        assert!(grant("..").unwrap_err().starts_with("leads to "), "a path says where it leads");
+        assert_eq!(grant("missing").unwrap_err(), "does not exist");
+        assert_eq!(grant("/").unwrap_err(), "the whole file system cannot be made writable");
     }
 
     #[test]

@@ -21,17 +21,17 @@ const DEEPEST: usize = 200;
 const LOOK: OFlag = OFlag::O_CLOEXEC.union(OFlag::O_NOFOLLOW).union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY);
 
 /// Opens a project or a git directory by its canonical path.
-pub(super) fn open_root(path: &Path) -> nix::Result<OwnedFd> {
+pub(crate) fn open_root(path: &Path) -> nix::Result<OwnedFd> {
     nix::fcntl::open(path, LOOK | OFlag::O_DIRECTORY | OFlag::O_RDONLY, Mode::empty())
 }
 
 /// What stands under a name; the link itself where it is one.
-pub(super) fn stat(at: impl AsFd, name: &OsStr) -> nix::Result<FileStat> {
+pub(crate) fn stat(at: impl AsFd, name: &OsStr) -> nix::Result<FileStat> {
     fstatat(at, name, AtFlags::AT_SYMLINK_NOFOLLOW)
 }
 
 /// What kind of thing it is.
-pub(super) fn kind(stat: &FileStat) -> SFlag {
+pub(crate) fn kind(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
 }
 
@@ -62,9 +62,14 @@ pub(super) fn set_mode(at: impl AsFd, name: &OsStr, mode: u32) -> nix::Result<()
     fs::set_permissions(own_path(&held), Permissions::from_mode(mode)).map_err(errno)
 }
 
+/// Opens what stands under a name to read it, whatever it is: it waits for nobody.
+pub(crate) fn open_file(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
+    openat(at, name, LOOK | OFlag::O_RDONLY, Mode::empty())
+}
+
 /// Reads a regular file of at most `most` bytes; absent if it is no longer one.
 pub(super) fn read(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<Option<Vec<u8>>> {
-    let file = openat(at, name, LOOK | OFlag::O_RDONLY, Mode::empty())?;
+    let file = open_file(at, name)?;
     if kind(&fstat(&file)?) != SFlag::S_IFREG {
         return Ok(None);
     }

@@ -8,7 +8,7 @@
 //! This denies nothing: between a change and the end of its call, the change is there.
 
 mod anchor;
-mod beneath;
+pub(crate) mod beneath;
 mod config;
 mod judge;
 mod keys;

@@ -1,0 +1,79 @@
+//! What is wrong with a file of settings: what, where, and what to do about it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use super::origin::{Place, printable};
+
+/// One thing that is wrong in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, what } = self;
+        write!(f, "{}:{}: {what}", place, place.column)
+    }
+}
+
+/// Why there are no settings.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("cannot read {}: {source}", printable(.file))]
+    Unreadable {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is something else than a file.
+    #[error("{} is {what}, and not a file of settings\n  next: remove it, or put a regular file there", printable(.file))]
+    NotAFile {
+        /// Which.
+        file: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// It is too large.
+    #[error("{} has more than {most} bytes\n  next: settings are short; look at what it holds", printable(.file))]
+    TooLarge {
+        /// Which.
+        file: PathBuf,
+        /// What it may have.
+        most: usize,
+    },
+    /// Others could widen what agents may do.
+    #[error(
+        "{} has mode {mode:03o}: others may change it, and with it what agents may do\n  next: chmod go-w {}",
+        printable(.path), printable(.path)
+    )]
+    OpenToOthers {
+        /// Which file or directory.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// It is somebody else's.
+    #[error("{} belongs to uid {owner}\n  next: use a file of your own", printable(.path))]
+    Foreign {
+        /// Which file or directory.
+        path: PathBuf,
+        /// Whose.
+        owner: u32,
+    },
+    /// Something in it is wrong.
+    #[error("{}", lines(.0))]
+    Wrong(Vec<Problem>),
+}
+
+fn lines(problems: &[Problem]) -> String {
+    let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,190 @@
+//! The table of keys: what there is to set, what is expected, and how far a project's file may go.
+
+/// A key of `config.toml` and `.bailiwick.toml`.
+#[derive(Debug)]
+pub struct Key {
+    /// Its name, with the tables that it lies in.
+    pub name: &'static str,
+    /// What stands there.
+    pub kind: Kind,
+    /// What a project's file may do with it.
+    pub project: ProjectMay,
+    /// What holds where nobody says anything.
+    pub preset: Preset,
+    /// What it is for, in a sentence.
+    pub about: &'static str,
+}
+
+/// What stands under a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A word or a sentence.
+    Text,
+    /// The address of a server.
+    Address,
+    /// One of these words, the narrowest first.
+    Choice(&'static [&'static str]),
+    /// Some of these words.
+    Choices(&'static [&'static str]),
+    /// Paths.
+    Paths,
+    /// Variables, as `NAME` or `NAME=VALUE`.
+    Variables,
+    /// Beginnings of commands, each a list of words.
+    Commands,
+    /// A number within these bounds; the lower, the narrower.
+    Count {
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// A switch; on is narrower.
+    Switch,
+}
+
+/// What a project's file may do with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProjectMay {
+    /// Add to the list, which narrows.
+    Narrow,
+    /// Set what is narrower; what is wider takes trust.
+    Lower,
+    /// Add to the list, or set it, once the user has trusted the file.
+    IfTrusted,
+    /// Nothing: it is the user's own.
+    Never,
+}
+
+/// What holds where nobody says anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// A word.
+    Word(&'static str),
+    /// A number.
+    Number(u64),
+    /// A switch that is off.
+    Off,
+    /// Nothing in the list.
+    Empty,
+    /// No value; this says what that means.
+    Unset(&'static str),
+}
+
+/// A day, in seconds.
+const DAY: u64 = 24 * 60 * 60;
+
+/// The most replies or tokens that a limit can name: what fits the narrowest place where it ends up.
+const MOST: u64 = u32::MAX as u64;
+
+/// The default model.
+pub(crate) const MODEL: &str = "claude-opus-5-5";
+
+/// Every key, in the order in which they are shown.
+pub const KEYS: &[Key] = &[
+    Key {
+        name: "mode",
+        kind: Kind::Choice(&["deny", "ask", "auto"]),
+        project: ProjectMay::Lower,
+        preset: Preset::Word("ask"),
+        about: "What becomes of a call beyond the standing rights when the terminal UI starts. `exec` takes its mode from `--mode` alone.",
+    },
+    Key {
+        name: "model",
+        kind: Kind::Text,
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Word(MODEL),
+        about: "The model.",
+    },
+    Key {
+        name: "base_url",
+        kind: Kind::Address,
+        project: ProjectMay::Never,
+        preset: Preset::Unset("the provider's own"),
+        about: "The address of the Messages API, or of a server that speaks it: where the key is sent.",
+    },
+    Key {
+        name: "rights.net",
+        kind: Kind::Choice(&["off", "on"]),
+        project: ProjectMay::Lower,
+        preset: Preset::Word("off"),
+        about: "The network of commands when a session starts.",
+    },
+    Key {
+        name: "rights.reach",
+        kind: Kind::Choices(&["host", "link-local", "metadata"]),
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Empty,
+        about: "Where the network, while it is on, leads besides: to this machine itself, to link-local addresses, to a cloud's metadata service.",
+    },
+    Key {
+        name: "rights.write",
+        kind: Kind::Paths,
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Empty,
+        about: "Further files and directories that agents may change in every mode.",
+    },
+    Key {
+        name: "rights.hide",
+        kind: Kind::Paths,
+        project: ProjectMay::Narrow,
+        preset: Preset::Empty,
+        about: "Paths whose content is hidden beside the default ones, such as `.env`.",
+    },
+    Key {
+        name: "rights.protect",
+        kind: Kind::Paths,
+        project: ProjectMay::Narrow,
+        preset: Preset::Empty,
+        about: "Files and directories inside the project that stay as they are although the project is writable, such as `.github/workflows`.",
+    },
+    Key {
+        name: "rights.env",
+        kind: Kind::Variables,
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Empty,
+        about: "Variables that commands are given beside the built-in list: `NAME` passes one, `NAME=VALUE` sets it.",
+    },
+    Key {
+        name: "limits.max_steps",
+        kind: Kind::Count { least: 1, most: MOST },
+        project: ProjectMay::Lower,
+        preset: Preset::Unset("none"),
+        about: "The most replies of the model in one turn.",
+    },
+    Key {
+        name: "limits.max_tokens",
+        kind: Kind::Count { least: 1, most: MOST },
+        project: ProjectMay::Lower,
+        preset: Preset::Unset("none"),
+        about: "The most tokens in one turn, of prompts and replies.",
+    },
+    Key {
+        name: "limits.timeout_s",
+        kind: Kind::Count { least: 1, most: 365 * DAY },
+        project: ProjectMay::Lower,
+        preset: Preset::Unset("none"),
+        about: "The longest that a run of `exec` may last, in seconds.",
+    },
+    Key {
+        name: "limits.command_timeout_s",
+        kind: Kind::Count { least: 1, most: 7 * DAY },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(600),
+        about: "The longest that one command of an agent may run, in seconds.",
+    },
+    Key {
+        name: "limits.output_bytes",
+        kind: Kind::Count { least: 1 << 10, most: 1 << 20 },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(64 << 10),
+        about: "The most bytes of a command's output that are kept: its beginning and its end; the rest is counted.",
+    },
+];
+
+impl Key {
+    /// The key of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        KEYS.iter().find(|key| key.name == name)
+    }
+}

@@ -1,0 +1,67 @@
+//! What one source says: a file, the flags, the environment.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use super::keys::Key;
+use super::origin::Origin;
+use super::value::{Element, Value};
+
+/// What one source says of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// What it says.
+    pub value: Value,
+    /// Where.
+    pub origin: Origin,
+}
+
+/// What one source says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layer {
+    settings: BTreeMap<&'static str, Setting>,
+}
+
+impl Layer {
+    /// What it says of a key.
+    pub fn get(&self, key: &Key) -> Option<&Setting> {
+        self.settings.get(key.name)
+    }
+
+    /// The elements that it lists under a key.
+    pub(super) fn elements(&self, key: &Key) -> &[Element] {
+        self.get(key).map(|setting| setting.value.elements()).unwrap_or_default()
+    }
+
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.settings.is_empty()
+    }
+
+    /// Says something.
+    pub fn set(&mut self, key: &Key, value: Value, origin: Origin) {
+        self.settings.insert(key.name, Setting { value, origin });
+    }
+
+    /// The same, with a key set that is known by name.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: Option<Value>, origin: Origin) -> Self {
+        if let (Some(key), Some(value)) = (Key::named(name), value) {
+            self.set(key, value, origin);
+        }
+        self
+    }
+
+    /// The same, with a list of single words.
+    #[must_use]
+    pub fn with_list<T: Into<OsString>>(
+        self,
+        name: &str,
+        words: impl IntoIterator<Item = T>,
+        origin: &Origin,
+    ) -> Self {
+        let list: Vec<_> = words.into_iter().map(|word| Element::word(word, origin.clone())).collect();
+        let value = (!list.is_empty()).then_some(Value::List(list));
+        self.with(name, value, origin.clone())
+    }
+}

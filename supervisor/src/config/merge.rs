@@ -1,0 +1,104 @@
+//! What holds, of everything that was said: flags before the environment before the user's file before a trusted project's;
+//! and what a project narrows is narrowed whoever said otherwise.
+
+use super::effective::Effective;
+use super::keys::{KEYS, Key, ProjectMay};
+use super::layer::{Layer, Setting};
+use super::origin::Origin;
+use super::settled::{Ignored, Settled};
+use super::value::{Element, Value};
+
+/// Everything that was said.
+#[derive(Clone, Copy, Debug)]
+pub struct Layers<'a> {
+    /// By flags.
+    pub flags: &'a Layer,
+    /// By the environment.
+    pub environment: &'a Layer,
+    /// In the user's own file.
+    pub user: &'a Layer,
+    /// In the project's file.
+    pub project: &'a Layer,
+    /// Whether the user has trusted that one.
+    pub trusted: bool,
+}
+
+/// What holds.
+pub fn merge(layers: Layers<'_>) -> Effective {
+    let mut ignored = Vec::new();
+    let settled = KEYS.iter().map(|key| layers.settle(key, &mut ignored)).collect();
+    Effective { settled, ignored }
+}
+
+impl<'a> Layers<'a> {
+    /// What the user says, the most binding first.
+    fn of_user(&self) -> [&'a Layer; 3] {
+        [self.flags, self.environment, self.user]
+    }
+
+    fn settle(&self, key: &'static Key, ignored: &mut Vec<Ignored>) -> Settled {
+        match key.preset.value() {
+            Some(Value::List(_)) => self.list(key, ignored),
+            preset => self.single(key, preset, ignored),
+        }
+    }
+
+    /// A list: everybody adds to it.
+    fn list(&self, key: &'static Key, ignored: &mut Vec<Ignored>) -> Settled {
+        let mut elements: Vec<Element> = Vec::new();
+        let is_new =
+            |elements: &[Element], one: &Element| !elements.iter().any(|other| other.is_like(one, key.kind));
+        for layer in self.of_user() {
+            let mut fresh: Vec<Element> = Vec::new();
+            // Of two settings of a variable the later holds, as among flags.
+            for one in layer.elements(key).iter().rev() {
+                if is_new(&elements, one) && is_new(&fresh, one) {
+                    fresh.push(one.clone());
+                }
+            }
+            elements.extend(fresh.into_iter().rev());
+        }
+        let of_project = self.project.elements(key).iter().filter(|one| is_new(&elements, one));
+        let of_project: Vec<_> = of_project.cloned().collect();
+        if self.trusted || key.project == ProjectMay::Narrow {
+            elements.extend(of_project);
+        } else {
+            ignored.extend(of_project.into_iter().map(|one| {
+                let origin = one.origin.clone();
+                Ignored { key, value: Value::List(vec![one]), origin }
+            }));
+        }
+        let origin = elements.first().map_or(Origin::Default, |first| first.origin.clone());
+        Settled { key, value: Some(Value::List(elements)), origin }
+    }
+
+    /// A single value: the most binding holds, unless the project narrows it.
+    fn single(&self, key: &'static Key, preset: Option<Value>, ignored: &mut Vec<Ignored>) -> Settled {
+        let said = self.of_user().into_iter().find_map(|layer| layer.get(key));
+        let settled = |Setting { value, origin }: &Setting| Settled {
+            key,
+            value: Some(value.clone()),
+            origin: origin.clone(),
+        };
+        let without = said.map_or_else(|| Settled { key, value: preset, origin: Origin::Default }, settled);
+        let Some(project) = self.project.get(key) else { return without };
+        if key.project == ProjectMay::Lower && narrows(key, project, without.value.as_ref()) {
+            return settled(project);
+        }
+        let says_the_same = without.value.as_ref() == Some(&project.value);
+        if said.is_some() || says_the_same && key.project == ProjectMay::Lower {
+            return without;
+        }
+        if self.trusted {
+            return settled(project);
+        }
+        let Setting { value, origin } = project.clone();
+        ignored.push(Ignored { key, value, origin });
+        without
+    }
+}
+
+/// Whether what the project says is narrower; nothing is wider than no limit.
+fn narrows(key: &Key, project: &Setting, without: Option<&Value>) -> bool {
+    without.is_none_or(|value| project.value.width(key.kind) < value.width(key.kind))
+}

@@ -1,0 +1,33 @@
+//! Settings: the user's `config.toml`, a project's `.bailiwick.toml`, and what they add up to with flags and environment.
+//!
+//! Parsing and merging are pure; only [`UserFile`], [`ProjectFile`] and [`Trust`] touch files. A project's file is a
+//! stranger's word: it may narrow what agents may do, and widens nothing before the user has trusted exactly this file.
+
+mod effective;
+mod error;
+mod keys;
+mod layer;
+mod merge;
+mod origin;
+mod parse;
+mod project_file;
+mod settled;
+mod trust;
+mod user_file;
+mod value;
+
+pub use effective::{Effective, at_home};
+pub use error::{ConfigError, Problem};
+pub use keys::{KEYS, Key, Kind, Preset, ProjectMay};
+pub use layer::{Layer, Setting};
+pub use merge::{Layers, merge};
+pub use origin::{Origin, Place};
+pub use parse::parse;
+pub use project_file::{FOREIGN_NAME, PROJECT_NAME, ProjectFile};
+pub use settled::{Ignored, Settled};
+pub use trust::{FileDigest, Trust, TrustError, TrustQuestion};
+pub use user_file::{USER_NAME, UserFile};
+pub use value::{Element, Value};
+
+#[cfg(test)]
+mod tests;

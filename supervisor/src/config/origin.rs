@@ -1,0 +1,85 @@
+//! Where a value comes from.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A place in a file, counted from 1; columns in characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file, as it is told to a person.
+    pub file: Arc<Path>,
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+}
+
+impl Place {
+    /// The place of a byte in the text of a file.
+    pub fn of(file: &Arc<Path>, text: &str, at: usize) -> Self {
+        let before = text.get(..at).unwrap_or(text);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |end| end + 1);
+        let column = before.get(start..).unwrap_or_default().chars().count() + 1;
+        Self { file: file.clone(), line, column }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", printable(&self.file), self.line)
+    }
+}
+
+/// A path as a person may be shown it: nothing in it acts on a terminal.
+pub(super) fn printable(path: &Path) -> String {
+    path.to_string_lossy().escape_debug().to_string()
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// The user's own file.
+    User(Place),
+    /// The project's file.
+    Project(Place),
+    /// A flag.
+    Flag(&'static str),
+    /// A variable of the environment.
+    Environment(&'static str),
+}
+
+impl Origin {
+    /// The word for the kind of origin.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::User(_) => "user",
+            Self::Project(_) => "project",
+            Self::Flag(_) => "flag",
+            Self::Environment(_) => "environment",
+        }
+    }
+
+    /// The place in a file, if it is one.
+    pub const fn place(&self) -> Option<&Place> {
+        match self {
+            Self::User(place) | Self::Project(place) => Some(place),
+            Self::Default | Self::Flag(_) | Self::Environment(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::User(place) | Self::Project(place) => place.fmt(f),
+            Self::Flag(flag) => f.write_str(flag),
+            Self::Environment(name) => write!(f, "${name}"),
+        }
+    }
+}

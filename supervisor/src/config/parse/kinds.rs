@@ -1,0 +1,125 @@
+//! From an item of a document to a value of the kind that a key expects.
+
+use std::ffi::OsString;
+
+use toml_edit::{Item, Value as Toml};
+
+use crate::config::keys::{Key, Kind};
+use crate::config::origin::Origin;
+use crate::config::value::{Element, Value};
+use crate::policy::split_variable;
+
+/// The longest text that means anything here: what a path may have (`PATH_MAX`).
+const LONGEST: usize = 4096;
+
+/// The most elements of a list.
+const MOST: usize = 500;
+
+/// A value that is not what was expected.
+#[derive(Debug)]
+pub(super) struct Misfit {
+    /// Where it stands.
+    pub(super) at: usize,
+    /// What was expected.
+    pub(super) expected: String,
+}
+
+/// The value of a key that stands at `at`; `origin` says where a place is.
+pub(super) fn value(
+    key: &Key,
+    item: &Item,
+    at: usize,
+    origin: &dyn Fn(usize) -> Origin,
+) -> Result<Value, Misfit> {
+    let at = item.span().map_or(at, |span| span.start);
+    let read = if is_list(key.kind) { list(key.kind, item, at, origin)? } else { single(key.kind, item) };
+    read.ok_or_else(|| Misfit { at, expected: expected(key.kind) })
+}
+
+const fn is_list(kind: Kind) -> bool {
+    matches!(kind, Kind::Choices(_) | Kind::Paths | Kind::Variables | Kind::Commands)
+}
+
+fn single(kind: Kind, item: &Item) -> Option<Value> {
+    let text = item.as_str().filter(|text| is_line(text));
+    let text =
+        |fits: &dyn Fn(&str) -> bool| text.filter(|text| fits(text)).map(|text| Value::Text(text.to_owned()));
+    match kind {
+        Kind::Text => text(&|_| true),
+        Kind::Address => text(&is_address),
+        Kind::Choice(words) => text(&|word| words.contains(&word)),
+        Kind::Switch => item.as_bool().map(Value::Switch),
+        Kind::Count { least, most } => {
+            let number = item.as_integer().and_then(|number| u64::try_from(number).ok());
+            number.filter(|number| (least..=most).contains(number)).map(Value::Number)
+        }
+        Kind::Choices(_) | Kind::Paths | Kind::Variables | Kind::Commands => None,
+    }
+}
+
+/// Absent for what is no list at all, or too long a one.
+fn list(
+    kind: Kind,
+    item: &Item,
+    at: usize,
+    origin: &dyn Fn(usize) -> Origin,
+) -> Result<Option<Value>, Misfit> {
+    let Some(array) = item.as_array().filter(|array| array.len() <= MOST) else { return Ok(None) };
+    let element = |value: &Toml| {
+        let at = value.span().map_or(at, |span| span.start);
+        match words(kind, value) {
+            Some(words) => Ok(Element { words, origin: origin(at) }),
+            None => Err(Misfit { at, expected: expected(kind) }),
+        }
+    };
+    let elements: Result<Vec<_>, _> = array.iter().map(element).collect();
+    elements.map(|elements| Some(Value::List(elements)))
+}
+
+fn words(kind: Kind, value: &Toml) -> Option<Vec<OsString>> {
+    if kind == Kind::Commands {
+        let words: Option<Vec<_>> = value.as_array()?.iter().map(|word| word.as_str()).collect();
+        let words = words.filter(|words| words.first().is_some_and(|first| !first.is_empty()))?;
+        return words.iter().all(|word| is_line(word)).then(|| words.iter().map(OsString::from).collect());
+    }
+    let word = value.as_str()?;
+    let fits = match kind {
+        Kind::Choices(known) => known.contains(&word),
+        Kind::Paths => !word.is_empty() && word.len() <= LONGEST && !word.contains('\0'),
+        Kind::Variables => {
+            word.len() <= LONGEST && !word.contains('\0') && split_variable(word.as_ref()).is_some()
+        }
+        _ => false,
+    };
+    fits.then(|| vec![word.into()])
+}
+
+/// One line that is not empty, and not endless.
+fn is_line(text: &str) -> bool {
+    !text.is_empty() && text.len() <= LONGEST && !text.contains(char::is_control)
+}
+
+fn is_address(text: &str) -> bool {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
+}
+
+/// What a kind of value looks like, in words.
+fn expected(kind: Kind) -> String {
+    let quoted = |words: &[&str]| words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
+    match kind {
+        Kind::Text => "a text of one line, as in \"…\"".to_owned(),
+        Kind::Address => "an address that begins with https:// or http://, as in \"https://…\"".to_owned(),
+        Kind::Choice(words) => format!("one of {}", quoted(words)),
+        Kind::Choices(words) => format!("a list out of {}", quoted(words)),
+        Kind::Paths => format!("a list of at most {MOST} paths, as in [\"a\", \"/b\", \"~/c\"]"),
+        Kind::Variables => format!("a list of at most {MOST} variables, as in [\"NAME\", \"NAME=VALUE\"]"),
+        Kind::Commands => {
+            format!(
+                "a list of at most {MOST} beginnings of commands, as in [[\"cargo\", \"test\"], [\"make\"]]"
+            )
+        }
+        Kind::Count { least, most } => format!("a number from {least} to {most}"),
+        Kind::Switch => "true or false".to_owned(),
+    }
+}

@@ -1,0 +1,130 @@
+//! From the text of a file to what it says, with a place for everything that is wrong in it.
+
+mod kinds;
+mod suggest;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use toml_edit::{Document, Item, TableLike};
+
+use super::error::{ConfigError, Problem};
+use super::keys::{KEYS, Key, ProjectMay};
+use super::layer::Layer;
+use super::origin::{Origin, Place};
+use suggest::nearest;
+
+/// The most problems of one file that are told.
+const MOST_PROBLEMS: usize = 20;
+
+/// Whose file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// The user's own.
+    Users,
+    /// A project's.
+    Projects,
+}
+
+/// Reads the text of a file, which is called `file`.
+pub fn parse(text: &str, file: &Path, whose: Whose) -> Result<Layer, ConfigError> {
+    let file: Arc<Path> = Arc::from(file);
+    let mut reader = Reader { text, file, whose, layer: Layer::default(), problems: Vec::new() };
+    match Document::parse(text) {
+        Ok(document) => reader.table(document.as_table(), ""),
+        Err(error) => reader.wrong(error.span().map(|span| span.start), error.message().to_owned()),
+    }
+    if reader.problems.is_empty() { Ok(reader.layer) } else { Err(ConfigError::Wrong(reader.problems)) }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    file: Arc<Path>,
+    whose: Whose,
+    layer: Layer,
+    problems: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    /// Everything in the table whose keys begin with `prefix`.
+    fn table(&mut self, table: &dyn TableLike, prefix: &str) {
+        for (name, item) in table.iter() {
+            let full = format!("{prefix}{name}");
+            let at =
+                table.key(name).and_then(toml_edit::Key::span).or_else(|| item.span()).map(|span| span.start);
+            match Key::named(&full) {
+                Some(key) => self.setting(key, at, item),
+                None if is_table(&full) => self.enter(&full, at, item),
+                None => self.wrong(at, unknown(prefix, name)),
+            }
+        }
+    }
+
+    fn enter(&mut self, name: &str, at: Option<usize>, item: &Item) {
+        match item.as_table_like() {
+            Some(table) => self.table(table, &format!("{name}.")),
+            None => self.wrong(at, format!("`{name}` is a table: expected [{name}] on a line of its own")),
+        }
+    }
+
+    fn setting(&mut self, key: &'static Key, at: Option<usize>, item: &Item) {
+        if self.whose == Whose::Projects && key.project == ProjectMay::Never {
+            let name = key.name;
+            return self.wrong(at, format!("`{name}` may stand only in the user's own config.toml"));
+        }
+        let at = at.unwrap_or_default();
+        let origin_of = |at: usize| self.origin(at);
+        match kinds::value(key, item, at, &origin_of) {
+            Ok(value) => {
+                let origin = self.origin(at);
+                self.layer.set(key, value, origin);
+            }
+            Err(kinds::Misfit { at, expected }) => {
+                self.wrong(Some(at), format!("`{}`: expected {expected}", key.name));
+            }
+        }
+    }
+
+    fn origin(&self, at: usize) -> Origin {
+        let place = Place::of(&self.file, self.text, at);
+        match self.whose {
+            Whose::Users => Origin::User(place),
+            Whose::Projects => Origin::Project(place),
+        }
+    }
+
+    fn wrong(&mut self, at: Option<usize>, what: String) {
+        if self.problems.len() < MOST_PROBLEMS {
+            let place = Place::of(&self.file, self.text, at.unwrap_or_default());
+            self.problems.push(Problem { place, what });
+        }
+    }
+}
+
+/// Whether some keys lie in a table of this name.
+fn is_table(name: &str) -> bool {
+    KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+}
+
+/// What is said of a key that is none.
+fn unknown(prefix: &str, name: &str) -> String {
+    let full = format!("{prefix}{name}");
+    let shown: String = full.chars().take(80).flat_map(char::escape_debug).collect();
+    match nearest(prefix, name) {
+        Some(meant) => format!("unknown key `{shown}`; did you mean `{meant}`?"),
+        None => format!("unknown key `{shown}`; docs/configuration.md lists the keys"),
+    }
+}
+
+/// The bytes of a file as text, if they are no more than `most`.
+pub(super) fn text(bytes: Vec<u8>, file: &Path, most: usize) -> Result<String, ConfigError> {
+    if bytes.len() > most {
+        return Err(ConfigError::TooLarge { file: file.to_owned(), most });
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = String::from_utf8_lossy(error.as_bytes().get(..valid).unwrap_or_default()).into_owned();
+        let place = Place::of(&Arc::from(file), &before, valid);
+        ConfigError::Wrong(vec![Problem { place, what: "not UTF-8".to_owned() }])
+    })
+}

@@ -1,0 +1,42 @@
+//! What holds of one key, and what a project's file would have.
+
+use super::keys::Key;
+use super::origin::Origin;
+use super::value::Value;
+
+/// What holds of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The key.
+    pub key: &'static Key,
+    /// The value; absent where the default is none.
+    pub value: Option<Value>,
+    /// Where it comes from; elements of a list have their own.
+    pub origin: Origin,
+}
+
+/// Something that a project's file would widen, and does not as long as it is not trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    /// The key.
+    pub key: &'static Key,
+    /// What it would add, or be.
+    pub value: Value,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// `write "/data"`, `net "on"`: in a few words.
+impl std::fmt::Display for Ignored {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.key.name, self.value)
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Key {}

@@ -1,0 +1,26 @@
+//! What files say, and what they add up to.
+
+mod arbitrary;
+mod merging;
+mod parsing;
+mod reference;
+
+use std::path::Path;
+
+use super::parse::{Whose, parse};
+use super::{Effective, Layer, Layers, merge};
+
+/// What the user's own file says.
+fn user(text: &str) -> Layer {
+    parse(text, Path::new("/c/config.toml"), Whose::Users).unwrap()
+}
+
+/// What a project's file says.
+fn project(text: &str) -> Layer {
+    parse(text, Path::new(".bailiwick.toml"), Whose::Projects).unwrap()
+}
+
+/// What holds with these flags, the user's file and the project's.
+fn merged(flags: &Layer, user: &Layer, project: &Layer, trusted: bool) -> Effective {
+    merge(Layers { flags, environment: &Layer::default(), user, project, trusted })
+}

@@ -1,0 +1,84 @@
+use super::*;
+use crate::config::{KEYS, Value};
+
+fn wrong(text: &str) -> String {
+    parse(text, Path::new("config.toml"), Whose::Users).unwrap_err().to_string()
+}
+
+#[test]
+fn every_key_is_read_with_its_place() {
+    let text = "\
+model = \"m\"\nbase_url = \"https://example.org/v1\"\nmode = \"auto\"\n\
+[rights]\nnet = \"on\"\nreach = [\"host\"]\nwrite = [\n  \"/a\",\n  \"b\",\n]\nhide = [\".env\"]\nprotect = [\"x\"]\nenv = [\"A\", \"B=1\"]\n\
+[limits]\nmax_steps = 3\nmax_tokens = 4\ntimeout_s = 5\ncommand_timeout_s = 6\noutput_bytes = 2048\n";
+    let layer = user(text);
+    for key in KEYS {
+        let setting = layer.get(key).unwrap_or_else(|| panic!("{} is not read", key.name));
+        assert_eq!(setting.origin.as_str(), "user");
+    }
+    let write = layer.get(crate::config::Key::named("rights.write").unwrap()).unwrap();
+    let lines: Vec<_> = write.value.elements().iter().map(|element| element.origin.to_string()).collect();
+    assert_eq!(lines, ["/c/config.toml:8", "/c/config.toml:9"]);
+}
+
+#[test]
+fn tables_may_be_written_in_every_way_that_toml_has() {
+    let expected = user("[limits]\nmax_steps = 3");
+    let steps = |layer: &Layer| {
+        layer.get(crate::config::Key::named("limits.max_steps").unwrap()).unwrap().value.clone()
+    };
+    for text in ["limits.max_steps = 3", "limits = { max_steps = 3 }", "[limits]\n\"max_steps\" = 0x3"] {
+        assert_eq!(steps(&user(text)), steps(&expected), "{text}");
+        assert_eq!(steps(&user(text)), Value::Number(3));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let text = "modle = \"x\"\nmax_steps = 3\n[right]\n[rights]\nnet = true\nhiden = []\nwrite = [\"a\", 7]\n[limits]\nmax_steps = 0\n\
+                timeout = 3\n[limits.more]\n";
+    insta::assert_snapshot!(wrong(text), @r#"
+    config.toml:1:1: unknown key `modle`; did you mean `model`?
+    config.toml:2:1: unknown key `max_steps`; did you mean `limits.max_steps`?
+    config.toml:3:2: unknown key `right`; did you mean `rights`?
+    config.toml:5:7: `rights.net`: expected one of "off", "on"
+    config.toml:6:1: unknown key `rights.hiden`; did you mean `rights.hide`?
+    config.toml:7:15: `rights.write`: expected a list of at most 500 paths, as in ["a", "/b", "~/c"]
+    config.toml:9:13: `limits.max_steps`: expected a number from 1 to 4294967295
+    config.toml:10:1: unknown key `limits.timeout`; did you mean `limits.timeout_s`?
+    config.toml:11:9: unknown key `limits.more`; docs/configuration.md lists the keys
+    "#);
+    insta::assert_snapshot!(wrong("model = \"a\n"), @r#"config.toml:1:11: invalid basic string, expected `"`"#);
+    insta::assert_snapshot!(wrong("model = \"a\"\nmodel = \"b\""), @r#"config.toml:2:1: duplicate key"#);
+    insta::assert_snapshot!(wrong("limits = 3\nrights = [{ net = \"on\" }]\n[[mode]]"), @r#"
+    config.toml:1:1: `limits` is a table: expected [limits] on a line of its own
+    config.toml:2:1: `rights` is a table: expected [rights] on a line of its own
+    config.toml:3:1: `mode`: expected one of "deny", "ask", "auto"
+    "#);
+    insta::assert_snapshot!(wrong("base_url = \"file:///etc\"\nmodel = \"a\\nb\"\nrights.env = [\"A-B=1\"]\nrights.reach = [\"all\"]"), @r#"
+    config.toml:1:12: `base_url`: expected an address that begins with https:// or http://, as in "https://…"
+    config.toml:2:9: `model`: expected a text of one line, as in "…"
+    config.toml:3:15: `rights.env`: expected a list of at most 500 variables, as in ["NAME", "NAME=VALUE"]
+    config.toml:4:17: `rights.reach`: expected a list out of "host", "link-local", "metadata"
+    "#);
+}
+
+#[test]
+fn what_is_wrong_does_not_act_on_a_terminal_and_is_not_endless() {
+    let text = format!("\"\\u001b]0;x\\u0007\\u202e{}\" = 1\n", "a".repeat(500));
+    let error = wrong(&text);
+    assert!(
+        !error.contains(|c: char| c.is_control() && c != '\n') && !error.contains('\u{202e}'),
+        "{error:?}"
+    );
+    assert!(error.len() < 400, "{error}");
+    let many: Vec<_> = (0..1000).map(|index| format!("unknown_{index} = 1")).collect();
+    assert_eq!(wrong(&many.join("\n")).lines().count(), 20);
+}
+
+#[test]
+fn what_is_the_users_own_has_no_place_in_a_project() {
+    let text = "base_url = \"https://evil.example\"";
+    let error = parse(text, Path::new(".bailiwick.toml"), Whose::Projects).unwrap_err().to_string();
+    assert_eq!(error, ".bailiwick.toml:1:1: `base_url` may stand only in the user's own config.toml");
+}

@@ -1,0 +1,44 @@
+//! docs/configuration.md says what the table of keys says.
+
+use crate::config::{KEYS, Key, Kind, Preset, ProjectMay};
+
+/// One row of the reference.
+fn row(key: &Key) -> String {
+    let Key { name, kind, project, preset, about } = key;
+    let words = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+    let kind = match kind {
+        Kind::Text => "text".to_owned(),
+        Kind::Address => "http(s) address".to_owned(),
+        Kind::Choice(choices) => format!("one of {}", words(choices)),
+        Kind::Choices(choices) => format!("list out of {}", words(choices)),
+        Kind::Paths => "list of paths".to_owned(),
+        Kind::Variables => "list of `NAME` or `NAME=VALUE`".to_owned(),
+        Kind::Commands => "list of lists of words".to_owned(),
+        Kind::Count { least, most } => format!("number, {least} to {most}"),
+        Kind::Switch => "`true` or `false`".to_owned(),
+    };
+    let preset = match preset {
+        Preset::Word(word) => format!("`{word}`"),
+        Preset::Number(number) => format!("`{number}`"),
+        Preset::Off => "`false`".to_owned(),
+        Preset::Empty => "empty".to_owned(),
+        Preset::Unset(meaning) => (*meaning).to_owned(),
+    };
+    let project = match project {
+        ProjectMay::Narrow => "adds to it",
+        ProjectMay::Lower => "narrows it; widens it if trusted",
+        ProjectMay::IfTrusted => "if trusted",
+        ProjectMay::Never => "never",
+    };
+    format!("| `{name}` | {kind} | {preset} | {project} | {about} |")
+}
+
+#[test]
+fn the_reference_has_every_key_as_it_is() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
+    let reference = std::fs::read_to_string(path).unwrap();
+    let expected: Vec<_> = KEYS.iter().map(row).collect();
+    let (_, keys) = reference.split_once("## Keys").unwrap();
+    let found: Vec<_> = keys.lines().filter(|line| line.starts_with("| `")).collect();
+    assert_eq!(found, expected, "docs/configuration.md should have:\n{}", expected.join("\n"));
+}

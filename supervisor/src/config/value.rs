@@ -1,0 +1,113 @@
+//! What stands under a key.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+
+use super::keys::{Kind, Preset};
+use super::origin::Origin;
+
+/// What stands under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A word or a sentence.
+    Text(String),
+    /// A number.
+    Number(u64),
+    /// A switch.
+    Switch(bool),
+    /// A list, of which each element has an origin of its own.
+    List(Vec<Element>),
+}
+
+/// An element of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Element {
+    /// Its words: one, but for commands.
+    pub words: Vec<OsString>,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+impl Element {
+    /// One word.
+    pub fn word(word: impl Into<OsString>, origin: Origin) -> Self {
+        Self { words: vec![word.into()], origin }
+    }
+
+    /// The first word.
+    pub fn first(&self) -> &OsStr {
+        self.words.first().map(OsString::as_os_str).unwrap_or_default()
+    }
+
+    /// Whether the two say the same, or of two settings of a variable: speak of the same one.
+    pub(super) fn is_like(&self, other: &Self, kind: Kind) -> bool {
+        match kind {
+            Kind::Variables => variable(self.first()) == variable(other.first()),
+            _ => self.words == other.words,
+        }
+    }
+}
+
+/// The name of a variable that is set or passed.
+fn variable(setting: &OsStr) -> &[u8] {
+    setting.as_bytes().split(|byte| *byte == b'=').next().unwrap_or_default()
+}
+
+impl Value {
+    /// How wide it is, where that can be compared: the lower, the narrower.
+    pub(super) fn width(&self, kind: Kind) -> u64 {
+        match (self, kind) {
+            (Self::Text(word), Kind::Choice(words)) => {
+                let at = words.iter().position(|known| known == word);
+                at.and_then(|at| u64::try_from(at).ok()).unwrap_or(u64::MAX)
+            }
+            (Self::Number(number), _) => *number,
+            (Self::Switch(on), _) => u64::from(!on),
+            _ => u64::MAX,
+        }
+    }
+
+    /// The elements, if it is a list.
+    pub fn elements(&self) -> &[Element] {
+        match self {
+            Self::List(elements) => elements,
+            _ => &[],
+        }
+    }
+}
+
+impl Preset {
+    /// The value, if there is one.
+    pub fn value(self) -> Option<Value> {
+        match self {
+            Self::Word(word) => Some(Value::Text(word.to_owned())),
+            Self::Number(number) => Some(Value::Number(number)),
+            Self::Off => Some(Value::Switch(false)),
+            Self::Empty => Some(Value::List(Vec::new())),
+            Self::Unset(_) => None,
+        }
+    }
+}
+
+/// As it stands in a file, on one line; nothing in it acts on a terminal.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Number(number) => number.fmt(f),
+            Self::Switch(on) => on.fmt(f),
+            Self::List(elements) => {
+                let elements: Vec<_> = elements.iter().map(ToString::to_string).collect();
+                write!(f, "[{}]", elements.join(", "))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<_> = self.words.iter().map(|word| format!("{:?}", word.to_string_lossy())).collect();
+        f.write_str(&words.join(" "))
+    }
+}
