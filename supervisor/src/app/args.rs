@@ -5,13 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ipc::confinement::TierChoice;
-use ipc::rights::{Network, Reach};
 
 use super::exit::EXIT_STATUS;
 use crate::gate::ApprovalMode;
-
-/// The model that is asked where no other is named.
-const DEFAULT_MODEL: &str = "claude-opus-5-5";
 
 /// A terminal coding agent whose actions the kernel confines.
 ///
@@ -37,6 +33,8 @@ pub(super) enum Command {
     Sandbox(SandboxArgs),
     /// Shows what this machine enforces, by trying
     Doctor(DoctorArgs),
+    /// Shows the settings that hold in a project, and where each of them comes from
+    Config(ConfigArgs),
     /// Fixes a bug in a sample project with a recorded model, really confined: no key, no network
     Demo(DemoArgs),
     /// Tools for those who work on Bailiwick itself
@@ -57,14 +55,15 @@ pub(super) struct TuiArgs {
     pub directory: PathBuf,
     /// What becomes of what is beyond the rights: `ask` asks you, `auto` makes the project writable and denies the rest, `deny`
     /// leaves it read-only
-    #[arg(long, value_enum, default_value_t = ModeArg::Ask)]
-    pub mode: ModeArg,
+    /// [default: what the settings say, or ask]
+    #[arg(long, value_enum)]
+    pub mode: Option<ModeArg>,
     /// What is confined, and how
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// The model
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_MODEL)]
-    pub model: String,
+    /// The model [default: what the settings say, or claude-opus-5-5]
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
     /// The address of the Messages API, or of a server that speaks it; a path prefix is kept
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
@@ -101,9 +100,9 @@ pub(super) struct ExecArgs {
     /// Writes the change as a diff that `git apply` accepts, whatever the exit status
     #[arg(long, value_name = "FILE")]
     pub patch: Option<PathBuf>,
-    /// The model
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_MODEL)]
-    pub model: String,
+    /// The model [default: what the settings say, or claude-opus-5-5]
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
     /// The address of the Messages API, or of a server that speaks it; a path prefix is kept
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
@@ -121,9 +120,9 @@ pub(super) struct ExecArgs {
 /// What is confined, and how.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ConfinementArgs {
-    /// The network: off, or outbound
-    #[arg(long, value_enum, default_value_t = NetArg::Off)]
-    pub net: NetArg,
+    /// The network: off, or outbound [default: what the settings say, or off]
+    #[arg(long, value_enum)]
+    pub net: Option<NetArg>,
     /// Lets the network lead further, where it is on: to this machine itself, to link-local addresses, or to a cloud's
     /// metadata service
     #[arg(long, value_enum, value_name = "PLACE")]
@@ -143,18 +142,6 @@ pub(crate) struct ConfinementArgs {
     /// What the kernel is to hold it by: the best that it can, or one tier and no other
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,
-}
-
-impl ConfinementArgs {
-    /// What `--reach` adds up to.
-    pub(crate) fn reach(&self) -> Reach {
-        let within = |place| self.reach.contains(&place);
-        Reach {
-            host: within(ReachArg::Host),
-            link_local: within(ReachArg::LinkLocal),
-            metadata: within(ReachArg::Metadata),
-        }
-    }
 }
 
 /// Arguments of `sandbox`.
@@ -184,6 +171,39 @@ pub(super) struct DoctorArgs {
     /// What the kernel is to hold programs by: the best that it can, or one tier and no other
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,
+}
+
+/// Arguments of `config`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct ConfigArgs {
+    /// The project
+    #[arg(short = 'C', value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+    /// Prints JSON
+    #[arg(long)]
+    pub json: bool,
+    /// What else to do
+    #[command(subcommand)]
+    pub command: Option<ConfigCommand>,
+}
+
+/// What there is to do about settings.
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Lists what the project's `.bailiwick.toml` would enable, and asks whether it may
+    Trust(TrustArgs),
+}
+
+/// Arguments of `config trust`.
+#[derive(Debug, Args)]
+pub(super) struct TrustArgs {
+    /// The project
+    #[arg(short = 'C', value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+    /// Takes the trust back
+    #[arg(long)]
+    pub forget: bool,
 }
 
 /// Arguments of `demo`.
@@ -240,10 +260,9 @@ pub enum ModeArg {
 }
 
 /// `--net`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum NetArg {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NetArg {
     /// No network.
-    #[default]
     Off,
     /// Outbound connections.
     On,
@@ -319,15 +338,6 @@ impl From<TierArg> for TierChoice {
     }
 }
 
-impl From<NetArg> for Network {
-    fn from(net: NetArg) -> Self {
-        match net {
-            NetArg::Off => Self::Off,
-            NetArg::On => Self::On,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -343,14 +353,14 @@ mod tests {
     fn exec_denies_writing_unless_told() {
         let cli = Cli::try_parse_from(["bailiwick", "exec", "fix it"]).unwrap();
         let Some(Command::Exec(args)) = cli.command else { unreachable!() };
-        assert_eq!((args.mode, args.confinement.net), (ModeArg::Deny, NetArg::Off));
+        assert_eq!((args.mode, args.confinement.net), (ModeArg::Deny, None));
     }
 
     #[test]
     fn without_a_command_it_is_the_ui_which_asks() {
         let cli = Cli::try_parse_from(["bailiwick", "-C", "/x", "fix the test"]).unwrap();
         assert!(cli.command.is_none());
-        assert_eq!((cli.tui.prompt.as_deref(), cli.tui.mode), (Some("fix the test"), ModeArg::Ask));
+        assert_eq!((cli.tui.prompt.as_deref(), cli.tui.mode), (Some("fix the test"), None));
         // A word that is no command is not sent to a model.
         for line in [&["bailiwick", "exce"][..], &["bailiwick", " "], &["bailiwick", "-C", "/x", "exec", "y"]]
         {
@@ -363,7 +373,7 @@ mod tests {
         let line =
             ["bailiwick", "sandbox", "--net", "on", "--reach", "host", "--reach", "metadata", "--", "true"];
         let Some(Command::Sandbox(args)) = Cli::try_parse_from(line).unwrap().command else { unreachable!() };
-        assert_eq!(args.confinement.reach(), Reach { host: true, link_local: false, metadata: true });
+        assert_eq!(args.confinement.reach, [ReachArg::Host, ReachArg::Metadata]);
         assert_eq!(TierChoice::from(args.confinement.tier), TierChoice::Best);
     }
 

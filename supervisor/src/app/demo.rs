@@ -120,7 +120,7 @@ impl Stage {
             confinement: ConfinementArgs::default(),
             output: Output::Text,
             patch: Some(PATCH.into()),
-            model: "scripted".to_owned(),
+            model: Some("scripted".to_owned()),
             base_url: Some(self.server.base_url()),
             max_steps: None,
             max_tokens: None,

@@ -1,15 +1,16 @@
 //! `bailiwick exec`: one task to its end, without a terminal.
 
 use std::io::Read;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ipc::frontend::UserActionKind;
 
 use super::args::ExecArgs;
+use super::configuration::{self, Sources};
 use super::exit::Exit;
 use super::output::Printer;
 use super::session::{self, Handle, Place, Refusal, Session, SessionOptions};
-use crate::core::RunLimits;
+use super::setup::Wanted;
 use crate::driver::Turns;
 
 /// Runs the task.
@@ -33,20 +34,25 @@ struct Prepared {
 
 fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Refusal> {
     let prompt = prompt_text(args.prompt.as_deref())?;
-    let (session, handle, events) = session::open(options(args), place, began)?;
+    let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
+    let (session, handle, events) = session::open(options(args, &sources), place, began)?;
     let printer = Printer::start(args.output, events).map_err(Refusal::internal)?;
     Ok(Prepared { session, handle, printer, prompt })
 }
 
-fn options(args: &ExecArgs) -> SessionOptions {
+fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
+    let flags = configuration::of_exec(args);
+    let effective = sources.effective(&flags);
+    // Nobody is asked here: what is not trusted is not enabled, and that is said.
+    configuration::tell(&sources.notices(&effective, &flags));
     SessionOptions {
         directory: args.directory.clone(),
         mode: args.mode.into(),
-        confinement: args.confinement.clone(),
-        model: args.model.clone(),
-        base_url: args.base_url.clone(),
-        limits: RunLimits { max_steps: args.max_steps, max_tokens: args.max_tokens },
-        timeout: args.timeout.map(Duration::from_secs),
+        wanted: Wanted::new(&effective, &args.confinement),
+        model: effective.model().to_owned(),
+        base_url: effective.base_url().map(str::to_owned),
+        limits: effective.run_limits(),
+        timeout: effective.timeout(),
         patch: args.patch.clone(),
         turns: Turns::One,
     }

@@ -1,6 +1,7 @@
 //! The command line front: parse, prepare, run, exit with a named code.
 
 mod args;
+pub(crate) mod configuration;
 mod debug;
 mod demo;
 mod diagnostics;
@@ -22,8 +23,8 @@ use std::io::Write;
 use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 
-use self::args::{BenchArgs, Cli, Command, ConfinementArgs, DebugCommand, DoctorArgs, TuiArgs};
-use self::setup::{Caches, Setup, SetupError};
+use self::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
+use self::setup::{Caches, Setup, SetupError, Wanted};
 use crate::directories::Directories;
 use crate::doctor::Diagnosis;
 use crate::gate::ApprovalMode;
@@ -74,6 +75,7 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         },
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
         Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),
+        Command::Config(args) => configuration::run(args),
         Command::Demo(args) => runtime.block_on(demo::run(args)),
         Command::Debug(DebugCommand::Stream(args)) => runtime.block_on(debug::stream(args, keys)),
         Command::Bench(args) => bench(&args),
@@ -99,8 +101,8 @@ fn place(keys: TakenKeys) -> Result<session::Place, Exit> {
 }
 
 async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
-    let confinement = ConfinementArgs { tier: args.tier, ..ConfinementArgs::default() };
-    let place = match PrivateProject::new(&confinement) {
+    let wanted = Wanted { tier: args.tier.into(), ..Wanted::default() };
+    let place = match PrivateProject::new(wanted) {
         Ok(place) => place,
         Err(exit) => return exit,
     };
@@ -129,7 +131,7 @@ fn bench(args: &BenchArgs) -> Exit {
             }
         };
     }
-    let place = match PrivateProject::new(&ConfinementArgs::default()) {
+    let place = match PrivateProject::new(Wanted::default()) {
         Ok(place) => place,
         Err(exit) => return exit,
     };
@@ -149,7 +151,8 @@ struct PrivateProject {
 }
 
 impl PrivateProject {
-    fn new(confinement: &ConfinementArgs) -> Result<Self, Exit> {
+    fn new(wanted: Wanted) -> Result<Self, Exit> {
+        let wanted = Wanted { caches: Caches::EndWithIt, ..wanted };
         let directory = tempfile::Builder::new().prefix("bailiwick-").tempdir().map_err(|error| {
             complain(&format!("cannot make a temporary directory: {error}"));
             Exit::Internal
@@ -158,7 +161,7 @@ impl PrivateProject {
         // its neighbours in the system's temporary directory, which may be thousands.
         let directories = Directories::of_process().map_err(SetupError::from);
         let setup = directories.and_then(|directories| {
-            Setup::new(directories, directory.path(), ApprovalMode::Auto, confinement, Caches::EndWithIt)
+            Setup::new(directories, directory.path(), ApprovalMode::Auto, &wanted)
         });
         let setup = setup.map_err(|error| {
             complain(&error);

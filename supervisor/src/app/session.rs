@@ -10,9 +10,8 @@ use ipc::id::{AgentId, ConversationId};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::args::ConfinementArgs;
 use super::exit::Exit;
-use super::setup::{Caches, Setup};
+use super::setup::{Setup, Wanted};
 use crate::changes::PatchFile;
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits};
 use crate::directories::Directories;
@@ -48,7 +47,7 @@ pub(super) struct SessionOptions {
     /// What becomes of a call beyond the standing rights.
     pub mode: ApprovalMode,
     /// What is confined, and how.
-    pub confinement: ConfinementArgs,
+    pub wanted: Wanted,
     /// The model.
     pub model: String,
     /// The address of the provider, if it is another than its own.
@@ -104,13 +103,7 @@ pub(super) fn open(
     place: Place,
     began: Instant,
 ) -> Result<(Session, Handle, Events), Refusal> {
-    let setup = Setup::new(
-        place.directories,
-        &options.directory,
-        options.mode,
-        &options.confinement,
-        Caches::OutliveIt,
-    );
+    let setup = Setup::new(place.directories, &options.directory, options.mode, &options.wanted);
     let setup = setup.map_err(|error| Refusal(error.exit(), error.to_string()))?;
     let provider = provider(options.base_url.clone(), place.keys, &setup)?;
     // Opened before the first worker exists, so that no agent can choose what it is.
@@ -253,8 +246,6 @@ fn provider(
 ) -> Result<Arc<dyn ModelProvider>, Refusal> {
     let file = setup.directories.key_file("anthropic");
     let key = find_key(keys.anthropic, "ANTHROPIC_API_KEY", &file).map_err(Refusal::usage)?;
-    let from_environment = || std::env::var("ANTHROPIC_BASE_URL").ok().filter(|url| !url.is_empty());
-    let base_url = base_url.or_else(from_environment);
     let mut config = anthropic::Config::new(Some(key.secret));
     config.key_origin = key.origin;
     if let Some(base_url) = base_url {

@@ -115,10 +115,9 @@ impl OneShot {
         if matches!(self.effect, Effect::Patch(_)) || !rights.write.iter().any(meets) {
             return None;
         }
-        let mut watch = self.watch.clone().unwrap_or_else(|| Watch {
-            project: project.to_owned(),
-            git_directories: Vec::new(),
-            granted: Vec::new(),
+        let mut watch = self.watch.clone().unwrap_or_else(|| {
+            let kept = rights.protected.iter().filter_map(|path| path.as_path().strip_prefix(project).ok());
+            Watch { kept: kept.map(Path::to_owned).collect(), ..Watch::of(project.to_owned()) }
         });
         let roots: Vec<_> = watch.git_directories.iter().chain([&watch.project]).cloned().collect();
         let inside = |path: &&Path| roots.iter().any(|root| path.starts_with(root) && path != root);

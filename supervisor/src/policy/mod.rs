@@ -43,6 +43,8 @@ pub struct Policy {
     pub hidden: Vec<WirePath>,
     /// What in the write roots the host runs later, as far as it exists.
     pub protected: Vec<WirePath>,
+    /// Bounds on one call.
+    pub limits: Limits,
 }
 
 impl Policy {
@@ -70,7 +72,7 @@ impl Policy {
             net: Network::Off,
             reach: Reach::default(),
             exec: Execution::Allowed,
-            limits: Limits::default(),
+            limits: self.limits,
         }
     }
 }
@@ -89,6 +91,7 @@ mod tests {
             write: vec!["/data".into()],
             hidden: vec!["/h/.ssh".into()],
             protected: vec!["/p/.git/config".into()],
+            limits: Limits::default(),
         }
     }
 

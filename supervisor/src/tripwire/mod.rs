@@ -29,7 +29,7 @@ pub(crate) use judge::{git_file_target, worktree_in};
 pub(crate) use names::is_acted_on;
 use names::{GIT, Root};
 use references::References;
-use state::State;
+use state::{Kind, State};
 
 /// How often what changed is put back before it is left: whoever changes it lives no more, or should not.
 const ROUNDS: usize = 3;
@@ -43,13 +43,22 @@ pub struct Watch {
     pub git_directories: Vec<PathBuf>,
     /// What the user has given away, canonical.
     pub granted: Vec<PathBuf>,
+    /// What else in the project is to stay as it is, relative to it; given away or not.
+    pub kept: Vec<PathBuf>,
+}
+
+impl Watch {
+    /// Of a project, and of nothing else.
+    pub const fn of(project: PathBuf) -> Self {
+        Self { project, git_directories: Vec::new(), granted: Vec::new(), kept: Vec::new() }
+    }
 }
 
 /// Keeps what the host runs later.
 #[derive(Debug)]
 pub struct Tripwire {
     roots: Vec<Watched>,
-    granted: Vec<PathBuf>,
+    given: Given,
     /// Repositories elsewhere in the project, which is the first root.
     nested: State,
     notes: BTreeSet<String>,
@@ -95,7 +104,7 @@ impl Tripwire {
             .map(|project| walk::nested(&project.held, &project.state.repositories, None))
             .unwrap_or_default();
         references::follow(&mut roots, &nested);
-        Ok(Self { roots, granted: watch.granted.clone(), nested, notes: BTreeSet::new() })
+        Ok(Self { roots, given: watch.given(), nested, notes: BTreeSet::new() })
     }
 
     /// After a call: compares the fixed list, and puts back what changed.
@@ -104,7 +113,7 @@ impl Tripwire {
         let nested = std::mem::take(&mut self.nested.repositories);
         for (index, watched) in self.roots.iter_mut().enumerate() {
             watched.anchored(&mut report);
-            let view = View { path: &watched.path, known: &nested, granted: &self.granted };
+            let view = View { path: &watched.path, known: &nested, given: &self.given };
             let look = |before: &State| watched.root.look(&watched.held, &watched.references, Some(before));
             let name = |path: &Path| if index == 0 { path.to_owned() } else { watched.path.join(path) };
             settle(&watched.held, &mut watched.state, view, look, &mut |mut change| {
@@ -122,7 +131,7 @@ impl Tripwire {
         let mut report = self.check();
         if let Some(project) = self.roots.first() {
             let known = &project.state.repositories;
-            let view = View { path: &project.path, known, granted: &self.granted };
+            let view = View { path: &project.path, known, given: &self.given };
             let look = |before: &State| walk::nested(&project.held, known, Some(before));
             settle(&project.held, &mut self.nested, view, look, &mut |change| report.changes.push(change));
             report.notes.extend(self.nested.notes.iter().cloned());
@@ -145,25 +154,41 @@ impl Watch {
         for Watched { path, state, .. } in &roots {
             existing.extend(names::to_protect(state).into_iter().map(|inside| path.join(inside)));
         }
-        existing.retain(|path| !is_granted(&self.granted, path));
+        let given = self.given();
+        existing.retain(|path| !given.has(path));
         Ok(existing)
+    }
+
+    fn given(&self) -> Given {
+        let kept = self.kept.iter().map(|path| self.project.join(path)).collect();
+        Given { granted: self.granted.clone().into(), kept }
     }
 
     /// The project first.
     fn roots(&self) -> io::Result<Vec<Watched>> {
-        let elsewhere = self.git_directories.iter().map(|path| Watched::new(Root::GitDirectory, path));
-        [Watched::new(Root::Project, &self.project)].into_iter().chain(elsewhere).collect()
+        let elsewhere = self.git_directories.iter().map(|path| Watched::new(Root::GitDirectory, path, &[]));
+        [Watched::new(Root::Project, &self.project, &self.kept)].into_iter().chain(elsewhere).collect()
     }
 }
 
-fn is_granted(granted: &[PathBuf], path: &Path) -> bool {
-    granted.iter().any(|granted| path.starts_with(granted))
+/// What the user has given away, but for what stays all the same.
+#[derive(Debug)]
+struct Given {
+    granted: Box<[PathBuf]>,
+    kept: Box<[PathBuf]>,
+}
+
+impl Given {
+    fn has(&self, path: &Path) -> bool {
+        let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
+        within(&self.granted) && !within(&self.kept)
+    }
 }
 
 impl Watched {
-    fn new(root: Root, path: &Path) -> io::Result<Self> {
+    fn new(root: Root, path: &Path, kept: &[PathBuf]) -> io::Result<Self> {
         let held = beneath::open_root(path)?;
-        let references = References::new();
+        let references = kept.iter().map(|path| (path.clone(), Kind::Whole)).collect();
         let state = root.look(&held, &references, None);
         let anchor = Anchor::new(&held);
         Ok(Self { root, path: path.to_owned(), held, references, state, anchor })
@@ -191,7 +216,7 @@ impl Watched {
 struct View<'a> {
     path: &'a Path,
     known: &'a BTreeSet<PathBuf>,
-    granted: &'a [PathBuf],
+    given: &'a Given,
 }
 
 impl View<'_> {
@@ -200,11 +225,11 @@ impl View<'_> {
         let paths: BTreeSet<&PathBuf> = before.places.keys().chain(now.places.keys()).collect();
         let judged = paths
             .into_iter()
-            .filter(|path| !is_granted(self.granted, &self.path.join(path)))
+            .filter(|path| !self.given.has(&self.path.join(path)))
             .map(|path| (path.clone(), around.judge(path, before.places.get(path), now.places.get(path))));
         let mut verdicts: BTreeMap<_, _> = judged.filter(|(_, verdict)| *verdict != Verdict::Pass).collect();
         for (path, listing) in now.crowded.iter().filter(|(path, _)| !before.crowded.contains_key(*path)) {
-            if !is_granted(self.granted, &self.path.join(path)) {
+            if !self.given.has(&self.path.join(path)) {
                 verdicts.entry(path.clone()).or_insert(Verdict::Thin(*listing));
             }
         }

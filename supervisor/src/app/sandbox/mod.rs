@@ -16,11 +16,13 @@ use tokio::time::timeout;
 use self::explain::explain;
 use self::restored::restored;
 use super::args::{AccessArg, SandboxArgs};
+use super::configuration::{self, Sources};
 use super::exit::Exit;
-use super::setup::{Caches, Setup, SetupError};
+use super::setup::{Setup, SetupError, Wanted};
 use super::signals::Endings;
 use super::streams::{AllPassed, Passage, Streams, Tail};
 use super::terminal::Relay;
+use crate::config::ConfigError;
 use crate::directories::Directories;
 use crate::gate::ApprovalMode;
 use crate::monitor::{
@@ -62,6 +64,8 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
 #[derive(Debug, thiserror::Error)]
 enum StartError {
     #[error(transparent)]
+    Settings(#[from] ConfigError),
+    #[error(transparent)]
     Setup(#[from] SetupError),
     #[error("cannot keep what the host runs later: {0}")]
     Tripwire(io::Error),
@@ -89,7 +93,8 @@ async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
         AccessArg::Read => ApprovalMode::Deny,
     };
     let directories = Directories::of_process().map_err(SetupError::from)?;
-    let setup = Setup::new(directories, &args.directory, mode, &args.confinement, Caches::OutliveIt)?;
+    let wanted = wanted(&directories, &args)?;
+    let setup = Setup::new(directories, &args.directory, mode, &wanted)?;
     // Nothing can have changed yet: a signal ends us here.
     let tripwire = setup.watch.as_ref().map(Tripwire::set).transpose().map_err(StartError::Tripwire)?;
     // From here on none does before what changed is put back.
@@ -105,6 +110,15 @@ async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
     let launch = Launch { confinement, command: args.command, stdio: given(streams) };
     let launched = setup.spawner.spawn(launch).await?;
     Ok((setup, Running { rights, launched, relay, passage, endings, tripwire }))
+}
+
+/// What flags and settings add up to; nobody is asked here.
+fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<Wanted, ConfigError> {
+    let sources = Sources::read(directories, &args.directory)?;
+    let flags = configuration::of_confinement(&args.confinement);
+    let effective = sources.effective(&flags);
+    configuration::tell(&sources.notices(&effective, &flags));
+    Ok(Wanted::new(&effective, &args.confinement))
 }
 
 fn rights(setup: &Setup, access: AccessArg) -> Rights {

@@ -1,13 +1,13 @@
 //! The environment of a session, as its flags and its owner have it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use ipc::confinement::Environment;
 
 use super::error::SetupError;
-use crate::policy::Owner;
+use crate::policy::{Owner, split_variable};
 
 /// What passes of the environment: what the flags say, and who works as another is at home there.
 pub(super) fn environment(
@@ -50,29 +50,13 @@ fn at_home(environment: &mut Environment, owner: &Owner, temp: &Path) {
 fn of_flags(flags: &[OsString]) -> Result<Environment, SetupError> {
     let mut environment = Environment::default();
     for flag in flags {
-        let (name, value) = split(flag);
-        let name = std::str::from_utf8(name).ok().filter(|name| is_name(name));
-        let name = name.ok_or_else(|| SetupError::Env(flag.clone()))?.to_owned();
+        let (name, value) = split_variable(flag).ok_or_else(|| SetupError::Env(flag.clone()))?;
         match value {
-            Some(value) => environment.set.push((name, value.to_vec())),
-            None => environment.pass.push(name),
+            Some(value) => environment.set.push((name.to_owned(), value.to_vec())),
+            None => environment.pass.push(name.to_owned()),
         }
     }
     Ok(environment)
-}
-
-fn split(flag: &OsStr) -> (&[u8], Option<&[u8]>) {
-    let bytes = flag.as_bytes();
-    match bytes.iter().position(|byte| *byte == b'=') {
-        Some(at) => (&bytes[..at], Some(&bytes[at + 1..])),
-        None => (bytes, None),
-    }
-}
-
-fn is_name(name: &str) -> bool {
-    !name.is_empty()
-        && !name.starts_with(|c: char| c.is_ascii_digit())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ mod error;
 mod place;
 mod programs;
 mod scope;
+mod wanted;
 
 pub(crate) use error::SetupError;
-pub(crate) use place::{Caches, Setup};
+pub(crate) use place::Setup;
+pub(crate) use wanted::{Caches, Wanted};

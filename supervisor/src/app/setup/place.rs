@@ -10,7 +10,7 @@ use ipc::rights::Rights;
 use super::environment::{environment, home};
 use super::error::SetupError;
 use super::scope::Scope;
-use crate::app::args::ConfinementArgs;
+use super::wanted::Wanted;
 use crate::app::say;
 use crate::directories::Directories;
 use crate::gate::{ApprovalMode, Standing};
@@ -43,23 +43,13 @@ pub(crate) struct Setup {
     pub temp: PrivateTemp,
 }
 
-/// What becomes of a project's caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caches {
-    /// They outlive the session, where they can.
-    OutliveIt,
-    /// They end with it, as the project does.
-    EndWithIt,
-}
-
 impl Setup {
     /// Resolves everything; makes our directories and the private temp.
     pub(crate) fn new(
         directories: Directories,
         directory: &Path,
         mode: ApprovalMode,
-        args: &ConfinementArgs,
-        caches: Caches,
+        wanted: &Wanted,
     ) -> Result<Self, SetupError> {
         directories.make()?;
         for leftover in remove_stale(&directories.locks()) {
@@ -67,16 +57,16 @@ impl Setup {
         }
         let owner = foreign_owner(directory);
         let identity = owner.as_ref().map(|owner| owner.identity);
-        let scope = Scope::resolve(directory, mode, caches, args, &directories, owner.as_ref())?;
+        let scope = Scope::resolve(directory, mode, wanted, &directories, owner.as_ref())?;
         let programs = scope.programs(mode, identity)?;
         let watch = scope.watch(mode);
         let protected = scope.protected(watch.as_ref())?;
         let temp = private_temp(&directories, identity)?;
         let place = scope.caches.clone().unwrap_or_else(|| temp.path().join("caches"));
-        let mut environment = environment(&args.env, owner.as_ref(), temp.path())?;
+        let mut environment = environment(&wanted.env, owner.as_ref(), temp.path())?;
         lead_to_caches(&mut environment, &place, home(owner.as_ref()).as_deref());
         environment.caches = scope.caches.as_ref().map(WirePath::from);
-        let policy = scope.policy(mode, args, protected, temp.path());
+        let policy = scope.policy(mode, wanted, protected, temp.path());
         let followed = Followed::of(&policy.standing())?;
         Ok(Self {
             directories,
@@ -84,8 +74,8 @@ impl Setup {
             policy,
             environment,
             identity,
-            allow_degraded: args.allow_degraded,
-            tier: args.tier.into(),
+            allow_degraded: wanted.allow_degraded,
+            tier: wanted.tier,
             spawner: Spawner::start(programs.sandbox_exec.clone(), followed)?,
             programs,
             temp,

@@ -1,18 +1,19 @@
 //! Where agents may read and write.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use ipc::path::WirePath;
-use ipc::rights::Network;
 
 use super::error::SetupError;
-use super::place::Caches;
-use crate::app::args::ConfinementArgs;
+use super::wanted::{Caches, Named, Wanted};
 use crate::app::say;
+use crate::config::Origin;
 use crate::directories::Directories;
 use crate::gate::ApprovalMode;
-use crate::policy::{Elsewhere, HiddenPaths, Host, Owner, Policy, make_caches, open_project, write_root};
+use crate::policy::{
+    Elsewhere, HiddenPaths, Host, Owner, Policy, configured_write_root, make_caches, open_project, write_root,
+};
 use crate::tripwire::Watch;
 
 /// Where agents may read and write: what flags, project and machine add up to.
@@ -25,6 +26,8 @@ pub(super) struct Scope {
     pub(super) caches: Option<PathBuf>,
     /// What the user gave away.
     given: Vec<PathBuf>,
+    /// What in the project is to stay as it is, relative to it.
+    kept: Vec<PathBuf>,
     /// That, what git needs, and the caches.
     pub(super) write: Vec<WirePath>,
 }
@@ -33,14 +36,13 @@ impl Scope {
     pub(super) fn resolve(
         directory: &Path,
         mode: ApprovalMode,
-        caches: Caches,
-        args: &ConfinementArgs,
+        wanted: &Wanted,
         directories: &Directories,
         owner: Option<&Owner>,
     ) -> Result<Self, SetupError> {
         let host = Host::probe(std::env::var_os("HOME"), owner.and_then(|owner| owner.home.clone()));
-        let (project, hidden) = resolve(directory, &host, directories, &args.hide)?;
-        let caches = match caches {
+        let (project, hidden) = resolve(directory, &host, directories, &wanted.hide)?;
+        let caches = match wanted.caches {
             Caches::OutliveIt => lasting_caches(mode, directories, &project, owner),
             Caches::EndWithIt => None,
         };
@@ -48,12 +50,13 @@ impl Scope {
             Some(own) => hidden.around_caches(own),
             None => hidden,
         };
-        let given = args.write.iter().map(|path| writable(&project, path)).collect::<Result<Vec<_>, _>>()?;
+        let given = write_roots(&project, &wanted.write)?;
         let elsewhere = elsewhere(mode, &project, &hidden);
         let beside = elsewhere.directory.iter().chain(&caches).map(WirePath::from);
         let write = given.iter().cloned().chain(beside).collect();
         let given = given.into_iter().map(PathBuf::from).collect();
-        Ok(Self { project, hidden, elsewhere, caches, given, write })
+        let kept = kept(&project, &wanted.protect);
+        Ok(Self { project, hidden, elsewhere, caches, given, kept, write })
     }
 
     /// What is watched, if an agent may write in the project at all. Only what the user gives away *inside* a watched root
@@ -70,19 +73,22 @@ impl Scope {
             inside(path, project) || git_directories.iter().any(|directory| inside(path, directory))
         });
         let granted = granted.cloned().collect();
-        Some(Watch { project: project.to_owned(), git_directories, granted })
+        Some(Watch { git_directories, granted, kept: self.kept.clone(), ..Watch::of(project.to_owned()) })
     }
 
     /// What there is of that which the host runs later, here and where git writes for others.
     pub(super) fn protected(&self, watch: Option<&Watch>) -> io::Result<Vec<WirePath>> {
         let existing = watch.map(Watch::existing).transpose()?.unwrap_or_default();
-        Ok(existing.iter().chain(&self.elsewhere.of_others).map(WirePath::from).collect())
+        // Named whether or not anything is watched yet: an agent may be given the right to write here later.
+        let kept = self.kept.iter().map(|path| self.project.join(path));
+        let kept: Vec<_> = kept.filter(|path| is_solid(path)).collect();
+        Ok(existing.iter().chain(&kept).chain(&self.elsewhere.of_others).map(WirePath::from).collect())
     }
 
     pub(super) fn policy(
         self,
         mode: ApprovalMode,
-        args: &ConfinementArgs,
+        wanted: &Wanted,
         protected: Vec<WirePath>,
         temp: &Path,
     ) -> Policy {
@@ -90,11 +96,12 @@ impl Scope {
             project: self.project.into(),
             temp: temp.into(),
             mode,
-            net: Network::from(args.net),
-            reach: args.reach(),
+            net: wanted.net,
+            reach: wanted.reach,
             write: self.write,
             hidden: self.hidden.0,
             protected,
+            limits: wanted.limits,
         }
     }
 }
@@ -103,14 +110,14 @@ fn resolve(
     directory: &Path,
     host: &Host,
     directories: &Directories,
-    hide: &[PathBuf],
+    hide: &[Named],
 ) -> Result<(PathBuf, HiddenPaths), SetupError> {
     let canonical = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     // What the user hides may well lie inside the project; what is hidden by default must not.
     let defaults = HiddenPaths::new(host, directories, &canonical, &[]);
     let roots: Vec<PathBuf> = defaults.0.into_iter().map(PathBuf::from).collect();
     let project = open_project(directory, host, &roots)?;
-    let hide: Vec<_> = hide.iter().map(|path| project.join(path)).collect();
+    let hide: Vec<_> = hide.iter().map(|named| project.join(&named.path)).collect();
     let hidden = HiddenPaths::new(host, directories, &project, &hide);
     Ok((project, hidden))
 }
@@ -157,6 +164,45 @@ fn elsewhere(mode: ApprovalMode, project: &Path, hidden: &HiddenPaths) -> Elsewh
     elsewhere
 }
 
-fn writable(project: &Path, path: &Path) -> Result<WirePath, SetupError> {
-    write_root(project, path).map_err(|why| SetupError::Path { flag: "--write", path: path.to_owned(), why })
+/// What in the project is to stay as it is, relative to it. What lies elsewhere is nobody's to write anyway.
+fn kept(project: &Path, named: &[Named]) -> Vec<PathBuf> {
+    let mut kept = Vec::new();
+    for Named { path, origin } in named {
+        let inside: Option<PathBuf> =
+            project.join(path).strip_prefix(project).ok().map(|path| path.components().collect());
+        let is_plain = |path: &PathBuf| path.components().all(|step| matches!(step, Component::Normal(_)));
+        match inside.filter(|path| is_plain(path) && path.file_name().is_some()) {
+            Some(path) => kept.push(path),
+            None => say(&format!(
+                "note: {origin}: {:?} is not protected: name something inside the project",
+                path.display()
+            )),
+        }
+    }
+    kept
+}
+
+/// Whether it is a file or directory itself, and no link on the way leads to it.
+fn is_solid(path: &Path) -> bool {
+    std::fs::canonicalize(path).is_ok_and(|found| found == path)
+}
+
+/// A flag that cannot be granted ends us; what a file names may be missing on this machine, or in this project.
+fn write_roots(project: &Path, named: &[Named]) -> Result<Vec<WirePath>, SetupError> {
+    let mut roots = Vec::new();
+    for Named { path, origin } in named {
+        match origin {
+            Origin::Flag(flag) => {
+                let root = write_root(project, path);
+                roots.push(root.map_err(|why| SetupError::Path { flag, path: path.clone(), why })?);
+            }
+            _ => match configured_write_root(project, path) {
+                Ok(root) => roots.push(root),
+                Err(why) => {
+                    say(&format!("note: {origin}: {:?} is not made writable: it {why}", path.display()));
+                }
+            },
+        }
+    }
+    Ok(roots)
 }

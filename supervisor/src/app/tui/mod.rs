@@ -22,11 +22,13 @@ use ipc::frontend::UserActionKind;
 use self::tty::{Engaged, Tty};
 use self::ui::{Ended, Ui};
 use super::args::TuiArgs;
+use super::configuration::{self, Sources};
 use super::exit::Exit;
 use super::session::{self, Events, Handle, Place, Refusal, Session, SessionOptions};
+use super::setup::Wanted;
 use super::signals::{Changes, Endings};
 use super::{complain, notes, say};
-use crate::core::{EndReason, RunLimits};
+use crate::core::EndReason;
 use crate::driver::Turns;
 
 /// Runs the UI to its end; nothing is left behind on the terminal but where the log is.
@@ -74,8 +76,11 @@ struct Prepared {
 fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Refusal> {
     usable_terminal()?;
     super::diagnostics::off_the_terminal().map_err(Refusal::usage)?;
-    let (session, handle, events) = session::open(options(args), place, began)?;
-    Ok(Prepared { session, handle, events, model: args.model.clone(), began })
+    let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
+    let options = options(args, &sources);
+    let model = options.model.clone();
+    let (session, handle, events) = session::open(options, place, began)?;
+    Ok(Prepared { session, handle, events, model, began })
 }
 
 fn usable_terminal() -> Result<(), Refusal> {
@@ -96,15 +101,18 @@ fn usable_terminal() -> Result<(), Refusal> {
     }
 }
 
-fn options(args: &TuiArgs) -> SessionOptions {
+fn options(args: &TuiArgs, sources: &Sources) -> SessionOptions {
+    let flags = configuration::of_tui(args);
+    let effective = sources.effective(&flags);
+    configuration::tell(&sources.notices(&effective, &flags));
     SessionOptions {
         directory: args.directory.clone(),
-        mode: args.mode.into(),
-        confinement: args.confinement.clone(),
-        model: args.model.clone(),
-        base_url: args.base_url.clone(),
-        limits: RunLimits::default(),
-        timeout: None,
+        mode: effective.mode(),
+        wanted: Wanted::new(&effective, &args.confinement),
+        model: effective.model().to_owned(),
+        base_url: effective.base_url().map(str::to_owned),
+        limits: effective.run_limits(),
+        timeout: effective.timeout(),
         patch: None,
         turns: Turns::Many,
     }

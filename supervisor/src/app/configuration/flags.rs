@@ -1,0 +1,52 @@
+//! What flags and environment say, as a layer.
+
+use clap::ValueEnum;
+
+use crate::app::args::{ConfinementArgs, ExecArgs, TuiArgs};
+use crate::gate::ApprovalMode;
+use crate::config::{Layer, Origin, Value};
+
+/// The variable that says where the provider is.
+const BASE_URL: &str = "ANTHROPIC_BASE_URL";
+
+/// What the environment says.
+pub(super) fn of_environment() -> Layer {
+    let base_url = std::env::var(BASE_URL).ok().filter(|url| !url.is_empty());
+    Layer::default().with("base_url", base_url.map(Value::Text), Origin::Environment(BASE_URL))
+}
+
+/// What the flags of a confinement say.
+pub(in crate::app) fn of_confinement(args: &ConfinementArgs) -> Layer {
+    let word = |value: &dyn Fn() -> Option<String>| value();
+    let net = word(&|| Some(args.net?.to_possible_value()?.get_name().to_owned()));
+    let reach = args.reach.iter().filter_map(|place| Some(place.to_possible_value()?.get_name().to_owned()));
+    Layer::default()
+        .with("rights.net", net.map(Value::Text), Origin::Flag("--net"))
+        .with_list("rights.reach", reach, &Origin::Flag("--reach"))
+        .with_list("rights.write", &args.write, &Origin::Flag("--write"))
+        .with_list("rights.hide", &args.hide, &Origin::Flag("--hide"))
+        .with_list("rights.env", &args.env, &Origin::Flag("--env"))
+}
+
+/// What the flags of the terminal UI say.
+pub(in crate::app) fn of_tui(args: &TuiArgs) -> Layer {
+    let mode = args.mode.map(|mode| ApprovalMode::from(mode).as_str().to_owned());
+    of_confinement(&args.confinement)
+        .with("mode", mode.map(Value::Text), Origin::Flag("--mode"))
+        .with("model", args.model.clone().map(Value::Text), Origin::Flag("--model"))
+        .with("base_url", args.base_url.clone().map(Value::Text), Origin::Flag("--base-url"))
+}
+
+/// What the flags of `exec` say.
+pub(in crate::app) fn of_exec(args: &ExecArgs) -> Layer {
+    of_confinement(&args.confinement)
+        .with("model", args.model.clone().map(Value::Text), Origin::Flag("--model"))
+        .with("base_url", args.base_url.clone().map(Value::Text), Origin::Flag("--base-url"))
+        .with(
+            "limits.max_steps",
+            args.max_steps.map(|steps| Value::Number(steps.into())),
+            Origin::Flag("--max-steps"),
+        )
+        .with("limits.max_tokens", args.max_tokens.map(Value::Number), Origin::Flag("--max-tokens"))
+        .with("limits.timeout_s", args.timeout.map(Value::Number), Origin::Flag("--timeout"))
+}

@@ -1,0 +1,146 @@
+//! Settings as every front end begins with them: both files, the flags, the environment, and whether the project is trusted.
+
+mod flags;
+mod show;
+mod trust;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::args::{ConfigArgs, ConfigCommand};
+use super::exit::Exit;
+use crate::config::{
+    ConfigError, Effective, FOREIGN_NAME, Layer, Layers, Origin, PROJECT_NAME, ProjectFile, Settled, Trust,
+    TrustError, TrustQuestion, UserFile, merge,
+};
+use crate::directories::Directories;
+
+pub(super) use flags::{of_confinement, of_exec, of_tui};
+
+/// What of a project's file is named in one notice.
+const NAMED: usize = 5;
+
+/// Everything that is said outside of the command line.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    user: UserFile,
+    /// Absent where there is no such directory, which is found out and told elsewhere.
+    project: Option<ProjectFile>,
+    environment: Layer,
+    trust: Trust,
+    trusted: bool,
+}
+
+impl Sources {
+    /// Reads both files.
+    pub(crate) fn read(directories: &Directories, directory: &Path) -> Result<Self, ConfigError> {
+        let user = UserFile::read(directories)?;
+        let project = std::fs::canonicalize(directory).ok().filter(|project| project.is_dir());
+        let project = project.map(|project| ProjectFile::read(&project)).transpose()?;
+        let trust = Trust::new(directories);
+        let given = |file: &ProjectFile| {
+            file.digest.as_ref().is_some_and(|digest| trust.is_given(&file.project, digest))
+        };
+        let trusted = project.as_ref().is_some_and(given);
+        Ok(Self { user, project, environment: flags::of_environment(), trust, trusted })
+    }
+
+    /// What holds, with these flags.
+    pub(crate) fn effective(&self, flags: &Layer) -> Effective {
+        let none = Layer::default();
+        merge(Layers {
+            flags,
+            environment: &self.environment,
+            user: &self.user.layer,
+            project: self.project.as_ref().map_or(&none, |file| &file.layer),
+            trusted: self.trusted,
+        })
+    }
+
+    /// What a person is to be asked, as long as the project's file is not trusted and would widen something.
+    pub(crate) fn question(&self) -> Option<TrustQuestion> {
+        let file = self.project.as_ref().filter(|_| !self.trusted)?;
+        TrustQuestion::about(file)
+    }
+
+    /// Trusts the file that the question was about: this very one, as it was read. Only after a person's answer.
+    pub(crate) fn trust(&mut self, question: &TrustQuestion) -> Result<(), TrustError> {
+        self.trust.remember(&question.project, &question.digest)?;
+        self.trusted =
+            self.project.as_ref().is_some_and(|file| file.digest.as_ref() == Some(&question.digest));
+        Ok(())
+    }
+
+    /// What a person is to know of what holds, in a session with these flags; one sentence each, with what to do.
+    pub(crate) fn notices(&self, effective: &Effective, flags: &Layer) -> Vec<String> {
+        let mut notices = Vec::new();
+        if self.project.as_ref().is_some_and(|file| file.has_foreign) {
+            notices
+                .push(format!("{FOREIGN_NAME} is another agent's and is not read; ours is {PROJECT_NAME}"));
+        }
+        notices.extend(self.ignored(effective));
+        let overruled = |settled: &&Settled| {
+            matches!(settled.origin, Origin::Project(_))
+                && flags.get(settled.key).is_some()
+                && settled.value.as_ref().is_some_and(|value| value.elements().is_empty())
+        };
+        notices.extend(effective.settled.iter().filter(overruled).filter_map(|settled| {
+            let flag = &flags.get(settled.key)?.origin;
+            let Settled { key, value, origin } = settled;
+            let value = value.as_ref()?;
+            Some(format!("{flag} does not hold: {origin} says {} = {value}, which is narrower", key.name))
+        }));
+        notices
+    }
+
+    fn ignored(&self, effective: &Effective) -> Option<String> {
+        let ignored = &effective.ignored;
+        let project = &self.project.as_ref().filter(|_| !ignored.is_empty())?.project;
+        let named: Vec<_> = ignored.iter().take(NAMED).map(ToString::to_string).collect();
+        let mut text = format!("{PROJECT_NAME} is not trusted; not enabled: {}", named.join(", "));
+        if let Some(more) = ignored.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            // Writing to a string cannot fail.
+            let _ = write!(text, " and {more} more");
+        }
+        let _ = write!(
+            text,
+            "\n  next: bailiwick config trust -C {}",
+            project.display().to_string().escape_debug()
+        );
+        Some(text)
+    }
+}
+
+/// Runs `bailiwick config`.
+pub(super) fn run(args: ConfigArgs) -> Exit {
+    let directories = match Directories::of_process() {
+        Ok(directories) => directories,
+        Err(error) => {
+            super::complain(&error);
+            return Exit::Usage;
+        }
+    };
+    let directory = match &args.command {
+        Some(ConfigCommand::Trust(trust)) => &trust.directory,
+        None => &args.directory,
+    };
+    if let Err(error) = std::fs::read_dir(directory) {
+        super::complain(&format!("cannot use {} as the project: {error}", directory.display()));
+        return Exit::Usage;
+    }
+    match (Sources::read(&directories, directory), &args.command) {
+        (Err(error), _) => {
+            super::complain(&error);
+            Exit::Usage
+        }
+        (Ok(sources), Some(ConfigCommand::Trust(args))) => trust::run(sources, args.forget),
+        (Ok(sources), None) => show::run(&sources, args.json),
+    }
+}
+
+/// Says what a person is to know before a session begins.
+pub(super) fn tell(notices: &[String]) {
+    for notice in notices {
+        super::say(&format!("note: {notice}"));
+    }
+}

@@ -1,0 +1,71 @@
+//! `bailiwick config trust`: lists what a project's file would enable, and asks a person at a terminal.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use super::Sources;
+use crate::app::exit::Exit;
+use crate::app::{complain, say};
+use crate::config::{PROJECT_NAME, TrustQuestion};
+
+/// Asks, or forgets.
+pub(super) fn run(mut sources: Sources, forget: bool) -> Exit {
+    let Some(file) = &sources.project else { return Exit::Usage };
+    if forget {
+        return match sources.trust.forget(&file.project) {
+            Ok(true) => done("it is no longer trusted"),
+            Ok(false) => done("it was not trusted"),
+            Err(error) => internal(&error),
+        };
+    }
+    let Some(question) = sources.question() else {
+        return done(if sources.trusted {
+            "it is trusted already"
+        } else {
+            "there is nothing in it that takes trust"
+        });
+    };
+    // An answer that was not typed after the question was read is none.
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        complain(&format!(
+            "trust in {PROJECT_NAME} is given by a person at a terminal, after reading what it would enable\n  next: run this \
+             command by hand"
+        ));
+        return Exit::Usage;
+    }
+    match asked(&question) {
+        Ok(true) => match sources.trust(&question) {
+            Ok(()) => done("trusted, as it is now; a change of it asks again"),
+            Err(error) => internal(&error),
+        },
+        Ok(false) => done("not trusted"),
+        Err(error) => internal(&error),
+    }
+}
+
+/// Whether the person said yes; anything else is no.
+fn asked(question: &TrustQuestion) -> io::Result<bool> {
+    let mut out = io::stderr().lock();
+    let project = question.project.display().to_string();
+    writeln!(out, "{PROJECT_NAME} of {} would enable, in every session there:", project.escape_debug())?;
+    for line in &question.lines {
+        writeln!(out, "  {line}")?;
+    }
+    write!(out, "Trust it? [y/N] ")?;
+    out.flush()?;
+    drop(out);
+    // What was typed before the question stood there is no answer to it.
+    nix::sys::termios::tcflush(io::stdin(), nix::sys::termios::FlushArg::TCIFLUSH)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn done(text: &str) -> Exit {
+    say(&format!("{PROJECT_NAME}: {text}"));
+    Exit::Done
+}
+
+fn internal(error: &impl std::fmt::Display) -> Exit {
+    complain(error);
+    Exit::Internal
+}
