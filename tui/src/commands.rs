@@ -92,6 +92,8 @@ pub enum Command {
     Abort,
     Confirm,
     Edit,
+    Shorter,
+    Longer,
     Back,
 }
 
@@ -273,13 +275,23 @@ pub const TABLE: &[Row] = &[
     keyed(
         Command::PageUp,
         "page_up",
-        &[(Normal, &["pageup", "ctrl-u"]), (Insert, &["pageup"]), (Approval, &["pageup", "ctrl-u"])],
+        &[
+            (Normal, &["pageup", "ctrl-u"]),
+            (Insert, &["pageup"]),
+            (Approval, &["pageup", "ctrl-u"]),
+            (Scope, &["pageup"]),
+        ],
         "a page up",
     ),
     keyed(
         Command::PageDown,
         "page_down",
-        &[(Normal, &["pagedown", "ctrl-f"]), (Insert, &["pagedown"]), (Approval, &["pagedown", "ctrl-f"])],
+        &[
+            (Normal, &["pagedown", "ctrl-f"]),
+            (Insert, &["pagedown"]),
+            (Approval, &["pagedown", "ctrl-f"]),
+            (Scope, &["pagedown"]),
+        ],
         "a page down",
     ),
     keyed(Command::Top, "top", &[(Normal, &["g", "home"]), (Approval, &["g", "home"])], "to the beginning"),
@@ -304,6 +316,8 @@ pub const TABLE: &[Row] = &[
     keyed(Command::Abort, "abort", &[(Approval, &["esc", "ctrl-c"])], "deny, and end the turn"),
     keyed(Command::Confirm, "confirm", &[(Scope, &["y"])], "approve as chosen"),
     keyed(Command::Edit, "edit", &[(Scope, &["e"])], "edit what is chosen"),
+    keyed(Command::Shorter, "shorter", &[(Scope, &["left", "h"])], "a word less of the prefix"),
+    keyed(Command::Longer, "longer", &[(Scope, &["right", "l"])], "a word more of the prefix"),
     keyed(Command::Back, "back", &[(Scope, &["esc", "n", "ctrl-c"])], "back to the request"),
 ];
 

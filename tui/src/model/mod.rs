@@ -1,16 +1,132 @@
 //! Everything that the terminal UI knows.
 
+mod block;
+mod calls;
+mod editor;
+mod history;
+mod look;
+mod part;
+mod screen;
+mod session;
+mod transcript;
+mod turn;
+mod written;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ipc::id::CallId;
+
+pub(crate) use block::{Block, BlockRow};
+pub(crate) use calls::Call;
+pub(crate) use editor::{Editor, Motion};
+pub(crate) use history::History;
+pub(crate) use look::Look;
+pub(crate) use part::{Fold, Part, Unfolded};
+pub(crate) use screen::{Areas, CARD_FRAME, is_tiny};
+pub(crate) use session::{Pending, Session};
+pub(crate) use transcript::Transcript;
+pub(crate) use turn::{Doing, Turn, counted, summary};
+pub(crate) use written::Written;
+
+use crate::card::Card;
+use crate::moment::Moment;
 use crate::start::Start;
+use crate::text::SafeText;
 
 /// Everything that the terminal UI knows.
 #[derive(Debug)]
 pub struct Model {
-    start: Start,
+    pub(crate) start: Start,
+    pub(crate) now: Moment,
+    pub(crate) size: (u16, u16),
+    pub(crate) mode: Mode,
+    pub(crate) prompt: Editor,
+    /// What is typed after `:`.
+    pub(crate) line: Editor,
+    pub(crate) history: History,
+    /// Messages that wait for the turn to end.
+    pub(crate) queue: VecDeque<String>,
+    pub(crate) transcript: Transcript,
+    pub(crate) session: Session,
+    pub(crate) turn: Turn,
+    /// The calls that have not ended, and the blocks that show them.
+    pub(crate) calls: BTreeMap<CallId, Call>,
+    /// The blocks that the reply that is being received goes on in.
+    pub(crate) reply: Reply,
+    /// The requests that wait, the first of them before the person.
+    pub(crate) cards: VecDeque<Card>,
+    /// One more with each sheet that is laid, so that none is taken for another.
+    pub(crate) revision: u64,
+}
+
+/// What keys mean where no request is before the person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Commands.
+    Normal,
+    /// Text for the prompt.
+    #[default]
+    Insert,
+    /// Text for a command.
+    Command,
+}
+
+/// The blocks that the reply that is being received goes on in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reply {
+    pub text: Option<usize>,
+    pub thinking: Option<usize>,
 }
 
 impl Model {
     /// The model before the first event: Insert mode, an empty prompt, and the line of what is allowed here.
     pub fn new(start: Start) -> Self {
-        Self { start }
+        let mut model = Self {
+            now: Moment::default(),
+            size: start.capabilities.size,
+            mode: Mode::default(),
+            prompt: Editor::default(),
+            line: Editor::default(),
+            history: History::default(),
+            queue: VecDeque::new(),
+            transcript: Transcript::default(),
+            session: Session::new(&start),
+            turn: Turn::default(),
+            calls: BTreeMap::new(),
+            reply: Reply::default(),
+            cards: VecDeque::new(),
+            revision: 0,
+            start,
+        };
+        model.greet();
+        model
+    }
+
+    /// Whether the session is over, and nothing will be answered.
+    pub fn is_over(&self) -> bool {
+        self.session.over
+    }
+
+    /// A sentence in the transcript.
+    pub(crate) fn say(&mut self, look: Look, text: &str) {
+        self.transcript.push(Block::of(vec![Part::new(SafeText::prose(text), look)]));
+    }
+
+    /// Another revision of something to be read.
+    pub(crate) fn next_revision(&mut self) -> u64 {
+        self.revision += 1;
+        self.revision
+    }
+
+    /// No logo: what is allowed here, and the keys that work now.
+    fn greet(&mut self) {
+        let place = SafeText::labelled("", self.start.project.as_bytes());
+        let allowed = format!("{} · {} · {} tier", self.session.mode, self.session.rights, self.session.tier);
+        let keys = "Enter sends · Alt-Enter new line · Esc Normal · :help · :q";
+        self.transcript.push(Block::of(vec![
+            Part::new(place, Look::Heading),
+            Part::new(SafeText::prose(&allowed), Look::Notice),
+            Part::new(SafeText::prose(keys), Look::Notice),
+        ]));
     }
 }

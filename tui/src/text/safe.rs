@@ -23,15 +23,28 @@ const LONGEST_TAIL: usize = 64;
 /// `\xff`. Escapes are drawn unlike other text, so that a text that spells one does not pass for one.
 ///
 /// [`prose`](Self::prose) is for what is read, [`exact`](Self::exact) for what runs or is written: it also escapes spaces
-/// that are not the space, and presentation selectors, which prose leaves out.
+/// that are not the space, and presentation selectors, which prose leaves out; [`line`](Self::line) is exact and has one
+/// line, so that no name can look like two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SafeText {
     text: String,
     escapes: Vec<Range<usize>>,
-    exact: bool,
+    manner: Manner,
     column: usize,
     /// The last cluster as it came: what is pushed next may belong to it.
     tail: Tail,
+}
+
+/// What is escaped besides what never shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Manner {
+    /// Nothing.
+    #[default]
+    Prose,
+    /// Spaces that are not the space, presentation selectors.
+    Exact,
+    /// Line ends too.
+    Line,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,31 +57,50 @@ struct Tail {
 impl SafeText {
     /// Text that is read.
     pub fn prose(untrusted: &str) -> Self {
-        let mut text = Self::default();
-        text.push(untrusted);
-        text.forget_tail();
-        text
+        Self::made(Manner::Prose, untrusted)
     }
 
     /// Text that runs, or is written: every character shows.
     pub fn exact(untrusted: &str) -> Self {
-        let mut text = Self { exact: true, ..Self::default() };
+        Self::made(Manner::Exact, untrusted)
+    }
+
+    /// One line, in which every character shows, line ends too: a name.
+    pub fn line(untrusted: &str) -> Self {
+        Self::made(Manner::Line, untrusted)
+    }
+
+    /// Bytes that should be text and need not be, in one line: a path. Every byte shows.
+    pub fn bytes(untrusted: &[u8]) -> Self {
+        let mut text = Self { manner: Manner::Line, ..Self::default() };
+        text.push_bytes(untrusted);
+        text
+    }
+
+    /// Words of ours, and a name after them that every byte of shows, in one line.
+    pub fn labelled(words: &str, name: &[u8]) -> Self {
+        let mut text = Self { manner: Manner::Line, ..Self::default() };
+        text.push(words);
+        text.forget_tail();
+        text.push_bytes(name);
+        text
+    }
+
+    fn made(manner: Manner, untrusted: &str) -> Self {
+        let mut text = Self { manner, ..Self::default() };
         text.push(untrusted);
         text.forget_tail();
         text
     }
 
-    /// Bytes that should be text and need not be: a path. Every byte shows.
-    pub fn bytes(untrusted: &[u8]) -> Self {
-        let mut text = Self { exact: true, ..Self::default() };
+    fn push_bytes(&mut self, untrusted: &[u8]) {
         for chunk in untrusted.utf8_chunks() {
-            text.push(chunk.valid());
-            text.forget_tail();
+            self.push(chunk.valid());
+            self.forget_tail();
             for byte in chunk.invalid() {
-                text.escape(format_args!("\\x{byte:02x}"));
+                self.escape(format_args!("\\x{byte:02x}"));
             }
         }
-        text
     }
 
     /// The safe text.
@@ -144,7 +176,7 @@ impl SafeText {
     fn push_clusters(&mut self, untrusted: &str) {
         let mut rest = untrusted;
         while !rest.is_empty() {
-            let plain = plain_ascii(rest);
+            let plain = plain_ascii(rest, self.manner != Manner::Line);
             if plain > 0 {
                 self.plain(&rest[..plain]);
                 rest = &rest[plain..];
@@ -193,7 +225,7 @@ impl SafeText {
     }
 
     fn shows(&self, c: char) -> bool {
-        columns(c) > 0 && !is_hidden(c) && !(self.exact && is_other_space(c))
+        columns(c) > 0 && !is_hidden(c) && !(self.manner != Manner::Prose && is_other_space(c))
     }
 
     /// Character by character: one that shows stands for itself only where it cannot join the one before it.
@@ -201,7 +233,7 @@ impl SafeText {
         let mut joins = false;
         for c in cluster.chars() {
             match c {
-                '\n' => {
+                '\n' if self.manner != Manner::Line => {
                     self.text.push('\n');
                     self.column = 0;
                 }
@@ -210,7 +242,7 @@ impl SafeText {
                     self.column += columns(c);
                     joins = true;
                 }
-                c if joins && !self.exact && is_presentation(c) => {}
+                c if joins && self.manner == Manner::Prose && is_presentation(c) => {}
                 c => {
                     self.escape(format_args!("{}", c.escape_unicode()));
                     joins = false;
@@ -229,9 +261,10 @@ impl SafeText {
 }
 
 /// How many bytes from the start are ASCII that shows as it is, and cannot be joined by what follows.
-fn plain_ascii(text: &str) -> usize {
+fn plain_ascii(text: &str, lines: bool) -> usize {
     let bytes = text.as_bytes();
-    let count = bytes.iter().take_while(|byte| matches!(byte, b' '..=b'~' | b'\n')).count();
+    let count =
+        bytes.iter().take_while(|byte| matches!(byte, b' '..=b'~') || (lines && **byte == b'\n')).count();
     // The last one may be joined by a mark, now or with what is pushed next; a line end is joined by nothing.
     if count > 0 && bytes.get(count - 1) == Some(&b'\n') { count } else { count.saturating_sub(1) }
 }

@@ -1,19 +1,107 @@
 //! What each message changes.
 
+mod approval;
+mod editing;
+mod events;
+mod help;
+mod keys;
+mod turns;
+mod typed;
+
 use std::time::Duration;
 
+use ipc::frontend::UserActionKind;
+
 use crate::message::{Action, Msg};
-use crate::model::Model;
+use crate::model::{Areas, Look, Model};
 use crate::moment::Moment;
+use crate::view::Shown;
+
+/// Rows per notch of the wheel.
+const NOTCH: isize = 3;
 
 /// Changes the model by one message that came at a moment, and says what is to be done outside.
 pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
-    let _ = (model, at, message);
-    Vec::new()
+    model.now = model.now.max(at);
+    let mut actions = Vec::new();
+    let changed = match message {
+        Msg::Key(event) => keys::key(model, at, event, &mut actions),
+        Msg::Paste(text) => keys::paste(model, &text),
+        Msg::Wheel(notches) => wheel(model, notches),
+        Msg::Resize(width, height) => resize(model, (width, height)),
+        Msg::Core(event) => events::core(model, event.kind, &mut actions),
+        Msg::Tick => changes_by_itself(model),
+        Msg::Drawn(shown) => drawn(model, at, shown),
+        Msg::Resumed => return resumed(model),
+        Msg::Note(text) => {
+            model.say(Look::Notice, &text);
+            true
+        }
+        Msg::CoreGone => core_gone(model),
+    };
+    if changed {
+        actions.push(Action::Redraw);
+    }
+    actions
 }
 
 /// How long after `now` a [`Msg::Tick`] is wanted; none while nothing on the screen changes by itself.
 pub fn next_tick(model: &Model, now: Moment) -> Option<Duration> {
-    let _ = (model, now);
-    None
+    let card = model.cards.front();
+    let opens = card.and_then(|card| card.opens_at(now)).map(|opens| opens.since(now));
+    let remaining = card.map(|card| card.remaining(now)).filter(|remaining| !remaining.is_zero());
+    let elapsed = model.turn.began.map(|began| now.since(began));
+    // The countdown shows whole seconds that are left, the turn whole seconds that are gone.
+    let countdown = remaining.map(|remaining| past_whole_second(remaining));
+    let count = elapsed.map(|elapsed| Duration::from_secs(elapsed.as_secs() + 1).saturating_sub(elapsed));
+    [opens, countdown, count].into_iter().flatten().min()
+}
+
+fn past_whole_second(remaining: Duration) -> Duration {
+    let over = Duration::from_nanos(u64::from(remaining.subsec_nanos()));
+    if over.is_zero() { Duration::from_secs(1) } else { over }
+}
+
+fn changes_by_itself(model: &Model) -> bool {
+    model.turn.is_running() || !model.cards.is_empty()
+}
+
+fn wheel(model: &mut Model, notches: i16) -> bool {
+    let rows = isize::from(notches) * NOTCH;
+    let areas = Areas::now(model);
+    match (model.cards.front_mut(), areas.card) {
+        (Some(card), Some(area)) => approval::scroll(card, area, rows),
+        _ => model.transcript.scroll(rows, (areas.transcript.width, areas.transcript.height)),
+    }
+    true
+}
+
+fn resize(model: &mut Model, size: (u16, u16)) -> bool {
+    model.size = size;
+    true
+}
+
+fn drawn(model: &mut Model, at: Moment, shown: Shown) -> bool {
+    let card = model.cards.front_mut().filter(|card| shown.card == Some(card.id));
+    card.is_some_and(|card| card.drawn(at, shown.whole, shown.to_end))
+}
+
+fn resumed(model: &mut Model) -> Vec<Action> {
+    for card in &mut model.cards {
+        card.forget_screen();
+    }
+    vec![Action::Repaint, Action::Redraw]
+}
+
+fn core_gone(model: &mut Model) -> bool {
+    model.cards.clear();
+    model.turn.end();
+    model.session.over = true;
+    model.say(Look::Error, "the session is over; :q leaves");
+    true
+}
+
+/// Tells the core.
+fn tell(actions: &mut Vec<Action>, kind: UserActionKind) {
+    actions.push(Action::User(kind));
 }

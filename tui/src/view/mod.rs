@@ -1,15 +1,80 @@
 //! The model, drawn.
 
-use ratatui::Frame;
+mod card;
+mod pane;
+mod prompt;
+mod rows;
+mod status;
+mod theme;
 
-use crate::model::Model;
+use ipc::id::ApprovalId;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use crate::model::{Areas, Model, is_tiny};
+use crate::text::SafeText;
+use pane::Pane;
+use theme::Theme;
 
 /// What a frame put on the screen; goes back by [`Msg::Drawn`](crate::Msg::Drawn) once the frame is flushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shown(());
+pub struct Shown {
+    /// The request that it names.
+    pub(crate) card: Option<ApprovalId>,
+    /// Whether it shows it, and does not only say that there is one.
+    pub(crate) whole: bool,
+    /// The revision of the sheet whose last row it shows.
+    pub(crate) to_end: Option<u64>,
+}
 
 /// Draws the model as it is.
 pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
-    let _ = (model, frame);
-    Shown::default()
+    let screen = frame.area();
+    let theme = Theme::new(model.start.capabilities.colour);
+    if is_tiny((screen.width, screen.height)) {
+        return tiny(model, frame, theme);
+    }
+    let areas = Areas::of(model, screen);
+    transcript(model, &mut Pane::new(frame.buffer_mut(), areas.transcript), theme);
+    prompt::queue(model, &mut Pane::new(frame.buffer_mut(), areas.queue), theme);
+    prompt::rule(model, &mut Pane::new(frame.buffer_mut(), areas.rule), theme);
+    let mut caret = prompt::prompt(model, &mut Pane::new(frame.buffer_mut(), areas.prompt), theme);
+    status::status(model, &mut Pane::new(frame.buffer_mut(), areas.status), theme);
+    let mut shown = Shown::default();
+    if let (Some(area), Some(card)) = (areas.card, model.cards.front()) {
+        let mut pane = Pane::new(frame.buffer_mut(), area);
+        let hides_prompt = area.intersects(areas.prompt);
+        let (what, where_to) = card::card(model, card, &mut pane, theme);
+        shown = what;
+        // While keys go elsewhere, the caret shows where.
+        if hides_prompt || card.is_open(model.now) {
+            caret = where_to;
+        }
+    }
+    if let Some(caret) = caret {
+        frame.set_cursor_position(caret);
+    }
+    shown
+}
+
+fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+    let visible = model.transcript.visible(pane.width(), pane.height());
+    for (y, row) in (0..).zip(&visible) {
+        rows::draw(pane, y, row.block, row.row, theme);
+    }
+}
+
+/// One line, whatever the size: what is the matter, and that no can still be said.
+fn tiny(model: &Model, frame: &mut Frame<'_>, theme: Theme) -> Shown {
+    let screen = frame.area();
+    let mut pane = Pane::new(frame.buffer_mut(), Rect { height: screen.height.min(1), ..screen });
+    let Some(card) = model.cards.front() else {
+        pane.put(0, 0, "too small: 40x10 at least", Style::new());
+        return Shown::default();
+    };
+    let key = card::key_of(model, crate::commands::Command::Deny);
+    let text = SafeText::line(&format!("{key} denies · too small to read {}", card.title()));
+    pane.put(0, 0, text.all(), theme.alarm());
+    Shown { card: Some(card.id), whole: false, to_end: None }
 }

@@ -1,0 +1,68 @@
+//! When keys begin to count: never before a person can have read what they answer.
+
+use std::time::Duration;
+
+use crate::moment::Moment;
+
+/// How long a request has to be on the screen, without a key being pressed, before a key answers it: whoever is typing
+/// when it appears goes on typing elsewhere.
+const QUIET: Duration = Duration::from_millis(300);
+
+/// When keys begin to count.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Guard {
+    drawn: Option<Moment>,
+    last_key: Moment,
+    open: bool,
+}
+
+impl Guard {
+    /// The request is on the screen.
+    pub(crate) fn drawn(&mut self, at: Moment) {
+        self.drawn.get_or_insert(at);
+    }
+
+    /// A key was read at a moment; says whether it counts. One that does not makes the others wait.
+    pub(crate) fn key(&mut self, at: Moment) -> bool {
+        self.open = self.open || self.opens_at().is_some_and(|opens| at >= opens);
+        self.last_key = self.last_key.max(at);
+        self.open
+    }
+
+    /// Whether a key would count.
+    pub(crate) fn is_open(&self, now: Moment) -> bool {
+        self.open || self.opens_at().is_some_and(|opens| now >= opens)
+    }
+
+    /// When keys begin to count, if no more are pressed; unknown while it was not drawn.
+    pub(crate) fn opens_at(&self) -> Option<Moment> {
+        self.drawn.map(|drawn| drawn.max(self.last_key).plus(QUIET))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Moment {
+        Moment::from_millis(millis)
+    }
+
+    #[test]
+    fn no_key_counts_before_it_was_drawn() {
+        let mut guard = Guard::default();
+        assert!(!guard.key(ms(100_000)));
+        guard.drawn(ms(200_000));
+        assert!(!guard.key(ms(150_000)), "read before, delivered after");
+        assert!(guard.key(ms(200_300)));
+    }
+
+    #[test]
+    fn no_key_counts_until_nothing_was_pressed_for_a_while() {
+        let mut guard = Guard::default();
+        guard.drawn(ms(1000));
+        assert!(!guard.key(ms(1299)));
+        assert!(!guard.key(ms(1500)) && !guard.key(ms(1799)));
+        assert!(guard.key(ms(2099)) && guard.key(ms(2100)));
+    }
+}

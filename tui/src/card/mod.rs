@@ -1,0 +1,194 @@
+//! A request for an approval, as it stands before a person.
+
+mod content;
+mod guard;
+mod scope;
+mod sheet;
+
+use std::time::Duration;
+
+use ipc::approval::{
+    ApplyPatchApprovalResponse, ApprovalAnswer, ExecCommandApprovalResponse, NetworkApprovalResponse,
+    ReviewDecision, ServerRequest,
+};
+use ipc::id::ApprovalId;
+
+pub(crate) use content::signed;
+use guard::Guard;
+pub(crate) use scope::Menu;
+pub(crate) use sheet::Sheet;
+
+use crate::model::Editor;
+use crate::moment::Moment;
+
+/// A request for an approval.
+#[derive(Debug)]
+pub(crate) struct Card {
+    pub id: ApprovalId,
+    pub request: Box<ServerRequest>,
+    pub body: Sheet,
+    pub stage: Stage,
+    /// Whether it has the whole screen.
+    pub whole: bool,
+    deadline: Moment,
+    /// For saying no: any frame that names the request will do.
+    deny: Guard,
+    /// For saying yes: a frame that shows it.
+    approve: Guard,
+    /// Whether the last frame showed it, and did not only say that there is one.
+    in_sight: bool,
+}
+
+/// How far the person has come.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// Reading.
+    Deciding,
+    /// Choosing how far an approval reaches.
+    Scope(Menu),
+    /// Writing a word to the model.
+    Word(Editor),
+}
+
+/// Why an approval does not count yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotYet {
+    /// It is not on the screen, or was not for long enough.
+    Unseen,
+    /// Its end was not on the screen.
+    Unread,
+    /// Its time is up.
+    Late,
+}
+
+impl Card {
+    pub(crate) fn new(id: ApprovalId, request: Box<ServerRequest>, at: Moment, revision: u64) -> Self {
+        Self {
+            id,
+            body: Sheet::new(content::body(&request), revision),
+            stage: Stage::Deciding,
+            whole: false,
+            deadline: at.plus(Duration::from_millis(request.timeout_ms())),
+            deny: Guard::default(),
+            approve: Guard::default(),
+            in_sight: false,
+            request,
+        }
+    }
+
+    /// What is asked, in a few words.
+    pub(crate) fn title(&self) -> &'static str {
+        content::title(&self.request)
+    }
+
+    /// The rows that it needs besides its frame and what is to be read.
+    pub(crate) const fn extra_rows(&self) -> u16 {
+        self.editor().is_some() as u16
+    }
+
+    /// What is being written, where something is.
+    pub(crate) const fn editor(&self) -> Option<&Editor> {
+        match &self.stage {
+            Stage::Word(editor) => Some(editor),
+            Stage::Scope(menu) => menu.editing.as_ref(),
+            Stage::Deciding => None,
+        }
+    }
+
+    /// What is being written, where something is.
+    pub(crate) const fn editor_mut(&mut self) -> Option<&mut Editor> {
+        match &mut self.stage {
+            Stage::Word(editor) => Some(editor),
+            Stage::Scope(menu) => menu.editing.as_mut(),
+            Stage::Deciding => None,
+        }
+    }
+
+    /// How long an answer still counts.
+    pub(crate) const fn remaining(&self, now: Moment) -> Duration {
+        self.deadline.since(now)
+    }
+
+    /// What is to be read now.
+    pub(crate) const fn sheet(&self) -> &Sheet {
+        match &self.stage {
+            Stage::Scope(menu) => &menu.sheet,
+            Stage::Deciding | Stage::Word(_) => &self.body,
+        }
+    }
+
+    pub(crate) const fn sheet_mut(&mut self) -> &mut Sheet {
+        match &mut self.stage {
+            Stage::Scope(menu) => &mut menu.sheet,
+            Stage::Deciding | Stage::Word(_) => &mut self.body,
+        }
+    }
+
+    /// A frame is on the terminal that names it; `whole` if it shows it, `to_end` if the last row of that revision of the
+    /// sheet is among what it shows. Says whether that changes what can be done.
+    pub(crate) fn drawn(&mut self, at: Moment, whole: bool, to_end: Option<u64>) -> bool {
+        self.deny.drawn(at);
+        self.in_sight = whole;
+        if whole {
+            self.approve.drawn(at);
+        }
+        let sheet = self.sheet_mut();
+        let news = whole && !sheet.is_read() && to_end == Some(sheet.revision());
+        if news {
+            sheet.set_read();
+        }
+        news
+    }
+
+    /// A key was read: whether it is for this request at all.
+    pub(crate) fn takes_key(&mut self, at: Moment) -> bool {
+        self.approve.key(at);
+        self.deny.key(at)
+    }
+
+    /// Whether keys count.
+    pub(crate) fn is_open(&self, now: Moment) -> bool {
+        self.deny.is_open(now)
+    }
+
+    /// When keys begin to count, where that is still to come.
+    pub(crate) fn opens_at(&self, now: Moment) -> Option<Moment> {
+        self.deny.opens_at().filter(|opens| *opens > now && !self.deny.is_open(now))
+    }
+
+    /// Nothing of it counts as seen any more.
+    pub(crate) fn forget_screen(&mut self) {
+        self.deny = Guard::default();
+        self.approve = Guard::default();
+        self.in_sight = false;
+    }
+
+    /// Whether it can be approved.
+    pub(crate) fn approvable(&self, now: Moment) -> Result<(), NotYet> {
+        if self.remaining(now).is_zero() {
+            Err(NotYet::Late)
+        } else if !self.in_sight || !self.approve.is_open(now) {
+            Err(NotYet::Unseen)
+        } else if !self.body.is_read() || !self.sheet().is_read() {
+            Err(NotYet::Unread)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The answer that carries a decision, bound to what was shown.
+    pub(crate) fn answer(&self, decision: ReviewDecision) -> ApprovalAnswer {
+        let digest = Some(self.request.digest().to_owned());
+        match &*self.request {
+            ServerRequest::ApplyPatchApproval(_) => {
+                ApprovalAnswer::Patch(ApplyPatchApprovalResponse { decision, digest })
+            }
+            ServerRequest::ExecCommandApproval(_) => {
+                ApprovalAnswer::Exec(ExecCommandApprovalResponse { decision, digest })
+            }
+            ServerRequest::NetworkApproval(_) => {
+                ApprovalAnswer::Network(NetworkApprovalResponse { decision, digest })
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! How far an approval for the session reaches: a choice of its own, with a preview of what it would cover.
+
+use std::path::Path;
+
+use ipc::approval::{ServerRequest, SessionScope};
+use ipc::path::WirePath;
+
+use super::content::fact;
+use super::sheet::Sheet;
+use crate::model::{Block, Editor, Look, Part};
+use crate::start::Previews;
+use crate::text::SafeText;
+
+/// The scopes that can be chosen, and which one is.
+#[derive(Debug)]
+pub(crate) struct Menu {
+    choices: Vec<Choice>,
+    chosen: usize,
+    pub sheet: Sheet,
+    /// The pattern that is being edited.
+    pub editing: Option<Editor>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Choice {
+    ExactCommand,
+    ExactFiles,
+    /// The first words of the longest prefix.
+    Prefix {
+        words: Vec<String>,
+        count: usize,
+    },
+    Pattern(String),
+    GrantRoot(WirePath),
+    Network,
+}
+
+impl Menu {
+    pub(crate) fn new(
+        request: &ServerRequest,
+        project: &WirePath,
+        previews: Previews,
+        revision: u64,
+    ) -> Self {
+        let mut menu =
+            Self { choices: choices(request, project), chosen: 0, sheet: Sheet::default(), editing: None };
+        menu.lay(previews, revision);
+        menu
+    }
+
+    /// What an answer would say.
+    pub(crate) fn scope(&self) -> Option<SessionScope> {
+        self.choices.get(self.chosen).map(|choice| match choice {
+            Choice::ExactCommand | Choice::ExactFiles => SessionScope::Exact,
+            Choice::Prefix { words, count } => {
+                SessionScope::CommandPrefix(words.iter().take(*count).cloned().collect())
+            }
+            Choice::Pattern(pattern) => SessionScope::PathPattern(pattern.clone()),
+            Choice::GrantRoot(_) => SessionScope::GrantRoot,
+            Choice::Network => SessionScope::Network,
+        })
+    }
+
+    /// Chooses another one; says nothing where there is none.
+    pub(crate) fn choose(&mut self, by: isize) {
+        self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len().saturating_sub(1));
+    }
+
+    /// Makes the prefix longer or shorter by a word.
+    pub(crate) fn lengthen(&mut self, by: isize) {
+        if let Some(Choice::Prefix { words, count }) = self.choices.get_mut(self.chosen) {
+            *count = count.saturating_add_signed(by).clamp(1, words.len());
+        }
+    }
+
+    /// Begins to edit the pattern, where one is chosen.
+    pub(crate) fn edit(&mut self) {
+        if let Some(Choice::Pattern(pattern)) = self.choices.get(self.chosen) {
+            self.editing = Some(Editor::with(pattern.clone()));
+        }
+    }
+
+    /// Takes what was edited.
+    pub(crate) fn finish_editing(&mut self) {
+        if let (Some(editor), Some(Choice::Pattern(pattern))) =
+            (self.editing.take(), self.choices.get_mut(self.chosen))
+            && !editor.is_empty()
+        {
+            editor.text().clone_into(pattern);
+        }
+    }
+
+    pub(crate) fn has_prefix_chosen(&self) -> bool {
+        matches!(self.choices.get(self.chosen), Some(Choice::Prefix { .. }))
+    }
+
+    pub(crate) fn has_pattern_chosen(&self) -> bool {
+        matches!(self.choices.get(self.chosen), Some(Choice::Pattern(_)))
+    }
+
+    /// Lays the sheet anew: what is chosen now has not been read.
+    pub(crate) fn lay(&mut self, previews: Previews, revision: u64) {
+        let mut parts = Vec::new();
+        for (n, choice) in self.choices.iter().enumerate() {
+            let mark = if n == self.chosen { '▸' } else { ' ' };
+            let words = format!("{mark} {}", choice.words());
+            let look = if n == self.chosen { Look::Heading } else { Look::Assistant };
+            parts.push(Part::new(SafeText::labelled(&words, &choice.name()), look));
+        }
+        if let Some(choice) = self.choices.get(self.chosen) {
+            parts.push(fact("covers", &choice.effect()));
+            parts
+                .extend(choice.preview(previews).map(|text| Part::new(SafeText::exact(&text), Look::Notice)));
+        }
+        self.sheet = Sheet::new(Block::of(parts), revision);
+    }
+}
+
+impl Choice {
+    /// What it is called.
+    fn words(&self) -> &'static str {
+        match self {
+            Self::ExactCommand => "exactly this command",
+            Self::ExactFiles => "any change of exactly these files",
+            Self::Prefix { .. } => "commands that begin with: ",
+            Self::Pattern(_) => "changes of files that match: ",
+            Self::GrantRoot(_) => "ANOTHER RIGHT: write everywhere under ",
+            Self::Network => "ANOTHER RIGHT: turn the network on",
+        }
+    }
+
+    /// What it names.
+    fn name(&self) -> Vec<u8> {
+        match self {
+            Self::Prefix { words, count } => {
+                let words: Vec<_> = words.iter().take(*count).map(|word| quoted(word)).collect();
+                words.join(" ").into_bytes()
+            }
+            Self::Pattern(pattern) => pattern.clone().into_bytes(),
+            Self::GrantRoot(path) => path.as_bytes().to_vec(),
+            Self::ExactCommand | Self::ExactFiles | Self::Network => Vec::new(),
+        }
+    }
+
+    /// What approving it does.
+    fn effect(&self) -> String {
+        match self {
+            Self::ExactCommand => {
+                "this very command under the same rights, without asking; standing rights stay"
+            }
+            Self::ExactFiles => "any change of these very files, without asking; standing rights stay",
+            Self::Prefix { .. } | Self::Pattern(_) => {
+                "each match, one by one, without asking; standing rights stay"
+            }
+            Self::GrantRoot(_) | Self::Network => {
+                "everything the agent does from now on: the worker is replaced"
+            }
+        }
+        .to_owned()
+    }
+
+    fn preview(&self, previews: Previews) -> Option<String> {
+        match self {
+            Self::Prefix { words, count } => words.get(..*count).map(previews.prefix),
+            Self::Pattern(pattern) => Some((previews.pattern)(pattern)),
+            _ => None,
+        }
+    }
+}
+
+/// A word as it would be typed, so that one with a space is not taken for two.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
+    let prefix = |words: &Option<Vec<String>>| {
+        let words = words.clone().filter(|words| !words.is_empty())?;
+        Some(Choice::Prefix { count: words.len(), words })
+    };
+    let root = |root: &Option<WirePath>| root.clone().map(Choice::GrantRoot);
+    match request {
+        ServerRequest::ApplyPatchApproval(params) => {
+            let paths = params.file_changes.0.keys();
+            let pattern = pattern(paths, project).map(Choice::Pattern);
+            [Choice::ExactFiles].into_iter().chain(pattern).chain(root(&params.grant_root)).collect()
+        }
+        ServerRequest::ExecCommandApproval(params) => {
+            let more = prefix(&params.prefix).into_iter().chain(root(&params.grant_root));
+            [Choice::ExactCommand].into_iter().chain(more).collect()
+        }
+        ServerRequest::NetworkApproval(params) => {
+            let more = prefix(&params.prefix).into_iter().chain([Choice::Network]);
+            [Choice::ExactCommand].into_iter().chain(more).collect()
+        }
+    }
+}
+
+/// The narrowest pattern to begin with: the file, or everything in the directory that the files share. There is none for
+/// what lies outside the project, or is no text.
+fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) -> Option<String> {
+    let relative: Option<Vec<&Path>> =
+        paths.map(|path| path.as_path().strip_prefix(project.as_path()).ok()).collect();
+    let relative = relative?;
+    let (first, rest) = relative.split_first()?;
+    if rest.is_empty() {
+        return first.to_str().map(escaped);
+    }
+    let mut shared = first.parent()?;
+    while !rest.iter().all(|path| path.starts_with(shared)) {
+        shared = shared.parent()?;
+    }
+    let directory = escaped(shared.to_str()?);
+    Some(if directory.is_empty() { "**".to_owned() } else { format!("{directory}/**") })
+}
+
+/// A path as a pattern that matches nothing else.
+fn escaped(path: &str) -> String {
+    path.chars().flat_map(|c| if "*?[]{}\\!".contains(c) { vec!['\\', c] } else { vec![c] }).collect()
+}

@@ -1,0 +1,49 @@
+//! Something to be read to its end.
+
+use crate::model::Block;
+
+/// A block that is read from its beginning, and whether its last row has been on the screen.
+#[derive(Debug, Default)]
+pub(crate) struct Sheet {
+    pub block: Block,
+    /// The row at the top.
+    scroll: usize,
+    read: bool,
+    revision: u64,
+}
+
+impl Sheet {
+    /// A sheet that nobody has seen. The revision is another one each time.
+    pub(crate) fn new(block: Block, revision: u64) -> Self {
+        Self { block, revision, ..Self::default() }
+    }
+
+    pub(crate) const fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) const fn is_read(&self) -> bool {
+        self.read
+    }
+
+    /// Its last row is on the screen.
+    pub(crate) const fn set_read(&mut self) {
+        self.read = true;
+    }
+
+    /// The row at the top of a screen of this size.
+    pub(crate) fn top(&self, width: u16, height: u16) -> usize {
+        self.scroll.min(self.rows(width).saturating_sub(usize::from(height)))
+    }
+
+    /// How many rows there are.
+    pub(crate) fn rows(&self, width: u16) -> usize {
+        self.block.height(width, crate::model::Unfolded::default())
+    }
+
+    /// Moves by so many rows; negative is up.
+    pub(crate) fn scroll(&mut self, rows: isize, (width, height): (u16, u16)) {
+        let last = self.rows(width).saturating_sub(usize::from(height));
+        self.scroll = self.top(width, height).saturating_add_signed(rows).min(last);
+    }
+}

@@ -1,0 +1,98 @@
+//! A block of the transcript: parts one after the other.
+
+use super::part::{Part, Unfolded};
+use crate::text::Row;
+
+/// Parts one after the other, and perhaps an empty row before them.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    pub parts: Vec<Part>,
+    pub gap: bool,
+}
+
+/// One row of a block, wherever it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockRow {
+    /// The empty row before the first part.
+    Gap,
+    /// A row of a part.
+    Text { part: usize, row: Row },
+    /// The line that stands for the rows of a part that do not show.
+    Folded { part: usize, count: usize },
+}
+
+/// A place in a block that stays the same when its rows are laid anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Gap,
+    Text { part: usize, byte: usize },
+    Folded { part: usize },
+}
+
+impl Block {
+    pub(crate) fn of(parts: Vec<Part>) -> Self {
+        Self { parts, gap: false }
+    }
+
+    #[must_use]
+    pub(crate) fn apart(self) -> Self {
+        Self { gap: true, ..self }
+    }
+
+    /// How many rows it has.
+    pub(crate) fn height(&self, width: u16, unfolded: Unfolded) -> usize {
+        let parts = self.parts.iter().map(|part| part.showing(width, unfolded).height());
+        usize::from(self.gap) + parts.sum::<usize>()
+    }
+
+    /// Its n-th row.
+    pub(crate) fn row(&self, n: usize, width: u16, unfolded: Unfolded) -> Option<BlockRow> {
+        if self.gap && n == 0 {
+            return Some(BlockRow::Gap);
+        }
+        let mut n = n - usize::from(self.gap);
+        for (part, of) in self.parts.iter().enumerate() {
+            let showing = of.showing(width, unfolded);
+            if n >= showing.height() {
+                n -= showing.height();
+                continue;
+            }
+            let marker = if showing.marker_first { 0 } else { showing.count };
+            if showing.folded > 0 && n == marker {
+                return Some(BlockRow::Folded { part, count: showing.folded });
+            }
+            let before = usize::from(showing.folded > 0 && showing.marker_first);
+            let row = of.rows(width).get(showing.from + n - before).copied()?;
+            return Some(BlockRow::Text { part, row });
+        }
+        None
+    }
+
+    /// The place of its n-th row.
+    pub(crate) fn place(&self, n: usize, width: u16, unfolded: Unfolded) -> Place {
+        match self.row(n, width, unfolded) {
+            Some(BlockRow::Text { part, row }) => Place::Text { part, byte: row.start },
+            Some(BlockRow::Folded { part, .. }) => Place::Folded { part },
+            Some(BlockRow::Gap) | None => Place::Gap,
+        }
+    }
+
+    /// The row of a place, or the one nearest to it.
+    pub(crate) fn row_of(&self, place: Place, width: u16, unfolded: Unfolded) -> usize {
+        let (part, byte) = match place {
+            Place::Gap => return 0,
+            Place::Text { part, byte } => (part, Some(byte)),
+            Place::Folded { part } => (part, None),
+        };
+        let above = self.parts.iter().take(part).map(|part| part.showing(width, unfolded).height());
+        let above = usize::from(self.gap) + above.sum::<usize>();
+        let Some(of) = self.parts.get(part) else { return above };
+        let showing = of.showing(width, unfolded);
+        let before = usize::from(showing.folded > 0 && showing.marker_first);
+        let Some(byte) = byte else {
+            return above + if before > 0 { 0 } else { showing.count };
+        };
+        let at = of.rows(width).partition_point(|row| row.start <= byte).saturating_sub(1);
+        above + before + at.saturating_sub(showing.from).min(showing.count.saturating_sub(1))
+    }
+}

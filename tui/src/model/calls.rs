@@ -1,0 +1,151 @@
+//! Tool calls, as they are shown.
+
+use ipc::event::ToolCallStatus;
+use serde_json::Value;
+use similar::TextDiff;
+
+use super::block::Block;
+use super::look::Look;
+use super::part::{Fold, Part};
+use crate::card::signed;
+use crate::text::SafeText;
+
+/// The rows of a diff or a new file that show while it is folded.
+const CHANGE: usize = 12;
+
+/// The last rows of a command's output that show while it is folded.
+const OUTPUT: usize = 8;
+
+/// The most bytes of a command's output that are kept while it runs.
+const KEPT: usize = 256 << 10;
+
+/// A call that has not ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// The block that shows it.
+    pub block: usize,
+    name: String,
+    /// What it does, after the name.
+    object: String,
+}
+
+impl Call {
+    /// A call, and the block that shows it; where that block is added is filled in by whoever adds it.
+    pub(crate) fn started(name: &str, input: &str) -> (Self, Block) {
+        let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
+        let object = object(name, &input);
+        let call = Self { block: 0, name: name.to_owned(), object };
+        let mut parts = vec![Part::new(call.head('→', ""), Look::Tool)];
+        parts.extend(detail(name, &input));
+        // What it prints goes to the last part.
+        parts.push(Part::new(SafeText::exact(""), Look::Output).folded(Fold::Tail(OUTPUT)));
+        (call, Block::of(parts))
+    }
+
+    /// The tool.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The command, of a call that runs one.
+    pub(crate) fn command(&self) -> Option<&str> {
+        Some(self.object.as_str()).filter(|object| self.name == "shell_exec" && !object.is_empty())
+    }
+
+    /// Shows what it printed.
+    pub(crate) fn printed(block: &mut Block, text: &str) {
+        if let Some(output) = block.parts.last_mut() {
+            output.push(text);
+            output.keep_last(KEPT);
+        }
+    }
+
+    /// Shows how it ended, and what the model is told.
+    pub(crate) fn finished(
+        &self,
+        block: &mut Block,
+        status: ToolCallStatus,
+        content: &str,
+        duration_ms: u64,
+    ) {
+        let done = status == ToolCallStatus::Completed;
+        let ending = match status {
+            ToolCallStatus::Completed => format!(" · {duration_ms} ms"),
+            _ => format!(" · {status} after {duration_ms} ms"),
+        };
+        if let Some(head) = block.parts.first_mut() {
+            let (mark, look) = if done { ('✓', Look::Tool) } else { ('✗', Look::ToolFailed) };
+            head.replace(self.head(mark, &ending), look);
+        }
+        // A change was shown as a diff, and what was read is the model's to read; failures and commands are for people.
+        let content = if done && self.changes_files() { "" } else { content };
+        let fold = if done && self.name != "shell_exec" { Fold::Head(0) } else { Fold::Tail(OUTPUT) };
+        if let Some(output) = block.parts.last_mut() {
+            *output = Part::new(SafeText::exact(content), Look::Output).folded(fold);
+        }
+    }
+
+    fn changes_files(&self) -> bool {
+        matches!(self.name.as_str(), "write_file" | "edit_file")
+    }
+
+    fn head(&self, mark: char, ending: &str) -> SafeText {
+        let space = if self.object.is_empty() { "" } else { " " };
+        SafeText::line(&format!("{mark} {}{space}{}{ending}", self.name, self.object))
+    }
+}
+
+fn text<'a>(input: &'a Value, key: &str) -> Option<&'a str> {
+    input.get(key).and_then(Value::as_str)
+}
+
+/// What a call does, in one line.
+fn object(name: &str, input: &Value) -> String {
+    let of = |key| text(input, key).unwrap_or_default().to_owned();
+    match name {
+        "shell_exec" => {
+            let access = text(input, "access").map(|access| format!("({access}) ")).unwrap_or_default();
+            let net =
+                if input.get("network").and_then(Value::as_bool) == Some(true) { "(network) " } else { "" };
+            let command = text(input, "command").filter(|command| !command.trim_end().contains('\n'));
+            format!("{access}{net}{}", command.unwrap_or_default().trim_end())
+        }
+        "search_files" => match text(input, "path") {
+            Some(path) => format!("{} in {path}", of("pattern")),
+            None => of("pattern"),
+        },
+        "read_file" | "write_file" | "edit_file" | "list_directory" => of("path"),
+        _ if input.is_null() => String::new(),
+        _ => input.to_string(),
+    }
+}
+
+/// What a call does, where a line is not enough.
+fn detail(name: &str, input: &Value) -> Option<Part> {
+    let folded = |text: &str, look| Part::new(SafeText::exact(text), look).folded(Fold::Head(CHANGE));
+    match name {
+        "shell_exec" => {
+            let command = text(input, "command").filter(|command| command.trim_end().contains('\n'))?;
+            Some(folded(command, Look::Command))
+        }
+        "write_file" => Some(folded(&signed('+', text(input, "content")?), Look::Diff)),
+        "edit_file" => {
+            let diff: String = edits(input).iter().map(|(old, new)| difference(old, new)).collect();
+            (!diff.is_empty()).then(|| folded(&diff, Look::Diff))
+        }
+        _ => None,
+    }
+}
+
+/// The old and new strings of an edit, in the order in which they are replaced.
+fn edits(input: &Value) -> Vec<(String, String)> {
+    let pair = |edit: &Value| {
+        Some((text(edit, "old_string")?.to_owned(), text(edit, "new_string").unwrap_or_default().to_owned()))
+    };
+    let more = input.get("edits").and_then(Value::as_array).into_iter().flatten();
+    pair(input).into_iter().chain(more.filter_map(pair)).collect()
+}
+
+fn difference(old: &str, new: &str) -> String {
+    TextDiff::from_lines(old, new).unified_diff().context_radius(3).missing_newline_hint(false).to_string()
+}

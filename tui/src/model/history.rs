@@ -1,0 +1,66 @@
+//! What was sent before.
+
+use super::editor::Editor;
+
+/// Messages that were sent, and where in them the user is.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    sent: Vec<String>,
+    /// The one that is shown, and what was being written before.
+    at: Option<(usize, String)>,
+}
+
+impl History {
+    pub(crate) fn add(&mut self, text: &str) {
+        self.at = None;
+        if self.sent.last().is_none_or(|last| last != text) {
+            self.sent.push(text.to_owned());
+        }
+    }
+
+    /// Shows the message before.
+    pub(crate) fn back(&mut self, prompt: &mut Editor) {
+        let before = self.at.as_ref().map_or(self.sent.len(), |(at, _)| *at);
+        let Some(at) = before.checked_sub(1) else { return };
+        let draft = self.at.take().map_or_else(|| prompt.text().to_owned(), |(_, draft)| draft);
+        self.show(at, draft, prompt);
+    }
+
+    /// Shows the message after, and after the last one what was being written.
+    pub(crate) fn forward(&mut self, prompt: &mut Editor) {
+        let Some((at, draft)) = self.at.take() else { return };
+        if at + 1 < self.sent.len() {
+            self.show(at + 1, draft, prompt);
+        } else {
+            *prompt = Editor::with(draft);
+        }
+    }
+
+    fn show(&mut self, at: usize, draft: String, prompt: &mut Editor) {
+        *prompt = Editor::with(self.sent.get(at).cloned().unwrap_or_default());
+        self.at = Some((at, draft));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_being_written_is_not_lost() {
+        let (mut history, mut prompt) = (History::default(), Editor::with("draft".to_owned()));
+        for text in ["one", "two", "two"] {
+            history.add(text);
+        }
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            history.back(&mut prompt);
+            seen.push(prompt.text().to_owned());
+        }
+        for _ in 0..3 {
+            history.forward(&mut prompt);
+            seen.push(prompt.text().to_owned());
+        }
+        assert_eq!(seen, ["two", "one", "one", "two", "draft", "draft"]);
+    }
+}

@@ -1,0 +1,77 @@
+//! What a piece of text is, as far as it matters to how it looks.
+
+use crate::text::Wrap;
+
+/// What a piece of text is, as far as it matters to how it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// What the user said.
+    User,
+    /// What the model says.
+    Assistant,
+    /// What the model said in a reply that did not come to its end.
+    Void,
+    /// What the model thinks.
+    Thinking,
+    /// A tool call.
+    Tool,
+    /// A tool call that failed.
+    ToolFailed,
+    /// What a tool printed, or a file holds.
+    Output,
+    /// A unified diff.
+    Diff,
+    /// The first line of a denial.
+    Denial,
+    /// A fact in a block of facts.
+    Fact,
+    /// A command, as it will run.
+    Command,
+    /// What the agent claims.
+    Claim,
+    /// The heading of a part.
+    Heading,
+    /// Something that a person should know.
+    Notice,
+    /// Something that went wrong.
+    Error,
+    /// The line after a turn.
+    Turn,
+}
+
+impl Look {
+    /// What stands before a row: before one that begins a line, and before one that continues it.
+    pub(crate) const fn gutters(self) -> (&'static str, &'static str) {
+        match self {
+            Self::User => ("› ", "  "),
+            Self::Assistant | Self::Void | Self::Turn | Self::Tool | Self::ToolFailed | Self::Denial => {
+                ("", "  ")
+            }
+            Self::Heading => ("", ""),
+            Self::Thinking => ("┊ ", "┊ "),
+            Self::Output => ("  ", "  "),
+            // What continues a line is told apart from a line of its own: it decides what runs.
+            Self::Diff => ("  ", "↪ "),
+            Self::Command => ("│ ", "↪ "),
+            Self::Claim => ("“ ", "  "),
+            Self::Fact => ("  ", "            "),
+            Self::Notice => ("· ", "  "),
+            Self::Error => ("! ", "  "),
+        }
+    }
+
+    /// The columns that the gutter takes.
+    pub(crate) fn gutter_columns(self, first: bool) -> u16 {
+        let (start, rest) = self.gutters();
+        // Every character of a gutter is one column wide.
+        u16::try_from(if first { start } else { rest }.chars().count()).unwrap_or_default()
+    }
+
+    /// Where its lines may be broken: of what runs or is written no space may hang out of sight.
+    pub(crate) const fn wrap(self) -> Wrap {
+        match self {
+            Self::Command | Self::Diff | Self::Output => Wrap::Anywhere,
+            _ => Wrap::Words,
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! A piece of text with its rows, which are laid once per width.
+
+use std::cell::{Ref, RefCell};
+
+use super::look::Look;
+use crate::text::{Row, SafeText, wrap};
+
+/// How much of a part shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fold {
+    /// All of it, always.
+    Never,
+    /// Nothing but a line that says so, unless thinking is unfolded.
+    Thinking,
+    /// The first rows, unless output is unfolded.
+    Head(usize),
+    /// The last rows, unless output is unfolded.
+    Tail(usize),
+}
+
+/// What is unfolded, everywhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unfolded {
+    pub thinking: bool,
+    pub output: bool,
+}
+
+/// A piece of text with its rows.
+#[derive(Debug)]
+pub(crate) struct Part {
+    text: SafeText,
+    look: Look,
+    fold: Fold,
+    laid: RefCell<Laid>,
+}
+
+/// The rows for one width.
+#[derive(Debug, Default)]
+struct Laid {
+    width: u16,
+    /// How much of the text they hold; nothing is laid where there is none.
+    len: Option<usize>,
+    rows: Vec<Row>,
+}
+
+/// Which rows of a part show, and where a line stands for those that do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Showing {
+    /// The first row that shows.
+    pub from: usize,
+    /// How many do.
+    pub count: usize,
+    /// How many do not; a line says so, before or after the others.
+    pub folded: usize,
+    /// Whether that line comes first.
+    pub marker_first: bool,
+}
+
+impl Showing {
+    /// How many rows are drawn.
+    pub(crate) const fn height(self) -> usize {
+        self.count + (self.folded > 0) as usize
+    }
+}
+
+impl Part {
+    pub(crate) fn new(text: SafeText, look: Look) -> Self {
+        Self { text, look, fold: Fold::Never, laid: RefCell::default() }
+    }
+
+    #[must_use]
+    pub(crate) fn folded(self, fold: Fold) -> Self {
+        Self { fold, ..self }
+    }
+
+    pub(crate) const fn text(&self) -> &SafeText {
+        &self.text
+    }
+
+    pub(crate) const fn look(&self) -> Look {
+        self.look
+    }
+
+    pub(crate) const fn fold(&self) -> Fold {
+        self.fold
+    }
+
+    /// Goes on with what comes next: only the last row is laid again.
+    pub(crate) fn push(&mut self, untrusted: &str) {
+        self.text.push(untrusted);
+    }
+
+    /// Bounds what is kept of a text that is shown by its end.
+    pub(crate) fn keep_last(&mut self, most: usize) {
+        if self.text.len() > most {
+            self.text.keep_last(most / 2);
+            *self.laid.get_mut() = Laid::default();
+        }
+    }
+
+    /// Another text, with another look.
+    pub(crate) fn replace(&mut self, text: SafeText, look: Look) {
+        let fold = self.fold;
+        *self = Self::new(text, look).folded(fold);
+    }
+
+    pub(crate) fn set_look(&mut self, look: Look) {
+        self.look = look;
+        *self.laid.get_mut() = Laid::default();
+    }
+
+    /// Its rows at a width.
+    pub(crate) fn rows(&self, width: u16) -> Ref<'_, [Row]> {
+        self.lay(width);
+        Ref::map(self.laid.borrow(), |laid| {
+            // The empty row after the last line end is where text goes on, and not a row to draw.
+            let open = laid.rows.last().is_some_and(|row| row.first && row.start == row.end && row.start > 0);
+            laid.rows.get(..laid.rows.len() - usize::from(open)).unwrap_or_default()
+        })
+    }
+
+    /// Which rows show at a width.
+    pub(crate) fn showing(&self, width: u16, unfolded: Unfolded) -> Showing {
+        let all = self.rows(width).len();
+        let (keep, last) = match self.fold {
+            Fold::Never => (all, false),
+            Fold::Thinking if unfolded.thinking => (all, false),
+            Fold::Thinking => (0, false),
+            Fold::Head(_) | Fold::Tail(_) if unfolded.output => (all, false),
+            Fold::Head(keep) => (keep, false),
+            Fold::Tail(keep) => (keep, true),
+        };
+        // A line that stands for one row saves nothing.
+        if all <= keep || (keep > 0 && all == keep + 1) {
+            return Showing { from: 0, count: all, folded: 0, marker_first: false };
+        }
+        let from = if last { all - keep } else { 0 };
+        Showing { from, count: keep, folded: all - keep, marker_first: last }
+    }
+
+    fn lay(&self, width: u16) {
+        let laid = &mut *self.laid.borrow_mut();
+        if laid.width == width && laid.len == Some(self.text.len()) {
+            return;
+        }
+        if laid.width != width || laid.len.is_none() {
+            *laid = Laid { width, ..Laid::default() };
+        }
+        laid.len = Some(self.text.len());
+        let from = laid.rows.pop().map_or(0, |row| row.start);
+        let gutter = self.look.gutter_columns(false).max(self.look.gutter_columns(true));
+        let columns = usize::from(width.saturating_sub(gutter).max(1));
+        wrap(self.text.as_str(), from, columns, self.look.wrap(), &mut laid.rows);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_streams_has_the_rows_of_the_whole() {
+        let whole =
+            "A line of words that is longer than the row.\n\nAnother one, e\u{301}tude 漢字 at last\n";
+        let mut part = Part::new(SafeText::default(), Look::Assistant);
+        for c in whole.chars() {
+            part.push(&c.to_string());
+            drop(part.rows(16));
+        }
+        let at_once = Part::new(SafeText::prose(whole), Look::Assistant);
+        assert_eq!(*part.rows(16), *at_once.rows(16));
+        assert_eq!(*part.rows(9), *at_once.rows(9));
+    }
+
+    #[test]
+    fn a_fold_shows_one_end_and_counts_the_rest() {
+        let text: String = (0..10).map(|n| format!("line {n}\n")).collect();
+        let part = Part::new(SafeText::exact(&text), Look::Output).folded(Fold::Tail(3));
+        let folded = part.showing(40, Unfolded::default());
+        assert_eq!(folded, Showing { from: 7, count: 3, folded: 7, marker_first: true });
+        assert_eq!(part.showing(40, Unfolded { output: true, ..Unfolded::default() }).height(), 10);
+        let part = part.folded(Fold::Head(9));
+        assert_eq!(part.showing(40, Unfolded::default()).folded, 0, "one row is shown rather than counted");
+    }
+
+    #[test]
+    fn what_is_shown_by_its_end_is_bounded() {
+        let mut part = Part::new(SafeText::default(), Look::Output);
+        for n in 0..1000 {
+            part.push(&format!("line {n}\n"));
+            drop(part.rows(40));
+            part.keep_last(500);
+        }
+        assert!(part.text().len() <= 500 && part.text().as_str().ends_with("line 999\n"));
+        let last = *part.rows(40).last().unwrap();
+        assert_eq!(&part.text().as_str()[last.start..last.end], "line 999");
+    }
+}

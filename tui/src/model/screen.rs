@@ -1,0 +1,72 @@
+//! What is where on the screen.
+
+use ratatui::layout::Rect;
+
+use super::Model;
+use crate::card::Card;
+
+/// Below this a line says that the terminal is too small.
+const SMALLEST: (u16, u16) = (40, 10);
+
+/// From this height on, there is room for a status of two rows and a prompt beneath a request.
+const ROOMY: u16 = 16;
+
+/// Whether a terminal is too small for more than a line.
+pub(crate) const fn is_tiny((width, height): (u16, u16)) -> bool {
+    width < SMALLEST.0 || height < SMALLEST.1
+}
+
+/// What is where on the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Areas {
+    pub transcript: Rect,
+    /// The messages that wait.
+    pub queue: Rect,
+    /// The line above the prompt.
+    pub rule: Rect,
+    pub prompt: Rect,
+    pub status: Rect,
+    /// A request, which hides what it lies on.
+    pub card: Option<Rect>,
+}
+
+impl Areas {
+    /// What is where on a screen of this size.
+    pub(crate) fn of(model: &Model, screen: Rect) -> Self {
+        let roomy = screen.height >= ROOMY;
+        let mut rest = screen;
+        let status = bottom(&mut rest, if roomy { 2 } else { 1 });
+        let without_status = rest;
+        let prompt = bottom(&mut rest, model.prompt_rows(screen.width).clamp(1, (screen.height / 3).max(1)));
+        let rule = bottom(&mut rest, 1);
+        let above_rule = rest;
+        let queue =
+            bottom(&mut rest, u16::try_from(model.queue.len()).unwrap_or(u16::MAX).min(screen.height / 5));
+        let card = model.cards.front().map(|card| {
+            let room = if roomy && !card.whole { above_rule } else { without_status };
+            card_area(card, room)
+        });
+        Self { transcript: rest, queue, rule, prompt, status, card }
+    }
+
+    /// What is where on the model's own screen.
+    pub(crate) fn now(model: &Model) -> Self {
+        Self::of(model, Rect::new(0, 0, model.size.0, model.size.1))
+    }
+}
+
+/// A request has a title and a line of keys besides what is to be read.
+pub(crate) const CARD_FRAME: u16 = 2;
+
+fn card_area(card: &Card, mut room: Rect) -> Rect {
+    let rows = u16::try_from(card.sheet().rows(room.width)).unwrap_or(u16::MAX);
+    let wanted = if card.whole { room.height } else { rows.saturating_add(CARD_FRAME + card.extra_rows()) };
+    bottom(&mut room, wanted)
+}
+
+/// Takes so many rows from the bottom of an area, or as many as there are.
+fn bottom(area: &mut Rect, rows: u16) -> Rect {
+    let rows = rows.min(area.height);
+    area.height -= rows;
+    Rect { y: area.y + area.height, height: rows, ..*area }
+}

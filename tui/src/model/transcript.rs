@@ -1,0 +1,209 @@
+//! The transcript: blocks, and which of their rows are on the screen.
+
+use super::block::{Block, BlockRow, Place};
+use super::part::Unfolded;
+
+/// Every block, and where the reader is.
+#[derive(Debug, Default)]
+pub(crate) struct Transcript {
+    blocks: Vec<Block>,
+    position: Position,
+    pub unfolded: Unfolded,
+}
+
+/// Where the reader is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Position {
+    /// At the end, wherever that is.
+    #[default]
+    Following,
+    /// With this at the top.
+    At { block: usize, place: Place },
+}
+
+/// A row of the transcript.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visible<'a> {
+    pub block: &'a Block,
+    pub row: BlockRow,
+}
+
+/// The n-th row of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Line {
+    block: usize,
+    row: usize,
+}
+
+impl Transcript {
+    /// Adds a block, and says where.
+    pub(crate) fn push(&mut self, block: Block) -> usize {
+        self.blocks.push(block);
+        self.blocks.len() - 1
+    }
+
+    pub(crate) fn block_mut(&mut self, at: usize) -> Option<&mut Block> {
+        self.blocks.get_mut(at)
+    }
+
+    /// Whether the end is followed.
+    pub(crate) fn follows(&self) -> bool {
+        self.position == Position::Following
+    }
+
+    /// The rows that a screen of this size shows, from the top.
+    pub(crate) fn visible(&self, width: u16, height: u16) -> Vec<Visible<'_>> {
+        let height = usize::from(height);
+        let mut line = self.top(width, height);
+        let mut rows = Vec::with_capacity(height);
+        while rows.len() < height
+            && let Some(block) = self.blocks.get(line.block)
+        {
+            match block.row(line.row, width, self.unfolded) {
+                Some(row) => {
+                    rows.push(Visible { block, row });
+                    line.row += 1;
+                }
+                None => line = Line { block: line.block + 1, row: 0 },
+            }
+        }
+        rows
+    }
+
+    /// Moves by so many rows; negative is up. At the end it is followed again.
+    pub(crate) fn scroll(&mut self, rows: isize, (width, height): (u16, u16)) {
+        let top = self.top(width, usize::from(height));
+        let moved = if rows < 0 {
+            self.up(top, rows.unsigned_abs(), width)
+        } else {
+            self.down(top, rows.unsigned_abs(), width)
+        };
+        self.stand_at(moved, width, usize::from(height));
+    }
+
+    /// To the beginning.
+    pub(crate) fn go_to_top(&mut self, (width, height): (u16, u16)) {
+        self.stand_at(Line { block: 0, row: 0 }, width, usize::from(height));
+    }
+
+    /// To the end, and follows it.
+    pub(crate) fn follow(&mut self) {
+        self.position = Position::Following;
+    }
+
+    fn stand_at(&mut self, line: Line, width: u16, height: usize) {
+        let Some(block) = self.blocks.get(line.block).filter(|_| line < self.end(width, height)) else {
+            self.position = Position::Following;
+            return;
+        };
+        let place = block.place(line.row, width, self.unfolded);
+        self.position = Position::At { block: line.block, place };
+    }
+
+    fn top(&self, width: u16, height: usize) -> Line {
+        let end = self.end(width, height);
+        match self.position {
+            Position::Following => end,
+            Position::At { block, place } => {
+                let row = self.blocks.get(block).map_or(0, |at| at.row_of(place, width, self.unfolded));
+                // What is wider now may have become so short that the end is in sight.
+                Line { block, row }.min(end)
+            }
+        }
+    }
+
+    /// The top line when the end is followed.
+    fn end(&self, width: u16, height: usize) -> Line {
+        self.up(Line { block: self.blocks.len(), row: 0 }, height, width)
+    }
+
+    fn up(&self, from: Line, mut rows: usize, width: u16) -> Line {
+        let mut line = from;
+        loop {
+            if rows <= line.row {
+                return Line { row: line.row - rows, ..line };
+            }
+            rows -= line.row;
+            let Some(block) = line.block.checked_sub(1) else { return Line { block: 0, row: 0 } };
+            let height = self.blocks.get(block).map_or(0, |block| block.height(width, self.unfolded));
+            line = Line { block, row: height };
+        }
+    }
+
+    fn down(&self, from: Line, rows: usize, width: u16) -> Line {
+        let mut line = Line { row: from.row + rows, ..from };
+        while let Some(block) = self.blocks.get(line.block) {
+            let height = block.height(width, self.unfolded);
+            if line.row < height {
+                break;
+            }
+            line = Line { block: line.block + 1, row: line.row - height };
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::look::Look;
+    use super::super::part::Part;
+    use super::*;
+    use crate::text::SafeText;
+
+    fn transcript(blocks: &[&str]) -> Transcript {
+        let mut transcript = Transcript::default();
+        for text in blocks {
+            transcript.push(Block::of(vec![Part::new(SafeText::prose(text), Look::Assistant)]).apart());
+        }
+        transcript
+    }
+
+    fn shown(transcript: &Transcript, width: u16, height: u16) -> Vec<String> {
+        let text = |visible: &Visible<'_>| match visible.row {
+            BlockRow::Text { part, row } => {
+                visible.block.parts[part].text().as_str()[row.start..row.end].trim_end().to_owned()
+            }
+            _ => String::new(),
+        };
+        transcript.visible(width, height).iter().map(text).collect()
+    }
+
+    #[test]
+    fn the_end_is_followed_until_the_reader_goes_up() {
+        let mut transcript = transcript(&["a\nb", "c\nd"]);
+        assert_eq!(shown(&transcript, 20, 3), ["", "c", "d"]);
+        transcript.scroll(-2, (20, 3));
+        assert_eq!(shown(&transcript, 20, 3), ["a", "b", ""]);
+        transcript.push(Block::of(vec![Part::new(SafeText::prose("e"), Look::Assistant)]));
+        assert_eq!(shown(&transcript, 20, 3), ["a", "b", ""], "what comes does not move what is read");
+        transcript.scroll(9, (20, 3));
+        assert!(transcript.follows());
+        assert_eq!(shown(&transcript, 20, 3), ["c", "d", "e"]);
+        transcript.go_to_top((20, 3));
+        assert_eq!(shown(&transcript, 20, 3), ["", "a", "b"]);
+    }
+
+    #[test]
+    fn one_row_at_a_time_leads_to_both_ends() {
+        let mut transcript = transcript(&["a", "b", "c", "d"]);
+        let mut seen = vec![shown(&transcript, 9, 2)];
+        while seen.len() < 20 && *seen.last().unwrap() != ["", "a"] {
+            transcript.scroll(-1, (9, 2));
+            seen.push(shown(&transcript, 9, 2));
+        }
+        assert_eq!(seen.len(), 7, "{seen:?}");
+        (0..6).for_each(|_| transcript.scroll(1, (9, 2)));
+        assert!(transcript.follows());
+    }
+
+    #[test]
+    fn what_is_read_stays_when_the_width_changes() {
+        let words: String = (0..100).map(|n| format!("w{n} ")).collect();
+        let mut transcript = transcript(&[&words, &words, "end"]);
+        transcript.scroll(-12, (40, 5));
+        let first = |width| shown(&transcript, width, 5)[0].split(' ').next().unwrap().to_owned();
+        let word = first(40);
+        assert!(shown(&transcript, 23, 5)[0].contains(&word));
+        assert_eq!(first(40), word);
+    }
+}

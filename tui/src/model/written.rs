@@ -1,0 +1,100 @@
+//! What is being written, in rows, with the caret: only what is near it is looked at, however long the rest is.
+
+use super::Model;
+use super::editor::Editor;
+use crate::text::{Clusters, Row, SafeText, Wrap, wrap};
+
+/// The most rows of a prompt that are worth laying.
+const MOST: u16 = 40;
+
+/// What stands before the text of a prompt.
+pub(crate) const PROMPT: u16 = 2;
+
+/// What is being written, in rows, with the caret.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub text: SafeText,
+    /// The rows that show.
+    pub rows: Vec<Row>,
+    /// Column and row of the caret, among them.
+    pub caret: (u16, u16),
+}
+
+impl Written {
+    /// The rows around the caret, at most so many.
+    pub(crate) fn new(editor: &Editor, width: u16, most: u16) -> Self {
+        let (text, caret) = (editor.text(), editor.caret());
+        let (start, end) = (before(text, caret, width, most), after(text, caret, width, most));
+        let near = SafeText::prose(text.get(start..end).unwrap_or_default());
+        let caret = SafeText::prose(text.get(start..caret).unwrap_or_default()).len();
+        // One column is the caret's, behind the last character.
+        let columns = usize::from(width.saturating_sub(1).max(1));
+        let mut rows = Vec::new();
+        wrap(near.as_str(), 0, columns, Wrap::Words, &mut rows);
+        let at = rows.partition_point(|row| row.start <= caret).saturating_sub(1);
+        let left = near.as_str().get(rows.get(at).map_or(0, |row| row.start)..caret).unwrap_or_default();
+        let column = Clusters::new(left, 0).map(|cluster| cluster.columns).sum::<usize>().min(columns);
+        let top = (at + 1).saturating_sub(usize::from(most));
+        let rows: Vec<Row> = rows.into_iter().skip(top).take(usize::from(most)).collect();
+        let caret = (u16::try_from(column).unwrap_or(width), u16::try_from(at - top).unwrap_or(most));
+        Self { text: near, rows, caret }
+    }
+}
+
+/// So much text fills a screen, whatever it is made of.
+fn screenful(width: u16, most: u16) -> usize {
+    usize::from(width) * usize::from(most) * 8
+}
+
+fn before(text: &str, caret: usize, width: u16, most: u16) -> usize {
+    let head = text.get(..caret).unwrap_or_default();
+    let line = head.rmatch_indices('\n').nth(usize::from(most)).map_or(0, |(at, _)| at + 1);
+    text.floor_char_boundary(line.max(caret.saturating_sub(screenful(width, most))))
+}
+
+fn after(text: &str, caret: usize, width: u16, most: u16) -> usize {
+    let rest = text.get(caret..).unwrap_or_default();
+    let line = rest.match_indices('\n').nth(usize::from(most)).map_or(text.len(), |(at, _)| caret + at);
+    text.floor_char_boundary(line.min(caret + screenful(width, most)))
+}
+
+impl Model {
+    /// How many rows the prompt would fill.
+    pub(crate) fn prompt_rows(&self, width: u16) -> u16 {
+        let editor = if self.mode == super::Mode::Command { &self.line } else { &self.prompt };
+        let rows = Written::new(editor, width.saturating_sub(PROMPT), MOST).rows.len();
+        u16::try_from(rows).unwrap_or(MOST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::editor::Motion;
+    use super::*;
+
+    fn shown(editor: &Editor, width: u16, most: u16) -> (Vec<String>, (u16, u16)) {
+        let written = Written::new(editor, width, most);
+        let rows = written.rows.iter().map(|row| written.text.as_str()[row.start..row.end].to_owned());
+        (rows.collect(), written.caret)
+    }
+
+    #[test]
+    fn the_caret_stands_where_text_goes_in() {
+        let mut editor = Editor::with("one 漢\n\x1b".to_owned());
+        assert_eq!(shown(&editor, 20, 5), (vec!["one 漢".to_owned(), "\\u{1b}".to_owned()], (6, 1)));
+        editor.vertical(false);
+        editor.go(Motion::LineEnd);
+        assert_eq!(shown(&editor, 20, 5).1, (6, 0));
+        assert_eq!(shown(&Editor::with("abcd".to_owned()), 5, 3).1, (4, 0));
+        assert_eq!(shown(&Editor::with("abcde".to_owned()), 5, 3).1, (1, 1));
+    }
+
+    #[test]
+    fn of_a_long_text_what_is_near_the_caret_shows() {
+        let text: String = (0..100_000).map(|n| format!("{n}\n")).collect();
+        let (rows, caret) = shown(&Editor::with(text), 30, 3);
+        assert_eq!((rows.join(" "), caret), ("99998 99999 ".to_owned(), (0, 2)));
+        let (rows, _) = shown(&Editor::with("x".repeat(1 << 20)), 11, 2);
+        assert_eq!(rows.len(), 2);
+    }
+}

@@ -1,0 +1,161 @@
+//! Keys that a request takes.
+
+use ipc::approval::ReviewDecision;
+use ipc::frontend::UserActionKind;
+use ratatui::layout::Rect;
+
+use super::{editing, tell};
+use crate::card::{Card, Menu, NotYet, Stage};
+use crate::commands::{Command, KeyMode};
+use crate::keymap::Key;
+use crate::message::Action;
+use crate::model::{Areas, CARD_FRAME, Editor, Model};
+use crate::moment::Moment;
+
+/// A key that the request before the person takes; says whether anything changed.
+pub(super) fn key(model: &mut Model, at: Moment, key: Key, actions: &mut Vec<Action>) -> bool {
+    let Some(card) = model.cards.front() else { return false };
+    if card.editor().is_some() {
+        return write(model, key, actions);
+    }
+    let mode = match card.stage {
+        Stage::Scope(_) => KeyMode::Scope,
+        Stage::Deciding | Stage::Word(_) => KeyMode::Approval,
+    };
+    let Some(command) = model.start.keymap.command(mode, key) else { return false };
+    match command {
+        Command::Suspend => actions.push(Action::Suspend),
+        Command::Repaint => actions.push(Action::Repaint),
+        Command::Deny => answer(model, ReviewDecision::DENIED, actions),
+        Command::Abort => answer(model, ReviewDecision::Abort, actions),
+        Command::DenyWithWord => set_stage(model, Stage::Word(Editor::default())),
+        Command::ApproveOnce => approve(model, at, |_| Some(ReviewDecision::Approved), actions),
+        Command::Confirm => approve(model, at, in_session, actions),
+        Command::ApproveSession => choose_scope(model, at),
+        Command::Back => set_stage(model, Stage::Deciding),
+        other => look(model, other),
+    }
+    true
+}
+
+/// Moves what is read by so many rows.
+pub(super) fn scroll(card: &mut Card, area: Rect, rows: isize) {
+    let height = area.height.saturating_sub(CARD_FRAME + card.extra_rows());
+    card.sheet_mut().scroll(rows, (area.width, height));
+}
+
+fn set_stage(model: &mut Model, stage: Stage) {
+    if let Some(card) = model.cards.front_mut() {
+        card.stage = stage;
+    }
+}
+
+/// The decision that the scope that is chosen makes.
+fn in_session(card: &Card) -> Option<ReviewDecision> {
+    match &card.stage {
+        Stage::Scope(menu) => menu.scope().map(|scope| ReviewDecision::ApprovedForSession { scope }),
+        Stage::Deciding | Stage::Word(_) => None,
+    }
+}
+
+fn approve(
+    model: &mut Model,
+    at: Moment,
+    decision: impl Fn(&Card) -> Option<ReviewDecision>,
+    actions: &mut Vec<Action>,
+) {
+    let Some(card) = model.cards.front() else { return };
+    match (card.approvable(at), decision(card)) {
+        (Ok(()), Some(decision)) => answer(model, decision, actions),
+        // What was refused leads on to what is missing: the next rows.
+        (Err(NotYet::Unread), _) => look(model, Command::PageDown),
+        _ => {}
+    }
+}
+
+fn answer(model: &mut Model, decision: ReviewDecision, actions: &mut Vec<Action>) {
+    let Some(card) = model.cards.pop_front() else { return };
+    let answer = card.answer(decision);
+    tell(actions, UserActionKind::Answer { id: card.id, answer });
+}
+
+fn choose_scope(model: &mut Model, at: Moment) {
+    let revision = model.next_revision();
+    let (project, previews) = (&model.start.project, model.start.previews);
+    let Some(card) = model.cards.front_mut() else { return };
+    match card.approvable(at) {
+        Ok(()) => card.stage = Stage::Scope(Menu::new(&card.request, project, previews, revision)),
+        Err(NotYet::Unread) => look(model, Command::PageDown),
+        Err(_) => {}
+    }
+}
+
+/// Reading and choosing: nothing that decides.
+fn look(model: &mut Model, command: Command) {
+    let Some(area) = Areas::now(model).card else { return };
+    let revision = model.next_revision();
+    let previews = model.start.previews;
+    let Some(card) = model.cards.front_mut() else { return };
+    let page = isize::try_from(area.height.saturating_sub(CARD_FRAME + 1).max(1)).unwrap_or(1);
+    match (command, &mut card.stage) {
+        (Command::PageUp, _) => scroll(card, area, -page),
+        (Command::PageDown, _) => scroll(card, area, page),
+        (_, Stage::Scope(menu)) => {
+            match command {
+                Command::LineUp => menu.choose(-1),
+                Command::LineDown => menu.choose(1),
+                Command::Shorter => menu.lengthen(-1),
+                Command::Longer => menu.lengthen(1),
+                Command::Edit => menu.edit(),
+                _ => return,
+            }
+            menu.lay(previews, revision);
+        }
+        (Command::LineUp, _) => scroll(card, area, -1),
+        (Command::LineDown, _) => scroll(card, area, 1),
+        (Command::Top, _) => scroll(card, area, isize::MIN),
+        (Command::Bottom, _) => scroll(card, area, isize::MAX),
+        (Command::Whole, _) => card.whole = !card.whole,
+        _ => {}
+    }
+}
+
+/// A word to the model, or a pattern: Enter ends the writing, and approves nothing.
+fn write(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> bool {
+    let command = model.start.keymap.command(KeyMode::Insert, key);
+    let Some(editor) = model.cards.front_mut().and_then(Card::editor_mut) else { return false };
+    match (command, key.text()) {
+        (Some(Command::Submit), _) => finish(model, actions),
+        (Some(Command::Leave | Command::Cancel), _) => give_up(model),
+        (Some(command), _) => return editing::edit(editor, command),
+        // What is too long is not taken; it is nowhere near.
+        (None, Some(c)) => drop(editor.insert(c.encode_utf8(&mut [0; 4]))),
+        (None, None) => return false,
+    }
+    true
+}
+
+fn finish(model: &mut Model, actions: &mut Vec<Action>) {
+    let revision = model.next_revision();
+    let previews = model.start.previews;
+    let Some(card) = model.cards.front_mut() else { return };
+    match &mut card.stage {
+        Stage::Word(editor) => {
+            let word = Some(editor.take()).filter(|word| !word.trim().is_empty());
+            answer(model, ReviewDecision::Denied { message: word }, actions);
+        }
+        Stage::Scope(menu) => {
+            menu.finish_editing();
+            menu.lay(previews, revision);
+        }
+        Stage::Deciding => {}
+    }
+}
+
+fn give_up(model: &mut Model) {
+    let Some(card) = model.cards.front_mut() else { return };
+    match &mut card.stage {
+        Stage::Scope(menu) => menu.editing = None,
+        Stage::Word(_) | Stage::Deciding => card.stage = Stage::Deciding,
+    }
+}

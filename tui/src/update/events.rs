@@ -1,0 +1,290 @@
+//! What the core says.
+
+use ipc::approval::{ReviewDecision, SessionGrant};
+use ipc::confinement::no_full_tier;
+use ipc::denial::{Denial, Grade, Layer};
+use ipc::event::{
+    ApprovalAnswered, AssistantMessage, DecidedBy, EventKind, RestoredPlace, SessionEvent, SessionStarted,
+    WorkerStarted,
+};
+use ipc::frontend::UiEventKind;
+use ipc::id::{CallId, Generation};
+
+use super::turns;
+use crate::card::Card;
+use crate::message::Action;
+use crate::model::{Block, Call, Doing, Fold, Look, Model, Part, Pending};
+use crate::text::SafeText;
+
+/// Notices after which a change of rights or mode is no longer waited for.
+const REFUSALS: &[&str] =
+    &["rights_refused", "rights_unchanged", "no_worker", "not_possible", "mode_refused"];
+
+/// What the core says; says whether anything that shows changed.
+pub(super) fn core(model: &mut Model, kind: UiEventKind, actions: &mut Vec<Action>) -> bool {
+    match kind {
+        UiEventKind::Logged(event) => return logged(model, *event, actions),
+        UiEventKind::TextDelta { text } => text_delta(model, &text),
+        UiEventKind::ThinkingDelta { text } => thinking_delta(model, &text),
+        UiEventKind::OutputDelta { call, text } => {
+            if let Some(block) =
+                model.calls.get(&call).and_then(|call| model.transcript.block_mut(call.block))
+            {
+                Call::printed(block, &text);
+            }
+        }
+        UiEventKind::ApprovalRequested { id, request } => {
+            let revision = model.next_revision();
+            model.cards.push_back(Card::new(id, request, model.now, revision));
+        }
+        UiEventKind::ApprovalClosed { id } => model.cards.retain(|card| card.id != id),
+    }
+    true
+}
+
+fn text_delta(model: &mut Model, text: &str) {
+    model.turn.doing = Doing::Answering;
+    let at = model.reply.text.unwrap_or_else(|| model.transcript.push(paragraph(Look::Assistant)));
+    model.reply.text = Some(at);
+    push(model, at, text);
+}
+
+fn thinking_delta(model: &mut Model, text: &str) {
+    model.turn.doing = Doing::Thinking;
+    let at = model.reply.thinking.unwrap_or_else(|| {
+        let part = Part::new(SafeText::default(), Look::Thinking).folded(Fold::Thinking);
+        model.transcript.push(Block::of(vec![part]))
+    });
+    model.reply.thinking = Some(at);
+    push(model, at, text);
+}
+
+fn paragraph(look: Look) -> Block {
+    Block::of(vec![Part::new(SafeText::default(), look)]).apart()
+}
+
+fn push(model: &mut Model, block: usize, text: &str) {
+    if let Some(part) = model.transcript.block_mut(block).and_then(|block| block.parts.last_mut()) {
+        part.push(text);
+    }
+}
+
+fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> bool {
+    match event.kind {
+        EventKind::SessionStarted(started) => session_started(model, started),
+        EventKind::UserMessage { text } => user_message(model, &text),
+        EventKind::ContextAdded { source, .. } if source != "environment" => {
+            model.say(Look::Notice, &format!("told the model: {source}"));
+        }
+        EventKind::ModelRequested { .. } => {
+            model.turn.doing = Doing::Asking;
+            model.reply = crate::model::Reply::default();
+        }
+        EventKind::AssistantMessage(message) => assistant_message(model, message),
+        EventKind::ModelFailed { message, retry_in_ms, .. } => model_failed(model, &message, retry_in_ms),
+        EventKind::ToolCallStarted { call, name, input, .. } => call_started(model, call, &name, input.get()),
+        EventKind::ToolCallFinished { call, status, content, duration_ms, .. } => {
+            if let Some(call) = model.calls.remove(&call)
+                && let Some(block) = model.transcript.block_mut(call.block)
+            {
+                call.finished(block, status, &content, duration_ms);
+            }
+        }
+        EventKind::Denied { call, denial, rights } => {
+            denied(model, event.agent.as_str(), call, &denial, &rights);
+        }
+        EventKind::TurnFinished(turn) => turns::finished(model, &turn, actions),
+        other => return state_changed(model, other),
+    }
+    true
+}
+
+/// What changes the session rather than the conversation.
+fn state_changed(model: &mut Model, kind: EventKind) -> bool {
+    match kind {
+        EventKind::ApprovalAnswered(answered) => approval_answered(model, &answered),
+        EventKind::GrantAdded(grant) => grant_added(model, grant),
+        EventKind::GrantRevoked { id } => {
+            model.session.grants.retain(|grant| grant.id != id);
+            model.say(Look::Notice, &format!("no longer approved for the session: {id}"));
+        }
+        EventKind::ModeChanged { mode } => {
+            model.session.mode = mode;
+            model.session.pending =
+                model.session.pending.filter(|pending| !matches!(pending, Pending::Mode(_)));
+            model.say(Look::Notice, &format!("mode: {mode}"));
+        }
+        EventKind::RightsChanged(changed) => {
+            model.session.set_rights(&changed.rights);
+            model.session.pending =
+                model.session.pending.filter(|pending| matches!(pending, Pending::Mode(_)));
+            model.say(Look::Notice, &format!("rights: {} (worker {})", changed.rights, changed.generation));
+        }
+        EventKind::WorkerStarted(started) => worker_started(model, &started),
+        EventKind::ProtocolViolation { violation, .. } => {
+            model.say(Look::Error, &format!("the worker broke the protocol and was killed: {violation}"));
+        }
+        EventKind::Notice { code, message } => {
+            if REFUSALS.contains(&code.as_str()) {
+                model.session.pending = None;
+            }
+            model.say(Look::Notice, &message);
+        }
+        EventKind::Restored { places, .. } => restored(model, &places),
+        EventKind::ChangeSet { files, patch } => {
+            let patch = patch.map(|patch| format!(" · patch: {patch}")).unwrap_or_default();
+            model.say(Look::Notice, &format!("files changed: {}{patch}", files.len()));
+        }
+        EventKind::Result(result) => {
+            model.turn.end();
+            model.session.over = true;
+            let message = result.message.map(|message| format!(": {message}")).unwrap_or_default();
+            model.say(Look::Notice, &format!("the session is over: {}{message}", result.reason));
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn session_started(model: &mut Model, started: SessionStarted) {
+    model.session.model = started.model;
+    if started.rights != model.session.rights {
+        model.session.set_rights(&started.rights);
+        model.say(Look::Notice, &format!("rights: {}", started.rights));
+    }
+}
+
+fn user_message(model: &mut Model, text: &str) {
+    if !model.turn.is_running() {
+        model.turn.begin(model.now);
+    }
+    let block = Block::of(vec![Part::new(SafeText::prose(text), Look::User)]).apart();
+    model.transcript.push(block);
+}
+
+/// What was streamed is whole now; what was not streamed is shown at once.
+fn assistant_message(model: &mut Model, message: AssistantMessage) {
+    model.turn.usage += message.usage;
+    let reply = std::mem::take(&mut model.reply);
+    if reply.text.is_some() {
+        return;
+    }
+    for block in message.content {
+        let Ok(block) = serde_json::from_str::<serde_json::Value>(block.get()) else { continue };
+        let of_kind = |kind| block.get("type").and_then(serde_json::Value::as_str) == Some(kind);
+        if let Some(text) = block.get("text").and_then(serde_json::Value::as_str).filter(|_| of_kind("text"))
+        {
+            let at = model.transcript.push(paragraph(Look::Assistant));
+            push(model, at, text);
+        }
+    }
+}
+
+fn model_failed(model: &mut Model, message: &str, retry_in_ms: Option<u64>) {
+    let reply = std::mem::take(&mut model.reply);
+    let text = reply.text.and_then(|at| model.transcript.block_mut(at));
+    if let Some(part) = text.and_then(|block| block.parts.last_mut()) {
+        part.set_look(Look::Void);
+        model.say(Look::Notice, "the reply above was cut off: it does not count");
+    }
+    match retry_in_ms {
+        Some(wait) => model.say(Look::Notice, &format!("{message}; trying again in {wait} ms")),
+        None => model.say(Look::Error, message),
+    }
+}
+
+fn call_started(model: &mut Model, id: CallId, name: &str, input: &str) {
+    model.turn.doing = Doing::Working;
+    let (mut call, block) = Call::started(name, input);
+    call.block = model.transcript.push(block);
+    model.calls.insert(id, call);
+}
+
+/// The denial card: what was tried, why it was refused, and what would allow it. It claims no more than is known.
+fn denied(model: &mut Model, agent: &str, call: CallId, denial: &Denial, rights: &str) {
+    let sure = match (denial.grade, denial.layer) {
+        (Grade::Proved, Layer::Policy) => "denied by the policy",
+        (Grade::Proved, _) => "denied by the kernel",
+        (Grade::Likely, _) => "likely denied",
+    };
+    let tool = model.calls.get(&call).map(|call| format!("{} ", call.name())).unwrap_or_default();
+    let errno = denial.errno.map(|errno| format!(", {}", errno_name(errno))).unwrap_or_default();
+    let mut facts = vec![
+        ("tried", format!("{} {}   ({}{errno})", denial.operation, denial.object, denial.layer)),
+        ("because", format!("rights: {rights}")),
+        ("missing", denial.missing_right.clone()),
+    ];
+    facts.extend(denial.grant.as_ref().map(|grant| ("to allow", grant.clone())));
+    facts.extend(
+        model.calls.get(&call).and_then(|call| call.command()).map(|command| ("command", command.to_owned())),
+    );
+    let head = SafeText::line(&format!("✗ {sure}   {tool}#{call}   agent {agent}"));
+    let mut parts = vec![Part::new(head, Look::Denial)];
+    let fact =
+        |(name, value): (&str, String)| Part::new(SafeText::line(&format!("{name:<10}{value}")), Look::Fact);
+    parts.extend(facts.into_iter().map(fact));
+    model.transcript.push(Block::of(parts));
+}
+
+/// The names of the error numbers that a denial has; the others are shown as numbers.
+fn errno_name(errno: i32) -> String {
+    match errno {
+        1 => "EPERM".to_owned(),
+        2 => "ENOENT".to_owned(),
+        13 => "EACCES".to_owned(),
+        18 => "EXDEV".to_owned(),
+        30 => "EROFS".to_owned(),
+        101 => "ENETUNREACH".to_owned(),
+        111 => "ECONNREFUSED".to_owned(),
+        number => format!("errno {number}"),
+    }
+}
+
+fn approval_answered(model: &mut Model, answered: &ApprovalAnswered) {
+    let (look, decision) = match &answered.decision {
+        ReviewDecision::Approved => (Look::Notice, "approved once".to_owned()),
+        ReviewDecision::ApprovedForSession { .. } => (Look::Notice, "approved for the session".to_owned()),
+        ReviewDecision::Denied { message: None } => (Look::Notice, "denied".to_owned()),
+        ReviewDecision::Denied { message: Some(word) } => (Look::Notice, format!("denied: {word}")),
+        ReviewDecision::Abort => (Look::Notice, "denied, and the turn ends".to_owned()),
+    };
+    let by = match answered.by {
+        DecidedBy::User => String::new(),
+        DecidedBy::SessionGrant(id) => format!(" by what was approved for the session ({id})"),
+        DecidedBy::Configuration => " by the configuration".to_owned(),
+        DecidedBy::Deadline => ": nobody answered in time".to_owned(),
+        DecidedBy::NoFrontEnd => ": there was nobody to ask".to_owned(),
+        DecidedBy::BadAnswer => ": the answer did not count".to_owned(),
+        DecidedBy::Interrupted => ": interrupted".to_owned(),
+    };
+    let cause = answered.cause.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
+    model.say(look, &format!("call {}: {decision}{by}{cause}", answered.call));
+}
+
+fn grant_added(model: &mut Model, grant: SessionGrant) {
+    let SessionGrant { id, covers, grant: given } = &grant;
+    model.say(
+        Look::Notice,
+        &format!("approved for the session as {id}: {covers} · {given} · :revoke {id} takes it back"),
+    );
+    model.session.grants.push(grant);
+}
+
+fn worker_started(model: &mut Model, started: &WorkerStarted) {
+    if started.one_shot.is_some() {
+        return;
+    }
+    model.session.tier.clone_from(&started.tier);
+    if started.generation == Generation(1)
+        && let Some(why) = no_full_tier(&started.missing)
+    {
+        model.say(Look::Notice, &format!("the {} tier: {why}; next: bailiwick doctor", started.tier));
+    }
+}
+
+fn restored(model: &mut Model, places: &[RestoredPlace]) {
+    for RestoredPlace { path, what, restored } in places {
+        let words = if *restored { "changed and restored" } else { "changed, and could NOT be restored" };
+        model.say(Look::Error, &format!("{words}: {path} ({what})"));
+    }
+}

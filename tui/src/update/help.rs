@@ -1,0 +1,34 @@
+//! `:help`: the one table, with the keys that are in force.
+
+use crate::commands::{KeyMode, Row, TABLE};
+use crate::keymap::Keymap;
+use crate::model::{Block, Look, Model, Part};
+use crate::text::SafeText;
+
+/// Shows the table.
+pub(super) fn show(model: &mut Model) {
+    let parts = sections(&model.start.keymap).into_iter().flat_map(|(heading, lines)| {
+        let heading = Part::new(SafeText::line(&heading), Look::Heading);
+        [heading, Part::new(SafeText::exact(&lines), Look::Output)]
+    });
+    let block = Block::of(parts.collect()).apart();
+    model.transcript.push(block);
+    model.transcript.follow();
+}
+
+fn sections(keymap: &Keymap) -> Vec<(String, String)> {
+    let typed = TABLE.iter().filter_map(|row| row.typed.map(|typed| line(&format!(":{typed}"), row)));
+    let mut sections = vec![("commands".to_owned(), typed.collect())];
+    for mode in KeyMode::ALL {
+        let rows = TABLE.iter().filter_map(|row| {
+            let keys = keymap.keys(mode, row.command);
+            (!keys.is_empty()).then(|| line(&keys.join(" "), row))
+        });
+        sections.push((format!("keys in the mode {}", mode.as_str()), rows.collect()));
+    }
+    sections
+}
+
+fn line(what: &str, row: &Row) -> String {
+    format!("{what:<24} {}\n", row.about)
+}

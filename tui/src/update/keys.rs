@@ -1,0 +1,170 @@
+//! Keys, where no request takes them.
+
+use crossterm::event::{KeyEvent, KeyEventKind};
+use ipc::frontend::UserActionKind;
+
+use super::{approval, editing, help, tell, turns, typed};
+use crate::commands::{Command, KeyMode};
+use crate::keymap::Key;
+use crate::message::Action;
+use crate::model::{Areas, Editor, Look, Mode, Model};
+use crate::moment::Moment;
+
+/// A key; says whether anything changed.
+pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
+    if event.kind == KeyEventKind::Release {
+        return false;
+    }
+    let key = Key::from(event);
+    if model.cards.front_mut().is_some_and(|card| card.takes_key(at)) {
+        // A key that is held down decides nothing.
+        return event.kind == KeyEventKind::Press && approval::key(model, at, key, actions);
+    }
+    let mode = match model.mode {
+        Mode::Normal => KeyMode::Normal,
+        Mode::Insert => KeyMode::Insert,
+        Mode::Command => KeyMode::Command,
+    };
+    match (model.start.keymap.command(mode, key), key.text()) {
+        (Some(command), _) => perform(model, at, command, actions),
+        (None, Some(c)) if mode.is_for_text() => write(model, c),
+        (None, _) => return false,
+    }
+    true
+}
+
+/// A paste goes where text is written; it never decides on anything.
+pub(super) fn paste(model: &mut Model, text: &str) -> bool {
+    let now = model.now;
+    let editor =
+        match model.cards.front_mut().filter(|card| card.is_open(now)).and_then(|card| card.editor_mut()) {
+            Some(editor) => editor,
+            None => {
+                model.mode = if model.mode == Mode::Command { Mode::Command } else { Mode::Insert };
+                writing(model)
+            }
+        };
+    if let Err(error) = editor.paste(text) {
+        model.say(Look::Error, &error.to_string());
+    }
+    true
+}
+
+const fn writing(model: &mut Model) -> &mut Editor {
+    match model.mode {
+        Mode::Command => &mut model.line,
+        Mode::Normal | Mode::Insert => &mut model.prompt,
+    }
+}
+
+fn write(model: &mut Model, c: char) {
+    if c == ':' && model.mode == Mode::Insert && model.prompt.is_empty() {
+        model.mode = Mode::Command;
+        return;
+    }
+    if let Err(error) = writing(model).insert(c.encode_utf8(&mut [0; 4])) {
+        model.say(Look::Error, &error.to_string());
+    }
+}
+
+fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Action>) {
+    if model.mode != Mode::Normal && editing::edit(writing(model), command) {
+        return;
+    }
+    match command {
+        Command::Submit => submit(model, at, actions),
+        Command::Newline => write(model, '\n'),
+        Command::HistoryBack => history(model, false),
+        Command::HistoryForward => history(model, true),
+        Command::Insert => model.mode = Mode::Insert,
+        Command::CommandLine => model.mode = Mode::Command,
+        Command::Leave => leave(model, actions),
+        Command::Interrupt => turns::interrupt(model, actions),
+        Command::Cancel => cancel(model, actions),
+        Command::Suspend => actions.push(Action::Suspend),
+        Command::Repaint => actions.push(Action::Repaint),
+        Command::Quit => quit(model, actions),
+        Command::Help => help::show(model),
+        Command::FoldThinking => model.transcript.unfolded.thinking = !model.transcript.unfolded.thinking,
+        Command::FoldOutput => model.transcript.unfolded.output = !model.transcript.unfolded.output,
+        other => scroll(model, other),
+    }
+}
+
+fn scroll(model: &mut Model, command: Command) {
+    let area = Areas::now(model).transcript;
+    let size = (area.width, area.height);
+    let page = isize::try_from(area.height.saturating_sub(1).max(1)).unwrap_or(1);
+    match command {
+        Command::LineUp => model.transcript.scroll(-1, size),
+        Command::LineDown => model.transcript.scroll(1, size),
+        Command::PageUp => model.transcript.scroll(-page, size),
+        Command::PageDown => model.transcript.scroll(page, size),
+        Command::Top => model.transcript.go_to_top(size),
+        Command::Bottom => model.transcript.follow(),
+        _ => {}
+    }
+}
+
+fn submit(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
+    if model.mode == Mode::Command {
+        model.mode = Mode::Insert;
+        let line = model.line.take();
+        return typed::run(model, &line, actions);
+    }
+    if model.prompt.text().trim().is_empty() {
+        return;
+    }
+    let text = model.prompt.take();
+    model.history.add(&text);
+    model.transcript.follow();
+    turns::send(model, at, text, actions);
+}
+
+fn history(model: &mut Model, forward: bool) {
+    if model.mode == Mode::Command || model.prompt.vertical(forward) {
+        return;
+    }
+    if forward {
+        model.history.forward(&mut model.prompt);
+    } else {
+        model.history.back(&mut model.prompt);
+    }
+}
+
+fn leave(model: &mut Model, actions: &mut Vec<Action>) {
+    match model.mode {
+        Mode::Command => {
+            model.line = Editor::default();
+            model.mode = Mode::Normal;
+        }
+        Mode::Insert if model.prompt.is_empty() && model.turn.is_running() => {
+            turns::interrupt(model, actions)
+        }
+        Mode::Insert | Mode::Normal => model.mode = Mode::Normal,
+    }
+}
+
+/// Ctrl-C: empties what is written; else interrupts; else says how to leave.
+fn cancel(model: &mut Model, actions: &mut Vec<Action>) {
+    if model.mode == Mode::Command {
+        leave(model, actions);
+    } else if !model.prompt.is_empty() {
+        model.prompt = Editor::default();
+    } else if model.turn.is_running() {
+        turns::interrupt(model, actions);
+    } else {
+        model.say(Look::Notice, ":q or Ctrl-D leaves");
+    }
+}
+
+fn quit(model: &mut Model, actions: &mut Vec<Action>) {
+    if model.prompt.is_empty() {
+        actions.push(Action::Quit);
+    }
+}
+
+/// Takes back an approval for the session.
+pub(super) fn revoke(id: u64, actions: &mut Vec<Action>) {
+    tell(actions, UserActionKind::RevokeGrant { id: ipc::id::GrantId(id) });
+}

@@ -1,0 +1,56 @@
+//! Messages of the user, and the turns that they begin.
+
+use ipc::event::TurnFinished;
+use ipc::frontend::UserActionKind;
+
+use super::tell;
+use crate::message::Action;
+use crate::model::{Editor, Look, Model, summary};
+use crate::moment::Moment;
+
+/// Sends a message, or lets it wait for the turn to end.
+pub(super) fn send(model: &mut Model, at: Moment, text: String, actions: &mut Vec<Action>) {
+    if model.session.over {
+        model.say(Look::Error, "the session is over; :q leaves");
+    } else if model.turn.is_running() {
+        model.queue.push_back(text);
+    } else {
+        model.turn.begin(at);
+        tell(actions, UserActionKind::Prompt { text });
+    }
+}
+
+/// Asks for the end of the turn that runs.
+pub(super) fn interrupt(model: &mut Model, actions: &mut Vec<Action>) {
+    if model.turn.is_running() && !model.turn.interrupted {
+        model.turn.interrupted = true;
+        tell(actions, UserActionKind::Interrupt);
+    }
+}
+
+/// A turn is over: the next message that waits goes out, unless the user or an error ended the turn.
+pub(super) fn finished(model: &mut Model, turn: &TurnFinished, actions: &mut Vec<Action>) {
+    model.turn.end();
+    model.session.usage += turn.usage;
+    model.turn.usage = turn.usage;
+    model.say(Look::Turn, &summary(turn, model.start.prices));
+    if turn.reason == "done" && !model.turn.interrupted {
+        if let Some(text) = model.queue.pop_front() {
+            send(model, model.now, text, actions);
+        }
+    } else {
+        give_back(model);
+    }
+}
+
+/// What waited goes back to the prompt, before what is being written: nothing is sent that was meant for another moment.
+fn give_back(model: &mut Model) {
+    if model.queue.is_empty() {
+        return;
+    }
+    let mut waiting: Vec<String> = model.queue.drain(..).collect();
+    let draft = model.prompt.take();
+    waiting.extend(Some(draft).filter(|draft| !draft.is_empty()));
+    model.prompt = Editor::with(waiting.join("\n"));
+    model.say(Look::Notice, "what waited is in the prompt again: Enter sends it");
+}

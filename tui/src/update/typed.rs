@@ -1,0 +1,101 @@
+//! Commands that are typed after `:`.
+
+use ipc::approval::ApprovalMode;
+use ipc::frontend::UserActionKind;
+use ipc::rights::{Network, Reach, RightsChange};
+
+use super::{help, keys, tell};
+use crate::commands::{Command, TABLE};
+use crate::message::Action;
+use crate::model::{Block, Look, Model, Part, Pending};
+use crate::text::SafeText;
+
+/// Carries out a typed command, or says what is wrong with it.
+pub(super) fn run(model: &mut Model, line: &str, actions: &mut Vec<Action>) {
+    let mut words = line.split_whitespace();
+    let Some(name) = words.next() else { return };
+    let argument = words.next();
+    let found = TABLE.iter().find(|row| row.typed.is_some_and(|typed| typed.split(' ').next() == Some(name)));
+    let command = found.map(|row| row.command).or_else(|| (name == "quit").then_some(Command::Quit));
+    if words.next().is_some() || !command.is_some_and(|command| perform(model, command, argument, actions)) {
+        let usage = found.and_then(|row| row.typed);
+        let message = match usage {
+            Some(usage) => format!("it is :{usage}"),
+            None => format!("no command is called :{name}; :help lists them"),
+        };
+        model.say(Look::Error, &message);
+    }
+}
+
+/// Says whether the argument was one.
+fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions: &mut Vec<Action>) -> bool {
+    match (command, argument) {
+        (Command::Net, Some("on")) => net(model, Network::On, actions),
+        (Command::Net, Some("off")) => net(model, Network::Off, actions),
+        (Command::Mode, Some(word)) => {
+            let Some(mode) = ApprovalMode::ALL.into_iter().find(|mode| mode.as_str() == word) else {
+                return false;
+            };
+            set_mode(model, mode, actions);
+        }
+        (Command::Revoke, Some(number)) => match number.parse() {
+            Ok(id) => keys::revoke(id, actions),
+            Err(_) => return false,
+        },
+        (Command::Rights, None) => rights(model),
+        (Command::Grants, None) => grants(model),
+        (Command::Help, None) => help::show(model),
+        (Command::Quit, None) => actions.push(Action::Quit),
+        _ => return false,
+    }
+    true
+}
+
+fn net(model: &mut Model, net: Network, actions: &mut Vec<Action>) {
+    model.session.pending = Some(Pending::Net(net));
+    let change = RightsChange::Network { net, reach: Reach::default() };
+    tell(actions, UserActionKind::SetRights { change });
+}
+
+fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
+    if mode == model.session.mode && model.session.pending.is_none() {
+        return model.say(Look::Notice, &format!("nothing changed: the mode is {mode}"));
+    }
+    model.session.pending = Some(Pending::Mode(mode));
+    tell(actions, UserActionKind::SetMode { mode });
+}
+
+fn rights(model: &mut Model) {
+    let session = &model.session;
+    let facts = [
+        ("rights", session.rights.clone()),
+        ("mode", format!("{}: {}", session.mode, about(session.mode))),
+        ("tier", session.tier.clone()),
+        ("model", session.model.clone()),
+    ];
+    let part =
+        |(name, value): &(&str, String)| Part::new(SafeText::line(&format!("{name:<10}{value}")), Look::Fact);
+    let mut parts = vec![Part::new(SafeText::line("what the agent may do"), Look::Heading)];
+    parts.extend(facts.iter().map(part));
+    model.transcript.push(Block::of(parts).apart());
+}
+
+const fn about(mode: ApprovalMode) -> &'static str {
+    match mode {
+        ApprovalMode::Ask => "you are asked about what is beyond the rights",
+        ApprovalMode::Auto => "the project is writable; what is beyond the rights is denied",
+        ApprovalMode::Deny => "what is beyond the rights is denied",
+    }
+}
+
+fn grants(model: &mut Model) {
+    let mut parts =
+        vec![Part::new(SafeText::line("approved for the session (:revoke N takes back)"), Look::Heading)];
+    let lines =
+        model.session.grants.iter().map(|grant| format!("{}  {} · {}", grant.id, grant.covers, grant.grant));
+    parts.extend(lines.map(|line| Part::new(SafeText::line(&line), Look::Output)));
+    if model.session.grants.is_empty() {
+        parts.push(Part::new(SafeText::line("nothing"), Look::Output));
+    }
+    model.transcript.push(Block::of(parts).apart());
+}

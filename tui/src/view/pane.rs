@@ -1,0 +1,79 @@
+//! The one place that writes cells.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+
+use crate::text::{Clusters, SafeStr};
+
+/// A part of the screen: what is drawn in it stays in it, and only safe text can be drawn.
+pub(super) struct Pane<'a> {
+    buffer: &'a mut Buffer,
+    area: Rect,
+}
+
+impl<'a> Pane<'a> {
+    /// A part of a buffer; what of it lies outside of the buffer is not there.
+    pub(super) fn new(buffer: &'a mut Buffer, area: Rect) -> Self {
+        let area = area.intersection(buffer.area);
+        Self { buffer, area }
+    }
+
+    pub(super) const fn width(&self) -> u16 {
+        self.area.width
+    }
+
+    pub(super) const fn height(&self) -> u16 {
+        self.area.height
+    }
+
+    /// Makes all of it empty, in a style.
+    pub(super) fn clear(&mut self, style: Style) {
+        for y in self.area.top()..self.area.bottom() {
+            for x in self.area.left()..self.area.right() {
+                if let Some(cell) = self.buffer.cell_mut((x, y)) {
+                    cell.reset();
+                    cell.set_style(style);
+                }
+            }
+        }
+    }
+
+    /// Draws text in a row from a column on, as far as there is room; says in which column it ends.
+    pub(super) fn put<'t>(&mut self, x: u16, y: u16, text: impl Into<SafeStr<'t>>, style: Style) -> u16 {
+        let text = text.into();
+        let mut x = x;
+        if y >= self.area.height {
+            return x;
+        }
+        for cluster in Clusters::new(text.as_str(), 0) {
+            let columns = u16::try_from(cluster.columns).unwrap_or(u16::MAX);
+            if columns == 0 || columns > self.area.width.saturating_sub(x) {
+                break;
+            }
+            // A text that spells an escape does not look like one.
+            let style =
+                if text.is_escape(cluster.at) { style.add_modifier(Modifier::REVERSED) } else { style };
+            self.cell(x, y, cluster.text, style);
+            // What a wide character covers holds nothing of its own.
+            (1..columns).for_each(|more| self.cell(x + more, y, "", style));
+            x += columns;
+        }
+        x
+    }
+
+    fn cell(&mut self, x: u16, y: u16, symbol: &str, style: Style) {
+        if let Some(cell) = self.buffer.cell_mut((self.area.x + x, self.area.y + y)) {
+            cell.reset();
+            if !symbol.is_empty() {
+                cell.set_symbol(symbol);
+            }
+            cell.set_style(style);
+        }
+    }
+
+    /// Where a place of it is on the screen; none outside.
+    pub(super) fn on_screen(&self, (x, y): (u16, u16)) -> Option<(u16, u16)> {
+        (x < self.area.width && y < self.area.height).then(|| (self.area.x + x, self.area.y + y))
+    }
+}

@@ -1,0 +1,91 @@
+//! The prompt, and what stands above it.
+
+use std::fmt::Write;
+
+use ratatui::style::Style;
+
+use super::pane::Pane;
+use super::theme::Theme;
+use crate::model::{Editor, Mode, Model, Pending, Written};
+use crate::text::SafeText;
+
+/// Messages that wait for the turn to end.
+pub(super) fn queue(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+    for (y, message) in (0..pane.height()).zip(&model.queue) {
+        let x = pane.put(0, y, "queued › ", theme.dim());
+        pane.put(x, y, SafeText::line(&beginning(message)).all(), theme.dim());
+    }
+}
+
+/// As much of a message as a row can hold.
+fn beginning(message: &str) -> String {
+    message.chars().take(500).collect()
+}
+
+/// The line above the prompt: what happens now.
+pub(super) fn rule(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+    let dashes = "─".repeat(usize::from(pane.width()));
+    pane.put(0, 0, SafeText::prose(&dashes).all(), theme.dim());
+    let words = activity(model);
+    if !words.is_empty() {
+        let x = pane.put(2, 0, " ", Style::new());
+        let x = pane.put(x, 0, SafeText::line(&words).all(), theme.strong());
+        pane.put(x, 0, " ", Style::new());
+    }
+}
+
+fn activity(model: &Model) -> String {
+    let mut words = String::new();
+    if let Some(began) = model.turn.began {
+        let doing = if model.turn.interrupted { "interrupting" } else { model.turn.doing.as_str() };
+        // Writing to a string cannot fail.
+        let _ = write!(words, "{doing} {} s · Esc interrupts", model.now.since(began).as_secs());
+    } else if model.session.over {
+        words.push_str("the session is over · :q leaves");
+    }
+    if let Some(Pending::Net(_)) = model.session.pending {
+        let _ = write!(words, "{}the worker is drained", if words.is_empty() { "" } else { " · " });
+    }
+    if !model.transcript.follows() {
+        let _ = write!(words, "{}scrolled: G follows", if words.is_empty() { "" } else { " · " });
+    }
+    words
+}
+
+/// What is being written; says where the caret is on the screen.
+pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option<(u16, u16)> {
+    let (mark, editor) = match model.mode {
+        Mode::Command => (":", &model.line),
+        Mode::Insert | Mode::Normal => ("› ", &model.prompt),
+    };
+    let style = if model.mode == Mode::Normal { theme.dim() } else { Style::new() };
+    let left = pane.put(0, 0, mark, theme.strong());
+    let caret = written(pane, (left, 0), editor, pane.height(), style);
+    caret.filter(|_| model.mode != Mode::Normal)
+}
+
+/// An editor in one row of a pane; says where the caret is on the screen.
+pub(super) fn one_line(
+    pane: &mut Pane<'_>,
+    (x, y): (u16, u16),
+    mark: &'static str,
+    editor: &Editor,
+    theme: Theme,
+) -> Option<(u16, u16)> {
+    let left = pane.put(x, y, mark, theme.strong());
+    written(pane, (left, y), editor, 1, Style::new())
+}
+
+fn written(
+    pane: &mut Pane<'_>,
+    (x, y): (u16, u16),
+    editor: &Editor,
+    rows: u16,
+    style: Style,
+) -> Option<(u16, u16)> {
+    let written = Written::new(editor, pane.width().saturating_sub(x), rows);
+    for (row, line) in (y..).zip(&written.rows) {
+        pane.put(x, row, written.text.slice(line.start..line.end), style);
+    }
+    pane.on_screen((x + written.caret.0, y + written.caret.1))
+}

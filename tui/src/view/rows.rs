@@ -1,0 +1,47 @@
+//! Rows of blocks, in the transcript and in requests.
+
+use super::pane::Pane;
+use super::theme::Theme;
+use crate::model::{Block, BlockRow, Fold, Look, Part};
+use crate::text::SafeText;
+
+/// Draws one row of a block.
+pub(super) fn draw(pane: &mut Pane<'_>, y: u16, block: &Block, row: BlockRow, theme: Theme) {
+    match row {
+        BlockRow::Gap => {}
+        BlockRow::Text { part, row } => {
+            let Some(part) = block.parts.get(part) else { return };
+            let text = part.text();
+            let style = theme.row(part.look(), line_of(text, row.start));
+            let (start, rest) = part.look().gutters();
+            let gutter = if row.first && (row.start == 0 || repeats(part.look())) { start } else { rest };
+            let x = pane.put(0, y, gutter, theme.dim());
+            pane.put(x, y, text.slice(row.start..row.end), style);
+        }
+        BlockRow::Folded { part, count } => {
+            let Some(part) = block.parts.get(part) else { return };
+            let text = SafeText::prose(&folded(part, count));
+            pane.put(0, y, text.all(), theme.dim());
+        }
+    }
+}
+
+/// Whether the mark stands before every line, and not only before the first.
+const fn repeats(look: Look) -> bool {
+    !matches!(look, Look::User | Look::Notice | Look::Error)
+}
+
+/// The beginning of the line that a row belongs to.
+fn line_of(text: &SafeText, row: usize) -> &str {
+    let all = text.as_str();
+    let start = all.get(..row).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+    all.get(start..).unwrap_or_default()
+}
+
+fn folded(part: &Part, count: usize) -> String {
+    let rows = if count == 1 { "row" } else { "rows" };
+    match part.fold() {
+        Fold::Thinking => format!("┊ thinking, {count} {rows} · t in Normal shows it"),
+        _ => format!("  … {count} more {rows} · o in Normal shows them"),
+    }
+}

@@ -1,0 +1,73 @@
+//! The status bar: mode · activity · approval mode · net · tier · tokens, and the rights where there is room.
+
+use ipc::rights::Network;
+use ratatui::style::Style;
+
+use super::pane::Pane;
+use super::theme::Theme;
+use crate::model::{Mode, Model, Pending, counted};
+use crate::text::SafeText;
+
+/// A piece of the bar, and how it looks.
+type Piece = (String, Style);
+
+/// Draws the bar: what does not fit goes in this order: the tokens, the tier, the activity.
+pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+    let word = match model.mode {
+        Mode::Normal => " NORMAL ",
+        Mode::Insert => " INSERT ",
+        Mode::Command => " COMMAND ",
+    };
+    let x = pane.put(0, 0, word, theme.mode(model.mode));
+    let pieces = fitting(pieces(model, theme), usize::from(pane.width().saturating_sub(x)));
+    let mut x = x;
+    for (n, (text, style)) in pieces.iter().enumerate() {
+        x = pane.put(x, 0, if n == 0 { " " } else { " · " }, theme.dim());
+        x = pane.put(x, 0, SafeText::line(text).all(), *style);
+    }
+    if pane.height() > 1 {
+        pane.put(0, 1, SafeText::line(&model.session.rights).all(), theme.dim());
+    }
+}
+
+/// The pieces in their order, each with its rank: the higher goes first where room is short.
+fn pieces(model: &Model, theme: Theme) -> Vec<(u8, Piece)> {
+    let session = &model.session;
+    let mode = match session.pending {
+        Some(Pending::Mode(mode)) => format!("{} → {mode} …", session.mode),
+        _ => session.mode.to_string(),
+    };
+    let word = |net| if net == Network::On { "on" } else { "off" };
+    let net = match session.pending {
+        Some(Pending::Net(net)) => format!("net: {} → {} …", word(session.net), word(net)),
+        _ => format!("net: {}", word(session.net)),
+    };
+    let net_style = if session.net == Network::On { theme.open() } else { Style::new() };
+    let turn = model.turn.usage;
+    let mut all = session.usage;
+    if model.turn.is_running() {
+        all += turn;
+    }
+    vec![
+        (2, (model.start.activity.clone(), Style::new())),
+        (0, (mode, theme.strong())),
+        (0, (net, net_style)),
+        (3, (session.tier.clone(), Style::new())),
+        (4, (format!("turn {}/{}", counted(turn.prompt()), counted(turn.output)), theme.dim())),
+        (5, (format!("all {}/{}", counted(all.prompt()), counted(all.output)), theme.dim())),
+    ]
+}
+
+fn fitting(mut pieces: Vec<(u8, Piece)>, room: usize) -> Vec<Piece> {
+    // Each piece has a separator of at most three columns before it; all of them are of narrow characters.
+    let width =
+        |pieces: &[(u8, Piece)]| pieces.iter().map(|(_, (text, _))| text.chars().count() + 3).sum::<usize>();
+    while width(&pieces) > room + 2 {
+        let highest = pieces.iter().enumerate().max_by_key(|(_, (rank, _))| *rank);
+        match highest {
+            Some((at, (1.., _))) => drop(pieces.remove(at)),
+            _ => break,
+        }
+    }
+    pieces.into_iter().map(|(_, piece)| piece).collect()
+}
