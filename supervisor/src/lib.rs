@@ -5,6 +5,7 @@
 //! `tools` are pure: what may be done, by whom, and what the model can ask for.
 
 pub mod app;
+pub mod approval;
 mod bench;
 pub mod changes;
 pub mod config;

@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ipc::approval::ServerRequest;
 use ipc::confinement::{Confinement, Environment, TierChoice};
 use ipc::event::EventKind;
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
-use ipc::id::{AgentId, ConversationId};
+use ipc::id::{AgentId, ApprovalId, ConversationId};
 use ipc::rights::{Network, Reach};
+use supervisor::approval::ApprovalSettings;
 use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits};
-use supervisor::driver::{Driver, DriverError, Running, SessionWorker, Turns};
+use supervisor::driver::{Driver, DriverError, ModePlaces, Running, SessionWorker, Turns};
 use supervisor::gate::{Activity, ApprovalMode, Standing};
 use supervisor::monitor::{PrivateTemp, Programs, Spawner};
 use supervisor::policy::{Followed, Policy};
@@ -21,6 +23,7 @@ use supervisor::prompt::Surroundings;
 use supervisor::provider::{ModelProvider, ProviderError, ReplayProvider};
 use supervisor::session::SessionLog;
 use supervisor::tools::Registry;
+use supervisor::tripwire::Watch;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -55,12 +58,29 @@ pub struct Beginning {
     pub tier: TierChoice,
     /// The worker's program, if it is another than the real one: a place in its world, where a copy of it is made.
     pub worker: Option<&'static str>,
+    /// The approval mode.
+    pub mode: ApprovalMode,
+    /// How it asks.
+    pub approvals: ApprovalSettings,
+    /// How many turns there are.
+    pub turns: Turns,
+    /// What stands in the project at the start: names and contents. With any of it the project is watched as a session of
+    /// `bailiwick` watches it.
+    pub files: Vec<(&'static str, String)>,
 }
 
 impl Default for Beginning {
     /// The network off, the best tier.
     fn default() -> Self {
-        Self { net: Network::Off, tier: TierChoice::Best, worker: None }
+        Self {
+            net: Network::Off,
+            tier: TierChoice::Best,
+            worker: None,
+            mode: ApprovalMode::Auto,
+            approvals: ApprovalSettings::default(),
+            turns: Turns::One,
+            files: Vec::new(),
+        }
     }
 }
 
@@ -89,18 +109,24 @@ fn marked_environment(world: &World) -> Environment {
     Environment { set: set.into_iter().collect(), ..Environment::default() }
 }
 
+fn watch(world: &World) -> Watch {
+    Watch { project: world.project(), git_directories: Vec::new(), granted: Vec::new(), kept: Vec::new() }
+}
+
 fn private(directory: PathBuf) -> PathBuf {
     DirBuilder::new().recursive(true).mode(0o700).create(&directory).expect("our own directory");
     directory
 }
 
-fn standing(world: &World, temp: &Path, net: Network) -> Standing {
+fn standing(world: &World, temp: &Path, beginning: &Beginning) -> Standing {
     let reach = Reach { host: true, ..Reach::default() };
-    let policy = Policy { net, reach, ..policy(world, temp, ApprovalMode::Auto) };
-    Standing::new(policy.standing(), policy.project, Some(policy.temp), policy.mode)
+    let policy = Policy { net: beginning.net, reach, ..policy(world, temp, beginning.mode) };
+    let modes = Some(policy.modes());
+    let standing = Standing::new(policy.standing(), policy.project, Some(policy.temp), policy.mode);
+    Standing { modes, ..standing }
 }
 
-fn agent(standing: Standing) -> Agent {
+fn agent(standing: Standing, id: &ConversationId, approvals: ApprovalSettings) -> Agent {
     Agent::new(AgentConfig {
         model: "recorded".to_owned(),
         system: "system".into(),
@@ -109,6 +135,8 @@ fn agent(standing: Standing) -> Agent {
         limits: RunLimits::default(),
         backoff: Box::new(Never),
         standing,
+        conversation: id.clone(),
+        approvals,
         id: AgentId::root(),
         activity: Activity::Execute,
     })
@@ -126,7 +154,11 @@ impl FrontEnd {
         let state = private(world.own().join("state"));
         create_dir(state.join("locks")).expect("our own directory");
         let temp = PrivateTemp::create(&state.join("locks")).expect("a temp directory");
-        let standing = standing(&world, temp.path(), beginning.net);
+        let watched = !beginning.files.is_empty();
+        for (name, content) in &beginning.files {
+            world.file(name, content);
+        }
+        let standing = standing(&world, temp.path(), &beginning);
         let programs = programs(&world, beginning.worker);
         let confinement = Confinement {
             temp: standing.temp.clone(),
@@ -141,7 +173,7 @@ impl FrontEnd {
         let provider = Arc::new(ReplayProvider::new(replies));
         let driver = Driver {
             conversation: id.clone(),
-            agent: agent(standing),
+            agent: agent(standing, &id, beginning.approvals),
             provider: Arc::clone(&provider) as Arc<dyn ModelProvider>,
             worker: SessionWorker::new(spawner, programs, AgentId::root(), confinement),
             log: SessionLog::create(&state, &id).expect("a log"),
@@ -149,8 +181,9 @@ impl FrontEnd {
             actions: Some(inbox),
             changes: None,
             tripwire: None,
+            modes: ModePlaces { watch: watched.then(|| watch(&world)), environments: None },
             deadline: None,
-            turns: Turns::One,
+            turns: beginning.turns,
             running: Running::default(),
         };
         let around = Surroundings {
@@ -188,6 +221,27 @@ impl FrontEnd {
             }
         }
         panic!("{wanted}: not among {:#?}", self.seen);
+    }
+
+    /// Takes events in until somebody is asked.
+    pub async fn asked(&mut self) -> (ApprovalId, ServerRequest) {
+        while let Some(event) = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("a request") {
+            self.seen.push(line(&event.kind));
+            if let UiEventKind::ApprovalRequested { id, request } = event.kind {
+                return (id, *request);
+            }
+        }
+        panic!("nobody is asked: {:#?}", self.seen);
+    }
+
+    /// What was shown so far.
+    pub fn seen(&self) -> &[String] {
+        &self.seen
+    }
+
+    /// Lets nobody see anything any more.
+    pub fn close_eyes(&mut self) {
+        self.events.close();
     }
 
     /// Everything that was shown until the session's end.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ipc::rights::{Network, Reach};
+use ipc::rights::{Limits, Network, Reach};
 use supervisor::gate::ApprovalMode;
 use supervisor::policy::Policy;
 
@@ -17,7 +17,9 @@ pub fn policy(world: &World, temp: &Path, mode: ApprovalMode) -> Policy {
         net: Network::Off,
         reach: Reach::default(),
         write: Vec::new(),
+        auto: Vec::new(),
         hidden: Vec::new(),
         protected: Vec::new(),
+        limits: Limits::default(),
     }
 }

@@ -1,6 +1,7 @@
 //! The terminal UI as a user has it: the real program on a pseudo-terminal, read by the parser of a terminal emulator.
 
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -74,13 +75,20 @@ impl World {
 
 impl Ui {
     /// Starts a program on a terminal of so many columns and rows.
-    pub fn start(command: &Command, (columns, rows): (u16, u16)) -> Self {
+    pub fn start(command: &Command, size: (u16, u16)) -> Self {
+        Self::start_with_keys(command, size, "")
+    }
+
+    /// The same, with keys that were typed before the program began.
+    pub fn start_with_keys(command: &Command, (columns, rows): (u16, u16), keys: &str) -> Self {
         let size = PtySize { rows, cols: columns, ..PtySize::default() };
         let pair = native_pty_system().openpty(size).expect("a pseudo-terminal");
         let modes_before = modes_of(&*pair.master);
+        let mut keyboard = pair.master.take_writer().expect("a writer");
+        keyboard.write_all(keys.as_bytes()).expect("a terminal takes keys");
         let child = pair.slave.spawn_command(builder(command)).expect("the program starts");
         let mut screen = pair.master.try_clone_reader().expect("a reader");
-        let seen = Seen { bytes: Vec::new(), parser: Parser::new(rows, columns, 0) };
+        let seen = Seen { bytes: Vec::new(), parser: Parser::new(count(rows), count(columns), 0) };
         let seen = Arc::new(Mutex::new(seen));
         let shared = Arc::clone(&seen);
         let reader = thread::spawn(move || {
@@ -91,7 +99,6 @@ impl Ui {
                 seen.parser.process(&buffer[..read]);
             }
         });
-        let keyboard = pair.master.take_writer().expect("a writer");
         Self { master: pair.master, keyboard, child, slave: Some(pair.slave), modes_before, seen, reader }
     }
 
@@ -143,7 +150,7 @@ impl Ui {
 
     /// Gives the window another size.
     pub fn resize(&self, (columns, rows): (u16, u16)) {
-        self.seen.lock().expect("no panic").parser.screen_mut().set_size(rows, columns);
+        self.seen.lock().expect("no panic").parser.screen_mut().set_size(count(rows), count(columns));
         self.master.resize(PtySize { rows, cols: columns, ..PtySize::default() }).expect("a terminal");
     }
 
@@ -168,6 +175,10 @@ impl Ui {
         let code = status.expect("it was waited for").exit_code();
         Left { code, bytes: seen.bytes.clone(), screen: screen.contents(), modes: modes(screen) }
     }
+}
+
+fn count(number: u16) -> NonZero<u16> {
+    NonZero::new(number).expect("a terminal has a size")
 }
 
 fn builder(command: &Command) -> CommandBuilder {

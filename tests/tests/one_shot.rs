@@ -17,11 +17,10 @@ use ipc::message::Outcome;
 use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::{Access, CommandExit, Edit, EditFile, ShellExec, ToolCall, ToolErrorKind, ToolOutput};
 use nix::unistd::geteuid;
-use supervisor::driver::{Journal, OneShot, OneShotError, prepare};
+use supervisor::driver::{Journal, OneShot, OneShotError, Unlogged, prepare};
 use supervisor::gate::ApprovalMode;
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Worker, WorkerSpec};
 use supervisor::policy::Followed;
-use supervisor::session::LogError;
 use tests::standing::policy;
 use tests::{PLAIN_USER, User, World, alive, skip};
 use tokio::sync::oneshot;
@@ -44,16 +43,16 @@ struct Notes {
 }
 
 impl Journal for Notes {
-    fn log(&mut self, kind: EventKind) -> Result<(), LogError> {
+    async fn log(&mut self, kind: EventKind) -> Result<(), Unlogged> {
         self.events.push(kind);
         Ok(())
     }
 
-    fn output(&mut self, bytes: Vec<u8>) {
+    async fn output(&mut self, bytes: Vec<u8>) {
         self.printed.extend(bytes);
     }
 
-    fn remark(&mut self, text: String) {
+    async fn remark(&mut self, text: String) {
         self.remarks.push(text);
     }
 }
@@ -115,7 +114,7 @@ impl Site {
             asked,
             granted,
             call: CallId(1),
-            effect,
+            effect: effect.into(),
         }
     }
 

@@ -88,7 +88,8 @@ pub(super) struct ExecArgs {
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".")]
     pub directory: PathBuf,
-    /// What the agent may do without asking: `auto` makes the project writable, `deny` leaves it read-only
+    /// What the agent may do without asking: `auto` makes the project writable, `deny` leaves it read-only, and so does
+    /// `ask`, where each change is shown and approved
     #[arg(long, value_enum, default_value_t = ModeArg::Deny)]
     pub mode: ModeArg,
     /// What is confined, and how
@@ -379,7 +380,11 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_a_usage_error() {
-        for line in [&["bailiwick", "exec", "--resume", "x"][..], &["bailiwick", "serve"]] {
+        for line in [
+            &["bailiwick", "exec", "--resume", "x"][..],
+            &["bailiwick", "serve"],
+            &["bailiwick", "exec", "--activity", "plan", "x"],
+        ] {
             assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2, "{line:?}");
         }
     }

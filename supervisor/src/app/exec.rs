@@ -11,6 +11,7 @@ use super::exit::Exit;
 use super::output::Printer;
 use super::session::{self, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
+use crate::approval::ApprovalSettings;
 use crate::driver::Turns;
 
 /// Runs the task.
@@ -48,6 +49,7 @@ fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
     SessionOptions {
         directory: args.directory.clone(),
         mode: args.mode.into(),
+        approvals: ApprovalSettings { answerer: false, ..ApprovalSettings::default() },
         wanted: Wanted::new(&effective, &args.confinement),
         model: effective.model().to_owned(),
         base_url: effective.base_url().map(str::to_owned),

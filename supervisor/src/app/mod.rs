@@ -24,7 +24,7 @@ use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 
 use self::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
-use self::setup::{Caches, Setup, SetupError, Wanted};
+use self::setup::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::directories::Directories;
 use crate::doctor::Diagnosis;
 use crate::gate::ApprovalMode;
@@ -161,7 +161,7 @@ impl PrivateProject {
         // its neighbours in the system's temporary directory, which may be thousands.
         let directories = Directories::of_process().map_err(SetupError::from);
         let setup = directories.and_then(|directories| {
-            Setup::new(directories, directory.path(), ApprovalMode::Auto, &wanted)
+            Setup::new(directories, directory.path(), Mode::fixed(ApprovalMode::Auto), &wanted)
         });
         let setup = setup.map_err(|error| {
             complain(&error);

@@ -11,7 +11,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::exit::Exit;
-use super::setup::{Setup, Wanted};
+use super::setup::{Mode, Setup, Wanted};
+use crate::approval::ApprovalSettings;
 use crate::changes::PatchFile;
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits};
 use crate::directories::Directories;
@@ -46,6 +47,8 @@ pub(super) struct SessionOptions {
     pub directory: PathBuf,
     /// What becomes of a call beyond the standing rights.
     pub mode: ApprovalMode,
+    /// How it is asked, in mode `ask`.
+    pub approvals: ApprovalSettings,
     /// What is confined, and how.
     pub wanted: Wanted,
     /// The model.
@@ -103,7 +106,7 @@ pub(super) fn open(
     place: Place,
     began: Instant,
 ) -> Result<(Session, Handle, Events), Refusal> {
-    let setup = Setup::new(place.directories, &options.directory, options.mode, &options.wanted);
+    let setup = Setup::new(place.directories, &options.directory, mode(&options), &options.wanted);
     let setup = setup.map_err(|error| Refusal(error.exit(), error.to_string()))?;
     let provider = provider(options.base_url.clone(), place.keys, &setup)?;
     // Opened before the first worker exists, so that no agent can choose what it is.
@@ -117,7 +120,7 @@ pub(super) fn open(
     let (actions, inbox) = mpsc::channel(16);
     let observer_temp = setup.another_temp().map_err(Refusal::internal)?;
     let changes = patch.map(|patch| ChangeTracker::start(observer(&setup, &observer_temp), patch));
-    let tripwire = setup.watch.clone().map(Guard::start).transpose().map_err(Refusal::internal)?;
+    let tripwire = setup.watched_at_once().map(Guard::start).transpose().map_err(Refusal::internal)?;
     let worker = SessionWorker::new(
         setup.spawner.clone(),
         setup.programs.clone(),
@@ -126,7 +129,7 @@ pub(super) fn open(
     );
     let driver = Driver {
         conversation: conversation.clone(),
-        agent: agent(&options, standing),
+        agent: agent(&options, standing, &conversation),
         provider,
         worker,
         log,
@@ -134,6 +137,7 @@ pub(super) fn open(
         actions: Some(inbox),
         changes,
         tripwire,
+        modes: setup.mode_places(),
         deadline: options.timeout.map(|timeout| began + timeout),
         turns: options.turns,
         running: Running::default(),
@@ -189,6 +193,14 @@ impl Handle {
     }
 }
 
+/// Who asks may be given more by an answer, and who has many turns may change the mode.
+const fn mode(options: &SessionOptions) -> Mode {
+    match (options.mode, options.turns) {
+        (ApprovalMode::Ask, _) | (_, Turns::Many) => Mode::changing(options.mode),
+        (mode, Turns::One) => Mode::fixed(mode),
+    }
+}
+
 /// The log of a new session, and its first event for the front end.
 fn begin_log(
     setup: &Setup,
@@ -203,7 +215,7 @@ fn begin_log(
     Ok((log, UiEvent { conversation_id: conversation.clone(), kind }))
 }
 
-fn agent(options: &SessionOptions, standing: Standing) -> Agent {
+fn agent(options: &SessionOptions, standing: Standing, conversation: &ConversationId) -> Agent {
     Agent::new(AgentConfig {
         model: options.model.clone(),
         system: prompt::SYSTEM.into(),
@@ -212,6 +224,8 @@ fn agent(options: &SessionOptions, standing: Standing) -> Agent {
         limits: options.limits,
         backoff: Box::new(Jittered(RetryPolicy::default())),
         standing,
+        conversation: conversation.clone(),
+        approvals: options.approvals.clone(),
         id: AgentId::root(),
         activity: ACTIVITY,
     })

@@ -25,6 +25,7 @@ mod snapshot;
 pub use blob::{Blob, BlobId};
 pub use compare::{Base, Comparison};
 pub use output::{PatchFile, PatchFileError};
+pub(crate) use patch::unified_diff;
 pub use path::{PathError, ProjectPath};
 pub use set::{Change, ChangeSet, Content, Delta, State};
 pub use snapshot::{Intake, IntakeError, Limits, Snapshot};

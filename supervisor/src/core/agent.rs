@@ -2,14 +2,15 @@
 
 use ipc::event::{EventKind, Observer, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
-use ipc::id::CallId;
+use ipc::id::{ApprovalId, CallId};
 
 use super::calls::Calls;
 use super::history::History;
 use super::reply::Reply;
 use super::rights::Replacement;
 use super::{AgentConfig, ContextItem, Effect, EndReason, Input, RequestId, RunEnd, TimerId};
-use crate::gate::Standing;
+use crate::approval::SessionGrants;
+use crate::gate::{AskKind, Change, Standing};
 use crate::provider::{StreamEvent, UserBlock};
 
 /// One agent: a transcript, and what is waited for.
@@ -27,6 +28,9 @@ pub struct Agent {
     pub(super) last_request: RequestId,
     pub(super) last_timer: TimerId,
     pub(super) last_call: CallId,
+    pub(super) last_approval: ApprovalId,
+    /// What was approved for the session.
+    pub(super) grants: SessionGrants,
     pub(super) effects: Vec<Effect>,
 }
 
@@ -65,7 +69,8 @@ pub(super) struct Run {
 
 impl Agent {
     /// An agent that waits for its first turn.
-    pub fn new(config: AgentConfig) -> Self {
+    pub fn new(mut config: AgentConfig) -> Self {
+        config.standing.confirm_shell = config.approvals.confirm_shell;
         Self {
             seen: config.standing.clone(),
             replacement: Replacement::default(),
@@ -78,6 +83,8 @@ impl Agent {
             last_request: RequestId(0),
             last_timer: TimerId(0),
             last_call: CallId(0),
+            last_approval: ApprovalId(0),
+            grants: SessionGrants::default(),
             effects: Vec::new(),
         }
     }
@@ -94,8 +101,15 @@ impl Agent {
             }
             Input::Remark { call, text } => self.on_remark(call, text),
             Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
+            Input::Prepared { call, proposal } => self.on_prepared(call, proposal),
+            Input::NotPrepared { call, reason } => self.on_not_prepared(call, reason),
+            Input::Lapsed { id, by, cause } => self.on_lapsed(id, by, cause),
+            Input::OneShotFinished { call, outcome, duration_ms } => {
+                self.on_one_shot_finished(call, outcome, duration_ms);
+            }
             Input::WorkerReady(worker) => self.on_worker_ready(worker),
             Input::NotReplaced { reason } => self.on_not_replaced(&reason),
+            Input::FrontEndGone => self.on_front_end_gone(),
             Input::Timer(timer) => self.on_timer(timer),
             Input::TimeUp => self.stop(EndReason::TimeLimit, Some("the time of this run is spent")),
             Input::Broken { reason, message } => self.close(reason, Some(&message)),
@@ -122,17 +136,15 @@ impl Agent {
     fn on_op(&mut self, op: Op) {
         match op {
             Op::UserTurn { text } => self.on_user_turn(text),
-            Op::SetRights { change } => self.on_set_rights(change),
+            Op::SetRights { change } => self.on_change(Change::Rights(change)),
             Op::Interrupt => self.stop(EndReason::Interrupted, None),
             Op::Shutdown => self.close(EndReason::Closed, None),
             Op::Terminate => self.close(EndReason::Terminated, None),
-            // Nothing is asked yet, so that no answer is waited for.
-            Op::PatchApproval { .. } | Op::ExecApproval { .. } | Op::NetworkApproval { .. } => {
-                self.notice("approval_ignored", "nobody was asked: the answer counts for nothing");
-            }
-            Op::SetMode { .. } | Op::RevokeGrant { .. } => {
-                self.notice("not_possible", "this session's mode is fixed");
-            }
+            Op::PatchApproval { id, decision } => self.on_answer(id, AskKind::Patch, decision),
+            Op::ExecApproval { id, decision } => self.on_answer(id, AskKind::Command, decision),
+            Op::NetworkApproval { id, decision } => self.on_answer(id, AskKind::Network, decision),
+            Op::SetMode { mode } => self.on_change(Change::Mode(mode)),
+            Op::RevokeGrant { id } => self.on_revoke(id),
         }
     }
 
@@ -206,7 +218,7 @@ impl Agent {
     }
 
     /// Ends what goes on, keeps what is complete, and rests. Does nothing at rest.
-    fn stop(&mut self, reason: EndReason, message: Option<&str>) {
+    pub(super) fn stop(&mut self, reason: EndReason, message: Option<&str>) {
         match std::mem::replace(&mut self.state, State::Resting) {
             State::Resting => {}
             State::Closed => self.state = State::Closed,
@@ -229,7 +241,7 @@ impl Agent {
     }
 
     /// Ends for good. An agent at rest ends too, so that whoever waits for its end hears of it.
-    fn close(&mut self, reason: EndReason, message: Option<&str>) {
+    pub(super) fn close(&mut self, reason: EndReason, message: Option<&str>) {
         if matches!(self.state, State::Resting) {
             self.finish(reason, message.map(str::to_owned));
         } else {

@@ -1,9 +1,16 @@
 //! The tool calls of one turn: each gets exactly one result, and all go back in the order of the calls.
+//!
+//! Calls begin in order. One that somebody has to approve begins when all before it are closed, and those after it wait
+//! until it is closed: what a person decides on is what will be there then.
 
 use ipc::event::ToolCallStatus;
-use ipc::id::{CallId, ToolUseId};
+use ipc::id::{ApprovalId, CallId, ToolUseId};
+use ipc::rights::{Grant, RightsChange};
 use ipc::tool::ToolCall;
 
+use super::reply::ToolUse;
+use crate::approval::Proposal;
+use crate::gate::Ask;
 use crate::provider::UserBlock;
 
 /// The tool calls of one turn.
@@ -15,7 +22,7 @@ pub(super) struct Calls {
 #[derive(Debug)]
 struct Slot {
     call: CallId,
-    tool_use: ToolUseId,
+    tool_use: ToolUse,
     state: State,
     /// What its result ends with.
     remark: Option<String>,
@@ -23,10 +30,44 @@ struct Slot {
 
 #[derive(Debug)]
 enum State {
+    /// It has not begun.
+    Waiting,
     /// A worker has it.
-    Open(ToolCall),
+    Open(Open),
+    /// Somebody is asked.
+    Asking(Box<Asking>),
     /// It has its result.
     Closed(CallResult),
+}
+
+/// What a worker does with a call.
+#[derive(Clone, Debug)]
+pub(super) enum Open {
+    /// It serves it.
+    Serving(ToolCall),
+    /// It works out the effect.
+    Preparing(ToolCall),
+    /// A worker of its own carries the effect out.
+    Committing(Box<Committing>),
+}
+
+/// A call that somebody is asked about.
+#[derive(Clone, Debug)]
+pub(super) struct Asking {
+    pub(super) approval: ApprovalId,
+    pub(super) tool: ToolCall,
+    pub(super) ask: Ask,
+    pub(super) proposal: Proposal,
+}
+
+/// A call that was approved.
+#[derive(Clone, Debug)]
+pub(super) struct Committing {
+    pub(super) tool: ToolCall,
+    /// What it has beyond the standing rights.
+    pub(super) grant: Grant,
+    /// What changes of the standing rights when it is over.
+    pub(super) after: Option<RightsChange>,
 }
 
 /// What a call brought, for the model and for the run.
@@ -39,13 +80,55 @@ pub(super) struct CallResult {
     pub(super) denial: Option<String>,
 }
 
+impl Open {
+    pub(super) const fn tool(&self) -> &ToolCall {
+        match self {
+            Self::Serving(tool) | Self::Preparing(tool) => tool,
+            Self::Committing(committing) => &committing.tool,
+        }
+    }
+}
+
 impl Calls {
-    pub(super) fn push_open(&mut self, call: CallId, tool_use: ToolUseId, tool: ToolCall) {
-        self.slots.push(Slot { call, tool_use, state: State::Open(tool), remark: None });
+    /// Adds a call that has not begun.
+    pub(super) fn push(&mut self, call: CallId, tool_use: ToolUse) {
+        self.slots.push(Slot { call, tool_use, state: State::Waiting, remark: None });
     }
 
-    pub(super) fn push_closed(&mut self, call: CallId, tool_use: ToolUseId, result: CallResult) {
-        self.slots.push(Slot { call, tool_use, state: State::Closed(result), remark: None });
+    /// The call that begins next. None begins while one is with a person, or is carried out as approved.
+    pub(super) fn next(&self) -> Option<(CallId, ToolUse)> {
+        let holds = |slot: &Slot| {
+            matches!(slot.state, State::Asking(_) | State::Open(Open::Preparing(_) | Open::Committing(_)))
+        };
+        let next = self.slots.iter().find(|slot| matches!(slot.state, State::Waiting));
+        next.filter(|_| !self.slots.iter().any(holds)).map(|slot| (slot.call, slot.tool_use.clone()))
+    }
+
+    /// Whether a call that has begun is not closed.
+    pub(super) fn any_begun(&self) -> bool {
+        self.slots.iter().any(|slot| matches!(slot.state, State::Open(_) | State::Asking(_)))
+    }
+
+    /// Whether every call has its result.
+    pub(super) fn are_closed(&self) -> bool {
+        self.slots.iter().all(|slot| matches!(slot.state, State::Closed(_)))
+    }
+
+    /// Notes that a worker has a call.
+    pub(super) fn open_as(&mut self, call: CallId, open: Open) {
+        self.set(call, State::Open(open));
+    }
+
+    /// Notes that somebody is asked about a call.
+    pub(super) fn ask(&mut self, call: CallId, asking: Asking) {
+        self.set(call, State::Asking(Box::new(asking)));
+    }
+
+    fn set(&mut self, call: CallId, state: State) {
+        let unclosed = |slot: &&mut Slot| slot.call == call && !matches!(slot.state, State::Closed(_));
+        if let Some(slot) = self.slots.iter_mut().find(unclosed) {
+            slot.state = state;
+        }
     }
 
     /// Keeps what the result of an open call has to end with.
@@ -65,33 +148,66 @@ impl Calls {
         result
     }
 
-    /// The open call with this id, and the model's id of it.
-    pub(super) fn open(&self, call: CallId) -> Option<(&ToolUseId, &ToolCall)> {
+    /// What a worker does with this call, if one has it.
+    pub(super) fn open(&self, call: CallId) -> Option<&Open> {
         self.slots.iter().find_map(|slot| match &slot.state {
-            State::Open(tool) if slot.call == call => Some((&slot.tool_use, tool)),
+            State::Open(open) if slot.call == call => Some(open),
             _ => None,
         })
     }
 
-    /// The ids of the open calls.
+    /// The call that this request is about.
+    pub(super) fn asking(&self, approval: ApprovalId) -> Option<(CallId, &Asking)> {
+        self.slots.iter().find_map(|slot| match &slot.state {
+            State::Asking(asking) if asking.approval == approval => Some((slot.call, &**asking)),
+            _ => None,
+        })
+    }
+
+    /// What the model wrote of a call.
+    pub(super) fn tool_use(&self, call: CallId) -> Option<&ToolUse> {
+        self.slots.iter().find(|slot| slot.call == call).map(|slot| &slot.tool_use)
+    }
+
+    /// The model's id of a call that is not closed.
+    pub(super) fn unclosed(&self, call: CallId) -> Option<&ToolUseId> {
+        let unclosed = |slot: &&Slot| slot.call == call && !matches!(slot.state, State::Closed(_));
+        self.slots.iter().find(unclosed).map(|slot| &slot.tool_use.id)
+    }
+
+    /// The calls that workers have.
     pub(super) fn all_open(&self) -> Vec<CallId> {
-        let open = self.slots.iter().filter(|slot| matches!(slot.state, State::Open(_)));
-        open.map(|slot| slot.call).collect()
+        self.ids(|state| matches!(state, State::Open(_)))
+    }
+
+    /// The calls that have not begun.
+    pub(super) fn all_waiting(&self) -> Vec<CallId> {
+        self.ids(|state| matches!(state, State::Waiting))
+    }
+
+    /// The requests that are waited for.
+    pub(super) fn all_asking(&self) -> Vec<ApprovalId> {
+        let asking = self.slots.iter().filter_map(|slot| match &slot.state {
+            State::Asking(asking) => Some(asking.approval),
+            _ => None,
+        });
+        asking.collect()
+    }
+
+    fn ids(&self, is: impl Fn(&State) -> bool) -> Vec<CallId> {
+        self.slots.iter().filter(|slot| is(&slot.state)).map(|slot| slot.call).collect()
     }
 
     /// Gives a call its result. A call that is closed stays as it is.
     pub(super) fn close(&mut self, call: CallId, result: CallResult) {
-        let open = |slot: &&mut Slot| slot.call == call && matches!(slot.state, State::Open(_));
-        if let Some(slot) = self.slots.iter_mut().find(open) {
-            slot.state = State::Closed(result);
-        }
+        self.set(call, State::Closed(result));
     }
 
-    /// The results in the order of the calls. An open call would be left out: close them all first.
+    /// The results in the order of the calls. A call without one would be left out: close them all first.
     pub(super) fn into_results(self) -> Vec<(ToolUseId, CallResult)> {
         let results = self.slots.into_iter().filter_map(|slot| match slot.state {
-            State::Closed(result) => Some((slot.tool_use, result)),
-            State::Open(_) => None,
+            State::Closed(result) => Some((slot.tool_use.id, result)),
+            State::Waiting | State::Open(_) | State::Asking(_) => None,
         });
         results.collect()
     }
@@ -101,6 +217,13 @@ impl CallResult {
     /// A call that was not carried out to its end, and why.
     pub(super) fn not_done(status: ToolCallStatus, content: impl Into<String>) -> Self {
         Self { status, content: content.into(), is_error: true, denial: None }
+    }
+
+    /// A call that nobody approved.
+    pub(super) fn denied(content: impl Into<String>) -> Self {
+        let content = content.into();
+        let denial = Some(content.clone());
+        Self { status: ToolCallStatus::Denied, content, is_error: true, denial }
     }
 
     pub(super) fn into_block(self, tool_use: ToolUseId) -> UserBlock {

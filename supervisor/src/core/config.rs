@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipc::id::AgentId;
+use ipc::id::{AgentId, ConversationId};
 
+use crate::approval::ApprovalSettings;
 use crate::gate::{Activity, Standing};
 use crate::provider::ProviderError;
 use crate::tools::Registry;
@@ -25,6 +26,10 @@ pub struct AgentConfig {
     pub backoff: Box<dyn Backoff>,
     /// What the agent may do, with the host's own paths.
     pub standing: Standing,
+    /// The session.
+    pub conversation: ConversationId,
+    /// How it asks, in mode `ask`.
+    pub approvals: ApprovalSettings,
     /// Which agent it is.
     pub id: AgentId,
     /// What it is there for.

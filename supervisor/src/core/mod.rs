@@ -6,9 +6,11 @@
 //! What always holds, whatever comes in and in whatever order:
 //! * the history is append-only, and every `tool_use` in it has exactly one result in the next user message (WIRE R4);
 //! * a tool call is logged before it is dispatched, and dispatched only from a complete reply (WIRE S5);
+//! * what the standing rights do not cover runs after an explicit approval, by exact effect, or not at all;
 //! * events of a request, call or timer that is not waited for are ignored.
 
 mod agent;
+mod approvals;
 mod calls;
 mod config;
 mod end;

@@ -1,16 +1,19 @@
 //! What goes into the state machine, and what comes out.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use ipc::approval::{ApprovalMode, ServerRequest};
 use ipc::confinement::Tier;
-use ipc::event::{EventKind, Observer};
+use ipc::event::{DecidedBy, EventKind, Observer};
 use ipc::frontend::{Op, UiEventKind};
-use ipc::id::{CallId, Generation};
+use ipc::id::{ApprovalId, CallId, Generation};
 use ipc::message::Outcome;
-use ipc::rights::Rights;
+use ipc::rights::{Grant, Rights};
 use ipc::tool::ToolCall;
 
 use super::{EndReason, RunEnd};
+use crate::approval::Proposal;
 use crate::provider::{ModelRequest, ProviderError, StreamEvent};
 
 /// One attempt at a reply. Each attempt has an identifier of its own.
@@ -89,6 +92,38 @@ pub enum Input {
         /// What became of the worker, in a phrase.
         reason: String,
     },
+    /// The effect of a call that was to be prepared.
+    Prepared {
+        /// The call.
+        call: CallId,
+        /// What it would do.
+        proposal: Proposal,
+    },
+    /// The effect of a call cannot be proposed.
+    NotPrepared {
+        /// The call.
+        call: CallId,
+        /// Why, in a sentence.
+        reason: String,
+    },
+    /// A request for an approval is over without an answer that counts.
+    Lapsed {
+        /// The request.
+        id: ApprovalId,
+        /// Who did not decide.
+        by: DecidedBy,
+        /// What happened.
+        cause: String,
+    },
+    /// An approved effect has been carried out, or not; its worker is gone.
+    OneShotFinished {
+        /// The call.
+        call: CallId,
+        /// What it brought, or why there is no telling.
+        outcome: Result<Outcome, String>,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
     /// A generation of the worker is ready.
     WorkerReady(ReadyWorker),
     /// The worker that was to have the new rights did not come to be, and no other will without a further change.
@@ -96,6 +131,8 @@ pub enum Input {
         /// Why, in a sentence.
         reason: String,
     },
+    /// Nobody is there any more who could see or answer anything.
+    FrontEndGone,
     /// A timer fired.
     Timer(TimerId),
     /// The run's time is spent.
@@ -128,12 +165,39 @@ pub enum Effect {
         /// What to do.
         tool: ToolCall,
     },
+    /// Asks the worker for the effect of a call.
+    Prepare {
+        /// The call.
+        call: CallId,
+        /// What to prepare.
+        tool: ToolCall,
+    },
+    /// Logs a request for an approval and asks the front end; what comes of it is an [`Op`] or [`Input::Lapsed`].
+    RequestApproval {
+        /// The request.
+        id: ApprovalId,
+        /// What is asked.
+        request: Box<ServerRequest>,
+    },
+    /// A request is over, whoever decided.
+    CloseApproval(ApprovalId),
+    /// Carries an approved effect out, in a worker of its own.
+    CarryOut {
+        /// The call.
+        call: CallId,
+        /// The effect.
+        effect: Arc<ipc::effect::Effect>,
+        /// What it is given beyond the standing rights.
+        grant: Grant,
+    },
     /// Ends a call; its outcome is not waited for any more.
     CancelCall(CallId),
     /// Ends the worker to its last descendant, then starts one with these rights. Calls that are sent meanwhile wait for it.
     ReplaceWorker {
         /// The rights, with the host's own paths.
         rights: Rights,
+        /// The mode that they are for.
+        mode: ApprovalMode,
     },
     /// Starts a timer.
     StartTimer {

@@ -7,6 +7,9 @@ use serde_json::value::RawValue;
 
 use crate::provider::{AssistantBlock, ContentBlock};
 
+/// The most characters of a model's reason that a person is shown.
+const MAX_CLAIM: usize = 600;
+
 /// A reply while it comes in: closed blocks, and the text of open ones.
 #[derive(Debug, Default)]
 pub(super) struct Reply {
@@ -25,6 +28,8 @@ pub(super) struct ToolUse {
     pub(super) input: Result<String, String>,
     /// The arguments as they are echoed.
     pub(super) echoed: Box<RawValue>,
+    /// What the model wrote before it, in the same reply.
+    pub(super) said: Option<String>,
 }
 
 impl Reply {
@@ -73,13 +78,16 @@ impl Reply {
     /// The whole reply: what is echoed, and its tool calls. Empty text is left out: the API refuses it (WIRE R5).
     pub(super) fn complete(&self) -> (Vec<Box<RawValue>>, Vec<ToolUse>) {
         let (mut echo, mut calls) = (Vec::new(), Vec::new());
+        let mut said = None;
         for block in self.closed.values() {
             match &block.content {
                 ContentBlock::Text { text } if text.is_empty() => continue,
                 ContentBlock::ToolUse { id, name, input } => {
                     let (id, name, input) = (id.clone(), name.clone(), input.clone());
-                    calls.push(ToolUse { id, name, input, echoed: arguments(&block.raw) });
+                    let echoed = arguments(&block.raw);
+                    calls.push(ToolUse { id, name, input, echoed, said: said.clone() });
                 }
+                ContentBlock::Text { text } => said = claim(text),
                 _ => {}
             }
             echo.push(block.raw.clone());
@@ -100,6 +108,16 @@ impl Reply {
         kept.truncate(kept.iter().rposition(text).map_or(0, |last| last + 1));
         kept.into_iter().map(|block| block.raw.clone()).collect()
     }
+}
+
+/// Words as the reason of a request, if there are any.
+fn claim(text: &str) -> Option<String> {
+    let text = text.trim();
+    let mut bounded: String = text.chars().take(MAX_CLAIM).collect();
+    if bounded.len() < text.len() {
+        bounded.push('…');
+    }
+    (!bounded.is_empty()).then_some(bounded)
 }
 
 /// The `input` of a block, as it is echoed.

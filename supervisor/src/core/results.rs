@@ -1,17 +1,19 @@
 //! The worker's side of the loop: calls go out, results come back, and all of them make one message.
 
-use ipc::denial::{Denial, Layer};
+use ipc::approval::ApprovalMode;
+use ipc::denial::{Denial, Layer, Object, Operation};
 use ipc::event::{EventKind, Observer, ToolCallStatus};
 use ipc::id::{CallId, ToolUseId};
 use ipc::message::Outcome;
-use ipc::tool::{ToolCall, ToolError, ToolErrorKind, ToolOutput};
+use ipc::rights::Network;
+use ipc::tool::{Access, ShellExec, ToolCall, ToolError, ToolErrorKind, ToolOutput};
 use serde_json::value::RawValue;
 
 use super::agent::State;
-use super::calls::{CallResult, Calls};
+use super::calls::{CallResult, Calls, Open};
 use super::reply::ToolUse;
 use super::{Agent, Effect, EndReason};
-use crate::gate::{Verdict, declared_too_little};
+use crate::gate::{Activity, Standing, Verdict, declared_too_little};
 use crate::provider::UserBlock;
 use crate::tools::{Invocation, Rendered, ToolUseError, render};
 
@@ -19,56 +21,106 @@ use crate::tools::{Invocation, Rendered, ToolUseError, render};
 const READ_HINT: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no network. \
     If it has to do more, leave access out.)";
 
+/// The same, where it may ask for more.
+const READ_HINT_TO_ASK: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no \
+    network. If it has to change files, call it again with access \"write\": the user is asked.)";
+
+/// How a command asks for what it was refused.
+const WRITE_HINT: &str =
+    "\n(If it has to change files of the project, call it again with access \"write\": the user is asked.)";
+
+/// How a command asks for the network.
+const NETWORK_HINT: &str = "\n(If it needs the network, call it again with network true: the user is asked.)";
+
 /// What becomes of a call before any worker hears of it.
-enum Sent {
-    Dispatched(ToolCall),
+enum Begin {
+    /// It makes no sense.
     Answered(CallResult),
+    /// It does.
+    Judged(ToolCall, Verdict),
+}
+
+impl Begin {
+    /// Whether it has to be the only call that has begun and is not closed.
+    const fn is_alone(&self) -> bool {
+        matches!(self, Self::Judged(_, Verdict::Prepare | Verdict::Ask(_)))
+    }
 }
 
 impl Agent {
     /// Starts the calls of a complete reply, in their order.
-    pub(super) fn begin_calls(&mut self, calls: Vec<ToolUse>) {
-        let mut open = Calls::default();
-        for call in calls {
-            self.begin_call(&mut open, call);
+    pub(super) fn begin_calls(&mut self, tool_uses: Vec<ToolUse>) {
+        let mut calls = Calls::default();
+        for tool_use in tool_uses {
+            calls.push(self.reserve_call(), tool_use);
         }
-        self.wait_for(open);
+        self.wait_for(calls);
     }
 
-    fn begin_call(&mut self, calls: &mut Calls, tool_use: ToolUse) {
-        let call = self.reserve_call();
-        // The log comes first: what is not written down does not run.
+    /// Begins the calls that may begin now.
+    fn advance(&mut self, calls: &mut Calls) {
+        while let Some((call, tool_use)) = calls.next() {
+            let begin = self.judge(&tool_use);
+            if begin.is_alone() && calls.any_begun() {
+                return;
+            }
+            self.log_started(call, &tool_use);
+            self.begin_call(calls, call, begin);
+        }
+    }
+
+    /// The log comes first: what is not written down does not run.
+    fn log_started(&mut self, call: CallId, tool_use: &ToolUse) {
         self.log(EventKind::ToolCallStarted {
             call,
             tool_use: tool_use.id.clone(),
             name: tool_use.name.clone(),
-            input: written(&tool_use),
+            input: written(tool_use),
         });
-        match self.admit(call, &tool_use) {
-            Sent::Dispatched(tool) => {
-                self.effects.push(Effect::Dispatch { call, tool: tool.clone() });
-                calls.push_open(call, tool_use.id, tool);
+    }
+
+    fn begin_call(&mut self, calls: &mut Calls, call: CallId, begin: Begin) {
+        match begin {
+            Begin::Judged(tool, Verdict::Run) => self.dispatch(calls, call, tool),
+            Begin::Judged(tool, Verdict::Prepare) => {
+                self.effects.push(Effect::Prepare { call, tool: tool.clone() });
+                calls.open_as(call, Open::Preparing(tool));
             }
-            Sent::Answered(result) => {
-                self.log_finished(call, &tool_use.id, &result, (0, Observer::Supervisor));
-                calls.push_closed(call, tool_use.id, result);
+            Begin::Judged(tool, Verdict::Ask(ask)) => self.ask_for_command(calls, call, tool, ask),
+            Begin::Judged(_, Verdict::Deny(denial)) => {
+                let result = self.not_carried_out(call, denial);
+                self.close_at_once(calls, call, result);
             }
+            Begin::Answered(result) => self.close_at_once(calls, call, result),
         }
     }
 
-    fn admit(&mut self, call: CallId, tool_use: &ToolUse) -> Sent {
-        let invocation = match self.read(tool_use) {
-            Ok(invocation) => invocation,
-            Err(error) => {
-                return Sent::Answered(CallResult::not_done(ToolCallStatus::Failed, error.to_string()));
+    pub(super) fn dispatch(&mut self, calls: &mut Calls, call: CallId, tool: ToolCall) {
+        self.effects.push(Effect::Dispatch { call, tool: tool.clone() });
+        calls.open_as(call, Open::Serving(tool));
+    }
+
+    pub(super) fn not_carried_out(&mut self, call: CallId, denial: Denial) -> CallResult {
+        let said = Rendered::failure("the call was not carried out");
+        let standing = self.seen.clone();
+        self.denied(call, denial, said, (&standing, Observer::Supervisor))
+    }
+
+    /// Gives a call its result without a worker's word.
+    pub(super) fn close_at_once(&mut self, calls: &mut Calls, call: CallId, result: CallResult) {
+        if let Some(tool_use) = calls.unclosed(call) {
+            self.log_finished(call, tool_use, &result, (0, Observer::Supervisor));
+        }
+        calls.close(call, result);
+    }
+
+    fn judge(&self, tool_use: &ToolUse) -> Begin {
+        match self.read(tool_use) {
+            Ok(invocation) => {
+                let verdict = self.seen.judge(&invocation, self.asks());
+                Begin::Judged(invocation.call, verdict)
             }
-        };
-        match self.seen.judge(&invocation) {
-            Verdict::Run => Sent::Dispatched(invocation.call),
-            Verdict::Deny(denial) => {
-                let said = Rendered::failure("the call was not carried out");
-                Sent::Answered(self.denied(call, denial, said, Observer::Supervisor))
-            }
+            Err(error) => Begin::Answered(CallResult::not_done(ToolCallStatus::Failed, error.to_string())),
         }
     }
 
@@ -89,9 +141,12 @@ impl Agent {
         let State::Working(calls) = &self.state else {
             return;
         };
-        let Some((_, tool)) = calls.open(call) else { return };
-        let tool = tool.clone();
-        let result = self.result_of(call, &tool, outcome);
+        let tool = match calls.open(call) {
+            Some(open @ (Open::Serving(_) | Open::Preparing(_))) => open.tool().clone(),
+            Some(Open::Committing(_)) | None => return,
+        };
+        let standing = self.seen.clone();
+        let result = self.result_of(call, &tool, outcome, &standing);
         self.close_call(call, result, (duration_ms, Observer::Worker));
     }
 
@@ -117,20 +172,31 @@ impl Agent {
     }
 
     fn close_call(&mut self, call: CallId, result: CallResult, seen: (u64, Observer)) {
-        let State::Working(mut calls) = std::mem::replace(&mut self.state, State::Resting) else {
-            return;
-        };
+        if let Some(mut calls) = self.take_calls() {
+            self.finish_call(&mut calls, call, result, seen);
+            self.wait_for(calls);
+        }
+    }
+
+    pub(super) fn finish_call(
+        &mut self,
+        calls: &mut Calls,
+        call: CallId,
+        result: CallResult,
+        seen: (u64, Observer),
+    ) {
         let result = calls.remarked(call, result);
-        if let Some((tool_use, _)) = calls.open(call) {
+        if let Some(tool_use) = calls.unclosed(call) {
             self.log_finished(call, tool_use, &result, seen);
         }
         calls.close(call, result);
-        self.wait_for(calls);
     }
 
-    /// Waits for open calls, and for the worker that replaces theirs; then the results go to the model.
-    pub(super) fn wait_for(&mut self, calls: Calls) {
-        if !calls.all_open().is_empty() || self.replacement.is_awaited() {
+    /// Begins what may begin, and waits for open calls and for the worker that replaces theirs; then the results go to the
+    /// model.
+    pub(super) fn wait_for(&mut self, mut calls: Calls) {
+        self.advance(&mut calls);
+        if !calls.are_closed() || self.replacement.is_awaited() {
             self.state = State::Working(calls);
             return;
         }
@@ -162,30 +228,55 @@ impl Agent {
         let text = match reason {
             EndReason::TimeLimit => "interrupted: the time of the run is spent; the call was ended",
             EndReason::Internal => "interrupted: the run cannot go on; the call was ended",
+            EndReason::Aborted => {
+                "interrupted: the user ended the turn; the call was not carried out to its end"
+            }
             _ => "interrupted by the user; the call was ended",
         };
-        self.close_open(&mut calls, text);
+        self.close_open(&mut calls, "the turn was ended", text);
+        self.close_waiting(&mut calls, text);
         // The results alone: what the user has said meanwhile waits for a turn that answers it.
         let results = self.results(calls);
         self.history.push_user(results);
     }
 
-    /// Ends every open call, with this for a result.
-    pub(super) fn close_open(&mut self, calls: &mut Calls, text: &str) {
+    /// Ends every call that has begun, with this for a result.
+    pub(super) fn close_open(&mut self, calls: &mut Calls, cause: &str, text: &str) {
+        self.withdraw(calls, cause, text);
         for call in calls.all_open() {
             self.effects.push(Effect::CancelCall(call));
-            let result = CallResult::not_done(ToolCallStatus::Interrupted, text);
-            if let Some((tool_use, _)) = calls.open(call) {
-                self.log_finished(call, tool_use, &result, (0, Observer::Supervisor));
+            if matches!(calls.open(call), Some(Open::Committing(committing)) if committing.after.is_some()) {
+                self.notice(
+                    "not_added",
+                    "the call was ended: what was approved for the session was not added",
+                );
             }
-            calls.close(call, result);
+            let result = CallResult::not_done(ToolCallStatus::Interrupted, text);
+            self.close_at_once(calls, call, result);
         }
     }
 
-    fn result_of(&mut self, call: CallId, tool: &ToolCall, outcome: Outcome) -> CallResult {
+    /// Every call has its start and its end in the log, as the model has its result.
+    fn close_waiting(&mut self, calls: &mut Calls, text: &str) {
+        for call in calls.all_waiting() {
+            if let Some(tool_use) = calls.tool_use(call).cloned() {
+                self.log_started(call, &tool_use);
+            }
+            self.close_at_once(calls, call, CallResult::not_done(ToolCallStatus::Interrupted, text));
+        }
+    }
+
+    /// What the model is told of an outcome; a refusal is explained by the rights that the call had.
+    pub(super) fn result_of(
+        &mut self,
+        call: CallId,
+        tool: &ToolCall,
+        outcome: Outcome,
+        standing: &Standing,
+    ) -> CallResult {
         match outcome {
-            Outcome::Done(output) => self.result_of_output(call, tool, &output),
-            Outcome::Failed(error) => self.result_of_error(call, &error),
+            Outcome::Done(output) => self.result_of_output(call, tool, &output, standing),
+            Outcome::Failed(error) => self.result_of_error(call, &error, standing),
             Outcome::Cancelled => CallResult::not_done(
                 ToolCallStatus::Interrupted,
                 "the call was interrupted before it was done",
@@ -198,7 +289,13 @@ impl Agent {
         }
     }
 
-    fn result_of_output(&mut self, call: CallId, tool: &ToolCall, output: &ToolOutput) -> CallResult {
+    fn result_of_output(
+        &mut self,
+        call: CallId,
+        tool: &ToolCall,
+        output: &ToolOutput,
+        standing: &Standing,
+    ) -> CallResult {
         let mut rendered = render(output);
         if let ToolOutput::Command(result) = output
             && let Some(hint) = self.config.standing.refused_git_config(result)
@@ -207,9 +304,10 @@ impl Agent {
             rendered.content.push_str(&hint);
         }
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
-            && let Some(denial) = self.seen.likely(command, result)
+            && let Some(denial) = standing.likely(command, result)
         {
-            let result = self.denied(call, denial, rendered, Observer::Worker);
+            rendered.content.push_str(self.asking_hint(command, &denial));
+            let result = self.denied(call, denial, rendered, (standing, Observer::Worker));
             // The command failed; that a denial was the reason is no more than likely.
             return CallResult { status: ToolCallStatus::Failed, ..result };
         }
@@ -217,10 +315,10 @@ impl Agent {
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
             && declared_too_little(command, result)
         {
-            content.push_str(READ_HINT);
+            content.push_str(if self.asks() { READ_HINT_TO_ASK } else { READ_HINT });
         }
         if let ToolOutput::Command(result) = output
-            && let Some(hint) = self.seen.refused_connection(result)
+            && let Some(hint) = standing.refused_connection(result)
         {
             content.push('\n');
             content.push_str(hint);
@@ -229,15 +327,15 @@ impl Agent {
         CallResult { status, content, is_error, denial: None }
     }
 
-    fn result_of_error(&mut self, call: CallId, error: &ToolError) -> CallResult {
+    fn result_of_error(&mut self, call: CallId, error: &ToolError, standing: &Standing) -> CallResult {
         let rendered = Rendered::from(error);
-        if let Some(denial) = self.seen.explain(error) {
+        if let Some(denial) = standing.explain(error) {
             let said = match denial.layer {
                 // The worker saw the mode of what covers the place, and cannot know it from the place's own.
                 Layer::Mask => Rendered::failure("the place is hidden from the sandbox"),
                 _ => rendered,
             };
-            return self.denied(call, denial, said, Observer::Worker);
+            return self.denied(call, denial, said, (standing, Observer::Worker));
         }
         let status = match error.kind {
             ToolErrorKind::Interrupted => ToolCallStatus::Interrupted,
@@ -247,10 +345,16 @@ impl Agent {
     }
 
     /// A denial is an event, and one sentence after what the tool itself said.
-    fn denied(&mut self, call: CallId, denial: Denial, said: Rendered, observed_by: Observer) -> CallResult {
+    fn denied(
+        &mut self,
+        call: CallId,
+        denial: Denial,
+        said: Rendered,
+        (standing, observed_by): (&Standing, Observer),
+    ) -> CallResult {
         let sentence = denial.to_string();
         let observed_by = if denial.layer == Layer::Policy { Observer::Supervisor } else { observed_by };
-        let rights = self.seen.line();
+        let rights = standing.line();
         let content = format!("{}\n{sentence}. Your rights: {rights}", said.content);
         self.log_seen_by(observed_by, EventKind::Denied { call, denial, rights });
         CallResult { status: ToolCallStatus::Denied, content, is_error: true, denial: Some(sentence) }
@@ -267,6 +371,25 @@ impl Agent {
         let kind =
             EventKind::ToolCallFinished { call, tool_use, status: result.status, content, duration_ms };
         self.log_seen_by(observed_by, kind);
+    }
+}
+
+impl Agent {
+    /// Whether somebody may be asked: never for a sub-agent, nor while a plan is made.
+    pub(super) fn asks(&self) -> bool {
+        let Self { seen, config, .. } = self;
+        seen.mode == ApprovalMode::Ask && config.activity == Activity::Execute && config.id.is_root()
+    }
+
+    /// How a command that was refused something could ask for it.
+    fn asking_hint(&self, command: &ShellExec, denial: &Denial) -> &'static str {
+        let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&self.seen.project));
+        match denial.operation {
+            _ if !self.asks() => "",
+            Operation::Write if in_project && command.access != Access::Write => WRITE_HINT,
+            Operation::Network if command.network != Some(Network::On) => NETWORK_HINT,
+            _ => "",
+        }
     }
 }
 

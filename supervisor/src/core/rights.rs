@@ -1,22 +1,27 @@
-//! A change of rights while the agent lives: rights never change in place, so the worker is replaced.
+//! A change of rights or of the mode while the agent lives: rights never change in place, so the worker is replaced.
 //!
-//! What ran is interrupted at once; the reply that comes in is untouched. Results are held back until the next worker is
-//! ready, so that the model reads them together with its new rights; calls that it makes meanwhile wait for that worker.
+//! What ran is interrupted at once, and so is what a person was asked about: the rights that the request showed are no
+//! longer true. The reply that comes in is untouched. Results are held back until the next worker is ready, so that the
+//! model reads them together with its new rights; calls that it makes meanwhile wait for that worker.
 
 use std::collections::VecDeque;
 
+use ipc::approval::ApprovalMode;
 use ipc::event::{EventKind, RightsChanged};
 use ipc::rights::{Rights, RightsChange};
 
 use super::agent::State;
 use super::calls::Calls;
 use super::{Agent, ContextItem, Effect, ReadyWorker};
-use crate::gate::Unchanged;
-use crate::prompt::rights_context;
+use crate::gate::{Change, Unchanged};
+use crate::prompt::{mode_context, rights_context};
 
 /// What a call is told that ran when the rights changed.
-const INTERRUPTED: &str =
+pub(super) const INTERRUPTED: &str =
     "interrupted: policy changed; the call was ended with everything that it had started";
+
+/// What a call is told that somebody was asked about when the mode changed.
+const MODE_CHANGED: &str = "interrupted: the approval mode changed";
 
 /// What goes on with the worker.
 #[derive(Debug, Default)]
@@ -25,18 +30,25 @@ pub(super) struct Replacement {
     awaited: bool,
     /// The last one did not come to be: there is no worker.
     failed: bool,
+    /// The mode that the worker on its way is for, where that is another.
+    mode: Option<ApprovalMode>,
     /// Changes that came meanwhile, in order.
-    next: VecDeque<RightsChange>,
+    next: VecDeque<Change>,
 }
 
 impl Replacement {
     pub(super) const fn is_awaited(&self) -> bool {
         self.awaited
     }
+
+    pub(super) const fn has_failed(&self) -> bool {
+        self.failed
+    }
 }
 
 impl Agent {
-    pub(super) fn on_set_rights(&mut self, change: RightsChange) {
+    /// Changes the rights, or the mode and with it the rights.
+    pub(super) fn on_change(&mut self, change: Change) {
         if matches!(self.state, State::Closed) {
             return;
         }
@@ -45,7 +57,7 @@ impl Agent {
             return;
         }
         match self.decide(&change) {
-            Ok(rights) => self.replace_worker(rights),
+            Ok(rights) => self.apply(change, rights),
             // The rights are those already, but nobody has them.
             Err(Unchanged::Same(_)) if self.replacement.failed => {
                 self.replace_worker(self.config.standing.rights.clone());
@@ -54,11 +66,50 @@ impl Agent {
         }
     }
 
-    fn decide(&self, change: &RightsChange) -> Result<Rights, Unchanged> {
+    fn decide(&self, change: &Change) -> Result<Rights, Unchanged> {
         if !self.config.id.is_root() {
             return Err(Unchanged::Refused("those of a sub-agent are fixed for its life".to_owned()));
         }
-        self.config.standing.change(change, self.config.activity)
+        let (standing, activity) = (&self.config.standing, self.config.activity);
+        match change {
+            Change::Rights(change) => standing.change(change, activity),
+            Change::Mode(mode) => standing.in_mode(*mode, activity),
+        }
+    }
+
+    fn apply(&mut self, change: Change, rights: Rights) {
+        let standing = &mut self.config.standing;
+        match change {
+            Change::Rights(RightsChange::RemoveWrite { path }) => {
+                // What the user took back does not come back with a mode.
+                if let Some(modes) = &mut standing.modes {
+                    modes.always.retain(|root| *root != path);
+                }
+                self.replace_worker(rights);
+            }
+            Change::Rights(_) => self.replace_worker(rights),
+            Change::Mode(mode) => {
+                let same_rights = rights == standing.rights.clone().normalised() && !self.replacement.failed;
+                standing.mode = mode;
+                self.seen.mode = mode;
+                if same_rights {
+                    self.mode_changed_alone(mode);
+                } else {
+                    self.replacement.mode = Some(mode);
+                    self.replace_worker(rights);
+                }
+            }
+        }
+    }
+
+    /// The same rights, and another answer to what is beyond them: whoever is asked now is not asked any more.
+    fn mode_changed_alone(&mut self, mode: ApprovalMode) {
+        self.log(EventKind::ModeChanged { mode });
+        self.context.push(ContextItem { source: "rights".to_owned(), text: mode_context(&self.seen) });
+        if let Some(mut calls) = self.take_calls() {
+            self.withdraw(&mut calls, "the approval mode was changed", MODE_CHANGED);
+            self.wait_for(calls);
+        }
     }
 
     /// From here on calls are judged by the new rights: they will run on the new worker.
@@ -67,10 +118,10 @@ impl Agent {
         self.seen = self.config.standing.seen_in(self.seen.tier);
         self.replacement.awaited = true;
         if let Some(mut calls) = self.take_calls() {
-            self.close_open(&mut calls, INTERRUPTED);
+            self.close_open(&mut calls, "the rights were changed", INTERRUPTED);
             self.state = State::Working(calls);
         }
-        self.effects.push(Effect::ReplaceWorker { rights });
+        self.effects.push(Effect::ReplaceWorker { rights, mode: self.config.standing.mode });
     }
 
     pub(super) fn on_worker_ready(&mut self, worker: ReadyWorker) {
@@ -79,6 +130,10 @@ impl Agent {
             return;
         }
         self.replacement.failed = false;
+        let mode = self.replacement.mode.take();
+        if let Some(mode) = mode {
+            self.log(EventKind::ModeChanged { mode });
+        }
         self.log(EventKind::RightsChanged(RightsChanged {
             generation: worker.generation,
             pid: worker.pid,
@@ -86,7 +141,8 @@ impl Agent {
             rights_digest: worker.rights_digest,
             ruleset_digest: worker.ruleset_digest,
         }));
-        self.tell_of_rights(rights_context(&self.seen));
+        let told = if mode.is_some() { mode_context(&self.seen) } else { rights_context(&self.seen) };
+        self.tell_of_rights(told);
     }
 
     pub(super) fn on_not_replaced(&mut self, reason: &str) {
@@ -106,7 +162,7 @@ impl Agent {
     fn tell_of_rights(&mut self, text: String) {
         self.context.push(ContextItem { source: "rights".to_owned(), text });
         while let Some(change) = self.replacement.next.pop_front() {
-            self.on_set_rights(change);
+            self.on_change(change);
             if self.replacement.awaited {
                 return;
             }
@@ -117,7 +173,7 @@ impl Agent {
     }
 
     /// The calls of the turn, where the agent waits for them; they are to be given back.
-    fn take_calls(&mut self) -> Option<Calls> {
+    pub(super) fn take_calls(&mut self) -> Option<Calls> {
         match &mut self.state {
             State::Working(calls) => Some(std::mem::take(calls)),
             _ => None,

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use ipc::confinement::{Confinement, RulesetReport};
-use ipc::effect::{Effect, EffectError, Part};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -30,15 +29,6 @@ impl Digests {
 fn digest(value: &impl Serialize) -> String {
     let bytes = ipc::codec::encode(value).unwrap_or_default();
     if bytes.is_empty() { String::new() } else { hex(&Sha256::digest(bytes)) }
-}
-
-/// SHA-256 of an effect, as its parts carry it.
-pub(super) fn effect_digest(effect: &Effect) -> Result<String, EffectError> {
-    let hash = |mut hash: Sha256, part: Part| {
-        hash.update(part.bytes);
-        hash
-    };
-    Ok(hex(&effect.to_parts()?.into_iter().fold(Sha256::new(), hash).finalize()))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ipc::event::{EventKind, Observer as Witness, RunResult, TurnFinished};
 
-use super::{ChangeTracker, Driver, DriverError, Turns, millis};
+use super::{ChangeTracker, Driver, DriverError, Totals, Turns, millis};
 use crate::core::{EndReason, RunEnd};
 
 impl Driver {
@@ -14,6 +14,10 @@ impl Driver {
             self.running.end = Some(end);
             return Ok(());
         }
+        let totals = &mut self.running.totals;
+        totals.steps = totals.steps.saturating_add(end.steps);
+        totals.usage += end.usage;
+        totals.text.clone_from(&end.text);
         let began = self.running.turn_began.take();
         let finished = TurnFinished {
             reason: end.reason.as_str().to_owned(),
@@ -28,6 +32,8 @@ impl Driver {
     /// Ends the worker, puts back what the host runs later, takes the change set, and logs the result.
     pub(super) async fn finish(mut self, mut end: RunEnd, began: Instant) -> Result<RunEnd, DriverError> {
         self.running.stream = None;
+        self.add_turns_before(&mut end);
+        self.end_one_shots().await?;
         if let Some((generation, _)) = self.worker.end().await {
             let reason = "the run is over".to_owned();
             self.record(EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
@@ -54,6 +60,16 @@ impl Driver {
         };
         self.record(EventKind::Result(result), Witness::Supervisor)?;
         Ok(end)
+    }
+
+    /// What the session came to in all.
+    fn add_turns_before(&mut self, end: &mut RunEnd) {
+        let Totals { steps, usage, text } = std::mem::take(&mut self.running.totals);
+        end.steps = end.steps.saturating_add(steps);
+        end.usage += usage;
+        if end.text.is_empty() {
+            end.text = text;
+        }
     }
 
     /// Logs the change set; the inner error says why there is no patch.

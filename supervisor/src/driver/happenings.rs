@@ -48,6 +48,7 @@ impl Driver {
                 Ok(None)
             }
             WorkerEvent::Outcome { call, outcome } => {
+                let Some(outcome) = self.running.preparations.finish(call, outcome) else { return Ok(None) };
                 let _span = info_span!("call", id = %call).entered();
                 tracing::debug!("answered");
                 let began = self.running.calls.remove(&call);
@@ -65,14 +66,19 @@ impl Driver {
                 self.lose(open, &format!("its worker {reason}"))?;
                 Ok(None)
             }
-            // Neither comes for a call that `Run` was asked for: the table of phases saw to it.
-            WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } => Ok(None),
+            WorkerEvent::Prepared { call, part } => {
+                self.running.preparations.take(call, part);
+                Ok(None)
+            }
+            // Comes for no call that is asked for here: the table of phases saw to it.
+            WorkerEvent::Output { .. } => Ok(None),
         }
     }
 
     fn lose(&mut self, calls: Vec<CallId>, reason: &str) -> Result<(), DriverError> {
         for call in calls {
             self.running.calls.remove(&call);
+            self.running.preparations.forget(call);
             self.compare(call)?;
             self.feed(Input::CallLost { call, reason: reason.to_owned() })?;
         }

@@ -3,13 +3,17 @@
 //! One task owns all state. Effects are executed in order, so that what the core logs before a dispatch is in the log
 //! before the worker hears of it. Nothing here waits for a person.
 
+mod approvals;
 mod changes;
 mod digest;
 mod effects;
 mod finish;
 mod happenings;
+mod modes;
 mod observer;
 mod one_shot;
+mod one_shots;
+mod preparations;
 mod prepare;
 mod start;
 mod timers;
@@ -23,11 +27,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use ipc::event::{EventKind, Observer as Witness};
+use ipc::event::{EventKind, Observer as Witness, TokenUsage};
 use ipc::frontend::{Op, UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::rights::RightsChange;
-use ipc::tool::ToolCall;
 use tokio::sync::mpsc;
 use tracing::{Instrument, info_span};
 
@@ -38,9 +41,14 @@ use crate::prompt::{Surroundings, environment_context};
 use crate::provider::{EventStream, ModelProvider};
 use crate::session::{LogError, SessionLog};
 
+use approvals::Approvals;
 pub use changes::ChangeTracker;
+use effects::Held;
+pub use modes::{Environments, ModePlaces};
 pub use observer::{Observer, ObserverError};
-pub use one_shot::{Journal, OneShot, OneShotError};
+pub use one_shot::{Journal, OneShot, OneShotError, Unlogged};
+use one_shots::OneShots;
+use preparations::Preparations;
 pub use prepare::{PrepareError, prepare};
 use timers::Timers;
 pub use tripwire::Guard;
@@ -66,6 +74,8 @@ pub struct Driver {
     pub changes: Option<ChangeTracker>,
     /// What the host runs later, where an agent may write in the project.
     pub tripwire: Option<Guard>,
+    /// What is ready for a change of mode or rights.
+    pub modes: ModePlaces,
     /// When the run is over, whatever happens.
     pub deadline: Option<Instant>,
     /// How many turns the user takes.
@@ -90,13 +100,30 @@ pub struct Running {
     timers: Timers,
     calls: HashMap<CallId, Instant>,
     /// Calls that may write, and what came after them, until the base is taken and the tripwire set.
-    held: VecDeque<(CallId, ToolCall)>,
+    held: VecDeque<(CallId, Held)>,
+    /// Effects that are worked out.
+    preparations: Preparations,
+    /// Requests that are waited for.
+    approvals: Approvals,
+    /// Effects that are carried out.
+    one_shots: OneShots,
     next_own_call: u64,
     /// What the latest worker's ruleset does not enforce.
     missing: Vec<String>,
     /// When the present turn began, of several.
     turn_began: Option<Instant>,
+    /// What the turns before the present one came to.
+    totals: Totals,
     end: Option<RunEnd>,
+}
+
+/// What turns came to.
+#[derive(Debug, Default)]
+struct Totals {
+    steps: u32,
+    usage: TokenUsage,
+    /// The model's last words.
+    text: String,
 }
 
 /// Why a session could not go on.
@@ -174,7 +201,9 @@ impl Driver {
 
     /// Waits for whatever happens first.
     async fn next_input(&mut self) -> Result<Option<Input>, DriverError> {
-        let Running { stream, timers, .. } = &mut self.running;
+        let Running { stream, timers, preparations, approvals, one_shots, .. } = &mut self.running;
+        // The next worker is not there before what ran beside the old one is gone.
+        let worker_may_change = !(self.worker.is_being_replaced() && one_shots.any_ends());
         tokio::select! {
             // What the user does comes first, and a stream never starves the rest: it is polled last.
             biased;
@@ -194,7 +223,10 @@ impl Driver {
                 self.release()?;
                 Ok(None)
             }
-            happening = self.worker.next() => self.on_happening(happening),
+            over = approvals.next() => Ok(Some(over)),
+            told = one_shots.next() => self.on_told(told),
+            prepared = preparations.next() => Ok(Some(prepared)),
+            happening = self.worker.next(), if worker_may_change => self.on_happening(happening),
             event = next_event(stream) => Ok(event),
         }
     }
@@ -203,8 +235,12 @@ impl Driver {
     fn op(&mut self, action: Option<UserAction>) -> Result<Option<Input>, DriverError> {
         let Some(action) = action else {
             self.actions = None;
-            return Ok(Some(Input::Op(Op::Terminate)));
+            return Ok(Some(Input::FrontEndGone));
         };
+        if let UserActionKind::Answer { id, answer } = action.kind {
+            self.answer(id, answer, action.conversation_id == self.conversation)?;
+            return Ok(None);
+        }
         if action.conversation_id != self.conversation {
             tracing::warn!(other = %action.conversation_id, "an action for another session is ignored");
             return Ok(None);
@@ -266,8 +302,9 @@ fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, String> {
             Op::SetRights { change: RightsChange::RemoveWrite { path } }
         }
         UserActionKind::SetRights { change } => Op::SetRights { change },
-        UserActionKind::Answer { id, answer } => {
-            return Err(format!("request {id} is not waited for: {answer:?}"));
+        // Answers have a way of their own.
+        UserActionKind::Answer { id, .. } => {
+            return Err(format!("an answer to request {id} changes no right"));
         }
         UserActionKind::SetMode { mode } => Op::SetMode { mode },
         UserActionKind::RevokeGrant { id } => Op::RevokeGrant { id },

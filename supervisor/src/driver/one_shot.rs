@@ -4,8 +4,10 @@
 //! by its digest: what runs is what was shown. A patch is shown byte by byte; what a command does is not, so that the tripwire
 //! is set around it.
 
+use std::future::Future;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipc::confinement::Confinement;
@@ -18,11 +20,10 @@ use ipc::rights::{Grant, Rights};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::digest::effect_digest;
 use super::start::worker_started;
 use super::tripwire::{apart, events, remark};
+use crate::approval::effect_digest;
 use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
-use crate::session::LogError;
 use crate::tripwire::{Tripwire, Watch};
 
 /// How long a patch may take, and what a command may take beyond its own time: its worker ends it in time.
@@ -49,20 +50,25 @@ pub struct OneShot {
     /// The call.
     pub call: CallId,
     /// The effect.
-    pub effect: Effect,
+    pub effect: Arc<Effect>,
 }
 
 /// Where a one-shot worker's life is written down.
-pub trait Journal {
-    /// Logs an event; what cannot be written down does not run.
-    fn log(&mut self, kind: EventKind) -> Result<(), LogError>;
+pub trait Journal: Send {
+    /// Logs an event, and returns when it is written; what cannot be written down does not run.
+    fn log(&mut self, kind: EventKind) -> impl Future<Output = Result<(), Unlogged>> + Send;
 
     /// Takes what a command prints.
-    fn output(&mut self, bytes: Vec<u8>);
+    fn output(&mut self, bytes: Vec<u8>) -> impl Future<Output = ()> + Send;
 
     /// Takes what the model is told beside the outcome.
-    fn remark(&mut self, text: String);
+    fn remark(&mut self, text: String) -> impl Future<Output = ()> + Send;
 }
+
+/// An event was not written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the session log takes no more events")]
+pub struct Unlogged;
 
 /// Why an effect has no outcome.
 #[derive(Debug, thiserror::Error)]
@@ -82,8 +88,8 @@ pub enum OneShotError {
     )]
     Unwatched(#[source] io::Error),
     /// The log cannot be written.
-    #[error("cannot write the session log: {0}")]
-    Log(#[from] LogError),
+    #[error("what was not written down was not carried out: {0}")]
+    Log(#[from] Unlogged),
     /// The worker broke the protocol: what it said of the effect counts for nothing.
     #[error(
         "the worker broke the protocol ({0}); the effect may have been carried out in part: look before you repeat it"
@@ -104,6 +110,9 @@ impl OneShot {
             rights.protected.extend(existing.into_iter().map(Into::into));
             rights = rights.normalised();
         }
+        // What is protected is granted by its very name, or not at all: git's configuration.
+        let granted = self.grant().write;
+        rights.protected.retain(|place| !granted.contains(place));
         Ok(Confinement { rights, ..self.standing.clone() })
     }
 
@@ -112,7 +121,7 @@ impl OneShot {
         let project = self.standing.project.as_path();
         let meets =
             |root: &WirePath| root.as_path().starts_with(project) || project.starts_with(root.as_path());
-        if matches!(self.effect, Effect::Patch(_)) || !rights.write.iter().any(meets) {
+        if matches!(*self.effect, Effect::Patch(_)) || !rights.write.iter().any(meets) {
             return None;
         }
         let mut watch = self.watch.clone().unwrap_or_else(|| {
@@ -135,7 +144,7 @@ impl OneShot {
         self,
         spawner: &Spawner,
         programs: &Programs,
-        journal: &mut (dyn Journal + Send),
+        journal: &mut impl Journal,
         cancelled: oneshot::Receiver<()>,
     ) -> Result<Outcome, OneShotError> {
         let call = self.call;
@@ -158,8 +167,8 @@ impl OneShot {
         confinement: Confinement,
         spawner: &Spawner,
         programs: &Programs,
-        journal: &mut (dyn Journal + Send),
-        cancelled: oneshot::Receiver<()>,
+        journal: &mut impl Journal,
+        mut cancelled: oneshot::Receiver<()>,
     ) -> Result<Outcome, OneShotError> {
         let effect_digest = effect_digest(&self.effect)?;
         let spec = WorkerSpec {
@@ -172,7 +181,16 @@ impl OneShot {
         let mut started = worker_started(&worker, &confinement);
         let grant = self.grant().to_string();
         started.one_shot = Some(Purpose { call: self.call, grant, effect_digest });
-        journal.log(EventKind::WorkerStarted(started))?;
+        journal.log(EventKind::WorkerStarted(started)).await?;
+        if cancelled.try_recv().is_ok() {
+            // Not one byte of the effect was sent.
+            worker.kill();
+            let attended = Attended { worker, events, call: self.call, patience: FAREWELL };
+            return match attended.see_off(journal, cancelled).await {
+                Err(OneShotError::Lost(_)) => Ok(Outcome::Cancelled),
+                other => other,
+            };
+        }
         worker.calls().commit(self.call, &self.effect)?;
         worker.calls().drain();
         let attended = Attended { worker, events, call: self.call, patience: self.patience() };
@@ -180,7 +198,7 @@ impl OneShot {
     }
 
     fn patience(&self) -> Duration {
-        match &self.effect {
+        match &*self.effect {
             Effect::Patch(_) => PATIENCE,
             Effect::Exec(exec) => PATIENCE + Duration::from_millis(exec.timeout_ms),
         }
@@ -188,16 +206,14 @@ impl OneShot {
 }
 
 /// Puts back what the host runs later, and tells of it.
-async fn look(
-    mut tripwire: Tripwire,
-    call: CallId,
-    journal: &mut (dyn Journal + Send),
-) -> Result<(), OneShotError> {
+async fn look(mut tripwire: Tripwire, call: CallId, journal: &mut impl Journal) -> Result<(), OneShotError> {
     let report = apart(move || tripwire.check_everything()).await.map_err(OneShotError::Unwatched)?;
     if let Some(text) = remark(&report.changes) {
-        journal.remark(text);
+        journal.remark(text).await;
     }
-    events(Some(call), report).into_iter().try_for_each(|event| journal.log(event))?;
+    for event in events(Some(call), report) {
+        journal.log(event).await?;
+    }
     Ok(())
 }
 
@@ -212,7 +228,7 @@ struct Attended {
 impl Attended {
     async fn see_off(
         mut self,
-        journal: &mut (dyn Journal + Send),
+        journal: &mut impl Journal,
         mut cancelled: oneshot::Receiver<()>,
     ) -> Result<Outcome, OneShotError> {
         let (mut answer, mut cancellable) = (None, true);
@@ -231,12 +247,13 @@ impl Attended {
                     // A sender that is gone cancels nothing.
                     if asked.is_ok() {
                         self.worker.calls().cancel(self.call);
+                        deadline = deadline.min(Instant::now() + FAREWELL);
                     }
                     continue;
                 }
             };
             match event {
-                Some(WorkerEvent::Output { chunk: Chunk::Text(bytes), .. }) => journal.output(bytes),
+                Some(WorkerEvent::Output { chunk: Chunk::Text(bytes), .. }) => journal.output(bytes).await,
                 Some(WorkerEvent::Outcome { outcome, .. }) => {
                     answer = Some(outcome);
                     deadline = Instant::now() + FAREWELL;
@@ -247,7 +264,7 @@ impl Attended {
                 None => break ("is gone".to_owned(), None),
             }
         };
-        self.close(journal, &reason, violation.as_deref())?;
+        self.close(journal, &reason, violation.as_deref()).await?;
         match (violation, answer) {
             (Some(violation), _) => Err(OneShotError::Violation(violation)),
             (None, Some(outcome)) => Ok(outcome),
@@ -255,16 +272,16 @@ impl Attended {
         }
     }
 
-    fn close(
+    async fn close(
         &self,
-        journal: &mut (dyn Journal + Send),
+        journal: &mut impl Journal,
         reason: &str,
         violation: Option<&str>,
-    ) -> Result<(), LogError> {
+    ) -> Result<(), Unlogged> {
         let generation = self.worker.generation;
         if let Some(violation) = violation {
-            journal.log(EventKind::ProtocolViolation { generation, violation: violation.to_owned() })?;
+            journal.log(EventKind::ProtocolViolation { generation, violation: violation.to_owned() }).await?;
         }
-        journal.log(EventKind::WorkerEnded { generation, reason: reason.to_owned() })
+        journal.log(EventKind::WorkerEnded { generation, reason: reason.to_owned() }).await
     }
 }

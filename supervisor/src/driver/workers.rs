@@ -101,6 +101,16 @@ impl SessionWorker {
         matches!(self.state, State::Closed(_))
     }
 
+    /// Whether the worker is being ended so that another one takes its place.
+    pub fn is_being_replaced(&self) -> bool {
+        self.replacement.is_some()
+    }
+
+    /// Where workers beside this one come from.
+    pub fn sources(&self) -> (Spawner, Programs) {
+        (self.spawner.clone(), self.programs.clone())
+    }
+
     /// Takes a number for a worker beside this one: numbers are unique within the agent.
     pub fn reserve_generation(&mut self) -> Generation {
         self.generation = self.generation.next();

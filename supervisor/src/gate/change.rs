@@ -6,6 +6,15 @@ use ipc::rights::{Network, Rights, RightsChange};
 use super::standing::is_kernel_tree;
 use super::{Activity, ApprovalMode, Standing};
 
+/// What a user may change of an agent that lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Its rights.
+    Rights(RightsChange),
+    /// What becomes of a call beyond them, and with it the rights.
+    Mode(ApprovalMode),
+}
+
 /// Why rights stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unchanged {
@@ -36,13 +45,36 @@ impl Standing {
         let mut changed = self.rights.with_change(change);
         if let RightsChange::RemoveWrite { path } = change {
             // A root that held others took their place when it was added.
-            let project = (self.mode == ApprovalMode::Auto && *path != self.project).then_some(&self.project);
-            let caches = self.caches.as_ref().filter(|caches| *caches != path);
-            changed.write.extend(self.temp.iter().chain(project).chain(caches).cloned());
+            let auto = self.mode == ApprovalMode::Auto;
+            let of_auto = [Some(&self.project), self.caches.as_ref()].into_iter().flatten();
+            let of_auto = of_auto.filter(|place| auto && *place != path);
+            changed.write.extend(self.temp.iter().chain(of_auto).cloned());
             changed = changed.normalised();
         }
         let same_as_before = changed == self.rights.clone().normalised();
         if same_as_before { Err(Unchanged::Same(same(change))) } else { Ok(changed) }
+    }
+
+    /// The rights in another mode.
+    pub fn in_mode(&self, mode: ApprovalMode, activity: Activity) -> Result<Rights, Unchanged> {
+        if mode == self.mode {
+            return Err(Unchanged::Same(format!("the mode is {mode}")));
+        }
+        let refused = |why: &str| Err(Unchanged::Refused(why.to_owned()));
+        match (&self.modes, activity) {
+            (_, Activity::Plan) => refused("while a plan is made nothing is writable, whatever the mode"),
+            (None, _) => refused("this session's mode is fixed"),
+            (Some(modes), Activity::Execute) => {
+                let mut rights = self.rights.clone();
+                // What the user added meanwhile stays; what lay in a root that goes comes back.
+                rights.write.retain(|root| !modes.auto.contains(root));
+                rights.write.extend(self.temp.iter().chain(&modes.always).cloned());
+                if mode == ApprovalMode::Auto {
+                    rights.write.extend(modes.auto.iter().cloned());
+                }
+                Ok(rights.normalised())
+            }
+        }
     }
 
     fn refusal(&self, change: &RightsChange, activity: Activity) -> Option<String> {

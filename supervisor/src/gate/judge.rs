@@ -1,36 +1,149 @@
 //! What the standing rights say of a call before it is sent.
 
+use std::path::{Component, Path, PathBuf};
+
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
-use ipc::rights::{Execution, Network};
+use ipc::path::WirePath;
+use ipc::rights::{Execution, Grant, Network};
 use ipc::tool::{Access, ShellExec, ToolCall};
 
 use super::Standing;
+use super::standing::is_kernel_tree;
 use crate::tools::{Invocation, Risk};
+use crate::tripwire::acts_later;
 
 /// What becomes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes to the worker, whose ruleset judges every path.
     Run,
+    /// Its exact effect is worked out first, and judged by [`Standing::judge_change`].
+    Prepare,
+    /// Somebody has to approve it.
+    Ask(Ask),
     /// It is not sent.
     Deny(Denial),
 }
 
+/// What has to be approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Which question it is.
+    pub kind: AskKind,
+    /// What is missing in the standing rights.
+    pub grant: Grant,
+}
+
+/// Which question an approval answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AskKind {
+    /// May these files become this?
+    Patch,
+    /// May this command run?
+    Command,
+    /// May this command reach the network, which is all that it lacks?
+    Network,
+}
+
+/// A file that an effect changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub path: WirePath,
+    /// What has to be writable for that: the file, or for a new one the nearest directory that there is. Absent where no
+    /// right could be given, since a link is on the way.
+    pub grant: Option<WirePath>,
+}
+
 impl Standing {
-    /// Judges a call. Paths of file tools are left to the kernel: only it knows what they lead to.
-    pub fn judge(&self, invocation: &Invocation) -> Verdict {
+    /// Judges a call; `asks` says whether there may be somebody to ask. Paths of file tools are left to the kernel, or to
+    /// what a worker makes of them: only they know what a path leads to.
+    pub fn judge(&self, invocation: &Invocation, asks: bool) -> Verdict {
         let Invocation { call, risk } = invocation;
-        let denial = match (risk, call) {
-            (Risk::Deny, call) => Some(forbidden(call)),
-            (_, ToolCall::ShellExec(command)) => self.judge_command(command),
-            _ => None,
+        match (risk, call) {
+            (Risk::Deny, call) => Verdict::Deny(forbidden(call)),
+            (_, ToolCall::ShellExec(command)) if asks => self.judge_to_ask(command),
+            (_, ToolCall::ShellExec(command)) => {
+                self.judge_command(command).map_or(Verdict::Run, Verdict::Deny)
+            }
+            (_, ToolCall::WriteFile(ipc::tool::WriteFile { path, .. }))
+            | (_, ToolCall::EditFile(ipc::tool::EditFile { path, .. }))
+                if asks && !self.writes_as_named(path) =>
+            {
+                Verdict::Prepare
+            }
+            _ => Verdict::Run,
+        }
+    }
+
+    /// Judges the files that a prepared effect changes.
+    pub fn judge_change(&self, places: &[Place]) -> Verdict {
+        let beyond: Vec<_> = places.iter().filter(|place| !self.allows_write(&place.path)).collect();
+        if let Some(denial) = beyond.iter().find_map(|place| self.closed_place(place)) {
+            return Verdict::Deny(denial);
+        }
+        let mut write: Vec<_> = beyond.iter().filter_map(|place| place.grant.clone()).collect();
+        write.sort_unstable();
+        write.dedup();
+        if write.is_empty() {
+            return Verdict::Run;
+        }
+        Verdict::Ask(Ask { kind: AskKind::Patch, grant: Grant { write, ..Grant::default() } })
+    }
+
+    /// What no approval opens.
+    fn closed_place(&self, place: &Place) -> Option<Denial> {
+        let path = &place.path;
+        let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
+        let later = || path.as_path().strip_prefix(&self.project).is_ok_and(acts_later);
+        let why = if within(&self.rights.hidden) {
+            ", which is hidden"
+        } else if self.is_git_config(path) && place.grant.is_some() {
+            return None;
+        } else if within(&self.rights.protected) || later() {
+            ", which the user's own programs act on"
+        } else if is_kernel_tree(path) {
+            ", which is the kernel's own"
+        } else if place.grant.is_none() {
+            ", which a link leads to"
+        } else {
+            return None;
         };
-        denial.map_or(Verdict::Run, Verdict::Deny)
+        Some(refused(Operation::Write, Object::Path(path.clone()), &format!("write {path}{why}"), None))
+    }
+
+    /// Whether a path lies in a write root as it is written: where it really leads is the kernel's to judge.
+    fn writes_as_named(&self, path: &WirePath) -> bool {
+        let named = plain(&self.project.as_path().join(path.as_path()));
+        named.is_some_and(|named| self.allows_write(&named.into()))
+    }
+
+    fn judge_to_ask(&self, call: &ShellExec) -> Verdict {
+        if self.rights.exec == Execution::Denied {
+            return Verdict::Deny(no_commands(call));
+        }
+        let network = call.network == Some(Network::On);
+        let reads = call.access == Access::Read;
+        let writes = call.access == Access::Write && !self.allows_write(&self.project);
+        let lacks_network = network && self.rights.net == Network::Off;
+        let grant = Grant {
+            write: writes.then(|| self.project.clone()).into_iter().collect(),
+            net: if lacks_network { Network::On } else { Network::Off },
+            ..Grant::default()
+        };
+        let kind = match () {
+            // What may read everything could send it out.
+            () if writes || (reads && network) => AskKind::Command,
+            () if lacks_network => AskKind::Network,
+            () if self.confirm_shell && !reads => AskKind::Command,
+            () => return Verdict::Run,
+        };
+        Verdict::Ask(Ask { kind, grant })
     }
 
     fn judge_command(&self, call: &ShellExec) -> Option<Denial> {
         if self.rights.exec == Execution::Denied {
-            return Some(refused(Operation::Execute, command(call), "run commands", None));
+            return Some(no_commands(call));
         }
         let network = call.network == Some(Network::On);
         if network && call.access == Access::Read {
@@ -51,6 +164,12 @@ impl Standing {
     }
 }
 
+/// The path without `.`; none where `..` is in it, which only the file system can resolve.
+fn plain(path: &Path) -> Option<PathBuf> {
+    let up = path.components().any(|component| component == Component::ParentDir);
+    (!up).then(|| path.components().collect())
+}
+
 fn refused(operation: Operation, object: Object, missing: &str, grant: Option<String>) -> Denial {
     let missing_right = missing.to_owned();
     Denial {
@@ -68,6 +187,10 @@ fn forbidden(call: &ToolCall) -> Denial {
     let name = call.name();
     let object = Object::Command(name.to_owned());
     refused(Operation::Execute, object, &format!("a call of {name} with these arguments"), None)
+}
+
+fn no_commands(call: &ShellExec) -> Denial {
+    refused(Operation::Execute, command(call), "run commands", None)
 }
 
 fn address() -> Object {

@@ -12,11 +12,11 @@ mod message;
 pub mod path_pattern;
 mod standing;
 
-pub use change::Unchanged;
+pub use change::{Change, Unchanged};
 pub use ipc::approval::ApprovalMode;
-pub use judge::Verdict;
+pub use judge::{Ask, AskKind, Place, Verdict};
 pub use likely::declared_too_little;
-pub use standing::{Activity, Standing};
+pub use standing::{Activity, Modes, Standing};
 
 #[cfg(test)]
 mod tests;

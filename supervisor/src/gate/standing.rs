@@ -6,7 +6,7 @@ use ipc::approval::ApprovalMode;
 use ipc::confinement::{Tier, rights_in_tier};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::path::WirePath;
-use ipc::rights::{Network, Rights};
+use ipc::rights::{Grant, Network, Rights};
 use ipc::tool::{CommandExit, CommandResult};
 use libc::{EACCES, EBUSY, EPERM};
 
@@ -52,12 +52,45 @@ pub struct Standing {
     pub tier: Tier,
     /// Places in a write root that cannot be changed all the same: the project, where it lies in a private `/tmp`.
     pub read_only: Vec<WirePath>,
+    /// Whether mode `ask` asks for every command but those that declare to read.
+    pub confirm_shell: bool,
+    /// How the mode may change; absent where it is fixed.
+    pub modes: Option<Modes>,
+}
+
+/// What the modes of a session differ in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Modes {
+    /// What `auto` makes writable: the project, and what git and caches need beside it.
+    pub auto: Vec<WirePath>,
+    /// What is writable in every mode.
+    pub always: Vec<WirePath>,
 }
 
 impl Standing {
     /// Standing rights with the host's own paths, which are also those of the floor tier.
     pub const fn new(rights: Rights, project: WirePath, temp: Option<WirePath>, mode: ApprovalMode) -> Self {
-        Self { rights, project, temp, caches: None, mode, tier: Tier::FloorUnmediated, read_only: Vec::new() }
+        Self {
+            rights,
+            project,
+            temp,
+            caches: None,
+            mode,
+            tier: Tier::FloorUnmediated,
+            read_only: Vec::new(),
+            confirm_shell: false,
+            modes: None,
+        }
+    }
+
+    /// The same standing with exactly what is granted beside it.
+    #[must_use]
+    pub fn with_grant(&self, grant: &Grant) -> Self {
+        let mut rights = self.rights.with_grant(grant);
+        // What is protected is granted by its very name, or not at all.
+        rights.protected.retain(|place| !grant.write.contains(place));
+        let read_only = self.read_only.iter().filter(|place| !grant.write.contains(place)).cloned().collect();
+        Self { rights, read_only, ..self.clone() }
     }
 
     /// The same rights as a worker of this tier sees them; `self` has the host's own paths.
@@ -227,10 +260,17 @@ impl Standing {
         if path.as_path() == Path::new("/") {
             return None;
         }
-        if path.is_within(&self.project) && self.mode == ApprovalMode::Deny {
+        if path.is_within(&self.project) && self.mode != ApprovalMode::Auto {
             return Some("--mode auto".to_owned());
         }
         Some(format!("--write {}", quoted(path)))
+    }
+}
+
+impl Standing {
+    /// Whether the path is git's own configuration in the project, which is a right of its own.
+    pub(super) fn is_git_config(&self, path: &WirePath) -> bool {
+        is_git_config(path) && (path.is_within(&self.project) || self.rights.protected.contains(path))
     }
 }
 

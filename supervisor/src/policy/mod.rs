@@ -13,7 +13,7 @@ mod write_root;
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Limits, Network, Reach, Rights};
 
-use crate::gate::ApprovalMode;
+use crate::gate::{ApprovalMode, Modes};
 
 pub use caches::{lead_to_caches, make_caches};
 pub use followed::{FollowError, Followed};
@@ -22,7 +22,7 @@ pub use hidden::{HiddenPaths, Host};
 pub use owner::{Owner, closed_to, foreign_owner};
 pub use project::{ProjectError, check_reachable, open_project};
 pub use variable::split_variable;
-pub use write_root::{configured_write_root, write_root};
+pub use write_root::{configured_write_root, place_to_grant, write_root};
 
 /// What a user asked for.
 #[derive(Clone, Debug)]
@@ -39,6 +39,8 @@ pub struct Policy {
     pub reach: Reach,
     /// Further write roots, canonical.
     pub write: Vec<WirePath>,
+    /// Those that mode `auto` has beside the project: where git writes, and caches.
+    pub auto: Vec<WirePath>,
     /// Hidden paths, defaults included.
     pub hidden: Vec<WirePath>,
     /// What in the write roots the host runs later, as far as it exists.
@@ -50,12 +52,24 @@ pub struct Policy {
 impl Policy {
     /// The standing rights of the root agent's worker.
     pub fn standing(&self) -> Rights {
+        self.standing_in(self.mode)
+    }
+
+    /// The standing rights in another mode.
+    pub fn standing_in(&self, mode: ApprovalMode) -> Rights {
+        let Modes { auto, always } = self.modes();
         let mut write = vec![self.temp.clone()];
-        write.extend(self.write.iter().cloned());
-        if self.mode == ApprovalMode::Auto {
-            write.push(self.project.clone());
+        write.extend(always);
+        if mode == ApprovalMode::Auto {
+            write.extend(auto);
         }
         Rights { write, net: self.net, reach: self.reach, ..self.base() }.normalised()
+    }
+
+    /// What the modes differ in.
+    pub fn modes(&self) -> Modes {
+        let auto = self.auto.iter().chain([&self.project]).cloned().collect();
+        Modes { auto, always: self.write.clone() }
     }
 
     /// The rights of a worker that only looks, with a temp directory of its own: what takes the change set.
@@ -89,6 +103,7 @@ mod tests {
             net: Network::On,
             reach: Reach::default(),
             write: vec!["/data".into()],
+            auto: vec!["/caches".into()],
             hidden: vec!["/h/.ssh".into()],
             protected: vec!["/p/.git/config".into()],
             limits: Limits::default(),
@@ -103,7 +118,7 @@ mod tests {
     fn the_table_of_activities_and_modes() {
         assert_eq!(
             line(&policy(ApprovalMode::Auto).standing()),
-            "rw . $TMPDIR /data · ro / minus hidden · net on"
+            "rw . $TMPDIR /caches /data · ro / minus hidden · net on"
         );
         assert_eq!(
             line(&policy(ApprovalMode::Deny).standing()),

@@ -46,6 +46,20 @@ pub fn configured_write_root(project: &Path, path: &Path) -> Result<WirePath, St
     }
 }
 
+/// What has to be writable so that a file can be changed, or made where it does not exist: the file, or the nearest directory
+/// that there is, since a rule is on an inode. Nothing where a link is on the way: what it leads to was not shown.
+///
+/// The path is a worker's: it is looked at, and not opened.
+pub fn place_to_grant(path: &Path, exists: bool) -> Option<WirePath> {
+    let place = if exists {
+        path
+    } else {
+        path.ancestors().skip(1).find(|above| above.symlink_metadata().is_ok())?
+    };
+    let found = std::fs::canonicalize(place).ok()?;
+    (found == place && found != Path::new("/")).then(|| found.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use ipc::approval::ApprovalMode;
 use ipc::rights::Network;
 
 use crate::gate::{Activity, Standing};
@@ -29,14 +30,30 @@ pub fn environment_context(surroundings: &Surroundings, standing: &Standing) -> 
         let _ = writeln!(text, "TMPDIR: {temp}");
     }
     let _ = writeln!(text, "platform: {platform}\ndate: {date}\nactivity: {activity}");
-    let _ = writeln!(
-        text,
-        "approval mode: {} (a call beyond your rights is denied; nobody is asked)",
-        standing.mode
-    );
+    mode(&mut text, standing);
     rights(&mut text, standing);
     text.push_str("</environment>");
     text
+}
+
+/// What an agent is told when the approval mode has changed, and its rights with it.
+pub fn mode_context(standing: &Standing) -> String {
+    let mut text = String::from("<rights>\nThe user changed the approval mode. From now on:\n");
+    mode(&mut text, standing);
+    rights(&mut text, standing);
+    text.push_str("</rights>");
+    text
+}
+
+fn mode(text: &mut String, standing: &Standing) {
+    let means = match standing.mode {
+        ApprovalMode::Ask => {
+            "write_file and edit_file beyond your rights are shown to the user, who decides; a command asks where it says \
+             access \"write\" or network true, and is otherwise held to your rights"
+        }
+        ApprovalMode::Auto | ApprovalMode::Deny => "a call beyond your rights is denied; nobody is asked",
+    };
+    let _ = writeln!(text, "approval mode: {} ({means})", standing.mode);
 }
 
 /// What an agent is told when its rights have changed.

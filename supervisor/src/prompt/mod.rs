@@ -5,7 +5,7 @@
 
 mod environment;
 
-pub use environment::{Surroundings, environment_context, rights_context};
+pub use environment::{Surroundings, environment_context, mode_context, rights_context};
 
 /// The system prompt.
 pub const SYSTEM: &str = include_str!("system.md");

@@ -10,11 +10,10 @@ use ipc::message::Outcome;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::{Access, ShellExec, ToolCall};
-use supervisor::driver::{Journal, OneShot, prepare};
+use supervisor::driver::{Journal, OneShot, Unlogged, prepare};
 use supervisor::gate::ApprovalMode;
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Worker, WorkerSpec};
 use supervisor::policy::{Followed, Policy};
-use supervisor::session::LogError;
 use tests::standing::policy;
 use tests::{User, World, tier};
 use tokio::sync::oneshot;
@@ -50,7 +49,7 @@ async fn carry_out(place: &Place<'_>, command: &str) {
     let granted = Grant { write: vec![(&world.project()).into()], net, reach: Reach::default() };
     let (agent, generation, call) = (AgentId::root(), Generation(2), CallId(1));
     let (asked, watch) = (granted.clone(), None);
-    let shot = OneShot { agent, generation, standing, watch, asked, granted, call, effect };
+    let shot = OneShot { agent, generation, standing, watch, asked, granted, call, effect: effect.into() };
     let (_never, cancelled) = oneshot::channel();
     let outcome = shot.carry_out(&spawner, &programs, &mut Unwritten, cancelled).await;
     assert!(matches!(outcome, Ok(Outcome::Done(_))), "{place}: {outcome:?}");
@@ -93,11 +92,11 @@ fn shell(command: &str) -> ToolCall {
 struct Unwritten;
 
 impl Journal for Unwritten {
-    fn log(&mut self, _: EventKind) -> Result<(), LogError> {
+    async fn log(&mut self, _: EventKind) -> Result<(), Unlogged> {
         Ok(())
     }
 
-    fn output(&mut self, _: Vec<u8>) {}
+    async fn output(&mut self, _: Vec<u8>) {}
 
-    fn remark(&mut self, _: String) {}
+    async fn remark(&mut self, _: String) {}
 }

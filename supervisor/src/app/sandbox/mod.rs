@@ -18,7 +18,7 @@ use self::restored::restored;
 use super::args::{AccessArg, SandboxArgs};
 use super::configuration::{self, Sources};
 use super::exit::Exit;
-use super::setup::{Setup, SetupError, Wanted};
+use super::setup::{Mode, Setup, SetupError, Wanted};
 use super::signals::Endings;
 use super::streams::{AllPassed, Passage, Streams, Tail};
 use super::terminal::Relay;
@@ -94,7 +94,7 @@ async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
     };
     let directories = Directories::of_process().map_err(SetupError::from)?;
     let wanted = wanted(&directories, &args)?;
-    let setup = Setup::new(directories, &args.directory, mode, &wanted)?;
+    let setup = Setup::new(directories, &args.directory, Mode::fixed(mode), &wanted)?;
     // Nothing can have changed yet: a signal ends us here.
     let tripwire = setup.watch.as_ref().map(Tripwire::set).transpose().map_err(StartError::Tripwire)?;
     // From here on none does before what changed is put back.

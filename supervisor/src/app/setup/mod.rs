@@ -9,4 +9,5 @@ mod wanted;
 
 pub(crate) use error::SetupError;
 pub(crate) use place::Setup;
+pub(crate) use scope::Mode;
 pub(crate) use wanted::{Caches, Wanted};

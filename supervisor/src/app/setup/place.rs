@@ -1,18 +1,18 @@
 //! A session's place: everything made ready, in the order in which it has to be.
 
 use std::os::unix::fs::chown;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ipc::confinement::{Confinement, Environment, Identity, TierChoice};
-use ipc::path::WirePath;
 use ipc::rights::Rights;
 
 use super::environment::{environment, home};
 use super::error::SetupError;
-use super::scope::Scope;
+use super::scope::{Mode, Scope};
 use super::wanted::Wanted;
 use crate::app::say;
 use crate::directories::Directories;
+use crate::driver::{Environments, ModePlaces};
 use crate::gate::{ApprovalMode, Standing};
 use crate::monitor::{PrivateTemp, Programs, Spawner, remove_stale};
 use crate::policy::{Followed, Policy, foreign_owner, lead_to_caches};
@@ -25,10 +25,14 @@ pub(crate) struct Setup {
     pub directories: Directories,
     /// The policy.
     pub policy: Policy,
-    /// What is watched, where an agent may write in the project.
+    /// What is watched, where an agent may write in the project, or may come to.
     pub watch: Option<Watch>,
+    /// Whether the mode may change.
+    may_change: bool,
     /// What passes of the environment.
     pub environment: Environment,
+    /// What passes of it by mode, where that may change.
+    pub environments: Option<Environments>,
     /// Whether to start although a layer is missing.
     pub allow_degraded: bool,
     /// Which tier is wanted.
@@ -48,7 +52,7 @@ impl Setup {
     pub(crate) fn new(
         directories: Directories,
         directory: &Path,
-        mode: ApprovalMode,
+        mode: Mode,
         wanted: &Wanted,
     ) -> Result<Self, SetupError> {
         directories.make()?;
@@ -58,21 +62,29 @@ impl Setup {
         let owner = foreign_owner(directory);
         let identity = owner.as_ref().map(|owner| owner.identity);
         let scope = Scope::resolve(directory, mode, wanted, &directories, owner.as_ref())?;
-        let programs = scope.programs(mode, identity)?;
+        let programs = scope.programs(mode.widest(), identity)?;
         let watch = scope.watch(mode);
         let protected = scope.protected(watch.as_ref())?;
         let temp = private_temp(&directories, identity)?;
-        let place = scope.caches.clone().unwrap_or_else(|| temp.path().join("caches"));
-        let mut environment = environment(&wanted.env, owner.as_ref(), temp.path())?;
-        lead_to_caches(&mut environment, &place, home(owner.as_ref()).as_deref());
-        environment.caches = scope.caches.as_ref().map(WirePath::from);
-        let policy = scope.policy(mode, wanted, protected, temp.path());
-        let followed = Followed::of(&policy.standing())?;
+        let environment = environment(&wanted.env, owner.as_ref(), temp.path())?;
+        let caches = CacheVariables { temp: temp.path(), home: home(owner.as_ref()) };
+        let in_auto = caches.lasting(&environment, scope.caches.as_deref());
+        let otherwise = caches.passing(environment);
+        let policy = scope.policy(mode.first, wanted, protected, temp.path());
+        let followed = Followed::of(&policy.standing_in(mode.widest()))?;
+        let begins_in_auto = mode.first == ApprovalMode::Auto;
+        let environment = in_auto.clone().filter(|_| begins_in_auto).unwrap_or_else(|| otherwise.clone());
         Ok(Self {
             directories,
             watch,
             policy,
+            may_change: mode.may_change,
             environment,
+            environments: mode
+                .may_change
+                .then_some(())
+                .and(in_auto)
+                .map(|auto| Environments { auto, otherwise }),
             identity,
             allow_degraded: wanted.allow_degraded,
             tier: wanted.tier,
@@ -91,7 +103,19 @@ impl Setup {
     pub(crate) fn standing(&self) -> Standing {
         let Policy { project, temp, mode, .. } = &self.policy;
         let standing = Standing::new(self.policy.standing(), project.clone(), Some(temp.clone()), *mode);
-        Standing { caches: self.environment.caches.clone(), ..standing }
+        let modes = self.may_change.then(|| self.policy.modes());
+        let lasting = self.environments.as_ref().map_or(&self.environment, |environments| &environments.auto);
+        Standing { caches: lasting.caches.clone(), modes, ..standing }
+    }
+
+    /// What is watched from the start on: what the first worker may write.
+    pub(crate) fn watched_at_once(&self) -> Option<Watch> {
+        self.mode_places().watch_under(&self.policy.standing()).cloned()
+    }
+
+    /// What a change of mode or rights needs.
+    pub(crate) fn mode_places(&self) -> ModePlaces {
+        ModePlaces { watch: self.watch.clone(), environments: self.environments.clone() }
     }
 
     /// A confinement under these rights, in this place.
@@ -104,6 +128,28 @@ impl Setup {
             identity: self.identity,
             ..Confinement::new(rights, self.policy.project.clone())
         }
+    }
+}
+
+/// Where the caches of package managers are led to.
+struct CacheVariables<'a> {
+    temp: &'a Path,
+    home: Option<PathBuf>,
+}
+
+impl CacheVariables<'_> {
+    /// To the project's own, where there are such.
+    fn lasting(&self, environment: &Environment, place: Option<&Path>) -> Option<Environment> {
+        let place = place?;
+        let mut environment = environment.clone();
+        lead_to_caches(&mut environment, place, self.home.as_deref());
+        Some(Environment { caches: Some(place.into()), ..environment })
+    }
+
+    /// To the temp directory: they end with the session.
+    fn passing(&self, mut environment: Environment) -> Environment {
+        lead_to_caches(&mut environment, &self.temp.join("caches"), self.home.as_deref());
+        environment
     }
 }
 

@@ -28,14 +28,47 @@ pub(super) struct Scope {
     given: Vec<PathBuf>,
     /// What in the project is to stay as it is, relative to it.
     kept: Vec<PathBuf>,
-    /// That, what git needs, and the caches.
+    /// That, to be written in every mode.
     pub(super) write: Vec<WirePath>,
+    /// What git needs, and the caches: to be written in mode `auto`.
+    pub(super) auto: Vec<WirePath>,
+}
+
+/// The mode of a session, and whether it stays so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mode {
+    /// The mode that it begins with.
+    pub first: ApprovalMode,
+    /// Whether the user may change it, or approve what only another one has.
+    pub may_change: bool,
+}
+
+impl Mode {
+    /// A mode that stays.
+    pub(crate) const fn fixed(mode: ApprovalMode) -> Self {
+        Self { first: mode, may_change: false }
+    }
+
+    /// A mode of a session in which it may change.
+    pub(crate) const fn changing(mode: ApprovalMode) -> Self {
+        Self { first: mode, may_change: true }
+    }
+
+    /// Whether the project may come to be written.
+    pub(super) fn may_write(self) -> bool {
+        self.may_change || self.first != ApprovalMode::Deny
+    }
+
+    /// The widest mode that it may come to.
+    pub(super) const fn widest(self) -> ApprovalMode {
+        if self.may_change { ApprovalMode::Auto } else { self.first }
+    }
 }
 
 impl Scope {
     pub(super) fn resolve(
         directory: &Path,
-        mode: ApprovalMode,
+        mode: Mode,
         wanted: &Wanted,
         directories: &Directories,
         owner: Option<&Owner>,
@@ -52,19 +85,19 @@ impl Scope {
         };
         let given = write_roots(&project, &wanted.write)?;
         let elsewhere = elsewhere(mode, &project, &hidden);
-        let beside = elsewhere.directory.iter().chain(&caches).map(WirePath::from);
-        let write = given.iter().cloned().chain(beside).collect();
+        let auto = elsewhere.directory.iter().chain(&caches).map(WirePath::from).collect();
+        let write = given.clone();
         let given = given.into_iter().map(PathBuf::from).collect();
         let kept = kept(&project, &wanted.protect);
-        Ok(Self { project, hidden, elsewhere, caches, given, kept, write })
+        Ok(Self { project, hidden, elsewhere, caches, given, kept, write, auto })
     }
 
     /// What is watched, if an agent may write in the project at all. Only what the user gives away *inside* a watched root
     /// is given away.
-    pub(super) fn watch(&self, mode: ApprovalMode) -> Option<Watch> {
+    pub(super) fn watch(&self, mode: Mode) -> Option<Watch> {
         let Self { project, elsewhere, given, .. } = self;
         let meets = |path: &PathBuf| path.starts_with(project) || project.starts_with(path);
-        if mode != ApprovalMode::Auto && !given.iter().any(meets) {
+        if !mode.may_write() && !given.iter().any(meets) {
             return None;
         }
         let git_directories: Vec<_> = elsewhere.directory.iter().cloned().collect();
@@ -99,6 +132,7 @@ impl Scope {
             net: wanted.net,
             reach: wanted.reach,
             write: self.write,
+            auto: self.auto,
             hidden: self.hidden.0,
             protected,
             limits: wanted.limits,
@@ -125,12 +159,12 @@ fn resolve(
 /// The project's caches, where they outlive the session: an agent that may not change the project has none to build, and
 /// another user does not get into our cache directory, as root must make nothing in that user's own.
 fn lasting_caches(
-    mode: ApprovalMode,
+    mode: Mode,
     directories: &Directories,
     project: &Path,
     owner: Option<&Owner>,
 ) -> Option<PathBuf> {
-    if mode != ApprovalMode::Auto || owner.is_some() {
+    if mode.widest() != ApprovalMode::Auto || owner.is_some() {
         return None;
     }
     match make_caches(&directories.cache, project) {
@@ -144,8 +178,8 @@ fn lasting_caches(
 }
 
 /// Where git has to write outside the project, and may: nothing that is hidden, and nothing around what is.
-fn elsewhere(mode: ApprovalMode, project: &Path, hidden: &HiddenPaths) -> Elsewhere {
-    if mode != ApprovalMode::Auto {
+fn elsewhere(mode: Mode, project: &Path, hidden: &HiddenPaths) -> Elsewhere {
+    if mode.widest() != ApprovalMode::Auto {
         return Elsewhere::default();
     }
     let mut elsewhere = Elsewhere::of(project);

@@ -28,6 +28,7 @@ use super::session::{self, Events, Handle, Place, Refusal, Session, SessionOptio
 use super::setup::Wanted;
 use super::signals::{Changes, Endings};
 use super::{complain, notes, say};
+use crate::approval::ApprovalSettings;
 use crate::core::EndReason;
 use crate::driver::Turns;
 
@@ -108,6 +109,7 @@ fn options(args: &TuiArgs, sources: &Sources) -> SessionOptions {
     SessionOptions {
         directory: args.directory.clone(),
         mode: effective.mode(),
+        approvals: ApprovalSettings::default(),
         wanted: Wanted::new(&effective, &args.confinement),
         model: effective.model().to_owned(),
         base_url: effective.base_url().map(str::to_owned),

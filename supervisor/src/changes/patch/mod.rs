@@ -36,6 +36,14 @@ pub fn write(set: &ChangeSet, out: &mut dyn Write) -> io::Result<()> {
         .try_for_each(|change| patch.change(change))
 }
 
+/// The hunks that lead from one text to another, without a header; coarse, but still right, after `deadline`.
+pub(crate) fn unified_diff(old: &[u8], new: &[u8], deadline: Instant) -> Vec<u8> {
+    let mut out = Vec::new();
+    // A Vec takes every write.
+    let _ = text::write_hunks(old, new, deadline, &mut out);
+    out
+}
+
 struct Patch<'a> {
     out: &'a mut dyn Write,
     deadline: Instant,

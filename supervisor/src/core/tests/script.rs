@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use ipc::approval::ServerRequest;
 use ipc::confinement::Tier;
-use ipc::event::{EventKind, TokenUsage};
+use ipc::event::{ApprovalAnswered, EventKind, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Outcome;
@@ -12,6 +13,7 @@ use ipc::rights::{Network, Reach, Rights, RightsChange};
 use ipc::tool::{CommandExit, CommandResult, FileText, ToolError, ToolErrorKind, ToolOutput};
 use serde_json::value::RawValue;
 
+use crate::approval::ApprovalSettings;
 use crate::core::{
     Agent, AgentConfig, Backoff, ContextItem, Effect, Input, ReadyWorker, RequestId, RunLimits, TimerId,
 };
@@ -54,6 +56,8 @@ pub(super) fn config() -> AgentConfig {
         limits: RunLimits::default(),
         backoff: Box::new(Twice),
         standing: standing(),
+        conversation: "s".into(),
+        approvals: ApprovalSettings::default(),
         id: AgentId::root(),
         activity: Activity::Execute,
     }
@@ -292,6 +296,10 @@ fn line(effect: &Effect) -> String {
         }
         Effect::CancelStream(request) => format!("cancel {}", request.0),
         Effect::Dispatch { call, tool } => format!("dispatch {call} {}", tool.name()),
+        Effect::Prepare { call, tool } => format!("prepare {call} {}", tool.name()),
+        Effect::RequestApproval { id, request } => format!("ask {id}: {}", asked(request)),
+        Effect::CloseApproval(id) => format!("asked {id} no more"),
+        Effect::CarryOut { call, grant, .. } => format!("carry out {call}: {grant}"),
         Effect::ReplaceWorker { .. } => "replace the worker".to_owned(),
         Effect::CancelCall(call) => format!("cancel call {call}"),
         Effect::StartTimer { id, after } => format!("timer {} after {after:?}", id.0),
@@ -310,8 +318,28 @@ fn line(effect: &Effect) -> String {
     }
 }
 
+/// A request without its digest.
+fn asked(request: &ServerRequest) -> String {
+    let mut params: serde_json::Value = serde_json::from_str(request.params().unwrap().get()).unwrap();
+    for usual in ["digest", "conversation_id", "agent", "rights", "timeout_ms", "environment"] {
+        params.as_object_mut().unwrap().remove(usual);
+    }
+    format!("{} {params}", request.method())
+}
+
 fn event(kind: &EventKind) -> String {
     match kind {
+        EventKind::ApprovalAnswered(ApprovalAnswered { id, call, decision, by, cause }) => {
+            let id = id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+            format!(
+                "answered {id} of call {call}: {} by {by:?} {}",
+                decision.as_str(),
+                cause.as_deref().unwrap_or("-")
+            )
+        }
+        EventKind::GrantAdded(grant) => format!("grant {}: {} ({})", grant.id, grant.covers, grant.grant),
+        EventKind::GrantRevoked { id } => format!("grant {id} revoked"),
+        EventKind::ModeChanged { mode } => format!("mode {mode}"),
         EventKind::ToolCallFinished { call, tool_use, status, content, .. } => {
             format!("finished {call} {tool_use} {status:?} {content:?}")
         }

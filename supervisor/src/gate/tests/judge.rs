@@ -4,13 +4,15 @@ use insta::assert_snapshot;
 use ipc::rights::Execution;
 
 use super::{auto, deny, online};
-use crate::gate::{Standing, Verdict};
+use crate::gate::{ApprovalMode, Ask, Standing, Verdict};
 use crate::tools::{Registry, Risk};
 
 fn verdict(standing: &Standing, name: &str, input: &str) -> String {
     let invocation = Registry::builtin().parse(name, input).unwrap();
-    match standing.judge(&invocation) {
+    match standing.judge(&invocation, standing.mode == ApprovalMode::Ask) {
         Verdict::Run => "run".to_owned(),
+        Verdict::Prepare => "prepare".to_owned(),
+        Verdict::Ask(Ask { kind, grant }) => format!("ask {kind:?}: {grant}"),
         Verdict::Deny(denial) => denial.to_string(),
     }
 }
@@ -106,7 +108,7 @@ fn commands_by_what_they_declare() {
 fn tool_that_is_never_carried_out_is_not() {
     let mut invocation = Registry::builtin().parse("read_file", r#"{"path":"a"}"#).unwrap();
     invocation.risk = Risk::Deny;
-    assert!(matches!(auto().judge(&invocation), Verdict::Deny(_)));
+    assert!(matches!(auto().judge(&invocation, false), Verdict::Deny(_)));
 }
 
 #[test]

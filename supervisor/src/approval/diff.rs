@@ -1,0 +1,46 @@
+//! A change of files as a person reads it, rendered from the bytes of the effect itself.
+
+use std::time::{Duration, Instant};
+
+use ipc::approval::{FileChange, FileChanges};
+use ipc::effect::{FileEffect, FileState, Patch};
+
+use crate::changes::unified_diff;
+
+/// How long lines are compared; then what lies between the equal beginning and end counts as replaced.
+const TIME: Duration = Duration::from_secs(2);
+
+/// What becomes of each file.
+pub(super) fn file_changes(patch: &Patch) -> FileChanges {
+    let changed = |file: &FileEffect| Some((file.path.clone(), file_change(file)?));
+    FileChanges(patch.files.iter().filter_map(changed).collect())
+}
+
+fn file_change(file: &FileEffect) -> Option<FileChange> {
+    Some(match (&file.old, &file.new) {
+        (None, Some(new)) => FileChange::Add { content: content(new) },
+        (Some(old), None) => FileChange::Delete { content: content(old) },
+        (Some(old), Some(new)) => FileChange::Update { unified_diff: diff(old, new), move_path: None },
+        (None, None) => return None,
+    })
+}
+
+fn content(state: &FileState) -> String {
+    readable(&state.bytes)
+}
+
+fn diff(old: &FileState, new: &FileState) -> String {
+    readable(&unified_diff(&old.bytes, &new.bytes, Instant::now() + TIME))
+}
+
+/// The bytes as text; those that are not UTF-8 as `\xNN`.
+fn readable(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}

@@ -1,0 +1,16 @@
+//! Approvals, as far as they are pure: what is asked, by exact effect; what an answer may cover; and what was approved for
+//! the session.
+
+mod diff;
+mod effect;
+mod request;
+mod scope;
+mod session;
+mod settings;
+
+pub(crate) use effect::effect_digest;
+pub use effect::{Proposal, ProposalError};
+pub(crate) use request::{Question, grant_root};
+pub(crate) use scope::Scope;
+pub(crate) use session::{Approved, SessionGrants};
+pub use settings::ApprovalSettings;

@@ -1,0 +1,131 @@
+//! The request that a person sees, built from the exact effect.
+
+use std::time::Duration;
+
+use ipc::approval::{
+    ApplyPatchApprovalParams, ExecCommandApprovalParams, NetworkApprovalParams, ServerRequest,
+};
+use ipc::effect::{Effect, Exec};
+use ipc::id::{AgentId, CallId, ConversationId};
+use ipc::path::WirePath;
+use ipc::rights::Grant;
+
+use super::Proposal;
+use crate::gate::command_line::offered_prefix;
+use crate::gate::{Ask, AskKind, Standing};
+
+/// Who asks, why, and how long.
+pub(crate) struct Question<'a> {
+    pub(crate) conversation: &'a ConversationId,
+    pub(crate) agent: &'a AgentId,
+    pub(crate) call: CallId,
+    pub(crate) standing: &'a Standing,
+    pub(crate) timeout: Duration,
+    /// What the model wrote before the call.
+    pub(crate) reason: Option<String>,
+}
+
+/// Why there is no request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unaskable {
+    /// A word that is no text would be shown as another one than is executed.
+    #[error("a word of the command is not UTF-8, and could not be shown as it is")]
+    NotText,
+    /// The effect does not fit the question.
+    #[error("the effect is of another kind than the question")]
+    Misfit,
+}
+
+impl Question<'_> {
+    /// The request; it says what is executed, in the words in which it is.
+    pub(crate) fn request(self, ask: &Ask, proposal: &Proposal) -> Result<ServerRequest, Unaskable> {
+        match (ask.kind, &*proposal.effect) {
+            (AskKind::Patch, Effect::Patch(_)) => Ok(self.patch(ask, proposal)),
+            (AskKind::Command, Effect::Exec(exec)) => self.command(ask, proposal, exec),
+            (AskKind::Network, Effect::Exec(exec)) => self.network(ask, proposal, exec),
+            _ => Err(Unaskable::Misfit),
+        }
+    }
+
+    fn patch(self, ask: &Ask, proposal: &Proposal) -> ServerRequest {
+        ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            file_changes: proposal.changes.clone(),
+            digest: proposal.digest.clone(),
+            grant: ask.grant.clone(),
+            rights: self.standing.line(),
+            timeout_ms: self.timeout_ms(),
+            grant_root: grant_root(self.standing, &ask.grant),
+            reason: self.reason,
+        })
+    }
+
+    fn command(self, ask: &Ask, proposal: &Proposal, exec: &Exec) -> Result<ServerRequest, Unaskable> {
+        let command = words(exec)?;
+        Ok(ServerRequest::ExecCommandApproval(ExecCommandApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            prefix: prefix(&command),
+            command,
+            cwd: exec.cwd.clone(),
+            environment: exec.environment.clone(),
+            access: exec.access,
+            network: exec.network,
+            digest: proposal.digest.clone(),
+            grant: ask.grant.clone(),
+            rights: self.standing.line(),
+            timeout_ms: self.timeout_ms(),
+            grant_root: grant_root(self.standing, &ask.grant),
+            reason: self.reason,
+        }))
+    }
+
+    fn network(self, ask: &Ask, proposal: &Proposal, exec: &Exec) -> Result<ServerRequest, Unaskable> {
+        let command = words(exec)?;
+        Ok(ServerRequest::NetworkApproval(NetworkApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            prefix: prefix(&command),
+            command,
+            cwd: exec.cwd.clone(),
+            environment: exec.environment.clone(),
+            access: exec.access,
+            digest: proposal.digest.clone(),
+            grant: ask.grant.clone(),
+            rights: self.standing.line(),
+            timeout_ms: self.timeout_ms(),
+            reason: self.reason,
+        }))
+    }
+
+    fn timeout_ms(&self) -> u64 {
+        u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The write root that would cover this and more: the project, where all of it lies there and a right on the project would
+/// cover it.
+pub(crate) fn grant_root(standing: &Standing, grant: &Grant) -> Option<WirePath> {
+    let covered = |path: &WirePath| {
+        path.is_within(&standing.project)
+            && !standing.rights.protected.iter().any(|place| path.is_within(place))
+    };
+    let covers = !grant.write.is_empty() && grant.write.iter().all(covered);
+    covers.then(|| standing.project.clone())
+}
+
+fn words(exec: &Exec) -> Result<Vec<String>, Unaskable> {
+    let word = |word: &WirePath| std::str::from_utf8(word.as_bytes()).map(str::to_owned);
+    exec.argv.iter().map(word).collect::<Result<_, _>>().map_err(|_| Unaskable::NotText)
+}
+
+fn prefix(command: &[String]) -> Option<Vec<String>> {
+    match command {
+        [bash, flag, text] if bash == "bash" && flag == "-c" => offered_prefix(text),
+        _ => None,
+    }
+}

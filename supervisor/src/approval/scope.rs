@@ -1,0 +1,168 @@
+//! What an approval for the session covers beyond its call, once it is known to fit what was asked.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+use ipc::approval::SessionScope;
+use ipc::effect::{Effect, Exec};
+use ipc::path::WirePath;
+use ipc::rights::{Grant, Network, Reach, RightsChange};
+
+use crate::gate::command_line::covers;
+use crate::gate::path_pattern::PathPattern;
+use crate::gate::{Ask, AskKind, Standing};
+
+/// What an approval for the session comes to.
+#[derive(Clone, Debug)]
+pub(crate) enum Scope {
+    /// What it covers runs in one-shot workers, without a prompt.
+    Remembered(Covered),
+    /// The standing rights change, when the call is over.
+    Standing(RightsChange),
+}
+
+/// What is covered, and runs in one-shot workers.
+#[derive(Clone, Debug)]
+pub(crate) enum Covered {
+    /// This very command.
+    Command(Box<Exec>),
+    /// Changes of these files and no other.
+    Files(BTreeSet<WirePath>),
+    /// Commands all of whose parts begin with these words, run as this one was.
+    Prefix { words: Vec<String>, like: Box<Exec> },
+    /// Changes of files that match.
+    Pattern { text: String, pattern: PathPattern, project: WirePath },
+}
+
+impl Scope {
+    /// The scope of an answer to what was asked; the error says why it does not fit.
+    pub(crate) fn of(
+        scope: SessionScope,
+        ask: &Ask,
+        effect: &Effect,
+        standing: &Standing,
+    ) -> Result<Self, String> {
+        let covered = match (scope, ask.kind, effect) {
+            (SessionScope::Exact, _, Effect::Exec(exec)) => Covered::Command(Box::new(exec.clone())),
+            (SessionScope::Exact, _, Effect::Patch(patch)) => {
+                Covered::Files(patch.files.iter().map(|file| file.path.clone()).collect())
+            }
+            (SessionScope::CommandPrefix(words), _, Effect::Exec(exec)) => prefix(words, exec)?,
+            (SessionScope::PathPattern(text), AskKind::Patch, effect) => pattern(text, effect, standing)?,
+            (SessionScope::GrantRoot, AskKind::Patch | AskKind::Command, _) => {
+                let path = super::grant_root(standing, &ask.grant).ok_or("no write root was offered")?;
+                return Ok(Self::Standing(RightsChange::AddWrite { path }));
+            }
+            (SessionScope::Network, AskKind::Network, _) => {
+                let (net, reach) = (Network::On, Reach::default());
+                return Ok(Self::Standing(RightsChange::Network { net, reach }));
+            }
+            _ => return Err("such an approval for the session does not fit what was asked".to_owned()),
+        };
+        Ok(Self::Remembered(covered))
+    }
+}
+
+fn prefix(words: Vec<String>, exec: &Exec) -> Result<Covered, String> {
+    let text = script(exec).ok_or("no prefix can be approved for this command")?;
+    if words.is_empty() || !covers(std::slice::from_ref(&words), text) {
+        return Err(format!(
+            "the prefix {:?} does not cover the command that was asked for",
+            words.join(" ")
+        ));
+    }
+    Ok(Covered::Prefix { words, like: Box::new(exec.clone()) })
+}
+
+fn pattern(text: String, effect: &Effect, standing: &Standing) -> Result<Covered, String> {
+    let pattern = PathPattern::parse(&text).map_err(|error| error.to_string())?;
+    let covered = Covered::Pattern { text, pattern, project: standing.project.clone() };
+    if covered.matches(effect) {
+        Ok(covered)
+    } else {
+        Err("the pattern does not cover every file of the change that was asked for".to_owned())
+    }
+}
+
+impl Covered {
+    /// Whether it covers an effect by itself.
+    pub(crate) fn matches(&self, effect: &Effect) -> bool {
+        match (self, effect) {
+            // How long it may run is no right.
+            (Self::Command(like), Effect::Exec(exec)) => {
+                Exec { timeout_ms: like.timeout_ms, ..exec.clone() } == **like
+            }
+            (Self::Files(files), Effect::Patch(patch)) => {
+                patch.files.iter().map(|file| file.path.clone()).collect::<BTreeSet<_>>() == *files
+            }
+            (Self::Prefix { words, .. }, Effect::Exec(exec)) => {
+                self.is_like(exec)
+                    && script(exec).is_some_and(|text| covers(std::slice::from_ref(words), text))
+            }
+            (Self::Pattern { pattern, project, .. }, Effect::Patch(patch)) => {
+                let covers = |path: &Path| pattern.covers(project.as_path(), path);
+                !patch.files.is_empty() && patch.files.iter().all(|file| covers(file.path.as_path()))
+            }
+            _ => false,
+        }
+    }
+
+    /// The words of a prefix that counts for a command which is run as this one: the rest of it is what was approved.
+    pub(crate) fn prefix_for(&self, exec: &Exec) -> Option<&Vec<String>> {
+        match self {
+            Self::Prefix { words, .. } if self.is_like(exec) => Some(words),
+            _ => None,
+        }
+    }
+
+    fn is_like(&self, exec: &Exec) -> bool {
+        let Self::Prefix { like, .. } = self else { return false };
+        let same = |exec: &Exec| (exec.cwd.clone(), exec.environment.clone(), exec.access, exec.network);
+        same(exec) == same(like)
+    }
+
+    /// Whether what is granted to a match is told by the files alone.
+    pub(crate) const fn is_of_files(&self) -> bool {
+        matches!(self, Self::Pattern { .. })
+    }
+}
+
+/// The text of a command that a shell runs, and nothing else does.
+pub(crate) fn script(exec: &Exec) -> Option<&str> {
+    match exec.argv.as_slice() {
+        [bash, flag, text] if bash.as_bytes() == b"bash" && flag.as_bytes() == b"-c" => {
+            std::str::from_utf8(text.as_bytes()).ok()
+        }
+        _ => None,
+    }
+}
+
+/// Whether a grant goes no further than another.
+pub(crate) fn is_within(inner: &Grant, outer: &Grant) -> bool {
+    inner.meet(outer) == normal(inner)
+}
+
+fn normal(grant: &Grant) -> Grant {
+    grant.meet(grant)
+}
+
+/// What is covered, as a list shows it.
+impl fmt::Display for Covered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(exec) => match script(exec) {
+                Some(text) => write!(f, "exactly this command, in {}: {text}", exec.cwd),
+                None => write!(f, "exactly the command {:?}, in {}", exec.argv, exec.cwd),
+            },
+            Self::Files(files) => {
+                f.write_str("changes of:")?;
+                files.iter().try_for_each(|path| write!(f, " {path}"))
+            }
+            Self::Prefix { words, like } => {
+                write!(f, "commands that begin with: {}, in {}", words.join(" "), like.cwd)
+            }
+            Self::Pattern { text, .. } => write!(f, "changes of files that match: {text}"),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What was approved for the session: listed, revocable, and never wider than an answer made it.
+
+use ipc::approval::SessionGrant;
+use ipc::effect::Effect;
+use ipc::event::DecidedBy;
+use ipc::id::GrantId;
+use ipc::rights::{Grant, Network};
+
+use super::scope::{Covered, is_within, script};
+use crate::gate::Ask;
+use crate::gate::command_line::covers;
+
+/// What was approved for the session.
+#[derive(Debug, Default)]
+pub(crate) struct SessionGrants {
+    remembered: Vec<Remembered>,
+    last: GrantId,
+}
+
+/// What was approved, and what a match of it may be given.
+#[derive(Clone, Debug)]
+pub(crate) struct Approved {
+    pub(crate) covered: Covered,
+    pub(crate) grant: Grant,
+}
+
+#[derive(Debug)]
+struct Remembered {
+    id: GrantId,
+    approved: Approved,
+}
+
+impl SessionGrants {
+    /// Remembers an approval; gives it as it is listed.
+    pub(crate) fn add(&mut self, approved: Approved) -> SessionGrant {
+        self.last = self.last.next();
+        let grant = if approved.covered.is_of_files() {
+            "write the files that match".to_owned()
+        } else {
+            approved.grant.to_string()
+        };
+        let listed = SessionGrant { id: self.last, covers: approved.covered.to_string(), grant };
+        self.remembered.push(Remembered { id: self.last, approved });
+        listed
+    }
+
+    /// Forgets an approval; whether there was one.
+    pub(crate) fn revoke(&mut self, id: GrantId) -> bool {
+        let before = self.remembered.len();
+        self.remembered.retain(|remembered| remembered.id != id);
+        self.remembered.len() < before
+    }
+
+    /// Who has approved this effect already, with at least what it lacks: an approval of the session, several of them for
+    /// the parts of one command, or the user's configuration.
+    pub(crate) fn approve(
+        &self,
+        effect: &Effect,
+        ask: &Ask,
+        preapproved: &[Vec<String>],
+    ) -> Option<DecidedBy> {
+        let enough = |approved: &Approved| {
+            let of_files = approved.covered.is_of_files() && ask.grant.net == Network::Off;
+            of_files || is_within(&ask.grant, &approved.grant)
+        };
+        let candidates: Vec<_> =
+            self.remembered.iter().filter(|remembered| enough(&remembered.approved)).collect();
+        let single = candidates.iter().find(|remembered| remembered.approved.covered.matches(effect));
+        if let Some(remembered) = single {
+            return Some(DecidedBy::SessionGrant(remembered.id));
+        }
+        let Effect::Exec(exec) = effect else { return None };
+        let text = script(exec)?;
+        // What configuration approves says nothing of the network.
+        let offline = ask.grant.net == Network::Off && exec.network != Some(Network::On);
+        let configured = if offline { preapproved } else { &[] };
+        if !configured.is_empty() && covers(configured, text) {
+            return Some(DecidedBy::Configuration);
+        }
+        let with_words = candidates.iter().filter_map(|remembered| {
+            Some((remembered.id, remembered.approved.covered.prefix_for(exec)?.clone()))
+        });
+        let (ids, mut words): (Vec<GrantId>, Vec<_>) = with_words.unzip();
+        words.extend(configured.iter().cloned());
+        covers(&words, text).then(|| ids.last().copied().map(DecidedBy::SessionGrant)).flatten()
+    }
+}

@@ -1,0 +1,28 @@
+//! How a session asks.
+
+use std::time::Duration;
+
+/// How a session asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalSettings {
+    /// How long an answer is waited for; then the call is denied.
+    pub timeout: Duration,
+    /// Whether every command is asked for, but those that declare to read.
+    pub confirm_shell: bool,
+    /// Command prefixes that the user's configuration approves.
+    pub preapproved: Vec<Vec<String>>,
+    /// Whether there is a front end that can ask: without one every request is denied at once.
+    pub answerer: bool,
+}
+
+impl Default for ApprovalSettings {
+    /// Five minutes, somebody to ask, and nothing approved beforehand.
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_mins(5),
+            confirm_shell: false,
+            preapproved: Vec::new(),
+            answerer: true,
+        }
+    }
+}

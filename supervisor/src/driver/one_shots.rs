@@ -1,0 +1,193 @@
+//! Approved effects while they are carried out: each in a task of its own, which writes nothing down itself.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ipc::effect::Effect;
+use ipc::event::{EventKind, Observer as Witness};
+use ipc::frontend::UiEventKind;
+use ipc::id::{AgentId, CallId};
+use ipc::message::Outcome;
+use ipc::rights::Grant;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::one_shot::{Journal, OneShot, OneShotError, Unlogged};
+use super::{Driver, DriverError, millis};
+use crate::core::Input;
+
+/// How much may wait for the main loop: a command that prints waits as well.
+const INBOX: usize = 8;
+
+/// The effects that are carried out.
+pub(super) struct OneShots {
+    running: HashMap<CallId, Shot>,
+    tasks: JoinSet<()>,
+    told: mpsc::Sender<Told>,
+    inbox: mpsc::Receiver<Told>,
+}
+
+struct Shot {
+    began: Instant,
+    /// Until it is asked to end.
+    cancel: Option<oneshot::Sender<()>>,
+}
+
+/// What a task tells the main loop.
+pub(super) enum Told {
+    /// An event to be logged; nothing goes on before it is.
+    Log { kind: EventKind, logged: oneshot::Sender<()> },
+    /// A command printed something.
+    Output { call: CallId, bytes: Vec<u8> },
+    /// Something that the model is told.
+    Remark { call: CallId, text: String },
+    /// It is over; its worker is gone.
+    Finished { call: CallId, outcome: Result<Outcome, String> },
+}
+
+impl Default for OneShots {
+    fn default() -> Self {
+        let (told, inbox) = mpsc::channel(INBOX);
+        Self { running: HashMap::new(), tasks: JoinSet::new(), told, inbox }
+    }
+}
+
+impl OneShots {
+    /// Asks one to end; whether it is one.
+    pub(super) fn cancel(&mut self, call: CallId) -> bool {
+        let Some(shot) = self.running.get_mut(&call) else { return false };
+        // One that is over at this moment needs no asking.
+        let _ = shot.cancel.take().map(|cancel| cancel.send(()));
+        true
+    }
+
+    pub(super) fn cancel_all(&mut self) {
+        let calls: Vec<_> = self.running.keys().copied().collect();
+        calls.into_iter().for_each(|call| {
+            self.cancel(call);
+        });
+    }
+
+    /// Whether one was asked to end, and has not.
+    pub(super) fn any_ends(&self) -> bool {
+        self.running.values().any(|shot| shot.cancel.is_none())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// What one of them tells; pends while there is none. Cancel safe.
+    pub(super) async fn next(&mut self) -> Told {
+        loop {
+            tokio::select! {
+                // What was told before a task ended comes before its end.
+                biased;
+                Some(told) = self.inbox.recv() => return told,
+                Some(ended) = self.tasks.join_next() => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "an approved effect lost its task");
+                        if let Some(call) = self.unattended() {
+                            return Told::Finished { call, outcome: Err(format!("the task that carried it out failed: {error}")) };
+                        }
+                    }
+                }
+                else => return std::future::pending().await,
+            }
+        }
+    }
+
+    /// With no task left nobody tells of what is still listed.
+    fn unattended(&self) -> Option<CallId> {
+        self.running.keys().copied().next().filter(|_| self.tasks.is_empty())
+    }
+}
+
+/// Tells the main loop, which alone writes the log.
+struct Teller {
+    call: CallId,
+    told: mpsc::Sender<Told>,
+}
+
+impl Journal for Teller {
+    async fn log(&mut self, kind: EventKind) -> Result<(), Unlogged> {
+        let (logged, done) = oneshot::channel();
+        self.told.send(Told::Log { kind, logged }).await.map_err(|_| Unlogged)?;
+        done.await.map_err(|_| Unlogged)
+    }
+
+    async fn output(&mut self, bytes: Vec<u8>) {
+        // A main loop that is gone shows nothing.
+        let _ = self.told.send(Told::Output { call: self.call, bytes }).await;
+    }
+
+    async fn remark(&mut self, text: String) {
+        let _ = self.told.send(Told::Remark { call: self.call, text }).await;
+    }
+}
+
+impl Driver {
+    /// Starts to carry an approved effect out, under what the standing worker has and this grant.
+    pub(super) fn carry_out(&mut self, call: CallId, effect: Arc<Effect>, grant: Grant) {
+        let shot = OneShot {
+            agent: AgentId::root(),
+            generation: self.worker.reserve_generation(),
+            standing: self.worker.confinement().clone(),
+            watch: self.modes.watch.clone(),
+            asked: grant.clone(),
+            granted: grant,
+            call,
+            effect,
+        };
+        let (spawner, programs) = self.worker.sources();
+        let shots = &mut self.running.one_shots;
+        let (cancel, cancelled) = oneshot::channel();
+        shots.running.insert(call, Shot { began: Instant::now(), cancel: Some(cancel) });
+        let mut teller = Teller { call, told: shots.told.clone() };
+        shots.tasks.spawn(async move {
+            let done = shot.carry_out(&spawner, &programs, &mut teller, cancelled).await;
+            let outcome = done.map_err(|error: OneShotError| error.to_string());
+            let _ = teller.told.send(Told::Finished { call, outcome }).await;
+        });
+    }
+
+    /// Does what an effect's task tells; the core's input, if it is one.
+    pub(super) fn on_told(&mut self, told: Told) -> Result<Option<Input>, DriverError> {
+        match told {
+            Told::Log { kind, logged } => {
+                let starts = matches!(kind, EventKind::WorkerStarted(_));
+                self.record(kind, Witness::Supervisor)?;
+                if starts {
+                    // The next thing is the effect: that it was approved survives whatever it does.
+                    self.log.sync()?;
+                }
+                let _ = logged.send(());
+                Ok(None)
+            }
+            Told::Output { call, bytes } => {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                self.show(UiEventKind::OutputDelta { call, text });
+                Ok(None)
+            }
+            Told::Remark { call, text } => Ok(Some(Input::Remark { call, text })),
+            Told::Finished { call, outcome } => {
+                let shot = self.running.one_shots.running.remove(&call);
+                let duration_ms = shot.map_or(0, |shot| millis(shot.began.elapsed()));
+                Ok(Some(Input::OneShotFinished { call, outcome, duration_ms }))
+            }
+        }
+    }
+
+    /// Ends what is still carried out, and waits for that.
+    pub(super) async fn end_one_shots(&mut self) -> Result<(), DriverError> {
+        self.running.one_shots.cancel_all();
+        while !self.running.one_shots.is_empty() {
+            let told = self.running.one_shots.next().await;
+            if let Some(input) = self.on_told(told)? {
+                self.feed(input)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! A session in mode `ask`, and the answers to it.
+
+use std::time::Duration;
+
+use ipc::approval::{
+    ApplyPatchApprovalResponse, ApprovalAnswer, ApprovalMode, ExecCommandApprovalResponse,
+    NetworkApprovalResponse, ReviewDecision, ServerRequest, SessionScope,
+};
+use ipc::confinement::{Tier, TierChoice};
+use ipc::frontend::UserActionKind;
+use ipc::id::ApprovalId;
+use supervisor::approval::ApprovalSettings;
+use tests::session::{Beginning, FrontEnd};
+
+pub(crate) fn choice(tier: Tier) -> TierChoice {
+    match tier {
+        Tier::Full => TierChoice::Full,
+        Tier::FloorUnmediated => TierChoice::Floor,
+    }
+}
+
+/// Mode `ask` in a tier, in a project with a file `a.txt` that says `old`.
+pub(crate) fn asks(tier: Tier) -> Beginning {
+    Beginning {
+        tier: choice(tier),
+        mode: ApprovalMode::Ask,
+        files: vec![("a.txt", "old\n".to_owned())],
+        ..Beginning::default()
+    }
+}
+
+/// The same with a deadline.
+pub(crate) fn asks_for(tier: Tier, timeout: Duration) -> Beginning {
+    Beginning { approvals: ApprovalSettings { timeout, ..ApprovalSettings::default() }, ..asks(tier) }
+}
+
+/// An answer of the kind that the request is of.
+pub(crate) fn fitting(request: &ServerRequest, decision: ReviewDecision) -> ApprovalAnswer {
+    let digest = Some(request.digest().to_owned());
+    match request {
+        ServerRequest::ApplyPatchApproval(_) => {
+            ApprovalAnswer::Patch(ApplyPatchApprovalResponse { decision, digest })
+        }
+        ServerRequest::ExecCommandApproval(_) => {
+            ApprovalAnswer::Exec(ExecCommandApprovalResponse { decision, digest })
+        }
+        ServerRequest::NetworkApproval(_) => {
+            ApprovalAnswer::Network(NetworkApprovalResponse { decision, digest })
+        }
+    }
+}
+
+pub(crate) fn for_session(scope: SessionScope) -> ReviewDecision {
+    ReviewDecision::ApprovedForSession { scope }
+}
+
+/// Answers a request.
+pub(crate) async fn answer(front: &FrontEnd, id: ApprovalId, answer: ApprovalAnswer) {
+    front.act(UserActionKind::Answer { id, answer }).await;
+}
+
+/// Waits for the next request and decides on it.
+pub(crate) async fn decide(front: &mut FrontEnd, decision: ReviewDecision) -> ServerRequest {
+    let (id, request) = front.asked().await;
+    answer(front, id, fitting(&request, decision)).await;
+    request
+}
