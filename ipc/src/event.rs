@@ -421,6 +421,7 @@ pub struct ChangedFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ChangeKind"))]
 pub enum FileChange {
     /// It is new.
     Added,

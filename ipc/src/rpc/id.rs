@@ -3,37 +3,35 @@
 use std::fmt;
 
 use serde::de::{Deserializer, Error as _};
+use serde::ser::{Error as _, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// A number or a string, kept as it was written: it is echoed exactly.
-#[derive(Clone, Debug, Serialize)]
-#[serde(transparent)]
-pub struct RequestId(Box<RawValue>);
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(String);
 
 impl RequestId {
     /// As it stands in the JSON.
     pub fn as_json(&self) -> &str {
-        self.0.get()
+        &self.0
     }
 
     /// The string that it is, if it is one.
     pub fn text(&self) -> Option<String> {
-        serde_json::from_str(self.as_json()).ok()
+        serde_json::from_str(&self.0).ok()
     }
 }
-
-impl PartialEq for RequestId {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_json() == other.as_json()
-    }
-}
-
-impl Eq for RequestId {}
 
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_json())
+        f.write_str(&self.0)
+    }
+}
+
+impl From<&str> for RequestId {
+    fn from(text: &str) -> Self {
+        Self(serde_json::Value::from(text).to_string())
     }
 }
 
@@ -43,9 +41,15 @@ impl TryFrom<Box<RawValue>> for RequestId {
     fn try_from(raw: Box<RawValue>) -> Result<Self, Self::Error> {
         // JSON text begins with what it is.
         match raw.get().as_bytes().first() {
-            Some(b'"' | b'-' | b'0'..=b'9') => Ok(Self(raw)),
+            Some(b'"' | b'-' | b'0'..=b'9') => Ok(Self(raw.get().to_owned())),
             _ => Err("an id is a number or a string"),
         }
+    }
+}
+
+impl Serialize for RequestId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serde_json::from_str::<&RawValue>(&self.0).map_err(S::Error::custom)?.serialize(serializer)
     }
 }
 

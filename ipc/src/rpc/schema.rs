@@ -4,7 +4,8 @@
 //! result, for those who generate code.
 
 use schemars::generate::SchemaSettings;
-use schemars::{Schema, SchemaGenerator, json_schema};
+use schemars::transform::transform_subschemas;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::notification::type_of;
@@ -17,17 +18,22 @@ use crate::id::ConversationId;
 
 /// The schema of this protocol.
 pub fn schema() -> Value {
-    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let mut generator = settings().into_generator();
     let clients = client::schemas(&mut generator);
     let servers = ServerRequest::schemas(&mut generator);
-    let (typed, generic) = notifications(&mut generator);
+    let told = Told::new(&mut generator);
     let error = generator.subschema_for::<ErrorObject>();
-    let defs = generator.take_definitions(true);
-    let requests = |methods: &[(&str, Schema, Schema)]| -> Vec<Value> {
-        methods.iter().map(|(method, params, _)| call(method, params.as_value(), true)).collect()
-    };
-    let told = typed.iter().map(|(method, params)| call(method, params, false));
-    let told: Vec<_> = told.chain([call(SESSION_EVENT_METHOD, &generic, false)]).collect();
+    let mut defs = generator.take_definitions(true);
+    defs.insert("events".to_owned(), json!(told.events));
+    defs.insert(
+        "messages".to_owned(),
+        json!({
+            "client_request": {"oneOf": requests(&clients)},
+            "server_request": {"oneOf": requests(&servers)},
+            "notification": {"oneOf": told.calls()},
+            "response": response(error.as_value()),
+        }),
+    );
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The front-end protocol of bailiwick serve",
@@ -35,137 +41,167 @@ pub fn schema() -> Value {
         "protocol": PROTOCOL,
         "event_schema": SCHEMA,
         "oneOf": [
-            {"$ref": "#/$defs/message/client_request"},
-            {"$ref": "#/$defs/message/server_request"},
-            {"$ref": "#/$defs/message/notification"},
-            {"$ref": "#/$defs/message/response"},
+            {"$ref": "#/$defs/messages/client_request"},
+            {"$ref": "#/$defs/messages/server_request"},
+            {"$ref": "#/$defs/messages/notification"},
+            {"$ref": "#/$defs/messages/response"},
         ],
         "methods": {
             "client_requests": methods(&clients),
             "server_requests": methods(&servers),
-            "notifications": named(typed.iter().map(|(method, params)| (*method, json!({"params": params})))),
-            "generic_notification": {SESSION_EVENT_METHOD: {"params": generic}},
+            "notifications": told.typed,
+            "generic_notification": {SESSION_EVENT_METHOD: told.generic},
         },
-        "$defs": with_messages(defs, &json!({
-            "client_request": {"oneOf": requests(&clients)},
-            "server_request": {"oneOf": requests(&servers)},
-            "notification": {"oneOf": told},
-            "response": response(&error),
-        })),
+        "$defs": defs,
     })
 }
 
-fn with_messages(mut defs: Map<String, Value>, messages: &Value) -> Map<String, Value> {
-    defs.insert("message".to_owned(), messages.clone());
-    defs
+fn settings() -> SchemaSettings {
+    SchemaSettings::draft2020_12().with_transform(without_null)
 }
+
+/// What is optional here is absent, never null.
+fn without_null(schema: &mut Schema) {
+    let is_null = |value: &Value| *value == json!("null") || *value == json!({"type": "null"});
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|value| !is_null(value));
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
+        choices.retain(|value| !is_null(value));
+        if let [Value::Object(only)] = choices.as_slice() {
+            let only = only.clone();
+            schema.remove("anyOf");
+            only.into_iter().for_each(|(name, value)| drop(schema.insert(name, value)));
+        }
+    }
+    transform_subschemas(&mut without_null, schema);
+}
+
+type Methods = [(&'static str, Schema, Schema)];
 
 fn named<'a>(members: impl Iterator<Item = (&'a str, Value)>) -> Map<String, Value> {
     members.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn methods(methods: &[(&str, Schema, Schema)]) -> Map<String, Value> {
+fn methods(methods: &Methods) -> Map<String, Value> {
     named(
         methods.iter().map(|(method, params, result)| (*method, json!({"params": params, "result": result}))),
     )
 }
 
-fn call(method: &str, params: &Value, answered: bool) -> Value {
-    let mut call = json!({
-        "type": "object",
-        "properties": {"jsonrpc": {"const": JSONRPC}, "method": {"const": method}, "params": params},
-        "required": ["jsonrpc", "method", "params"],
-        "additionalProperties": false,
-    });
-    if answered {
-        call["properties"]["id"] = json!({"type": ["number", "string"]});
-        call["required"] = json!(["jsonrpc", "id", "method", "params"]);
-    }
-    call
+fn requests(methods: &Methods) -> Vec<Value> {
+    let request = |(method, params, _): &(&str, Schema, Schema)| {
+        let mut request = call(method, params.as_value());
+        request["properties"]["id"] = json!({"type": ["number", "string"]});
+        request["required"] = json!(["jsonrpc", "id", "method", "params"]);
+        request
+    };
+    methods.iter().map(request).collect()
+}
+
+fn call(method: &str, params: &Value) -> Value {
+    object(&named(
+        [
+            ("jsonrpc", json!({"const": JSONRPC})),
+            ("method", json!({"const": method})),
+            ("params", params.clone()),
+        ]
+        .into_iter(),
+    ))
+}
+
+/// An object of exactly these members.
+fn object(properties: &Map<String, Value>) -> Value {
+    let required: Vec<_> = properties.keys().collect();
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
 /// A response in either direction; only ours to a line whose id could not be read has none.
-fn response(error: &Schema) -> Value {
+fn response(error: &Value) -> Value {
     let of = |member: &str, value: &Value, id: Value| {
-        json!({
-            "type": "object",
-            "properties": {"jsonrpc": {"const": JSONRPC}, "id": {"type": id}, member: value},
-            "required": ["jsonrpc", "id", member],
-            "additionalProperties": false,
-        })
+        let members =
+            [("jsonrpc", json!({"const": JSONRPC})), ("id", json!({"type": id})), (member, value.clone())];
+        object(&named(members.into_iter()))
     };
     json!({"oneOf": [
         of("result", &json!({"type": "object"}), json!(["number", "string"])),
-        of("error", error.as_value(), json!(["number", "string", "null"])),
+        of("error", error, json!(["number", "string", "null"])),
     ]})
 }
 
-/// The parameters of each notification in the typed form, and of all in the generic form.
-fn notifications(generator: &mut SchemaGenerator) -> (Vec<(&'static str, Value)>, Value) {
-    let logged = generator.subschema_for::<Logged>();
-    let conversation = generator.subschema_for::<ConversationId>();
-    let params = |content: &Content, with_type: bool| {
-        let mut properties = named(
-            [
-                ("v", json!({"const": SCHEMA})),
-                ("conversation_id", json!(conversation)),
-                ("data", content.data.clone()),
-            ]
-            .into_iter(),
-        );
-        let mut required = vec!["v", "conversation_id", "data"];
-        if with_type {
-            properties.insert("type".to_owned(), json!({"const": content.r#type}));
-            required.push("type");
-        }
-        if content.is_logged {
-            properties.insert("logged".to_owned(), json!(logged));
-            required.push("logged");
-        }
-        let mut params = json_schema!({
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": false,
+/// Everything that a front end is told.
+struct Told {
+    /// The content of each kind.
+    events: Map<String, Value>,
+    /// The parameters of each method of the typed form.
+    typed: Map<String, Value>,
+    /// Those of the one method of the generic form.
+    generic: Value,
+}
+
+impl Told {
+    fn new(generator: &mut SchemaGenerator) -> Self {
+        let common = [
+            ("v", json!({"const": SCHEMA})),
+            ("conversation_id", generator.subschema_for::<ConversationId>().to_value()),
+        ];
+        let logged = generator.subschema_for::<Logged>().to_value();
+        let params = |kind: &str, is_logged: bool, with_type: bool| {
+            let mut members = named(common.iter().cloned());
+            if with_type {
+                members.insert("type".to_owned(), json!({"const": kind}));
+            }
+            if is_logged {
+                members.insert("logged".to_owned(), logged.clone());
+            }
+            members.insert("data".to_owned(), json!({"$ref": format!("#/$defs/events/{kind}")}));
+            object(&members)
+        };
+        let contents: Vec<_> = variants::<EventKind>(generator)
+            .into_iter()
+            .map(|(kind, content)| (kind, content, true))
+            .chain(variants::<Passing>(generator).into_iter().map(|(kind, content)| (kind, content, false)))
+            .collect();
+        let typed = NOTIFICATION_METHODS.iter().filter_map(|method| {
+            let (kind, _, is_logged) =
+                contents.iter().find(|(kind, ..)| type_of(method).as_ref() == Some(kind))?;
+            Some((*method, json!({"params": params(kind, *is_logged, false)})))
         });
-        if let Some(text) = &content.description {
-            params.insert("description".to_owned(), text.clone());
-        }
-        params.to_value()
-    };
-    let contents: Vec<_> = of::<EventKind>(true).into_iter().chain(of::<Passing>(false)).collect();
-    // The definitions that the contents refer to.
-    generator.subschema_for::<EventKind>();
-    generator.subschema_for::<Passing>();
-    for unneeded in ["EventKind", "Passing"] {
-        generator.definitions_mut().remove(unneeded);
+        let typed = named(typed);
+        let all: Vec<_> =
+            contents.iter().map(|(kind, _, is_logged)| params(kind, *is_logged, true)).collect();
+        let events = contents.into_iter().map(|(kind, content, _)| (kind, content)).collect();
+        Self { events, typed, generic: json!({"params": {"oneOf": all}}) }
     }
-    let find = |method: &&'static str| {
-        let content =
-            contents.iter().find(|content| type_of(method).as_deref() == content.r#type.as_str())?;
-        Some((*method, params(content, false)))
-    };
-    let typed = NOTIFICATION_METHODS.iter().filter_map(find).collect();
-    let generic: Vec<_> = contents.iter().map(|content| params(content, true)).collect();
-    (typed, json!({"oneOf": generic}))
+
+    fn calls(&self) -> Vec<Value> {
+        let place = |method: &str| method.replace('~', "~0").replace('/', "~1");
+        let of = |group: &str, method: &str| {
+            call(method, &json!({"$ref": format!("#/methods/{group}/{}/params", place(method))}))
+        };
+        let typed = NOTIFICATION_METHODS.iter().map(|method| of("notifications", method));
+        typed.chain([of("generic_notification", SESSION_EVENT_METHOD)]).collect()
+    }
 }
 
-/// One kind of content: a variant of an adjacently tagged enum.
-struct Content {
-    r#type: Value,
-    data: Value,
-    description: Option<Value>,
-    is_logged: bool,
-}
-
-fn of<T: schemars::JsonSchema>(is_logged: bool) -> Vec<Content> {
-    let whole = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
+/// The kinds of an adjacently tagged enum, each with the schema of its content.
+fn variants<T: JsonSchema>(generator: &mut SchemaGenerator) -> Vec<(String, Value)> {
+    // The definitions that the contents refer to, but not the enum itself.
+    generator.subschema_for::<T>();
+    generator.definitions_mut().remove(T::schema_name().as_ref());
+    let whole = settings().into_generator().into_root_schema_for::<T>();
     let variants = whole.get("oneOf").and_then(Value::as_array).cloned().unwrap_or_default();
-    let content = |variant: Value| Content {
-        r#type: variant["properties"]["type"]["const"].clone(),
-        data: variant["properties"]["data"].clone(),
-        description: variant.get("description").cloned(),
-        is_logged,
+    let variant = |variant: Value| {
+        let kind = variant["properties"]["type"]["const"].as_str()?.to_owned();
+        let mut content = variant["properties"]["data"].clone();
+        if let (Some(about), Some(content)) = (variant.get("description"), content.as_object_mut()) {
+            content.insert("description".to_owned(), about.clone());
+        }
+        Some((kind, content))
     };
-    variants.into_iter().map(content).collect()
+    variants.into_iter().filter_map(variant).collect()
 }

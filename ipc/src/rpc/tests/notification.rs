@@ -10,7 +10,7 @@ use crate::frontend::{UiEvent, UiEventKind};
 use crate::id::{AgentId, ApprovalId, CallId, EventId};
 
 fn id(text: &str) -> RequestId {
-    serde_json::from_str(&format!("{text:?}")).unwrap()
+    text.into()
 }
 
 fn logged(parent: Option<u64>, kind: Value) -> Notification {

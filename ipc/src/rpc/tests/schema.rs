@@ -16,7 +16,15 @@ fn every_method_has_its_schema_and_every_reference_leads_somewhere() {
     assert_eq!(names(&methods["client_requests"]), CLIENT_METHODS.iter().copied().collect());
     assert_eq!(names(&methods["server_requests"]), SERVER_METHODS.iter().copied().collect());
     assert_eq!(names(&methods["notifications"]), NOTIFICATION_METHODS.iter().copied().collect());
+    assert_eq!(names(&schema["$defs"]["events"]).len(), NOTIFICATION_METHODS.len());
     follow(&schema, &schema);
+}
+
+/// Only a response to what could not be read has a null: its id.
+#[test]
+fn what_is_optional_is_never_null() {
+    let text = schema().to_string();
+    assert_eq!(text.matches("\"null\"").count(), 1);
 }
 
 fn follow(root: &Value, value: &Value) {
