@@ -31,6 +31,9 @@ pub(super) enum Command {
     Exec(ExecArgs),
     /// Runs a command under exactly the rights that an agent's command would have
     Sandbox(SandboxArgs),
+    /// Serves other front ends: JSON-RPC 2.0 on standard input and output
+    #[command(after_help = SERVE_STATUS)]
+    Serve(ServeArgs),
     /// Shows what this machine enforces, by trying
     Doctor(DoctorArgs),
     /// Shows the settings that hold in a project, and where each of them comes from
@@ -79,6 +82,9 @@ fn task(text: &str) -> Result<String, String> {
     }
     Ok(text.to_owned())
 }
+/// The exit status of `serve`, which has the ends of its conversations in its events.
+const SERVE_STATUS: &str = "\
+Exit status: 0 after `shutdown` or the end of input, 1 when standard output is gone, 130 or 143 by a signal.";
 
 /// Arguments of `exec`.
 #[derive(Debug, Args)]
@@ -161,6 +167,14 @@ pub(super) struct SandboxArgs {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+pub(super) struct ServeArgs {
+    /// Prints the JSON schema of the protocol, and serves nobody
+    #[arg(long)]
+    pub print_schema: bool,
 }
 
 /// Arguments of `doctor`.
@@ -382,7 +396,6 @@ mod tests {
     fn what_is_not_built_is_a_usage_error() {
         for line in [
             &["bailiwick", "exec", "--resume", "x"][..],
-            &["bailiwick", "serve"],
             &["bailiwick", "exec", "--activity", "plan", "x"],
         ] {
             assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2, "{line:?}");

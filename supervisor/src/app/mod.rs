@@ -10,6 +10,7 @@ mod exit;
 mod notes;
 mod output;
 mod sandbox;
+mod serve;
 mod session;
 pub(crate) mod setup;
 mod signals;
@@ -72,6 +73,14 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         Command::Exec(args) => match place(keys) {
             Ok(place) => runtime.block_on(exec::run(args, place)),
             Err(exit) => exit,
+        },
+        Command::Serve(args) if args.print_schema => serve::print_schema(),
+        Command::Serve(_) => match Directories::of_process() {
+            Ok(directories) => runtime.block_on(serve::run(session::Place { directories, keys })),
+            Err(error) => {
+                complain(&error);
+                Exit::Usage
+            }
         },
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
         Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),

@@ -11,19 +11,19 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::exit::Exit;
-use super::setup::{Mode, Setup, Wanted};
+use super::setup::{Mode, Setup, SetupError, Wanted};
 use crate::approval::ApprovalSettings;
-use crate::changes::PatchFile;
+use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits};
 use crate::directories::Directories;
 use crate::driver::{ChangeTracker, Driver, DriverError, Guard, Observer, Running, SessionWorker, Turns};
 use crate::gate::{Activity, ApprovalMode, Standing};
 use crate::monitor::PrivateTemp;
 use crate::prompt;
-use crate::provider::anthropic::{self, Anthropic};
+use crate::provider::anthropic::{self, Anthropic, ConfigError};
 use crate::provider::{ModelProvider, ProviderError, RetryPolicy};
-use crate::secrets::{TakenKeys, find_key};
-use crate::session::SessionLog;
+use crate::secrets::{KeyError, TakenKeys, find_key};
+use crate::session::{LogError, SessionLog};
 use crate::tools::Registry;
 
 /// The most tokens of one reply (WIRE R9: always sent, and big, with streaming).
@@ -33,6 +33,7 @@ const REPLY_TOKENS: u32 = 32_000;
 const ACTIVITY: Activity = Activity::Execute;
 
 /// What a session has besides its options.
+#[derive(Clone)]
 pub(super) struct Place {
     /// Our own directories.
     pub directories: Directories,
@@ -80,6 +81,40 @@ impl Refusal {
     }
 }
 
+/// Why a session was not opened.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpenError {
+    /// Its place could not be made ready.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// There is no usable key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The model's address is not usable.
+    #[error(transparent)]
+    Provider(#[from] ConfigError),
+    /// The patch could not be written.
+    #[error(transparent)]
+    Patch(#[from] PatchFileError),
+    /// There is no log.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The process itself is in trouble.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+}
+
+impl From<OpenError> for Refusal {
+    fn from(error: OpenError) -> Self {
+        let exit = match &error {
+            OpenError::Setup(error) => error.exit(),
+            OpenError::Key(_) | OpenError::Provider(_) | OpenError::Patch(_) => Exit::Usage,
+            OpenError::Log(_) | OpenError::System(_) => Exit::Internal,
+        };
+        Self(exit, error.to_string())
+    }
+}
+
 /// A session that is open and does nothing yet.
 pub(super) struct Session {
     driver: Driver,
@@ -105,12 +140,11 @@ pub(super) fn open(
     options: SessionOptions,
     place: Place,
     began: Instant,
-) -> Result<(Session, Handle, Events), Refusal> {
-    let setup = Setup::new(place.directories, &options.directory, mode(&options), &options.wanted);
-    let setup = setup.map_err(|error| Refusal(error.exit(), error.to_string()))?;
+) -> Result<(Session, Handle, Events), OpenError> {
+    let setup = Setup::new(place.directories, &options.directory, mode(&options), &options.wanted)?;
     let provider = provider(options.base_url.clone(), place.keys, &setup)?;
     // Opened before the first worker exists, so that no agent can choose what it is.
-    let patch = options.patch.as_deref().map(PatchFile::open).transpose().map_err(Refusal::usage)?;
+    let patch = options.patch.as_deref().map(PatchFile::open).transpose()?;
     let standing = setup.standing();
     let conversation = ConversationId(uuid::Uuid::now_v7().to_string());
     let started = session_started(&options, &standing, provider.name());
@@ -118,9 +152,9 @@ pub(super) fn open(
     let (ui, events) = mpsc::unbounded_channel();
     let _ = ui.send(first);
     let (actions, inbox) = mpsc::channel(16);
-    let observer_temp = setup.another_temp().map_err(Refusal::internal)?;
+    let observer_temp = setup.another_temp()?;
     let changes = patch.map(|patch| ChangeTracker::start(observer(&setup, &observer_temp), patch));
-    let tripwire = setup.watched_at_once().map(Guard::start).transpose().map_err(Refusal::internal)?;
+    let tripwire = setup.watched_at_once().map(Guard::start).transpose()?;
     let worker = SessionWorker::new(
         setup.spawner.clone(),
         setup.programs.clone(),
@@ -144,7 +178,7 @@ pub(super) fn open(
     };
     let surroundings = surroundings();
     let session = Session { driver, surroundings, began, _temps: [setup.temp, observer_temp] };
-    Ok((session, Handle { conversation, actions }, events))
+    Ok((session, Handle::new(conversation, actions), events))
 }
 
 impl Session {
@@ -169,7 +203,30 @@ impl Session {
     }
 }
 
+/// A session has more to do than it takes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Busy;
+
 impl Handle {
+    /// The end of a channel whose other end is a session's.
+    pub(super) const fn new(conversation: ConversationId, actions: mpsc::Sender<UserAction>) -> Self {
+        Self { conversation, actions }
+    }
+
+    /// Whether the session is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.actions.is_closed()
+    }
+
+    /// Acts as the user without waiting. A session that is over takes no action, and misses none.
+    pub(super) fn try_act(&self, kind: UserActionKind) -> Result<(), Busy> {
+        let action = UserAction { conversation_id: self.conversation.clone(), kind };
+        match self.actions.try_send(action) {
+            Err(mpsc::error::TrySendError::Full(_)) => Err(Busy),
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
+        }
+    }
+
     /// Acts as the user. A session that is over takes no action, and misses none.
     pub(super) async fn act(&self, kind: UserActionKind) {
         let _ = self.actions.send(UserAction { conversation_id: self.conversation.clone(), kind }).await;
@@ -206,11 +263,9 @@ fn begin_log(
     setup: &Setup,
     conversation: &ConversationId,
     started: SessionStarted,
-) -> Result<(SessionLog, UiEvent), Refusal> {
-    let mut log = SessionLog::create(&setup.directories.state, conversation).map_err(Refusal::internal)?;
-    let first = log
-        .append(&AgentId::root(), Witness::Supervisor, EventKind::SessionStarted(started))
-        .map_err(Refusal::internal)?;
+) -> Result<(SessionLog, UiEvent), LogError> {
+    let mut log = SessionLog::create(&setup.directories.state, conversation)?;
+    let first = log.append(&AgentId::root(), Witness::Supervisor, EventKind::SessionStarted(started))?;
     let kind = UiEventKind::Logged(Box::new(first));
     Ok((log, UiEvent { conversation_id: conversation.clone(), kind }))
 }
@@ -257,15 +312,15 @@ fn provider(
     base_url: Option<String>,
     keys: TakenKeys,
     setup: &Setup,
-) -> Result<Arc<dyn ModelProvider>, Refusal> {
+) -> Result<Arc<dyn ModelProvider>, OpenError> {
     let file = setup.directories.key_file("anthropic");
-    let key = find_key(keys.anthropic, "ANTHROPIC_API_KEY", &file).map_err(Refusal::usage)?;
+    let key = find_key(keys.anthropic, "ANTHROPIC_API_KEY", &file)?;
     let mut config = anthropic::Config::new(Some(key.secret));
     config.key_origin = key.origin;
     if let Some(base_url) = base_url {
         config.base_url = base_url;
     }
-    let provider = Anthropic::new(config).map_err(Refusal::usage)?;
+    let provider = Anthropic::new(config)?;
     for notice in provider.notices() {
         super::say(notice);
     }

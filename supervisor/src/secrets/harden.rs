@@ -11,7 +11,7 @@ use secrecy::SecretString;
 const KEY_VARIABLES: [&str; 2] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"];
 
 /// The keys that were in the environment.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct TakenKeys {
     /// `ANTHROPIC_API_KEY`.
     pub anthropic: Option<SecretString>,

@@ -1,6 +1,11 @@
 //! What flags and environment say, as a layer.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
+use ipc::path::WirePath;
+use ipc::rights::{Network, Reach};
+use ipc::rpc::NewConversationParams;
 
 use crate::app::args::{ConfinementArgs, ExecArgs, TuiArgs};
 use crate::gate::ApprovalMode;
@@ -35,6 +40,32 @@ pub(in crate::app) fn of_tui(args: &TuiArgs) -> Layer {
         .with("mode", mode.map(Value::Text), Origin::Flag("--mode"))
         .with("model", args.model.clone().map(Value::Text), Origin::Flag("--model"))
         .with("base_url", args.base_url.clone().map(Value::Text), Origin::Flag("--base-url"))
+}
+
+/// What a front end says of a new conversation.
+pub(in crate::app) fn of_request(params: &NewConversationParams) -> Layer {
+    let word = |word: &str| Some(Value::Text(word.to_owned()));
+    let origin = Origin::Flag("newConversation");
+    let net = params.net.and_then(|net| word(if net == Network::On { "on" } else { "off" }));
+    let Reach { host, link_local, metadata } = params.reach.unwrap_or_default();
+    let reach = [(host, "host"), (link_local, "link-local"), (metadata, "metadata")];
+    let reach = reach.into_iter().filter_map(|(within, name)| within.then_some(name));
+    let paths = |paths: &[WirePath]| paths.iter().cloned().map(PathBuf::from).collect::<Vec<_>>();
+    Layer::default()
+        .with("mode", params.mode.and_then(|mode| word(mode.as_str())), origin.clone())
+        .with("model", params.model.as_deref().and_then(word), origin.clone())
+        .with("base_url", params.base_url.as_deref().and_then(word), origin.clone())
+        .with("rights.net", net, origin.clone())
+        .with_list("rights.reach", reach, &origin)
+        .with_list("rights.write", paths(&params.write), &origin)
+        .with_list("rights.hide", paths(&params.hide), &origin)
+        .with_list("rights.env", &params.env, &origin)
+        .with(
+            "limits.max_steps",
+            params.max_steps.map(|steps| Value::Number(steps.into())),
+            origin.clone(),
+        )
+        .with("limits.max_tokens", params.max_tokens.map(Value::Number), origin)
 }
 
 /// What the flags of `exec` say.

@@ -15,7 +15,7 @@ use crate::config::{
 };
 use crate::directories::Directories;
 
-pub(super) use flags::{of_confinement, of_exec, of_tui};
+pub(super) use flags::{of_confinement, of_exec, of_request, of_tui};
 
 /// What of a project's file is named in one notice.
 const NAMED: usize = 5;

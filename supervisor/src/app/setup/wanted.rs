@@ -57,6 +57,11 @@ pub(crate) struct Named {
 impl Wanted {
     /// What settings and flags add up to; of the flags only those that nobody can set otherwise are looked at.
     pub(crate) fn new(effective: &Effective, flags: &ConfinementArgs) -> Self {
+        Self::of(effective, flags.tier.into(), flags.allow_degraded)
+    }
+
+    /// The same, for a front end that has no flags.
+    pub(crate) fn of(effective: &Effective, tier: TierChoice, allow_degraded: bool) -> Self {
         Self {
             net: effective.net(),
             reach: effective.reach(),
@@ -65,8 +70,8 @@ impl Wanted {
             protect: named(effective.protect()),
             env: effective.env().iter().map(|element| element.first().to_owned()).collect(),
             limits: effective.call_limits(),
-            allow_degraded: flags.allow_degraded,
-            tier: flags.tier.into(),
+            allow_degraded,
+            tier,
             caches: Caches::default(),
         }
     }

@@ -1,0 +1,360 @@
+//! The one task of a server: lines in, lines out, and what becomes of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipc::approval::ApprovalAnswer;
+use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
+use ipc::rpc::{
+    self, ErrorObject, ErrorWord, Incoming, Line, MAX_LINE, Notification, NotificationForm, Passing,
+    RequestId,
+};
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
+
+use super::conversations::{Conversations, Ended, Next, Open, Opened};
+use super::outbox::{Outbox, Overflow};
+use super::output::Writer;
+use super::pending::{Answer, Pending, request_id};
+use crate::app::exit::Exit;
+use crate::app::say;
+use crate::app::signals::Endings;
+
+/// How long the last lines may take to be read when everything is over.
+const PARTING: Duration = Duration::from_secs(5);
+
+/// A server and its one front end.
+pub(super) struct Server<O> {
+    pub(super) opener: Arc<O>,
+    pub(super) conversations: Conversations,
+    /// Conversations that are being opened, by the requests for them.
+    pub(super) opening: JoinSet<(RequestId, Result<Opened, ErrorObject>)>,
+    pub(super) pending: Pending,
+    outbox: Outbox,
+    /// What the front end chose when it said hello.
+    pub(super) form: Option<NotificationForm>,
+    pub(super) ending: Option<Ending>,
+    input_over: bool,
+    output_gone: bool,
+    /// The requests that want the end itself for their answer.
+    pub(super) farewells: Vec<RequestId>,
+}
+
+/// Why a server ends; a later reason counts more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Ending {
+    /// It was told to.
+    Shutdown,
+    /// Its input is over.
+    InputOver,
+    /// Nobody takes its output.
+    OutputGone,
+    /// SIGINT.
+    Interrupted,
+    /// SIGTERM, SIGHUP or SIGQUIT.
+    Terminated,
+}
+
+impl Ending {
+    const fn exit(self) -> Exit {
+        match self {
+            Self::Shutdown | Self::InputOver => Exit::Done,
+            Self::OutputGone => Exit::Internal,
+            Self::Interrupted => Exit::Interrupted,
+            Self::Terminated => Exit::Terminated,
+        }
+    }
+
+    const fn by(signal: i32) -> Self {
+        if signal == libc::SIGINT { Self::Interrupted } else { Self::Terminated }
+    }
+
+    /// What every conversation is told.
+    const fn last_action(self) -> UserActionKind {
+        match self {
+            Self::Shutdown => UserActionKind::Quit,
+            Self::InputOver | Self::OutputGone | Self::Interrupted | Self::Terminated => {
+                UserActionKind::Terminate
+            }
+        }
+    }
+
+    /// Why what is waited for then is denied.
+    const fn cause(self) -> &'static str {
+        match self {
+            Self::Shutdown => "the front end ended the session",
+            Self::InputOver => "the front end closed its end",
+            Self::OutputGone => "the front end reads nothing any more",
+            Self::Interrupted | Self::Terminated => "the server was told to end",
+        }
+    }
+}
+
+/// What happened.
+enum Happening {
+    Line(Option<Line>),
+    Opened(RequestId, Result<Opened, ErrorObject>),
+    NotOpened(JoinError),
+    Next(Next),
+    Writable,
+    OutputGone,
+    Signal(i32),
+}
+
+impl<O: Open> Server<O> {
+    pub(super) fn new(opener: O) -> Self {
+        Self {
+            opener: Arc::new(opener),
+            conversations: Conversations::default(),
+            opening: JoinSet::new(),
+            pending: Pending::default(),
+            outbox: Outbox::default(),
+            form: None,
+            ending: None,
+            input_over: false,
+            output_gone: false,
+            farewells: Vec::new(),
+        }
+    }
+
+    /// Serves until everything is over.
+    pub(super) async fn run(mut self, mut lines: mpsc::Receiver<Line>, writer: Writer) -> Exit {
+        let mut signals = match Endings::new() {
+            Ok(signals) => signals,
+            Err(error) => {
+                say(&format!("cannot handle signals: {error}"));
+                return Exit::Internal;
+            }
+        };
+        let exit = loop {
+            if let Some(ending) = self.ending.filter(|_| self.is_idle()) {
+                break ending.exit();
+            }
+            match self.next(&mut lines, &writer.lines, &mut signals).await {
+                Happening::Line(Some(line)) => self.line(line),
+                Happening::Line(None) => {
+                    self.input_over = true;
+                    self.end(Ending::InputOver);
+                }
+                Happening::Opened(id, opened) => self.opened(&id, opened),
+                Happening::NotOpened(error) => say(&format!("a conversation was not opened: {error}")),
+                Happening::Next(Next::Event(event)) => self.tell(event),
+                Happening::Next(Next::Ended(ended)) => self.over(ended),
+                Happening::Writable => self.write(&writer.lines),
+                Happening::OutputGone => self.lose(),
+                Happening::Signal(signal) => self.end(Ending::by(signal)),
+            }
+        };
+        self.part(writer).await;
+        exit
+    }
+
+    async fn next(
+        &mut self,
+        lines: &mut mpsc::Receiver<Line>,
+        writer: &mpsc::Sender<String>,
+        signals: &mut Endings,
+    ) -> Happening {
+        let gone = self.output_gone;
+        // Whoever lets our lines lie is not listened to: what is asked has an answer, which would lie there too.
+        let listening = !self.input_over && !self.outbox.is_full();
+        tokio::select! {
+            biased;
+            signal = signals.next() => Happening::Signal(signal),
+            () = writer.closed(), if !gone => Happening::OutputGone,
+            // Given back at once: this task is the only one that takes it.
+            Ok(_) = writer.reserve(), if !gone && !self.outbox.is_empty() => Happening::Writable,
+            line = lines.recv(), if listening => Happening::Line(line),
+            Some(opened) = self.opening.join_next() => match opened {
+                Ok((id, opened)) => Happening::Opened(id, opened),
+                Err(error) => Happening::NotOpened(error),
+            },
+            next = self.conversations.next() => Happening::Next(next),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.conversations.is_empty() && self.opening.is_empty()
+    }
+
+    fn line(&mut self, line: Line) {
+        let read = match line {
+            Line::Whole(line) => Incoming::read(&line),
+            Line::TooLong => {
+                return self.refuse(None, &ErrorWord::InvalidRequest.because(too_long()));
+            }
+            Line::Cut => {
+                let error = ErrorWord::ParseError.because("the input ended within a line");
+                return self.refuse(None, &error);
+            }
+        };
+        match read {
+            Ok(Incoming::Request { id, method, params }) => self.request(id, &method, params.as_deref()),
+            Ok(Incoming::Notification { method }) => say(&format!("ignored the notification {method:?}")),
+            Ok(Incoming::Response { id, outcome }) => match self.pending.answer(&id, &outcome) {
+                Some(answer) => self.pass_on(answer),
+                None => say(&format!("ignored a response to {id}, which is not waited for")),
+            },
+            Err(refused) => self.refuse(refused.id.as_ref(), &refused.error),
+        }
+    }
+
+    /// An answer reaches its conversation, however much that has to do.
+    fn pass_on(&mut self, (conversation, answer): Answer) {
+        if let UserActionKind::Answer { answer: ApprovalAnswer::Failed { cause }, .. } = &answer {
+            say(&format!("an approval is denied: {cause}"));
+        }
+        self.conversations.act_surely(&conversation, answer);
+    }
+
+    fn opened(&mut self, id: &RequestId, opened: Result<Opened, ErrorObject>) {
+        match opened {
+            Ok(opened) => {
+                let conversation_id = self.conversations.start(opened);
+                if let Some(ending) = self.ending {
+                    self.refuse(Some(id), &ErrorWord::ShuttingDown.because("the server ends"));
+                    return self.conversations.act_surely(&conversation_id, ending.last_action());
+                }
+                self.grant(id, &rpc::NewConversationResponse { conversation_id });
+            }
+            Err(error) => self.refuse(Some(id), &error),
+        }
+    }
+
+    /// Tells the front end of an event, or asks it.
+    fn tell(&mut self, event: UiEvent) {
+        let UiEvent { conversation_id, kind } = event;
+        match kind {
+            UiEventKind::ApprovalRequested { id, request } => {
+                match self.pending.ask(conversation_id, id, request) {
+                    Ok(line) => self.send(line),
+                    Err(answer) => self.pass_on(answer),
+                }
+                if let Some(ending) = self.ending {
+                    self.deny_all(ending.cause());
+                }
+            }
+            kind => {
+                if let UiEventKind::ApprovalClosed { id } = &kind {
+                    self.pending.close(&conversation_id, *id);
+                }
+                let named = conversation_id.clone();
+                let told = Notification::of(UiEvent { conversation_id, kind }, |id| request_id(&named, id));
+                if let Some(told) = told {
+                    self.notify(told);
+                }
+            }
+        }
+    }
+
+    fn over(&mut self, ended: Ended) {
+        let Ended { conversation, events, error } = ended;
+        for event in events {
+            self.tell(event);
+        }
+        self.pending.forget(&conversation);
+        if let Some(error) = &error {
+            say(&format!("conversation {conversation}: {error}"));
+        }
+        let kind = Passing::ConversationClosed { message: error };
+        self.notify(Notification::Passing { conversation_id: conversation, kind });
+    }
+
+    /// Ends everything.
+    pub(super) fn end(&mut self, ending: Ending) {
+        self.ending = self.ending.max(Some(ending));
+        self.deny_all(ending.cause());
+        self.conversations.act_in_all(&ending.last_action());
+    }
+
+    /// Nobody reads what is written.
+    fn lose(&mut self) {
+        self.output_gone = true;
+        self.outbox = Outbox::default();
+        self.end(Ending::OutputGone);
+    }
+
+    fn deny_all(&mut self, cause: &str) {
+        for answer in self.pending.fail_all(cause) {
+            self.pass_on(answer);
+        }
+    }
+
+    fn notify(&mut self, told: Notification) {
+        match told {
+            Notification::Passing {
+                conversation_id,
+                kind:
+                    kind @ (Passing::TextDelta { .. }
+                    | Passing::ThinkingDelta { .. }
+                    | Passing::OutputDelta { .. }),
+            } if !self.output_gone => self.outbox.push_piece(conversation_id, kind),
+            told => match rpc::notification(&told, self.form.unwrap_or_default()) {
+                Ok(line) => self.send(line),
+                Err(error) => {
+                    say(&format!("a notification cannot be serialised: {}: {error}", told.method()))
+                }
+            },
+        }
+    }
+
+    /// Answers a request with its result.
+    pub(super) fn grant<T: Serialize>(&mut self, id: &RequestId, result: &T) {
+        match rpc::success(id, result) {
+            Ok(line) => self.send(line),
+            Err(error) => self.refuse(Some(id), &ErrorWord::InternalError.because(error)),
+        }
+    }
+
+    /// Answers a request, or what was none, with an error.
+    pub(super) fn refuse(&mut self, id: Option<&RequestId>, error: &ErrorObject) {
+        match rpc::failure(id, error) {
+            Ok(line) => self.send(line),
+            Err(error) => say(&format!("an error cannot be serialised: {error}")),
+        }
+    }
+
+    fn send(&mut self, line: String) {
+        if !self.output_gone && self.outbox.push(line) == Err(Overflow) {
+            say(Ending::OutputGone.cause());
+            self.lose();
+        }
+    }
+
+    fn write(&mut self, writer: &mpsc::Sender<String>) {
+        match self.outbox.pop(self.form.unwrap_or_default()) {
+            Some(Ok(line)) => {
+                let _ = writer.try_send(line);
+            }
+            Some(Err(error)) => say(&format!("a notification cannot be serialised: {error}")),
+            None => {}
+        }
+    }
+
+    /// Everything is over: whoever asked for that is told, and what waits is written, if somebody reads it.
+    async fn part(mut self, writer: Writer) {
+        for id in std::mem::take(&mut self.farewells) {
+            self.grant(&id, &rpc::Accepted {});
+        }
+        let Writer { lines, finished } = writer;
+        let form = self.form.unwrap_or_default();
+        let written = timeout(PARTING, async {
+            while let Some(line) = self.outbox.pop(form) {
+                if let Ok(line) = line
+                    && lines.send(line).await.is_err()
+                {
+                    break;
+                }
+            }
+            drop(lines);
+            let _ = finished.await;
+        });
+        let _ = written.await;
+    }
+}
+
+fn too_long() -> String {
+    format!("the line is longer than {MAX_LINE} bytes")
+}
