@@ -119,6 +119,9 @@ pub(super) struct ExecArgs {
     /// Ends the run when this many tokens are spent in all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
+    /// Listens at this path for a front end that answers approvals (with `--mode ask`); see docs/protocol.md
+    #[arg(long, value_name = "PATH")]
+    pub approval_socket: Option<PathBuf>,
     /// Ends the run after this many seconds
     #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: Option<u64>,

@@ -121,6 +121,7 @@ impl Stage {
             output: Output::Text,
             patch: Some(PATCH.into()),
             model: Some("scripted".to_owned()),
+            approval_socket: None,
             base_url: Some(self.server.base_url()),
             max_steps: None,
             max_tokens: None,

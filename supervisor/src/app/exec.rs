@@ -1,10 +1,13 @@
 //! `bailiwick exec`: one task to its end, without a terminal.
 
 use std::io::Read;
+use std::path::Path;
 use std::time::Instant;
 
 use ipc::frontend::UserActionKind;
+use tokio::task::JoinSet;
 
+use super::approval_socket::{ApprovalSocket, relay};
 use super::args::ExecArgs;
 use super::configuration::{self, Sources};
 use super::exit::Exit;
@@ -31,14 +34,34 @@ struct Prepared {
     handle: Handle,
     printer: Printer,
     prompt: String,
+    /// Whoever answers approvals, if somebody may.
+    relay: Option<JoinSet<()>>,
 }
 
 fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Refusal> {
     let prompt = prompt_text(args.prompt.as_deref())?;
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
+    let socket = args.approval_socket.as_deref().map(|path| approval_socket(path, args)).transpose()?;
     let (session, handle, events) = session::open(options(args, &sources), place, began)?;
+    let (events, relay) = match socket {
+        None => (events, None),
+        Some(socket) => {
+            let (events, relay) = relay(socket, handle.clone(), events).map_err(Refusal::internal)?;
+            (events, Some(relay))
+        }
+    };
     let printer = Printer::start(args.output, events).map_err(Refusal::internal)?;
-    Ok(Prepared { session, handle, printer, prompt })
+    Ok(Prepared { session, handle, printer, prompt, relay })
+}
+
+/// The socket, outside everything that the agent may come to write.
+fn approval_socket(path: &Path, args: &ExecArgs) -> Result<ApprovalSocket, Refusal> {
+    let project = &args.directory;
+    let given = args.confinement.write.iter().map(|root| project.join(root));
+    let roots = std::iter::once(project.clone()).chain(given);
+    // A root that cannot be resolved is refused later, by its own error.
+    let roots: Vec<_> = roots.filter_map(|root| root.canonicalize().ok()).collect();
+    ApprovalSocket::listen(path, &roots).map_err(Refusal::usage)
 }
 
 fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
@@ -49,7 +72,7 @@ fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
     SessionOptions {
         directory: args.directory.clone(),
         mode: args.mode.into(),
-        approvals: ApprovalSettings { answerer: false, ..ApprovalSettings::default() },
+        approvals: ApprovalSettings { answerer: args.approval_socket.is_some(), ..ApprovalSettings::default() },
         wanted: Wanted::new(&effective, &args.confinement),
         model: effective.model().to_owned(),
         base_url: effective.base_url().map(str::to_owned),
@@ -66,6 +89,9 @@ impl Prepared {
         tokio::spawn(self.handle.forward_signals());
         let ended = Box::pin(self.session.run()).await;
         self.printer.finish().await;
+        if let Some(mut relay) = self.relay {
+            relay.shutdown().await;
+        }
         match ended {
             Ok(end) => Exit::from(end.reason),
             Err(error) => {

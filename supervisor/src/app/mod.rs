@@ -1,5 +1,6 @@
 //! The command line front: parse, prepare, run, exit with a named code.
 
+mod approval_socket;
 mod args;
 pub(crate) mod configuration;
 mod debug;
