@@ -14,6 +14,9 @@ use tokio_util::codec::{Decoder, Encoder, FramedRead, FramedWrite};
 use crate::frame::{self, FrameError};
 use crate::id::Generation;
 
+/// How much is read at once.
+const AT_ONCE: usize = 8 << 10;
+
 /// Reads messages of type `M`.
 #[derive(Debug)]
 pub struct AsyncIncoming<R, M> {
@@ -50,6 +53,9 @@ impl<R: AsyncRead, M> AsyncIncoming<R, M> {
 impl<R: AsyncRead + Unpin, M: DeserializeOwned + Unpin> AsyncIncoming<R, M> {
     /// Reads the next message; `None` at the end of the stream between two frames. Cancel safe.
     pub async fn receive(&mut self) -> Result<Option<M>, FrameError> {
+        // What the last message left free may be less than this one takes: then it would need two reads. The room of messages
+        // that are done with is used again.
+        self.frames.get_mut().read_buffer_mut().reserve(AT_ONCE);
         self.frames.next().await.transpose()
     }
 }

@@ -101,9 +101,12 @@ impl Warm {
     pub(super) fn call(&mut self, call: &ToolCall) -> Result<Duration, BenchError> {
         self.last = self.last.next();
         let work = Work::Run(call.clone());
+        // Within the runtime, as the core's: from outside, waking it would be a call of its own.
         timed(|| {
-            self.worker.calls().call(self.last, work);
-            self.runtime.block_on(outcome(&mut self.events))
+            self.runtime.block_on(async {
+                self.worker.calls().call(self.last, work);
+                outcome(&mut self.events).await
+            })
         })
     }
 }

@@ -28,6 +28,8 @@ pub struct Opened {
     file: File,
     path: PathBuf,
     size: u64,
+    /// How much of it was read.
+    read: u64,
 }
 
 impl Opened {
@@ -41,7 +43,7 @@ impl Opened {
         if !metadata.is_file() {
             return Err(wrong_kind(&path, metadata.file_type()));
         }
-        Ok(Self { file, path, size: metadata.size() })
+        Ok(Self { file, path, size: metadata.size(), read: 0 })
     }
 
     /// Whether reading it is quick. Files of /proc and /sys have no size, and may be large.
@@ -82,7 +84,15 @@ impl Opened {
         while filled < block.len() {
             match self.file.read(&mut block[filled..]) {
                 Ok(0) => return Ok((filled, true)),
-                Ok(read) => filled += read,
+                Ok(read) => {
+                    let wanted = block.len() - filled;
+                    filled += read;
+                    self.read += read as u64;
+                    // Less than there was room for, and all that the file has: asking for more would only tell that.
+                    if read < wanted && self.read == self.size {
+                        return Ok((filled, true));
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(refused_io(Operation::Read, &self.path, &error)),
             }
