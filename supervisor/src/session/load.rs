@@ -1,11 +1,20 @@
 //! Reading a log back.
 
+use std::iter;
+use std::num::NonZero;
 use std::path::Path;
+use std::thread::{self, Builder};
 
 use ipc::event::SessionEvent;
 
 use super::chain::{GENESIS, Link, carried};
 use super::{Fault, LogError, Tree};
+
+/// How many lines are not worth a thread.
+const FEW_LINES: usize = 1000;
+
+/// More threads than this wait for memory.
+const MOST_THREADS: usize = 8;
 
 /// A log, read back.
 #[derive(Debug)]
@@ -45,23 +54,61 @@ pub fn rebuild(bytes: &[u8]) -> Loaded {
     Loaded { tree, faults }
 }
 
+/// What a line says, whatever stands before it.
+struct Line<'a> {
+    /// The digest that it carries of the line before.
+    carried: Option<&'a [u8]>,
+    /// Its own.
+    link: Link,
+    event: Result<SessionEvent, String>,
+}
+
+impl<'a> Line<'a> {
+    fn read(text: &'a [u8]) -> Self {
+        let event = serde_json::from_slice(text).map_err(|error| error.to_string());
+        Self { carried: carried(text), link: Link::of(text), event }
+    }
+}
+
 fn read_lines(bytes: &[u8], faults: &mut Vec<Fault>) -> Vec<SessionEvent> {
-    let mut events = Vec::new();
+    let mut texts: Vec<_> = bytes.split(|byte| *byte == b'\n').collect();
+    // The writer ends every line in the same write(2): what stands behind the last end was never finished.
+    let torn = texts.pop().is_some_and(|rest| !rest.is_empty());
+    let mut events = Vec::with_capacity(texts.len());
     let mut prev = GENESIS;
-    for (line, text) in (1..).zip(bytes.split_inclusive(|byte| *byte == b'\n')) {
-        let Some(text) = text.strip_suffix(b"\n") else {
-            // The writer ends every line in the same write(2): one without its end was never finished.
-            faults.push(Fault::Torn { line });
-            break;
-        };
-        if carried(text) != Some(&prev.hex()) {
+    for (line, read) in (1..).zip(in_parallel(&texts)) {
+        if read.carried != Some(&prev.hex()) {
             faults.push(Fault::Chain { line });
         }
-        prev = Link::of(text);
-        match serde_json::from_slice(text) {
+        prev = read.link;
+        match read.event {
             Ok(event) => events.push(event),
-            Err(error) => faults.push(Fault::Unreadable { line, reason: error.to_string() }),
+            Err(reason) => faults.push(Fault::Unreadable { line, reason }),
         }
     }
+    if torn {
+        faults.push(Fault::Torn { line: texts.len() + 1 });
+    }
     events
+}
+
+/// Reads each line, on as many threads as there are processors where there are many lines: what a line says, and its digest,
+/// depend on no other.
+fn in_parallel<'a>(texts: &[&'a [u8]]) -> impl Iterator<Item = Line<'a>> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+    let share = texts.len().div_ceil(threads).max(FEW_LINES);
+    let read = |texts: &[&'a [u8]]| texts.iter().map(|text| Line::read(text)).collect::<Vec<_>>();
+    let parts: Vec<Vec<_>> = thread::scope(|scope| {
+        let mut shares = texts.chunks(share);
+        let own = shares.next().unwrap_or_default();
+        let spawn = |texts| Builder::new().spawn_scoped(scope, move || read(texts));
+        let others: Vec<_> = shares.map(|texts| (texts, spawn(texts).ok())).collect();
+        let own = read(own);
+        // A thread that there is none for leaves its share to this one.
+        let others = others.into_iter().map(|(texts, thread)| {
+            thread.and_then(|thread| thread.join().ok()).unwrap_or_else(|| read(texts))
+        });
+        iter::once(own).chain(others).collect()
+    });
+    parts.into_iter().flatten()
 }

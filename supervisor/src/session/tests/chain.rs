@@ -33,6 +33,28 @@ fn whole_log_has_no_fault() {
 }
 
 #[test]
+fn a_long_log_that_several_threads_read_is_judged_as_a_whole() {
+    let mut scratch = Scratch::new();
+    let last = 20_000;
+    for number in 1..=last {
+        scratch.append("1", said(&number.to_string()));
+    }
+    let log = scratch.bytes();
+    let loaded = rebuild(&log);
+    assert_eq!((loaded.faults.as_slice(), ids(&loaded)), (&[][..], (1..=last).collect()));
+    let mut lines = lines(&log);
+    // Wherever the shares of the threads meet, what is missing there is missed.
+    let gone: Vec<usize> = (0..19).map(|part| (part + 1) * 1000).collect();
+    for line in gone.iter().rev() {
+        lines.remove(*line);
+    }
+    let chain = gone.iter().enumerate().map(|(before, line)| Fault::Chain { line: line + 1 - before });
+    let faults = rebuild(&lines.concat()).faults;
+    let broken: Vec<_> = faults.into_iter().filter(|fault| matches!(fault, Fault::Chain { .. })).collect();
+    assert_eq!(broken, chain.collect::<Vec<_>>());
+}
+
+#[test]
 fn first_line_carries_zeros_and_the_next_its_digest() {
     let log = log();
     let text = String::from_utf8(log).unwrap();
