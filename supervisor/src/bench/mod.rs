@@ -10,6 +10,7 @@ mod memory;
 mod processes;
 mod requests;
 mod respawn;
+mod session_log;
 mod stats;
 mod tax;
 
@@ -38,6 +39,7 @@ const ALL: &[(&str, Measure)] = &[
     ("connect", connect::connect),
     ("idle-worker", memory::idle_worker),
     ("fleet", fleet::fleet),
+    ("session-log", session_log::session_log),
     ("first-request", requests::first_request),
     ("step-gap", requests::step_gap),
     ("streamed-token", requests::streamed_token),

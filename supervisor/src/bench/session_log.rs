@@ -1,0 +1,51 @@
+//! The session's log: appended to, and read back.
+
+use std::time::Instant;
+
+use ipc::event::{EventKind, Observer};
+use ipc::id::AgentId;
+
+use super::stats::{Report, Row};
+use super::{BenchError, Setup};
+use crate::session::{SessionLog, load};
+
+/// How many lines.
+const LINES: usize = 100_000;
+
+/// The bytes that a tool told, in each.
+const CONTENT: usize = 200;
+
+/// How often it is read.
+const ROUNDS: usize = 10;
+
+/// An append, and the load of a log of 100,000 lines with its chain verified.
+pub(super) fn session_log(_: &Setup) -> Result<Report, BenchError> {
+    let state = tempfile::tempdir()?;
+    let mut log = SessionLog::create(state.path(), &"bench".into())?;
+    let agent = AgentId::root();
+    let mut appended = Vec::with_capacity(LINES);
+    for _ in 0..LINES {
+        let kind = EventKind::UserMessage { text: "said ".repeat(CONTENT / 5) };
+        let began = Instant::now();
+        log.append(&agent, Observer::Supervisor, kind)?;
+        appended.push(began.elapsed());
+    }
+    let mut loaded = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        let read = load(log.path())?;
+        loaded.push(began.elapsed());
+        if read.tree.len() != LINES || !read.is_intact() {
+            return Err("the log did not come back whole".into());
+        }
+    }
+    let rows = vec![
+        Row::of_times("append of an event", &appended),
+        Row::of_times("load of 100,000 events, chain verified", &loaded),
+    ];
+    let [append, load] = [0, 1].map(|row: usize| rows[row].p10);
+    let mut report = Report { rows, ..Report::default() };
+    report.absolute("append of an event, µs", append, 10.0);
+    report.absolute("load of 100,000 events, ms", load / 1000.0, 150.0);
+    Ok(report)
+}
