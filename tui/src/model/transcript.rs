@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_is_read_stays_when_the_width_changes() {
-        let words: String = (0..100).map(|n| format!("w{n} ")).collect();
+        let words: String = (0..100).map(|n| ["w", &n.to_string(), " "].concat()).collect();
         let mut transcript = transcript(&[&words, &words, "end"]);
         transcript.scroll(-12, (40, 5));
         let first = |width| shown(&transcript, width, 5)[0].split(' ').next().unwrap().to_owned();

@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn of_a_long_text_what_is_near_the_caret_shows() {
-        let text: String = (0..100_000).map(|n| format!("{n}\n")).collect();
+        let text: String = (0..100_000).map(|n| [&n.to_string(), "\n"].concat()).collect();
         let (rows, caret) = shown(&Editor::with(text), 30, 3);
         assert_eq!((rows.join(" "), caret), ("99998 99999 ".to_owned(), (0, 2)));
         let (rows, _) = shown(&Editor::with("x".repeat(1 << 20)), 11, 2);

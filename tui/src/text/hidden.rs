@@ -13,6 +13,11 @@ pub(super) fn is_hidden(c: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// Whether a character changes the colour of the one before it, or stands beside it, as the terminal likes.
+pub(super) const fn is_modifier(c: char) -> bool {
+    matches!(c, '\u{1f3fb}'..='\u{1f3ff}')
+}
+
 /// Whether a character looks like a space, and is another: what a shell reads is not what it seems.
 pub(super) const fn is_other_space(c: char) -> bool {
     matches!(

@@ -6,13 +6,16 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use super::hidden::{columns, is_hidden, is_other_space, is_presentation};
+use super::hidden::{columns, is_hidden, is_modifier, is_other_space, is_presentation};
 
 /// Tabs lead to the next multiple of this.
 const TAB: usize = 4;
 
 /// The most marks that are drawn above and below one character: more of them paint over other lines.
 const MARKS: usize = 4;
+
+/// The most columns that characters which are drawn as one may take.
+const WIDEST: usize = 4;
 
 /// The longest cluster that is kept to be continued by what is pushed next.
 const LONGEST_TAIL: usize = 64;
@@ -219,8 +222,9 @@ impl SafeText {
         let Some(first) = characters.next() else { return false };
         let marks = characters.as_str().chars().filter(|c| columns(*c) == 0).count();
         self.shows(first)
-            && characters.all(|c| !is_hidden(c))
+            && characters.all(|c| !is_hidden(c) && !is_modifier(c))
             && marks <= MARKS
+            && cluster.width() <= WIDEST
             && cluster.width() == cluster.chars().map(columns).sum::<usize>()
     }
 

@@ -4,6 +4,7 @@ use crossterm::event::{KeyEvent, KeyEventKind};
 use ipc::frontend::UserActionKind;
 
 use super::{approval, editing, help, tell, turns, typed};
+use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
 use crate::message::Action;
@@ -36,15 +37,16 @@ pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut 
 /// A paste goes where text is written; it never decides on anything.
 pub(super) fn paste(model: &mut Model, text: &str) -> bool {
     let now = model.now;
-    let editor =
-        match model.cards.front_mut().filter(|card| card.is_open(now)).and_then(|card| card.editor_mut()) {
-            Some(editor) => editor,
-            None => {
-                model.mode = if model.mode == Mode::Command { Mode::Command } else { Mode::Insert };
-                writing(model)
-            }
-        };
-    if let Err(error) = editor.paste(text) {
+    let card = model.cards.front_mut().filter(|card| card.is_open(now));
+    let pasted = if let Some(editor) = card.and_then(Card::editor_mut) {
+        editor.paste(text)
+    } else {
+        if model.mode == Mode::Normal {
+            model.mode = Mode::Insert;
+        }
+        writing(model).paste(text)
+    };
+    if let Err(error) = pasted {
         model.say(Look::Error, &error.to_string());
     }
     true
@@ -139,7 +141,7 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
             model.mode = Mode::Normal;
         }
         Mode::Insert if model.prompt.is_empty() && model.turn.is_running() => {
-            turns::interrupt(model, actions)
+            turns::interrupt(model, actions);
         }
         Mode::Insert | Mode::Normal => model.mode = Mode::Normal,
     }

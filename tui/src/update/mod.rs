@@ -52,7 +52,7 @@ pub fn next_tick(model: &Model, now: Moment) -> Option<Duration> {
     let remaining = card.map(|card| card.remaining(now)).filter(|remaining| !remaining.is_zero());
     let elapsed = model.turn.began.map(|began| now.since(began));
     // The countdown shows whole seconds that are left, the turn whole seconds that are gone.
-    let countdown = remaining.map(|remaining| past_whole_second(remaining));
+    let countdown = remaining.map(past_whole_second);
     let count = elapsed.map(|elapsed| Duration::from_secs(elapsed.as_secs() + 1).saturating_sub(elapsed));
     [opens, countdown, count].into_iter().flatten().min()
 }

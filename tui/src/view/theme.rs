@@ -41,11 +41,13 @@ impl Theme {
     }
 
     /// What is not the matter itself.
+    #[allow(clippy::unused_self, reason = "how a thing looks is the theme's to say")]
     pub(super) const fn dim(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
     /// What stands out.
+    #[allow(clippy::unused_self, reason = "how a thing looks is the theme's to say")]
     pub(super) const fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }

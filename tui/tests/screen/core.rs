@@ -1,0 +1,162 @@
+//! What a core would say.
+
+use ipc::approval::{
+    ApplyPatchApprovalParams, ExecCommandApprovalParams, FileChange, FileChanges, NetworkApprovalParams,
+    ServerRequest,
+};
+use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::event::{
+    EventKind, Observer, RightsChanged, SessionEvent, TokenUsage, ToolCallStatus, TurnFinished,
+};
+use ipc::frontend::UiEventKind;
+use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
+use ipc::rights::{Grant, Network};
+use ipc::tool::Access;
+use serde_json::value::RawValue;
+
+use crate::seat::Seat;
+
+pub(crate) fn logged(kind: EventKind) -> UiEventKind {
+    UiEventKind::Logged(Box::new(SessionEvent {
+        id: EventId(1),
+        parent: None,
+        time_ms: 0,
+        session: "c".into(),
+        agent: AgentId::root(),
+        parent_agent: None,
+        observed_by: Observer::Supervisor,
+        kind,
+    }))
+}
+
+pub(crate) fn exec(command: &str) -> ExecCommandApprovalParams {
+    ExecCommandApprovalParams {
+        conversation_id: "c".into(),
+        agent: AgentId::root(),
+        call_id: CallId(7),
+        command: ["bash", "-c", command].map(str::to_owned).to_vec(),
+        cwd: "/home/me/project".into(),
+        environment: Vec::new(),
+        access: Access::Write,
+        network: None,
+        digest: "d1".to_owned(),
+        grant: Grant { write: vec!["/home/me/project".into()], ..Grant::default() },
+        rights: "rw $TMPDIR · ro / minus hidden · net off".to_owned(),
+        timeout_ms: 300_000,
+        reason: Some("the tests have to run".to_owned()),
+        prefix: Some(["cargo", "test"].map(str::to_owned).to_vec()),
+        grant_root: Some("/home/me/project".into()),
+    }
+}
+
+pub(crate) fn patch(files: &[(&str, FileChange)]) -> ApplyPatchApprovalParams {
+    let files = files.iter().map(|(path, change)| ((*path).into(), change.clone()));
+    ApplyPatchApprovalParams {
+        conversation_id: "c".into(),
+        agent: AgentId::root(),
+        call_id: CallId(8),
+        file_changes: FileChanges(files.collect()),
+        digest: "d2".to_owned(),
+        grant: Grant { write: vec!["/home/me/project/src/lib.rs".into()], ..Grant::default() },
+        rights: "rw $TMPDIR · ro / minus hidden · net off".to_owned(),
+        timeout_ms: 300_000,
+        reason: None,
+        grant_root: None,
+    }
+}
+
+pub(crate) fn update(diff: &str) -> FileChange {
+    FileChange::Update { unified_diff: diff.to_owned(), move_path: None }
+}
+
+pub(crate) fn network(command: &str) -> NetworkApprovalParams {
+    let exec = exec(command);
+    NetworkApprovalParams {
+        conversation_id: exec.conversation_id,
+        agent: exec.agent,
+        call_id: exec.call_id,
+        command: exec.command,
+        cwd: exec.cwd,
+        environment: exec.environment,
+        access: exec.access,
+        digest: "d3".to_owned(),
+        grant: Grant { net: Network::On, ..Grant::default() },
+        rights: exec.rights,
+        timeout_ms: exec.timeout_ms,
+        reason: None,
+        prefix: None,
+    }
+}
+
+impl Seat {
+    pub(crate) fn log(&mut self, kind: EventKind) {
+        self.core(logged(kind));
+    }
+
+    pub(crate) fn stream(&mut self, text: &str) {
+        self.core(UiEventKind::TextDelta { text: text.to_owned() });
+    }
+
+    pub(crate) fn ask(&mut self, id: u64, request: ServerRequest) {
+        self.core(UiEventKind::ApprovalRequested { id: ApprovalId(id), request: Box::new(request) });
+    }
+
+    pub(crate) fn ask_command(&mut self, command: &str) {
+        self.ask(1, ServerRequest::ExecCommandApproval(exec(command)));
+    }
+
+    pub(crate) fn call(&mut self, call: u64, name: &str, input: &serde_json::Value) {
+        let input = RawValue::from_string(input.to_string()).unwrap();
+        let (name, tool_use) = (name.to_owned(), "t".into());
+        self.log(EventKind::ToolCallStarted { call: CallId(call), tool_use, name, input });
+    }
+
+    pub(crate) fn finish(&mut self, call: u64, status: ToolCallStatus, content: &str) {
+        let (content, tool_use) = (content.to_owned(), "t".into());
+        self.log(EventKind::ToolCallFinished {
+            call: CallId(call),
+            tool_use,
+            status,
+            content,
+            duration_ms: 12,
+        });
+    }
+
+    pub(crate) fn end_turn(&mut self, reason: &str) {
+        let usage = TokenUsage { input: 1_200, cache_creation: 300, cache_read: 9_000, output: 456 };
+        let reason = reason.to_owned();
+        self.log(EventKind::TurnFinished(TurnFinished {
+            reason,
+            message: None,
+            steps: 2,
+            usage,
+            duration_ms: 3_400,
+        }));
+    }
+
+    pub(crate) fn change_rights(&mut self, rights: &str) {
+        self.log(EventKind::RightsChanged(RightsChanged {
+            generation: Generation(2),
+            pid: 1,
+            rights: rights.to_owned(),
+            rights_digest: String::new(),
+            ruleset_digest: String::new(),
+        }));
+    }
+}
+
+pub(crate) fn denial() -> EventKind {
+    EventKind::Denied {
+        call: CallId(12),
+        denial: Denial {
+            layer: Layer::Landlock,
+            operation: Operation::Write,
+            object: Object::Path("/etc/probe".into()),
+            missing_right: "write /etc/probe".to_owned(),
+            grant: Some("--write /etc/probe".to_owned()),
+            grade: Grade::Likely,
+            errno: Some(13),
+        },
+        rights: "rw . $TMPDIR · ro / minus hidden · net off".to_owned(),
+    }
+}

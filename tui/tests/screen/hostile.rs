@@ -1,0 +1,154 @@
+//! Text from the other side: whatever it is, it stays where it belongs, and commands nothing.
+
+use ipc::approval::ServerRequest;
+use ipc::event::{EventKind, ToolCallStatus};
+use ipc::frontend::UiEventKind;
+use ipc::id::CallId;
+use proptest::prelude::*;
+use ratatui::buffer::Buffer;
+use serde_json::json;
+use unicode_width::UnicodeWidthStr;
+
+use crate::core::{denial, exec};
+use crate::seat::Seat;
+
+/// Text with much in it that is hard.
+fn hostile_text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        "[ -~]{0,12}",
+        any::<char>().prop_map(String::from),
+        proptest::sample::select(vec![
+            "\x1b]0;title\x07",
+            "\x1b]52;c;aGk=\x07",
+            "\x1b[2J\x1b[H",
+            "\x1b[?1049l",
+            "\u{9b}31m",
+            "\r\n",
+            "\r",
+            "\x08\x08",
+            "\t",
+            "\u{202e}",
+            "\u{200b}\u{200d}",
+            "👨\u{200d}👩\u{200d}👧",
+            "👍\u{1f3fd}",
+            "⚠\u{fe0f}",
+            "🇩🇪",
+            "漢字",
+            "e\u{301}\u{301}",
+            "\n\n\n",
+            "\u{7f}",
+            "\0",
+            "क्षि",
+        ])
+        .prop_map(str::to_owned),
+    ];
+    proptest::collection::vec(piece, 0..20).prop_map(|pieces| pieces.concat())
+}
+
+fn shows(c: char) -> bool {
+    !c.is_control() && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+}
+
+/// Everything in a cell shows, and takes the columns that it covers.
+fn check_cells(buffer: &Buffer) -> Result<(), TestCaseError> {
+    for row in buffer.content.chunks(usize::from(buffer.area.width)) {
+        let mut covered = 0_usize;
+        for cell in row {
+            let symbol = cell.symbol();
+            prop_assert!(symbol.chars().all(shows), "{:?}", symbol);
+            prop_assert!(covered == 0 || symbol == " ", "a wide character lies over {:?}", symbol);
+            covered = covered.max(symbol.width()).saturating_sub(1);
+        }
+        prop_assert_eq!(covered, 0, "a wide character hangs over the edge");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn no_text_of_a_model_or_tool_leaves_the_transcript(
+        pieces in proptest::collection::vec(hostile_text(), 1..6), width in 40_u16..100, height in 10_u16..30,
+    ) {
+        let mut quiet = Seat::new(width, height);
+        let mut seat = Seat::new(width, height);
+        for (n, text) in pieces.iter().enumerate() {
+            match n % 4 {
+                0 => seat.stream(text),
+                1 => seat.core(UiEventKind::ThinkingDelta { text: text.clone() }),
+                2 => {
+                    seat.call(n as u64, text, &json!({"command": text, "path": text}));
+                    seat.core(UiEventKind::OutputDelta { call: CallId(n as u64), text: text.clone() });
+                    seat.finish(n as u64, ToolCallStatus::Failed, text);
+                }
+                _ => seat.log(EventKind::Notice { code: text.clone(), message: text.clone() }),
+            }
+            check_cells(seat.buffer())?;
+        }
+        // What is not the transcript's is as if nothing had been said.
+        quiet.draw();
+        let below = usize::from(width) * usize::from(height - if height >= 16 { 4 } else { 3 });
+        prop_assert_eq!(&seat.buffer().content[below..], &quiet.buffer().content[below..]);
+    }
+
+    #[test]
+    fn no_text_of_a_request_leaves_its_card(
+        command in hostile_text(), reason in hostile_text(), variable in hostile_text(), place in any::<Vec<u8>>(),
+    ) {
+        let mut seat = Seat::new(80, 24);
+        let mut plain = Seat::new(80, 24);
+        let mut request = exec(&command);
+        request.reason = Some(reason);
+        request.environment = vec![(variable.clone(), place.clone().into())];
+        request.cwd = place.into();
+        seat.ask(1, ServerRequest::ExecCommandApproval(request));
+        plain.ask_command("ls");
+        check_cells(seat.buffer())?;
+        let below = 80 * 20;
+        prop_assert_eq!(&seat.buffer().content[below..], &plain.buffer().content[below..], "prompt and status");
+        seat.wait(300);
+        for key in ["j", "G", "s", "j", "l", "h"] {
+            seat.keys(key);
+            check_cells(seat.buffer())?;
+        }
+        prop_assert_eq!(seat.told(), []);
+    }
+
+    #[test]
+    fn no_paste_leaves_the_prompt(text in hostile_text(), keys in "[a-z\u{301}漢]{0,5}") {
+        let mut seat = Seat::new(60, 20);
+        seat.send(tui::Msg::Paste(text));
+        seat.keys(&keys);
+        check_cells(seat.buffer())?;
+    }
+}
+
+#[test]
+fn a_name_cannot_look_like_two_facts() {
+    let mut seat = Seat::new(100, 30);
+    let mut request = exec("ls");
+    request.cwd = "/tmp\nneeds     nothing".into();
+    seat.ask(1, ServerRequest::ExecCommandApproval(request));
+    assert!(seat.screen().contains("  in        /tmp\\u{a}needs     nothing"), "{}", seat.screen());
+}
+
+#[test]
+fn what_spells_an_escape_does_not_look_like_one() {
+    let mut seat = Seat::new(80, 12);
+    seat.stream("\\u{1b} \x1b");
+    let at = (0..12).find(|y| seat.row(usize::from(*y)).contains("u{1b}")).unwrap();
+    assert_eq!(seat.row(usize::from(at)), "\\u{1b} \\u{1b}");
+    assert_eq!(seat.reversed(at), "\\u{1b}");
+}
+
+#[test]
+fn a_denial_names_what_was_tried_in_one_line_each() {
+    let mut seat = Seat::new(100, 24);
+    seat.call(12, "shell_exec", &json!({"command": "touch /etc/probe && echo done"}));
+    seat.log(denial());
+    insta::assert_snapshot!(seat.screen().lines().skip(9).take(9).collect::<Vec<_>>().join("\n"), @r"
+    to allow  --write /etc/probe
+    command   touch /etc/probe && echo done
+    ");
+}

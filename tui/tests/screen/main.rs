@@ -1,0 +1,11 @@
+//! The terminal UI from its outside: keys and events in, a screen and actions out.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod approvals;
+mod core;
+mod frames;
+mod hostile;
+mod seat;
+mod sources;
+mod writing;

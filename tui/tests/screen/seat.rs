@@ -1,0 +1,171 @@
+//! A person's seat before a terminal that is only a buffer.
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ipc::approval::ApprovalMode;
+use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
+use ipc::rights::Network;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::style::Modifier;
+use tui::keymap::Keymap;
+use tui::{
+    Action, Capabilities, Colour, Model, Moment, Msg, Previews, Shown, Start, next_tick, update, view,
+};
+
+/// A model, its screen, and a clock that stands still until it is told.
+pub(crate) struct Seat {
+    pub(crate) model: Model,
+    pub(crate) terminal: Terminal<TestBackend>,
+    pub(crate) now: Duration,
+    /// The last frame.
+    buffer: Buffer,
+    /// What was asked of the outside, but drawing.
+    pub(crate) actions: Vec<Action>,
+    /// Whether each change is drawn at once, as a terminal would.
+    pub(crate) draws: bool,
+}
+
+pub(crate) fn start(size: (u16, u16)) -> Start {
+    Start {
+        project: "/home/me/project".into(),
+        activity: "execute".to_owned(),
+        mode: ApprovalMode::Ask,
+        net: Network::Off,
+        rights: "rw $TMPDIR caches · ro / minus hidden · net off".to_owned(),
+        tier: "full".to_owned(),
+        model: "claude-opus-4-5".to_owned(),
+        keymap: Keymap::new(&[]).unwrap(),
+        capabilities: Capabilities { colour: Colour::Sixteen, size },
+        prices: None,
+        previews: Previews {
+            prefix: |words| format!("any command that begins with {words:?}"),
+            pattern: |pattern| format!("any file that matches {pattern}"),
+        },
+    }
+}
+
+impl Seat {
+    pub(crate) fn new(width: u16, height: u16) -> Self {
+        Self::from(start((width, height)))
+    }
+
+    pub(crate) fn from(start: Start) -> Self {
+        let (width, height) = start.capabilities.size;
+        let terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        let model = Model::new(start);
+        let mut seat = Self {
+            model,
+            terminal,
+            now: Duration::from_secs(1),
+            buffer: Buffer::default(),
+            actions: Vec::new(),
+            draws: true,
+        };
+        seat.draw();
+        seat
+    }
+
+    pub(crate) fn send(&mut self, message: Msg) {
+        let actions = update(&mut self.model, Moment::after(self.now), message);
+        let redraw = actions.contains(&Action::Redraw);
+        self.actions.extend(actions.into_iter().filter(|action| *action != Action::Redraw));
+        if redraw && self.draws {
+            self.draw();
+        }
+    }
+
+    /// Draws, and says that it is on the screen.
+    pub(crate) fn draw(&mut self) {
+        let shown = self.frame();
+        self.send(Msg::Drawn(shown));
+    }
+
+    /// Draws, and says nothing.
+    pub(crate) fn frame(&mut self) -> Shown {
+        let mut shown = Shown::default();
+        self.buffer = self.terminal.draw(|frame| shown = view(&self.model, frame)).unwrap().buffer.clone();
+        shown
+    }
+
+    pub(crate) fn core(&mut self, kind: UiEventKind) {
+        self.send(Msg::Core(UiEvent { conversation_id: "c".into(), kind }));
+    }
+
+    /// Lets time pass.
+    pub(crate) fn wait(&mut self, millis: u64) {
+        self.now += Duration::from_millis(millis);
+        self.send(Msg::Tick);
+    }
+
+    /// Presses one key.
+    pub(crate) fn press(&mut self, code: KeyCode) {
+        self.send(Msg::Key(KeyEvent::new(code, KeyModifiers::NONE)));
+    }
+
+    pub(crate) fn ctrl(&mut self, c: char) {
+        self.send(Msg::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL)));
+    }
+
+    /// Types characters; `\n` is Enter.
+    pub(crate) fn keys(&mut self, keys: &str) {
+        for c in keys.chars() {
+            self.press(if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) });
+        }
+    }
+
+    pub(crate) fn resize(&mut self, width: u16, height: u16) {
+        self.terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        self.send(Msg::Resize(width, height));
+    }
+
+    /// What the core was told since the last time.
+    pub(crate) fn told(&mut self) -> Vec<UserActionKind> {
+        let actions = std::mem::take(&mut self.actions);
+        let told = actions.into_iter().filter_map(|action| match action {
+            Action::User(kind) => Some(kind),
+            _ => None,
+        });
+        told.collect()
+    }
+
+    pub(crate) fn tick(&self) -> Option<Duration> {
+        next_tick(&self.model, Moment::after(self.now))
+    }
+
+    pub(crate) fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+
+    /// The screen as text, without what is empty at the ends of lines.
+    pub(crate) fn screen(&self) -> String {
+        let buffer = self.buffer();
+        let width = usize::from(buffer.area.width);
+        let rows = buffer.content.chunks(width).map(|row| {
+            let mut text = String::new();
+            let mut covered = 0;
+            for cell in row {
+                if covered == 0 {
+                    text.push_str(cell.symbol());
+                    covered = unicode_width::UnicodeWidthStr::width(cell.symbol()).max(1);
+                }
+                covered -= 1;
+            }
+            text.trim_end().to_owned()
+        });
+        rows.collect::<Vec<_>>().join("\n")
+    }
+
+    pub(crate) fn row(&self, y: usize) -> String {
+        self.screen().lines().nth(y).unwrap_or_default().to_owned()
+    }
+
+    /// What is drawn reversed in a row.
+    pub(crate) fn reversed(&self, y: u16) -> String {
+        let buffer = self.buffer();
+        let cells = (0..buffer.area.width).filter_map(|x| buffer.cell((x, y)));
+        cells.filter(|cell| cell.modifier.contains(Modifier::REVERSED)).map(|cell| cell.symbol()).collect()
+    }
+}

@@ -1,0 +1,165 @@
+//! Writing: the prompt, its history, commands, and what waits.
+
+use crossterm::event::KeyCode;
+use ipc::approval::ApprovalMode;
+use ipc::event::EventKind;
+use ipc::frontend::UserActionKind;
+use ipc::id::GrantId;
+use ipc::rights::{Network, Reach, RightsChange};
+use tui::{Action, Msg};
+
+use crate::seat::Seat;
+
+fn prompt(text: &str) -> UserActionKind {
+    UserActionKind::Prompt { text: text.to_owned() }
+}
+
+#[test]
+fn enter_sends_and_ctrl_j_does_not() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys("one");
+    seat.ctrl('j');
+    seat.keys("two");
+    assert_eq!(seat.told(), []);
+    seat.keys("\n");
+    assert_eq!(seat.told(), [prompt("one\ntwo")]);
+}
+
+#[test]
+fn a_paste_does_not_submit_however_it_ends() {
+    let mut seat = Seat::new(80, 24);
+    let paste = format!("{}\r\n\r\n", "line\r\n".repeat(175_000));
+    assert!(paste.len() > 1 << 20);
+    seat.send(Msg::Paste(paste));
+    assert_eq!(seat.told(), []);
+    seat.keys("x\n");
+    let told = seat.told();
+    let [UserActionKind::Prompt { text }] = &told[..] else { panic!("{} actions", told.len()) };
+    assert!(text.len() > 800_000 && text.ends_with("line\n\n\nx") && !text.contains('\r'));
+}
+
+#[test]
+fn messages_wait_while_the_agent_works_and_go_one_by_one() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys("one\ntwo\nthree\n");
+    assert_eq!(seat.told(), [prompt("one")]);
+    assert!(seat.screen().contains("queued › two") && seat.screen().contains("queued › three"));
+    seat.end_turn("done");
+    assert_eq!(seat.told(), [prompt("two")]);
+    seat.end_turn("done");
+    assert_eq!(seat.told(), [prompt("three")]);
+}
+
+#[test]
+fn after_an_interruption_what_waited_is_given_back_and_not_sent() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys("one\ntwo\n");
+    seat.press(KeyCode::Esc);
+    assert_eq!(seat.told(), [prompt("one"), UserActionKind::Interrupt]);
+    seat.press(KeyCode::Esc);
+    assert_eq!(seat.told(), [], "asked for once");
+    seat.end_turn("interrupted");
+    assert_eq!(seat.told(), []);
+    assert!(seat.screen().contains("› two"));
+    seat.keys("\n");
+    assert_eq!(seat.told(), [prompt("two")]);
+}
+
+#[test]
+fn history_keeps_the_draft() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys("first\n");
+    seat.end_turn("done");
+    seat.keys("draft");
+    seat.press(KeyCode::Up);
+    assert!(seat.screen().contains("› first"));
+    seat.press(KeyCode::Down);
+    assert!(seat.screen().contains("› draft"));
+}
+
+#[test]
+fn typed_commands_become_actions() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys(":net on\n:mode auto\n:revoke 3\n");
+    let change = RightsChange::Network { net: Network::On, reach: Reach::default() };
+    let revoke = UserActionKind::RevokeGrant { id: GrantId(3) };
+    let mode = UserActionKind::SetMode { mode: ApprovalMode::Auto };
+    assert_eq!(seat.told(), [UserActionKind::SetRights { change }, mode, revoke]);
+    seat.keys(":q\n");
+    assert_eq!(seat.actions, [Action::Quit]);
+}
+
+#[test]
+fn wrong_commands_say_what_is_right() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys(":net maybe\n:fly\n:q now\n:revoke x\n");
+    assert_eq!(seat.told(), []);
+    for line in [
+        "! it is :net on|off",
+        "! no command is called :fly; :help lists them",
+        "! it is :q",
+        "! it is :revoke N",
+    ] {
+        assert!(seat.screen().contains(line), "{line}\n{}", seat.screen());
+    }
+    assert_eq!(seat.actions, []);
+}
+
+#[test]
+fn a_refused_change_is_no_longer_waited_for() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys(":net on\n");
+    assert!(seat.screen().contains("net: off → on …"));
+    let (code, message) =
+        ("rights_refused".to_owned(), "the network stays off while a plan is made".to_owned());
+    seat.log(EventKind::Notice { code, message });
+    assert!(
+        seat.screen().contains("net: off ·") && seat.screen().contains("while a plan is made"),
+        "{}",
+        seat.screen()
+    );
+}
+
+#[test]
+fn the_modes_are_visible_and_lead_to_each_other() {
+    let mut seat = Seat::new(80, 24);
+    let mode = |seat: &Seat| seat.row(22).split_whitespace().next().unwrap().to_owned();
+    let mut seen = vec![mode(&seat)];
+    for key in [KeyCode::Esc, KeyCode::Char(':'), KeyCode::Esc, KeyCode::Char('i')] {
+        seat.press(key);
+        seen.push(mode(&seat));
+    }
+    assert_eq!(seen, ["INSERT", "NORMAL", "COMMAND", "NORMAL", "INSERT"]);
+}
+
+#[test]
+fn the_caret_stands_at_the_end_of_what_is_typed() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys("ab漢");
+    seat.terminal.backend_mut().assert_cursor_position((6, 21));
+}
+
+#[test]
+fn ctrl_d_leaves_an_empty_prompt_only() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys("x");
+    seat.ctrl('d');
+    assert_eq!(seat.actions, []);
+    seat.ctrl('c');
+    seat.ctrl('d');
+    assert_eq!(seat.actions, [Action::Quit]);
+}
+
+#[test]
+fn what_was_scrolled_up_stays_while_more_comes() {
+    let mut seat = Seat::new(80, 24);
+    seat.stream(&(0..100).map(|n| ["line ", &n.to_string(), "\n"].concat()).collect::<String>());
+    seat.press(KeyCode::PageUp);
+    let before = seat.row(0);
+    seat.stream("more\nand more\n");
+    assert_eq!(seat.row(0), before);
+    assert!(seat.screen().contains("scrolled: G follows"));
+    seat.press(KeyCode::Esc);
+    seat.keys("G");
+    assert!(seat.screen().contains("and more"));
+}
