@@ -108,7 +108,7 @@ impl Menu {
             parts.push(Part::new(SafeText::labelled(&words, &choice.name()), look));
         }
         if let Some(choice) = self.choices.get(self.chosen) {
-            parts.push(fact("covers", &choice.effect()));
+            parts.push(fact("effect", &choice.effect()));
             parts
                 .extend(choice.preview(previews).map(|text| Part::new(SafeText::exact(&text), Look::Notice)));
         }

@@ -44,12 +44,11 @@ impl Look {
     pub(crate) const fn gutters(self) -> (&'static str, &'static str) {
         match self {
             Self::User => ("› ", "  "),
-            Self::Assistant | Self::Void | Self::Turn | Self::Tool | Self::ToolFailed | Self::Denial => {
-                ("", "  ")
-            }
+            Self::Turn | Self::Tool | Self::ToolFailed | Self::Denial => ("", "  "),
             Self::Heading => ("", ""),
             Self::Thinking => ("┊ ", "┊ "),
-            Self::Output => ("  ", "  "),
+            // The first column is ours: nothing that a model or tool says can look like a line of Bailiwick's own.
+            Self::Assistant | Self::Void | Self::Output => ("  ", "  "),
             // What continues a line is told apart from a line of its own: it decides what runs.
             Self::Diff => ("  ", "↪ "),
             Self::Command => ("│ ", "↪ "),

@@ -3,7 +3,7 @@
 use std::cell::{Ref, RefCell};
 
 use super::look::Look;
-use crate::text::{Row, SafeText, wrap};
+use crate::text::{Columns, Row, SafeText, wrap};
 
 /// How much of a part shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl Part {
         self.lay(width);
         Ref::map(self.laid.borrow(), |laid| {
             // The empty row after the last line end is where text goes on, and not a row to draw.
-            let open = laid.rows.last().is_some_and(|row| row.first && row.start == row.end && row.start > 0);
+            let open = laid.rows.last().is_some_and(|row| row.first && row.start == row.end);
             laid.rows.get(..laid.rows.len() - usize::from(open)).unwrap_or_default()
         })
     }
@@ -148,8 +148,8 @@ impl Part {
         }
         laid.len = Some(self.text.len());
         let from = laid.rows.pop().map_or(0, |row| row.start);
-        let gutter = self.look.gutter_columns(false).max(self.look.gutter_columns(true));
-        let columns = usize::from(width.saturating_sub(gutter).max(1));
+        let left = |first| usize::from(width.saturating_sub(self.look.gutter_columns(first)).max(1));
+        let columns = Columns { first: left(true), rest: left(false) };
         wrap(self.text.as_str(), from, columns, self.look.wrap(), &mut laid.rows);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Model;
 use super::editor::Editor;
-use crate::text::{Clusters, Row, SafeText, Wrap, wrap};
+use crate::text::{Clusters, Columns, Row, SafeText, Wrap, wrap};
 
 /// The most rows of a prompt that are worth laying.
 const MOST: u16 = 40;
@@ -30,7 +30,7 @@ impl Written {
         // One column is the caret's, behind the last character.
         let columns = usize::from(width.saturating_sub(1).max(1));
         let mut rows = Vec::new();
-        wrap(near.as_str(), 0, columns, Wrap::Words, &mut rows);
+        wrap(near.as_str(), 0, Columns::all(columns), Wrap::Words, &mut rows);
         let at = rows.partition_point(|row| row.start <= caret).saturating_sub(1);
         let left = near.as_str().get(rows.get(at).map_or(0, |row| row.start)..caret).unwrap_or_default();
         let column = Clusters::new(left, 0).map(|cluster| cluster.columns).sum::<usize>().min(columns);

@@ -7,7 +7,7 @@ mod wrap;
 
 pub use clusters::{Cluster, Clusters};
 pub use safe::{SafeStr, SafeText};
-pub use wrap::{Row, Wrap, wrap};
+pub use wrap::{Columns, Row, Wrap, wrap};
 
 #[cfg(test)]
 mod tests;

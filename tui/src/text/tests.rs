@@ -14,7 +14,7 @@ fn exact(text: &str) -> String {
 
 fn rows(text: &str, width: usize, how: Wrap) -> Vec<&str> {
     let mut rows = Vec::new();
-    wrap(text, 0, width, how, &mut rows);
+    wrap(text, 0, Columns::all(width), how, &mut rows);
     rows.iter().map(|row| &text[row.start..row.end]).collect()
 }
 
@@ -78,6 +78,9 @@ fn rows_break_after_spaces_or_anywhere() {
     assert_eq!(rows("漢字漢", 3, Wrap::Words), ["漢", "字", "漢"]);
     assert_eq!(rows("漢", 1, Wrap::Words), ["漢"]);
     assert_eq!(rows("abcdefgh ij", 4, Wrap::Words), ["abcd", "efgh ", "ij"]);
+    let mut hanging = Vec::new();
+    wrap("abcdefgh\nij", 0, Columns { first: 4, rest: 2 }, Wrap::Words, &mut hanging);
+    assert_eq!(hanging.iter().map(|row| row.start).collect::<Vec<_>>(), [0, 4, 6, 9]);
 }
 
 /// Text with much in it that is hard.
@@ -122,7 +125,7 @@ proptest! {
         let safe = prose(&text);
         let how = if words { Wrap::Words } else { Wrap::Anywhere };
         let mut laid = Vec::new();
-        wrap(&safe, 0, width, how, &mut laid);
+        wrap(&safe, 0, Columns::all(width), how, &mut laid);
         let mut joined = String::new();
         for row in &laid {
             let piece = &safe[row.start..row.end];

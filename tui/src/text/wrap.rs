@@ -22,9 +22,29 @@ pub enum Wrap {
     Anywhere,
 }
 
+/// How wide rows are: those that begin a line, and those that continue one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// Of a row that begins a line.
+    pub first: usize,
+    /// Of a row that continues one.
+    pub rest: usize,
+}
+
+impl Columns {
+    /// Every row is as wide as the others.
+    pub const fn all(columns: usize) -> Self {
+        Self { first: columns, rest: columns }
+    }
+
+    const fn of(self, first: bool) -> usize {
+        if first { self.first } else { self.rest }
+    }
+}
+
 /// Puts the rows of `text` from the byte `from` on, where a row begins, at the end of `rows`. There is always a last row,
 /// which may be empty.
-pub fn wrap(text: &str, from: usize, width: usize, how: Wrap, rows: &mut Vec<Row>) {
+pub fn wrap(text: &str, from: usize, columns: Columns, how: Wrap, rows: &mut Vec<Row>) {
     let begins_line = from == 0 || text.as_bytes().get(from - 1) == Some(&b'\n');
     let mut open = Open { start: from, used: 0, space: None, first: begins_line };
     for cluster in Clusters::new(text, from) {
@@ -34,7 +54,7 @@ pub fn wrap(text: &str, from: usize, width: usize, how: Wrap, rows: &mut Vec<Row
             continue;
         }
         let hangs = how == Wrap::Words && cluster.text == " ";
-        while !hangs && open.used > 0 && open.used + cluster.columns > width {
+        while !hangs && open.used > 0 && open.used + cluster.columns > columns.of(open.first) {
             let (end, before) = open.space.unwrap_or((cluster.at, open.used));
             rows.push(open.row(end));
             open = Open { start: end, used: open.used - before, space: None, first: false };

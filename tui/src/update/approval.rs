@@ -5,7 +5,7 @@ use ipc::frontend::UserActionKind;
 use ratatui::layout::Rect;
 
 use super::{editing, tell};
-use crate::card::{Card, Menu, NotYet, Stage};
+use crate::card::{Card, Menu, Stage};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
 use crate::message::Action;
@@ -65,11 +65,9 @@ fn approve(
     actions: &mut Vec<Action>,
 ) {
     let Some(card) = model.cards.front() else { return };
-    match (card.approvable(at), decision(card)) {
-        (Ok(()), Some(decision)) => answer(model, decision, actions),
-        // What was refused leads on to what is missing: the next rows.
-        (Err(NotYet::Unread), _) => look(model, Command::PageDown),
-        _ => {}
+    // What is refused changes nothing, and does not lead on: whoever presses it again and again approves nothing either.
+    if let (Ok(()), Some(decision)) = (card.approvable(at), decision(card)) {
+        answer(model, decision, actions);
     }
 }
 
@@ -83,10 +81,8 @@ fn choose_scope(model: &mut Model, at: Moment) {
     let revision = model.next_revision();
     let (project, previews) = (&model.start.project, model.start.previews);
     let Some(card) = model.cards.front_mut() else { return };
-    match card.approvable(at) {
-        Ok(()) => card.stage = Stage::Scope(Menu::new(&card.request, project, previews, revision)),
-        Err(NotYet::Unread) => look(model, Command::PageDown),
-        Err(_) => {}
+    if card.approvable(at).is_ok() {
+        card.stage = Stage::Scope(Menu::new(&card.request, project, previews, revision));
     }
 }
 

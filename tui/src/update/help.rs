@@ -30,5 +30,5 @@ fn sections(keymap: &Keymap) -> Vec<(String, String)> {
 }
 
 fn line(what: &str, row: &Row) -> String {
-    format!("{what:<24} {}\n", row.about)
+    format!("{what:<29} {}\n", row.about)
 }

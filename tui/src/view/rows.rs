@@ -28,7 +28,7 @@ pub(super) fn draw(pane: &mut Pane<'_>, y: u16, block: &Block, row: BlockRow, th
 
 /// Whether the mark stands before every line, and not only before the first.
 const fn repeats(look: Look) -> bool {
-    !matches!(look, Look::User | Look::Notice | Look::Error)
+    !matches!(look, Look::User | Look::Notice | Look::Error | Look::Turn)
 }
 
 /// The beginning of the line that a row belongs to.

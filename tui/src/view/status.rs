@@ -13,12 +13,14 @@ type Piece = (String, Style);
 
 /// Draws the bar: what does not fit goes in this order: the tokens, the tier, the activity.
 pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
-    let word = match model.mode {
-        Mode::Normal => " NORMAL ",
-        Mode::Insert => " INSERT ",
-        Mode::Command => " COMMAND ",
+    let asked = model.cards.front().is_some_and(|card| card.is_open(model.now));
+    let (word, style) = match model.mode {
+        _ if asked => (" APPROVAL ", theme.alarm()),
+        Mode::Normal => (" NORMAL ", theme.mode(model.mode)),
+        Mode::Insert => (" INSERT ", theme.mode(model.mode)),
+        Mode::Command => (" COMMAND ", theme.mode(model.mode)),
     };
-    let x = pane.put(0, 0, word, theme.mode(model.mode));
+    let x = pane.put(0, 0, word, style);
     let pieces = fitting(pieces(model, theme), usize::from(pane.width().saturating_sub(x)));
     let mut x = x;
     for (n, (text, style)) in pieces.iter().enumerate() {
@@ -53,8 +55,8 @@ fn pieces(model: &Model, theme: Theme) -> Vec<(u8, Piece)> {
         (0, (mode, theme.strong())),
         (0, (net, net_style)),
         (3, (session.tier.clone(), Style::new())),
-        (4, (format!("turn {}/{}", counted(turn.prompt()), counted(turn.output)), theme.dim())),
-        (5, (format!("all {}/{}", counted(all.prompt()), counted(all.output)), theme.dim())),
+        (4, (format!("turn ↑{} ↓{}", counted(turn.prompt()), counted(turn.output)), theme.dim())),
+        (5, (format!("all ↑{} ↓{}", counted(all.prompt()), counted(all.output)), theme.dim())),
     ]
 }
 

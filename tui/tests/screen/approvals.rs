@@ -80,14 +80,11 @@ fn a_long_command_with_a_hidden_tail_and_enter_at_once_does_nothing() {
     assert_eq!(seat.told(), []);
     assert!(!seat.screen().contains("curl evil"), "the tail is below");
     assert!(seat.screen().contains("read to the end"));
-    // What is refused leads on, and what leads on does not approve.
-    let mut presses = 0;
     while !seat.screen().contains("curl evil") {
-        seat.keys("y");
+        seat.keys("yyys ");
         assert_eq!(seat.told(), [], "unread");
-        presses += 1;
+        seat.press(KeyCode::PageDown);
     }
-    assert!(presses > 0);
     seat.keys("G");
     seat.keys("y");
     assert_eq!(seat.told(), answered(1, ReviewDecision::Approved));

@@ -60,7 +60,7 @@ fn the_first_frame_says_what_is_allowed_and_which_keys_work() {
 
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn 0/0 · all 0/0
+     INSERT  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR caches · ro / minus hidden · net off
     ");
 }
@@ -102,8 +102,8 @@ fn a_turn_of_work_at_110_by_40() {
     › Mend the parser
     ┊ thinking, 2 rows · t in Normal shows it
 
-    I look at the tests first,
-    then at the parser.
+      I look at the tests first,
+      then at the parser.
     ✓ shell_exec (read) cargo test --quiet 2>&1 · 12 ms
       … 4 more rows · o in Normal shows them
       test parse ... ok
@@ -128,12 +128,12 @@ fn a_turn_of_work_at_110_by_40() {
       -    1
       +    2
        }
-      … 1 more row · o in Normal shows them
     done · 10k in (9.0k cached) · 456 out · 3.4 s
+
 
     ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn 10k/456 · all 10k/456
+     INSERT  execute · ask · net: off · full · turn ↑10k ↓456 · all ↑10k ↓456
     rw $TMPDIR caches · ro / minus hidden · net off
     ");
 }
@@ -143,6 +143,7 @@ fn a_turn_of_work_at_80_by_24() {
     let mut seat = Seat::new(80, 24);
     work(&mut seat);
     assert_snapshot!(seat.screen(), @r"
+      test parse ... ok
       test parse ... ok
       test parse ... ok
       test parse ... ok
@@ -161,11 +162,10 @@ fn a_turn_of_work_at_80_by_24() {
       -    1
       +    2
        }
-      … 1 more row · o in Normal shows them
     done · 10k in (9.0k cached) · 456 out · 3.4 s
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn 10k/456 · all 10k/456
+     INSERT  execute · ask · net: off · full · turn ↑10k ↓456 · all ↑10k ↓456
     rw $TMPDIR caches · ro / minus hidden · net off
     ");
 }
@@ -175,13 +175,13 @@ fn a_turn_of_work_at_40_by_10() {
     let mut seat = Seat::new(40, 10);
     work(&mut seat);
     assert_snapshot!(seat.screen(), @r"
+      @@ -1,3 +1,3 @@
        fn a() {
       -    1
       +    2
        }
-      … 1 more row · o in Normal shows them
-    done · 10k in (9.0k cached) · 456 out
-      · 3.4 s
+    done · 10k in (9.0k cached) · 456 out ·
+      3.4 s
     ────────────────────────────────────────
     ›
      INSERT  execute · ask · net: off · full
@@ -201,7 +201,7 @@ fn an_answer_that_streams_says_what_happens() {
     · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
     · Enter sends · Alt-Enter new line · Esc Normal · :help · :q
 
-    Once upon a time
+      Once upon a time
 
 
 
@@ -211,7 +211,7 @@ fn an_answer_that_streams_says_what_happens() {
     queued › and then?
     ── answering 2 s · Esc interrupts ──────────────────────────────────────────────
     › next
-     INSERT  execute · ask · net: off · full · turn 0/0 · all 0/0
+     INSERT  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR caches · ro / minus hidden · net off
     ");
 }
@@ -244,7 +244,7 @@ fn a_command_is_asked_for() {
     y once  s session  n no  e no+word  esc stop  d whole
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn 0/0 · all 0/0
+     APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR caches · ro / minus hidden · net off
     ");
 }
@@ -256,15 +256,15 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
     seat.wait(400);
     assert_snapshot!(seat.screen(), @r"
      approve this command? · 4:59 left ─────
-      needs     write
-                /home/me/project
-      standing  rw $TMPDIR · ro /
-                minus hidden · net off
+      needs     write /home/me/project
+      standing  rw $TMPDIR · ro / minus
+                hidden · net off
       asks      agent 1, call 7
       in        /home/me/project
       access    write
-    ↓ 4 more rows  n no  e no+word  d whole
-     INSERT  execute · ask · net: off · full
+    bash -c
+    ↓ 3 more rows  n no  e no+word  d whole
+     APPROVAL  execute · ask · net: off
     ");
     seat.keys("G");
     assert_snapshot!(seat.screen(), @r"
@@ -277,7 +277,7 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
     the agent says why (a claim):
     “ the tests have to run
     y once  s session  n no  e no+word
-     INSERT  execute · ask · net: off · full
+     APPROVAL  execute · ask · net: off
     ");
 }
 
@@ -313,7 +313,7 @@ fn a_change_of_files_is_asked_for() {
     y once  s session  n no  e no+word  esc stop  d whole
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn 0/0 · all 0/0
+     APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR caches · ro / minus hidden · net off
     ");
 }
@@ -337,17 +337,17 @@ fn a_scope_is_chosen_with_a_preview() {
 
 
 
+
      approve this command? · 4:59 left ─────────────────────────────────────────────
-      exactly this command
+        exactly this command
     ▸ commands that begin with: cargo
-      ANOTHER RIGHT: write everywhere under /home/me/project
-      covers    each match, one by one, without asking; standing rights
-                stay
+        ANOTHER RIGHT: write everywhere under /home/me/project
+      effect    each match, one by one, without asking; standing rights stay
     · any command that begins with ["cargo"]
     y approve so  ↑/↓ choose  ←/→ words  esc back
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn 0/0 · all 0/0
+     APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR caches · ro / minus hidden · net off
     "#);
     seat.keys("j");
@@ -365,16 +365,16 @@ fn a_scope_is_chosen_with_a_preview() {
 
 
 
+
      approve this command? · 4:59 left ─────────────────────────────────────────────
-      exactly this command
-      commands that begin with: cargo
+        exactly this command
+        commands that begin with: cargo
     ▸ ANOTHER RIGHT: write everywhere under /home/me/project
-      covers    everything the agent does from now on: the worker is
-                replaced
+      effect    everything the agent does from now on: the worker is replaced
     y approve so  ↑/↓ choose  esc back
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn 0/0 · all 0/0
+     APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR caches · ro / minus hidden · net off
     ");
 }
@@ -384,95 +384,95 @@ fn help_is_made_from_the_table() {
     let mut seat = Seat::new(100, 90);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
-      :revoke N                take back what was approved for the session
-      :help                    this table
-      :q                       end the session (ctrl-d: where the prompt is empty)
+      :revoke N                     take back what was approved for the session
+      :help                         this table
+      :q                            end the session (ctrl-d: where the prompt is empty)
     keys in the mode normal
-      ? f1                     this table
-      ctrl-d                   end the session (ctrl-d: where the prompt is empty)
-      i a enter                write a message
-      :                        type a command
-      esc                      end the turn that runs; the partial answer stays
-      ctrl-c                   empty the prompt, else interrupt
-      ctrl-z                   stop; fg goes on
-      ctrl-l                   draw everything anew
-      k up                     up
-      j down                   down
-      pageup ctrl-u            a page up
-      pagedown ctrl-f          a page down
-      g home                   to the beginning
-      G end                    to the end, and follow it
-      t                        show or fold the model's thinking
-      o                        show or fold what tools printed
+      ? f1                          this table
+      ctrl-d                        end the session (ctrl-d: where the prompt is empty)
+      i a enter                     write a message
+      :                             type a command
+      esc                           end the turn that runs; the partial answer stays
+      ctrl-c                        empty the prompt, else interrupt
+      ctrl-z                        stop; fg goes on
+      ctrl-l                        draw everything anew
+      k up                          up
+      j down                        down
+      pageup ctrl-u                 a page up
+      pagedown ctrl-f               a page down
+      g home                        to the beginning
+      G end                         to the end, and follow it
+      t                             show or fold the model's thinking
+      o                             show or fold what tools printed
     keys in the mode insert
-      f1                       this table
-      ctrl-d                   end the session (ctrl-d: where the prompt is empty)
-      esc                      to Normal; interrupt, where the prompt is empty
-      ctrl-c                   empty the prompt, else interrupt
-      ctrl-z                   stop; fg goes on
-      ctrl-l                   draw everything anew
-      enter                    send
-      alt-enter shift-enter ctrl-j another line
-      up ctrl-p                a line up; before the first: the message before
-      down ctrl-n              a line down; after the last: the message after
-      left ctrl-b              a character to the left
-      right ctrl-f             a character to the right
-      alt-b ctrl-left          a word to the left
-      alt-f ctrl-right         a word to the right
-      home ctrl-a              to the start of the line
-      end ctrl-e               to the end of the line
-      backspace ctrl-h         delete to the left
-      delete                   delete to the right
-      ctrl-w alt-backspace     delete the word to the left
-      ctrl-u                   delete to the start of the line
-      ctrl-k                   delete to the end of the line
-      pageup                   a page up
-      pagedown                 a page down
+      f1                            this table
+      ctrl-d                        end the session (ctrl-d: where the prompt is empty)
+      esc                           to Normal; interrupt, where the prompt is empty
+      ctrl-c                        empty the prompt, else interrupt
+      ctrl-z                        stop; fg goes on
+      ctrl-l                        draw everything anew
+      enter                         send
+      alt-enter shift-enter ctrl-j  another line
+      up ctrl-p                     a line up; before the first: the message before
+      down ctrl-n                   a line down; after the last: the message after
+      left ctrl-b                   a character to the left
+      right ctrl-f                  a character to the right
+      alt-b ctrl-left               a word to the left
+      alt-f ctrl-right              a word to the right
+      home ctrl-a                   to the start of the line
+      end ctrl-e                    to the end of the line
+      backspace ctrl-h              delete to the left
+      delete                        delete to the right
+      ctrl-w alt-backspace          delete the word to the left
+      ctrl-u                        delete to the start of the line
+      ctrl-k                        delete to the end of the line
+      pageup                        a page up
+      pagedown                      a page down
     keys in the mode command
-      esc                      to Normal; interrupt, where the prompt is empty
-      ctrl-c                   empty the prompt, else interrupt
-      enter                    send
-      up ctrl-p                a line up; before the first: the message before
-      down ctrl-n              a line down; after the last: the message after
-      left ctrl-b              a character to the left
-      right ctrl-f             a character to the right
-      alt-b ctrl-left          a word to the left
-      alt-f ctrl-right         a word to the right
-      home ctrl-a              to the start of the line
-      end ctrl-e               to the end of the line
-      backspace ctrl-h         delete to the left
-      delete                   delete to the right
-      ctrl-w alt-backspace     delete the word to the left
-      ctrl-u                   delete to the start of the line
-      ctrl-k                   delete to the end of the line
+      esc                           to Normal; interrupt, where the prompt is empty
+      ctrl-c                        empty the prompt, else interrupt
+      enter                         send
+      up ctrl-p                     a line up; before the first: the message before
+      down ctrl-n                   a line down; after the last: the message after
+      left ctrl-b                   a character to the left
+      right ctrl-f                  a character to the right
+      alt-b ctrl-left               a word to the left
+      alt-f ctrl-right              a word to the right
+      home ctrl-a                   to the start of the line
+      end ctrl-e                    to the end of the line
+      backspace ctrl-h              delete to the left
+      delete                        delete to the right
+      ctrl-w alt-backspace          delete the word to the left
+      ctrl-u                        delete to the start of the line
+      ctrl-k                        delete to the end of the line
     keys in the mode approval
-      ctrl-z                   stop; fg goes on
-      ctrl-l                   draw everything anew
-      k up                     up
-      j down                   down
-      pageup ctrl-u            a page up
-      pagedown ctrl-f          a page down
-      g home                   to the beginning
-      G end                    to the end, and follow it
-      y                        approve this once
-      s                        approve for the session: choose how far
-      n                        deny
-      e                        deny, with a word to the model
-      d                        the whole of it on the whole screen
-      esc ctrl-c               deny, and end the turn
+      ctrl-z                        stop; fg goes on
+      ctrl-l                        draw everything anew
+      k up                          up
+      j down                        down
+      pageup ctrl-u                 a page up
+      pagedown ctrl-f               a page down
+      g home                        to the beginning
+      G end                         to the end, and follow it
+      y                             approve this once
+      s                             approve for the session: choose how far
+      n                             deny
+      e                             deny, with a word to the model
+      d                             the whole of it on the whole screen
+      esc ctrl-c                    deny, and end the turn
     keys in the mode scope
-      k up                     up
-      j down                   down
-      pageup                   a page up
-      pagedown                 a page down
-      y                        approve as chosen
-      e                        edit what is chosen
-      left h                   a word less of the prefix
-      right l                  a word more of the prefix
-      esc n ctrl-c             back to the request
+      k up                          up
+      j down                        down
+      pageup                        a page up
+      pagedown                      a page down
+      y                             approve as chosen
+      e                             edit what is chosen
+      left h                        a word less of the prefix
+      right l                       a word more of the prefix
+      esc n ctrl-c                  back to the request
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn 0/0 · all 0/0
+     INSERT  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR caches · ro / minus hidden · net off
     ");
 }
@@ -484,13 +484,13 @@ fn the_network_is_said_to_be_on_when_it_is() {
     let status = |seat: &Seat| format!("{}\n{}\n{}", seat.row(12), seat.row(14), seat.row(15));
     assert_snapshot!(status(&seat), @r"
     ── the worker is drained ───────────────────────────────────────────────────────
-     INSERT  execute · ask · net: off → on … · full · turn 0/0 · all 0/0
+     INSERT  execute · ask · net: off → on … · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR caches · ro / minus hidden · net off
     ");
     seat.change_rights("rw $TMPDIR · ro / minus hidden · net on");
     assert_snapshot!(status(&seat), @r"
     ────────────────────────────────────────────────────────────────────────────────
-     INSERT  execute · ask · net: on · full · turn 0/0 · all 0/0
+     INSERT  execute · ask · net: on · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR · ro / minus hidden · net on
     ");
 }
@@ -528,14 +528,14 @@ fn what_was_seen_of_a_void_reply_is_marked() {
       full tier
     · Enter sends · Alt-Enter new line · Esc Normal · :help · :q
 
-    Half an ans
+      Half an ans
     · the reply above was cut off: it does not count
     · the connection broke; trying again in 500 ms
 
-    The whole answer.
+      The whole answer.
     ── answering 0 s · Esc interrupts ──────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn 0/0
+     INSERT  execute · ask · net: off · full · turn ↑0 ↓0
     ");
 }
 
