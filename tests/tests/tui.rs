@@ -1,0 +1,376 @@
+//! The terminal UI through a real terminal: what is shown, what is sent, and how the terminal is left.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use supervisor::replay::{ReplayServer, Reply, Script};
+use tests::replies::{done, model_of, says, serve, shell};
+use tests::ui::{AT_REST, Left, Modes, Ui};
+use tests::{Finished, User, World, marked, wait_until};
+
+const SIZE: (u16, u16) = (80, 24);
+
+/// What the terminal is while the UI has it.
+const TAKEN: Modes = Modes { alternate: true, paste: true, ..AT_REST };
+
+fn world() -> World {
+    World::new(User::Myself)
+}
+
+/// What the model was sent, as text.
+fn sent(server: &ReplayServer, request: usize) -> String {
+    String::from_utf8(server.requests()[request].body.to_vec()).unwrap()
+}
+
+/// The one session's log, by what was said when the UI was over.
+fn log_is_named(world: &World, left: &Left) {
+    let logs = fs::read_dir(world.own().join("state/sessions")).unwrap();
+    let log = logs.map(|entry| entry.unwrap().path()).next().unwrap();
+    // Lines are longer than the terminal is wide.
+    let said = String::from_utf8_lossy(&left.bytes).into_owned();
+    assert!(said.contains(&format!("the session's log: {}", log.display())), "{said:?}");
+}
+
+#[test]
+fn it_is_refused_in_words_where_there_is_no_terminal_for_it() {
+    let (world, server) = (world(), model_of([]));
+    let done = Finished::of(&mut world.ui(&server, &[]));
+    assert_eq!(done.code, 2);
+    assert!(done.stdout.is_empty() && done.stderr.contains("needs a terminal"), "{}", done.stderr);
+    assert!(done.stderr.contains("bailiwick exec"), "{}", done.stderr);
+    let refused = |change: &dyn Fn(&mut Command), words: &str| {
+        let mut command = world.ui(&server, &[]);
+        change(&mut command);
+        let left = Ui::start(&command, SIZE).end();
+        assert!(left.code == 2 && left.screen.contains(words), "{left:?}");
+        assert!(!left.bytes.contains(&0x1b), "{left:?}");
+    };
+    refused(
+        &|command| {
+            command.env("TERM", "dumb");
+        },
+        "TERM=dumb",
+    );
+    refused(
+        &|command| {
+            command.env_remove("TERM");
+        },
+        "TERM is not set",
+    );
+    refused(
+        &|command| {
+            command.env("BAILIWICK_LOG", "debug");
+        },
+        "BAILIWICK_LOG_FILE",
+    );
+    refused(
+        &|command| {
+            command.arg("--write").arg("/nonexistent/x");
+        },
+        "/nonexistent/x",
+    );
+    refused(
+        &|command| {
+            command.env_remove("ANTHROPIC_API_KEY");
+        },
+        "ANTHROPIC_API_KEY",
+    );
+    refused(
+        &|command| {
+            command.arg("exce");
+        },
+        "no such command",
+    );
+}
+
+#[test]
+fn the_first_frame_says_what_is_allowed_and_which_keys_count() {
+    let (world, server) = (world(), model_of([]));
+    let ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.until_shown("net: off");
+    let screen = ui.screen();
+    assert!(screen.contains("ask") && screen.contains("INSERT") && screen.contains(":help"), "{screen}");
+    assert!(screen.contains("rw $TMPDIR · ro / minus hidden · net off"), "{screen}");
+    assert_eq!(ui.modes(), TAKEN);
+    assert!(ui.is_raw());
+    ui.signal(Signal::SIGTERM);
+    assert_eq!(ui.end().code, 143);
+}
+
+#[test]
+fn a_message_is_answered_and_the_turn_summed_up() {
+    let (world, server) = (world(), model_of([says("Here is what I found.", "end_turn"), done()]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.types("what is here?\r");
+    ui.until_shown("Here is what I found.");
+    ui.until_shown("100 in");
+    assert!(sent(&server, 0).contains("what is here?"));
+    ui.types("and\x1b\rthen?\r");
+    ui.until_shown("Done.");
+    assert!(sent(&server, 1).contains(r"and\nthen?"));
+    ui.types(":q\r");
+    let left = ui.end();
+    assert_eq!((left.code, left.modes), (0, AT_REST));
+    log_is_named(&world, &left);
+}
+
+#[test]
+fn a_task_on_the_command_line_is_the_first_message() {
+    let (world, server) = (world(), model_of([done()]));
+    let mut ui = Ui::start(&world.ui(&server, &["look around"]), SIZE);
+    ui.until_shown("Done.");
+    assert!(sent(&server, 0).contains("look around"));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn what_was_typed_ahead_is_delivered() {
+    let (world, server) = (world(), model_of([done()]));
+    // The terminal makes a line feed of Enter as long as nobody has told it otherwise.
+    let mut ui = Ui::start_with_keys(&world.ui(&server, &[]), SIZE, "typed ahead\r");
+    ui.until_shown("Done.");
+    assert!(sent(&server, 0).contains("typed ahead"));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn a_paste_is_not_sent_by_its_line_ends() {
+    let (world, server) = (world(), model_of([done()]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.until_shown("net: off");
+    let long = "0123456789abcdef".repeat(1 << 16);
+    ui.types(&format!("\x1b[200~first\rsecond {long} last\r\n\x1b[201~"));
+    ui.until_shown("last");
+    assert!(server.requests().is_empty());
+    ui.types("\r");
+    ui.until_shown("Done.");
+    let body = sent(&server, 0);
+    assert!(body.contains(r"first\nsecond ") && body.contains(&long));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn signals_that_end_it_leave_the_terminal_as_it_was() {
+    for (signal, busy) in
+        [(Signal::SIGTERM, false), (Signal::SIGTERM, true), (Signal::SIGHUP, true), (Signal::SIGQUIT, false)]
+    {
+        let (world, server) = (world(), model_of([shell("echo started; exec sleep 1000"), done()]));
+        let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+        ui.until_shown("net: off");
+        if busy {
+            ui.types("work\r");
+            ui.until_shown("started");
+        }
+        ui.signal(signal);
+        let left = ui.end();
+        assert_eq!((left.code, left.modes), (143, AT_REST), "{signal} {busy}");
+        assert!(!left.screen.contains("net: off"), "{}", left.screen);
+        log_is_named(&world, &left);
+        assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
+    }
+}
+
+#[test]
+fn an_interrupt_from_outside_is_one_of_the_turn() {
+    let (world, server) = (world(), model_of([shell("echo started; exec sleep 1000"), done()]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.types("work\r");
+    ui.until_shown("started");
+    ui.signal(Signal::SIGINT);
+    ui.until_shown("interrupted");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn leaving_in_the_middle_of_a_command_leaves_no_process() {
+    let script = "echo started; (setsid sleep 1000 &) ; exec sleep 1000";
+    let (world, server) = (world(), model_of([shell(script), done()]));
+    let mut ui = Ui::start(&world.ui(&server, &["--mode", "auto"]), SIZE);
+    ui.types("work\r");
+    ui.until_shown("started");
+    ui.types(":q\r");
+    let left = ui.end();
+    assert_eq!((left.code, left.modes), (0, AT_REST));
+    assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
+}
+
+#[test]
+fn the_network_goes_on_and_off() {
+    let (world, server) = (world(), model_of([done()]));
+    let mut ui = Ui::start(&world.ui(&server, &["--mode", "auto"]), SIZE);
+    ui.until_shown("net: off");
+    ui.types(":net on\r");
+    ui.until_shown("net: on ");
+    ui.types(":net off\r");
+    ui.until_shown("net: off ");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+    let log = world.log();
+    let changes: Vec<_> = log.iter().filter(|event| event["type"] == "rights_changed").collect();
+    assert_eq!(changes.len(), 2, "{log:?}");
+}
+
+#[test]
+fn another_size_is_another_frame() {
+    let (world, server) = (world(), model_of([says("A reply that stays.", "end_turn")]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.types("go\r");
+    ui.until_shown("A reply that stays.");
+    for size in [(110, 40), (40, 10), (20, 5), (80, 24)] {
+        ui.resize(size);
+        let wanted = if size.1 < 10 { "too small" } else { "net: off" };
+        ui.until(&format!("{wanted} at {size:?}"), |screen| {
+            screen.lines().all(|line| line.chars().count() <= usize::from(size.0)) && screen.contains(wanted)
+        });
+    }
+    ui.until_shown("A reply that stays.");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+/// What a hostile model, or what it runs, may try to tell the terminal.
+const HOSTILE: &[&str] = &[
+    "\x1b]0;title\x07",
+    "\x1b]52;c;cm0gLXJm\x07",
+    "\x1b]2;title\x1b\\",
+    "\x1bP$q\"p\x1b\\",
+    "\x1b[2J\x1b[H",
+    "\x1b[?1049l",
+    "\x1b[?1000h\x1b[?2004l\x1b[?25l",
+    "\x1b[24;1HOVERWRITTEN",
+    "\u{9b}2J\u{9d}0;title\u{9c}",
+    "\u{202e}reversed\u{202c}",
+    "\x08\x08\x08\r\x0b\x0c\x05\x1bc",
+];
+
+#[test]
+fn hostile_text_commands_nothing() {
+    let text = HOSTILE.concat() + "\nthe end of it\n";
+    let octal: String = text.bytes().map(|byte| format!("\\{byte:03o}")).collect();
+    let replies = [shell(&format!("printf '{octal}'")), says(&text, "end_turn")];
+    let (world, server) = (world(), model_of(replies));
+    world.file("AGENTS.md", &text);
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.until_shown("net: off");
+    let bar = |screen: &str| screen.lines().filter(|line| line.contains("net: off")).count();
+    ui.types("go\r");
+    ui.until("the summary", |screen| screen.contains("100 in") || screen.contains("200 in"));
+    assert_eq!(ui.modes(), TAKEN);
+    let screen = ui.screen();
+    assert_eq!(bar(&screen), 1, "{screen}");
+    assert!(!screen.lines().any(|line| line.starts_with("OVERWRITTEN")), "{screen}");
+    assert!(screen.contains("the end of it"), "{screen}");
+    ui.types(":q\r");
+    let left = ui.end();
+    assert_eq!((left.code, left.modes), (0, AT_REST));
+    let written = String::from_utf8(left.bytes).unwrap();
+    // Nothing but what moves the cursor, colours, and switches modes of ours on and off.
+    for (at, _) in written.match_indices('\x1b') {
+        let sequence: String = written[at..].chars().take(12).collect();
+        assert!(sequence.starts_with("\x1b["), "{sequence:?}");
+        let end =
+            sequence[2..].find(|c: char| ('\x40'..='\x7e').contains(&c)).map(|end| &sequence[2..=end + 2]);
+        let end = end.unwrap_or_else(|| panic!("{sequence:?}"));
+        let own = ["?1049h", "?1049l", "?2004h", "?2004l", "?2026h", "?2026l", "?25h", "?25l", "2J", "H"];
+        assert!(end.ends_with('m') || end.ends_with('H') || own.contains(&end), "{end:?}");
+    }
+    let controls = written.chars().filter(|c| c.is_control() && !"\x1b\r\n".contains(*c));
+    assert_eq!(controls.collect::<String>(), "");
+    assert!(!written.contains('\u{202e}'));
+}
+
+#[test]
+fn stopped_by_the_shell_and_continued_it_goes_on() {
+    let (world, server) = (world(), model_of([says("Still here.", "end_turn")]));
+    let command = world.ui(&server, &[]);
+    let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());
+    let line = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(quoted)
+        .collect::<Vec<_>>()
+        .join(" ");
+    let mut shell = world.command("bash");
+    shell.args(["--norc", "--noprofile", "-i"]).env("PS1", "ready> ").env("INPUTRC", "/dev/null");
+    for (name, value) in command.get_envs() {
+        shell.env(name, value.unwrap_or_default());
+    }
+    let mut ui = Ui::start(&shell, SIZE);
+    ui.until_shown("ready>");
+    let before = ui.modes();
+    ui.types(&format!("{line}\r"));
+    ui.until_shown("net: off");
+    assert_eq!(ui.modes(), TAKEN);
+    ui.types("half a mess\x1a");
+    ui.until("the shell", |screen| screen.contains("Stopped") && screen.trim_end().ends_with("ready>"));
+    assert_eq!(Modes { paste: false, ..ui.modes() }, Modes { paste: false, ..before });
+    ui.types("fg\r");
+    ui.until_shown("half a mess");
+    assert_eq!(ui.modes(), TAKEN);
+    ui.types("age\r");
+    ui.until_shown("Still here.");
+    assert!(sent(&server, 0).contains("half a message"));
+    ui.types(":q\r");
+    ui.until("the shell", |screen| {
+        screen.trim_end().ends_with("ready>") && screen.contains("the session's log")
+    });
+    ui.types("exit\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn a_terminal_without_colours_gets_none() {
+    let (world, server) = (world(), model_of([done()]));
+    let mut command = world.ui(&server, &[]);
+    command.env("NO_COLOR", "1");
+    let mut ui = Ui::start(&command, SIZE);
+    ui.types("go\r");
+    ui.until_shown("Done.");
+    ui.types(":q\r");
+    let written = String::from_utf8(ui.end().bytes).unwrap();
+    for sequence in written.split("\x1b[").skip(1) {
+        let Some(end) = sequence.find(|c: char| ('\x40'..='\x7e').contains(&c)) else { continue };
+        let (numbers, end) = sequence.split_at(end);
+        let coloured = |number: &str| {
+            number.parse().is_ok_and(|n: u32| matches!(n, 30..=38 | 40..=48 | 90..=97 | 100..=107))
+        };
+        assert!(!end.starts_with('m') || !numbers.split(';').any(coloured), "{numbers:?}m");
+    }
+}
+
+#[test]
+fn a_provider_that_cannot_be_reached_ends_the_turn_and_not_the_session() {
+    let server = serve([Reply::error(401, "authentication_error", "bad key"), Reply::sse(done())]);
+    let world = world();
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.types("go\r");
+    ui.until_shown("bad key");
+    ui.types("again\r");
+    ui.until_shown("Done.");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn a_stream_that_stands_still_is_interrupted_and_its_words_stay() {
+    let server = ReplayServer::start(
+        Script::new().push(Reply::sse(says("Half an answer", "end_turn")).cut_after(700).then_silence()),
+    )
+    .unwrap();
+    let world = world();
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.types("go\r");
+    wait_until("the request is made", || !server.requests().is_empty());
+    ui.until_shown("Half");
+    ui.types("\x1b");
+    ui.until_shown("interrupted");
+    assert!(ui.screen().contains("Half"));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
