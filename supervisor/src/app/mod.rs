@@ -17,7 +17,7 @@ pub(crate) mod setup;
 mod signals;
 mod streams;
 mod terminal;
-mod tui;
+pub(crate) mod tui;
 
 use std::fmt::Display;
 use std::io::Write;

@@ -13,6 +13,8 @@ mod respawn;
 mod session_log;
 mod stats;
 mod tax;
+mod tui;
+mod tui_process;
 
 use std::io::Write;
 
@@ -43,6 +45,9 @@ const ALL: &[(&str, Measure)] = &[
     ("first-request", requests::first_request),
     ("step-gap", requests::step_gap),
     ("streamed-token", requests::streamed_token),
+    ("first-frame", tui_process::first_frame),
+    ("streaming-frame", tui::streaming_frame),
+    ("idle-tui", tui_process::idle),
 ];
 
 /// Whether any measurement's name contains `filter`.

@@ -3,31 +3,24 @@
 //! A terminal that stands still stops this thread and nothing else: the session goes on, its deadlines run, and no frames
 //! pile up, because the next one is drawn only when the last one is out.
 
-use std::cell::RefCell;
-use std::io::{self, Write};
-use std::rc::Rc;
+use std::io;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ratatui::backend::CrosstermBackend;
-use ratatui::layout::{Rect, Size};
-use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
+use ratatui::Frame;
+use ratatui::layout::Size;
 use tokio::sync::mpsc;
 
+use super::painter::Painter;
 use super::tty::Tty;
 
 /// The shortest time between two frames: 60 of them a second.
 const PACE: Duration = Duration::from_micros(16_667);
 
-/// Around a frame, so that the terminal shows all of it or nothing (synchronized output, DECSET 2026).
-const BEGIN: &[u8] = b"\x1b[?2026h";
-const END: &[u8] = b"\x1b[?2026l";
-
 /// Draws, and knows when it may draw next.
 pub(super) struct Frames {
-    terminal: Terminal<CrosstermBackend<Page>>,
-    page: Page,
+    painter: Painter,
     to_write: mpsc::UnboundedSender<Vec<u8>>,
     written: mpsc::UnboundedReceiver<io::Result<()>>,
     in_flight: bool,
@@ -37,15 +30,11 @@ pub(super) struct Frames {
 impl Frames {
     /// For a terminal that is engaged.
     pub(super) fn new(tty: Arc<Tty>) -> io::Result<Self> {
-        let page = Page::default();
-        // The window's size is ours to learn: nothing here asks the terminal for anything.
-        let viewport = Viewport::Fixed(whole(tty.size()));
-        let terminal =
-            Terminal::with_options(CrosstermBackend::new(page.clone()), TerminalOptions { viewport })?;
+        let painter = Painter::new(tty.size())?;
         let (to_write, frames) = mpsc::unbounded_channel();
         let (done, written) = mpsc::unbounded_channel();
         thread::Builder::new().name("screen".to_owned()).spawn(move || write(&tty, frames, &done))?;
-        Ok(Self { terminal, page, to_write, written, in_flight: false, last: None })
+        Ok(Self { painter, to_write, written, in_flight: false, last: None })
     }
 
     /// When the next frame may be drawn; not before the last one is written.
@@ -56,11 +45,9 @@ impl Frames {
 
     /// Draws a frame, to be written at once.
     pub(super) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
-        self.page.write_all(BEGIN)?;
-        self.terminal.draw(view)?;
-        self.page.write_all(END)?;
+        let frame = self.painter.draw(view)?;
         self.last = Some(Instant::now());
-        self.in_flight = self.to_write.send(self.page.take()).is_ok();
+        self.in_flight = self.to_write.send(frame).is_ok();
         Ok(())
     }
 
@@ -75,9 +62,9 @@ impl Frames {
         }
     }
 
-    /// From now on the window has another size, or nothing that was drawn is there any more.
+    /// From now on the window has this size, and what stands on it is not known.
     pub(super) fn resize(&mut self, size: Size) -> io::Result<()> {
-        self.terminal.resize(whole(size))
+        self.painter.resize(size)
     }
 }
 
@@ -91,30 +78,5 @@ fn write(
         if done.send(tty.write_frame(&frame)).is_err() {
             return;
         }
-    }
-}
-
-fn whole(size: Size) -> Rect {
-    Rect::new(0, 0, size.width, size.height)
-}
-
-/// What is drawn and not sent yet.
-#[derive(Clone, Default)]
-struct Page(Rc<RefCell<Vec<u8>>>);
-
-impl Page {
-    fn take(&self) -> Vec<u8> {
-        self.0.take()
-    }
-}
-
-impl Write for Page {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -7,6 +7,7 @@
 mod frames;
 mod input;
 mod keys;
+mod painter;
 mod start;
 mod tty;
 mod ui;
@@ -31,6 +32,8 @@ use super::{complain, notes, say};
 use crate::approval::ApprovalSettings;
 use crate::core::EndReason;
 use crate::driver::Turns;
+
+pub(crate) use self::painter::{END, Painter};
 
 /// Runs the UI to its end; nothing is left behind on the terminal but where the log is.
 pub(super) async fn run(args: TuiArgs, place: Place) -> Exit {

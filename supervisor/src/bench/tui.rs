@@ -1,0 +1,102 @@
+//! The terminal UI without a terminal: what a frame costs while a reply streams into a long transcript.
+
+use std::fs;
+use std::time::Duration;
+
+use ipc::approval::ApprovalMode;
+use ipc::frontend::{UiEvent, UiEventKind};
+use ipc::id::ConversationId;
+use ipc::rights::Network;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use ratatui::layout::Size;
+use tui::keymap::Keymap;
+use tui::{Capabilities, Colour, Model, Moment, Msg, Previews, Start};
+
+use super::stats::{Report, Row};
+use super::{BenchError, Setup};
+use crate::app::tui::Painter;
+
+/// The lines of the transcript.
+pub(super) const LINES: usize = 100_000;
+
+/// A usual line of a reply.
+pub(super) const LINE: &str = "a line of the transcript, as long as lines of prose usually are (1234567890)";
+
+/// CPU time is counted in ticks by some kernels: many frames make one sample.
+const BATCHES: u32 = 20;
+const FRAMES: u32 = 50;
+const SIZE: Size = Size::new(200, 50);
+
+/// CPU time of a frame at 200x50 while a reply streams, with 100,000 lines: the model's part, drawing, and the bytes for the
+/// terminal. Deltas come as several models send them: some before each frame.
+pub(super) fn streaming_frame(setup: &Setup) -> Result<Report, BenchError> {
+    let (mut model, mut painter) = (model(setup)?, Painter::new(SIZE)?);
+    let memory = resident()?;
+    for _ in 0..LINES {
+        tell(&mut model, 0, &format!("{LINE}\n"));
+    }
+    draw(&mut painter, &model)?;
+    let grown = resident()? - memory;
+    let mut samples = Vec::new();
+    for batch in 0..BATCHES {
+        let before = cpu()?;
+        for frame in 0..FRAMES {
+            for word in ["some ", "words ", "of a ", "reply\n"] {
+                tell(&mut model, u64::from(batch * FRAMES + frame) * 17, word);
+            }
+            draw(&mut painter, &model)?;
+        }
+        samples.push(cpu()?.saturating_sub(before).as_secs_f64() * 1e6 / f64::from(FRAMES));
+    }
+    let row = Row::of("CPU per streaming frame, 200x50, 100,000 lines", "µs", &samples);
+    let median = row.median / 1000.0;
+    let mut report = Report { rows: vec![row], ..Report::default() };
+    report.absolute("CPU per streaming frame, ms", median, 0.8);
+    report.absolute("100,000 lines in the transcript, MiB", grown, 60.0);
+    Ok(report)
+}
+
+fn draw(painter: &mut Painter, model: &Model) -> Result<(), BenchError> {
+    painter.draw(|frame| {
+        tui::view(model, frame);
+    })?;
+    Ok(())
+}
+
+fn tell(model: &mut Model, millis: u64, text: &str) {
+    let kind = UiEventKind::TextDelta { text: text.to_owned() };
+    let event = UiEvent { conversation_id: ConversationId(String::new()), kind };
+    tui::update(model, Moment::from_millis(millis), Msg::Core(event));
+}
+
+fn model(setup: &Setup) -> Result<Model, BenchError> {
+    let standing = setup.standing();
+    Ok(Model::new(Start {
+        project: standing.project.clone(),
+        activity: "execute".to_owned(),
+        mode: ApprovalMode::Ask,
+        net: Network::Off,
+        rights: standing.line(),
+        tier: "full".to_owned(),
+        model: "measured".to_owned(),
+        keymap: Keymap::new(&[])?,
+        capabilities: Capabilities { colour: Colour::Sixteen, size: (SIZE.width, SIZE.height) },
+        prices: None,
+        previews: Previews { prefix: |_| String::new(), pattern: |_| String::new() },
+    }))
+}
+
+/// CPU time of this thread by now.
+fn cpu() -> Result<Duration, BenchError> {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok(Duration::from_micros(u64::try_from(micros)?))
+}
+
+/// The memory of this process, in MiB: `VmRSS` of `proc_pid_status(5)`.
+fn resident() -> Result<f64, BenchError> {
+    let text = fs::read_to_string("/proc/self/status")?;
+    let value = text.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+    Ok(value.ok_or("no VmRSS in status")?.parse::<f64>()? / 1024.0)
+}
