@@ -3,23 +3,28 @@
 /// The longest command that is looked at, in bytes.
 pub(super) const MAX_LENGTH: usize = 8 * 1024;
 
+/// How many characters of operators it may have: what the parser forgives, it forgives slowly.
+const MAX_OPERATORS: usize = 256;
+
 /// Whether the text consists of what a covered command may consist of. The parser never sees anything else: no
 /// expansion, no nesting, no comment, no escape.
 pub(super) fn is_admissible(text: &str) -> bool {
     let mut quote = None;
+    let mut operators = 0;
     text.len() <= MAX_LENGTH
         && text.chars().all(|c| {
             let admissible = match quote {
-                None => is_bare(c),
+                None => is_plain(c) || is_blank(c) || is_quote(c) || is_operator(c),
                 Some('\'') => is_literal(c),
                 Some(_) => is_literal(c) && is_inert(c),
             };
             match quote {
                 None if is_quote(c) => quote = Some(c),
+                None => operators += usize::from(is_operator(c)),
                 Some(open) if open == c => quote = None,
                 _ => {}
             }
-            admissible
+            admissible && operators <= MAX_OPERATORS
         })
         && quote.is_none()
 }
@@ -53,8 +58,8 @@ const fn is_quote(c: char) -> bool {
     matches!(c, '\'' | '"')
 }
 
-const fn is_bare(c: char) -> bool {
-    is_plain(c) || is_blank(c) || is_quote(c) || matches!(c, '\n' | ';' | '&' | '|' | '<' | '>')
+const fn is_operator(c: char) -> bool {
+    matches!(c, '\n' | ';' | '&' | '|' | '<' | '>')
 }
 
 /// What may stand in quotes: text that a person can see.

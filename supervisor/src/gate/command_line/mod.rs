@@ -3,8 +3,8 @@
 //! A prefix that was approved for the session decides what runs without a prompt, so a command is covered only where it is
 //! certain what bash makes of it: a list of simple commands, each of plain words, each of which begins with the words of
 //! some prefix. Everything else is not covered, and asked for. Three allow-lists follow each other: which characters may
-//! stand where ([`lexical`]), which nodes a syntax tree may have and what may lie between its words ([`parse`]), and which
-//! programs are no part of the shell itself ([`shell`]).
+//! stand where (`lexical`), which nodes a syntax tree may have and what may lie between its words (`parse`), and which
+//! programs are no part of the shell itself (`shell`).
 //!
 //! The words are those that the program gets; what the program does with them is not looked at. Who approves `make`
 //! approves whatever the Makefile says, as far as the one-shot worker's rights go.
@@ -19,6 +19,8 @@ mod shell;
 pub use offer::offered_prefix;
 pub use prefix::{PrefixError, parse_prefix, preview};
 
+use std::path::{Component, Path};
+
 use parse::SimpleCommand;
 
 /// Whether every part of a `bash -c` text begins with the words of some prefix. An empty prefix covers nothing.
@@ -32,14 +34,25 @@ fn is_covered(prefixes: &[Vec<String>], command: &SimpleCommand) -> bool {
     !shell::is_part_of_it(command.program()) && prefixes.iter().any(begins)
 }
 
-/// After a `cd`, a program that is named relative to the directory is another one than was approved.
+/// Directories are only entered, never left: elsewhere, and be it where the agent may write without asking, the same words
+/// run something else. A program that is named relative to the directory is another one in the next.
 fn stay_in_place(commands: &[SimpleCommand]) -> bool {
     let is_relative = |command: &SimpleCommand| {
         let program = command.program();
         program.contains('/') && !program.starts_with('/')
     };
-    let after = commands.iter().skip_while(|command| command.program() != "cd");
-    !after.into_iter().any(is_relative)
+    let is_move = |command: &&SimpleCommand| command.program() == "cd";
+    let enters = |command: &SimpleCommand| match command.words.as_slice() {
+        [_, directory] => !directory.starts_with('-') && is_beneath(directory),
+        _ => false,
+    };
+    commands.iter().filter(is_move).all(enters)
+        && !commands.iter().skip_while(|command| !is_move(command)).any(is_relative)
+}
+
+fn is_beneath(directory: &str) -> bool {
+    !directory.is_empty()
+        && Path::new(directory).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
 #[cfg(test)]

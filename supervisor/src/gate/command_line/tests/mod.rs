@@ -1,5 +1,6 @@
 //! What a prefix covers, and above all what it does not.
 
+mod bash;
 mod hostile;
 mod offered;
 mod typed;
@@ -25,6 +26,9 @@ fn a_list_is_covered_where_every_part_is() {
         "cargo test --filter=\"a|b\" 'x;y' '$(z)' '`' '\\' '*' '~' '{a,b}' '#' '>' '<('",
         "cargo test HEAD~1 HEAD^ HEAD^^~2 @ - -- / % + , : a=b a:b",
         "cargo test 2>&1 | tail -50",
+        "cargo test -- --nocapture 2>&1",
+        "cargo test -- 2>&1",
+        "git status --porcelain=v1 -z",
         "cargo test 2>/dev/null",
         "cargo test > /dev/null 2>&1",
         "cargo test &>/dev/null && echo ok || echo no",
@@ -94,6 +98,19 @@ fn after_a_change_of_directory_a_relative_program_is_another_one() {
 }
 
 #[test]
+fn directories_are_entered_and_never_left() {
+    let given = prefixes(&["cd", "cargo test"]);
+    assert!(covers(&given, "cd a/b && cd 'c d' && cargo test"));
+    for directory in [
+        "", " -", " --", " -P a", " ..", " ../x", " a/../..", " /", " /tmp/x", " a b", " ''", " ./..",
+        " '/tmp'", " .",
+    ] {
+        assert!(!covers(&given, &format!("cd{directory} && cargo test")), "{directory:?}");
+        assert!(!covers(&given, &format!("cargo test; cd{directory}")), "{directory:?}");
+    }
+}
+
+#[test]
 fn what_the_shell_does_itself_is_covered_by_no_prefix() {
     for (prefix, command) in [
         ("eval", "eval ls"),
@@ -147,6 +164,8 @@ fn length_and_count_are_bounded() {
     let parts = |count| vec!["a"; count].join(" && ");
     assert!(covers(&given, &parts(64)));
     assert!(!covers(&given, &parts(65)));
+    assert!(covers(&given, &format!("a{}", "\n".repeat(256))));
+    assert!(!covers(&given, &format!("a{}", "\n".repeat(257))));
     assert!(covers(&given, &format!("a {}", "x".repeat(8 * 1024 - 2))));
     assert!(!covers(&given, &format!("a {}", "x".repeat(8 * 1024 - 1))));
 }
