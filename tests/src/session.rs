@@ -110,7 +110,7 @@ fn marked_environment(world: &World) -> Environment {
 }
 
 fn watch(world: &World) -> Watch {
-    Watch { project: world.project(), git_directories: Vec::new(), granted: Vec::new(), kept: Vec::new() }
+    Watch::of(world.project())
 }
 
 fn private(directory: PathBuf) -> PathBuf {

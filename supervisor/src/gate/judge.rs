@@ -10,7 +10,7 @@ use ipc::tool::{Access, ShellExec, ToolCall};
 use super::Standing;
 use super::standing::is_kernel_tree;
 use crate::tools::{Invocation, Risk};
-use crate::tripwire::acts_later;
+use crate::tripwire::is_acted_on;
 
 /// What becomes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Standing {
     fn closed_place(&self, place: &Place) -> Option<Denial> {
         let path = &place.path;
         let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
-        let later = || path.as_path().strip_prefix(&self.project).is_ok_and(acts_later);
+        let later = || path.as_path().strip_prefix(&self.project).is_ok_and(is_acted_on);
         let why = if within(&self.rights.hidden) {
             ", which is hidden"
         } else if self.is_git_config(path) && place.grant.is_some() {

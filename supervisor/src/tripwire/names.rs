@@ -224,34 +224,6 @@ impl Look<'_> {
     }
 }
 
-/// Whether a path, relative to its project, names something that the host runs later, whether it is there or not. Judged by
-/// the name alone, and strictly: of a git directory everything that could make git run a program.
-pub(crate) fn acts_later(path: &Path) -> bool {
-    if WATCHED.iter().any(|name| path.starts_with(name)) {
-        return true;
-    }
-    let names: Vec<&[u8]> = path.iter().map(OsStr::as_encoded_bytes).collect();
-    let ours = names
-        .first()
-        .is_some_and(|first| first.starts_with(OURS) || (names.len() == 1 && first.ends_with(WORKSPACE)));
-    ours || names.iter().enumerate().any(|(at, name)| {
-        *name == GIT.as_bytes() && names.get(at + 1).is_none_or(|inside| GIT_ACTS.contains(inside))
-    })
-}
-
-/// What of a git directory leads to programs; its own name stands for a file that points to another one.
-const GIT_ACTS: &[&[u8]] = &[
-    b"branches",
-    b"commondir",
-    b"config",
-    b"config.worktree",
-    b"hooks",
-    b"modules",
-    b"rebase-merge",
-    b"remotes",
-    b"worktrees",
-];
-
 /// What is watched in what the link at `path` leads to: all of it, or the names of the fixed list that it stands for.
 pub(super) fn led_to(path: &Path) -> Vec<&'static Path> {
     let ends_in = |names: &[&str]| names.iter().any(|name| path.ends_with(name));

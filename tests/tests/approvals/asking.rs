@@ -6,18 +6,12 @@ use ipc::approval::{
     ApplyPatchApprovalResponse, ApprovalAnswer, ApprovalMode, ExecCommandApprovalResponse,
     NetworkApprovalResponse, ReviewDecision, ServerRequest, SessionScope,
 };
-use ipc::confinement::{Tier, TierChoice};
+use ipc::confinement::Tier;
 use ipc::frontend::UserActionKind;
 use ipc::id::ApprovalId;
 use supervisor::approval::ApprovalSettings;
 use tests::session::{Beginning, FrontEnd};
-
-pub(crate) fn choice(tier: Tier) -> TierChoice {
-    match tier {
-        Tier::Full => TierChoice::Full,
-        Tier::FloorUnmediated => TierChoice::Floor,
-    }
-}
+use tests::tier::choice;
 
 /// Mode `ask` in a tier, in a project with a file `a.txt` that says `old`.
 pub(crate) fn asks(tier: Tier) -> Beginning {

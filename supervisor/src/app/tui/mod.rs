@@ -27,6 +27,7 @@ use super::configuration::{self, Sources};
 use super::exit::Exit;
 use super::session::{self, Events, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
+use crate::approval::ApprovalSettings;
 use super::signals::{Changes, Endings};
 use super::{complain, notes, say};
 use crate::approval::ApprovalSettings;
@@ -111,6 +112,7 @@ fn options(args: &TuiArgs, sources: &Sources) -> SessionOptions {
     configuration::tell(&sources.notices(&effective, &flags));
     SessionOptions {
         directory: args.directory.clone(),
+        approvals: ApprovalSettings::default(),
         mode: effective.mode(),
         approvals: ApprovalSettings::default(),
         wanted: Wanted::new(&effective, &args.confinement),

@@ -1,6 +1,7 @@
 //! The state machine against recorded sequences.
 
 mod any_input;
+mod approvals;
 mod calls;
 mod limits;
 mod replies;

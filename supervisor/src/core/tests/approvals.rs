@@ -1,0 +1,272 @@
+//! What the standing rights do not cover: asked, answered, and carried out as it was asked.
+
+use insta::assert_snapshot;
+use ipc::approval::{ApprovalMode, ReviewDecision, SessionScope};
+use ipc::effect::{Effect as Exact, FileEffect, FileState, Patch};
+use ipc::event::DecidedBy;
+use ipc::frontend::Op;
+use ipc::id::{ApprovalId, CallId, GrantId};
+use ipc::message::Outcome;
+use ipc::path::WirePath;
+use ipc::rights::Network;
+use ipc::tool::{ToolCall, ToolOutput, Written};
+
+use super::script::{Script, call, command, config, file, read, standing, text};
+use crate::approval::{ApprovalSettings, Proposal};
+use crate::core::{AgentConfig, Effect, Input};
+use crate::gate::{Modes, Standing};
+use crate::provider::StopReason;
+
+fn ask_config() -> AgentConfig {
+    let mut standing = standing();
+    standing.rights.write = vec!["/tmp/bw-1".into()];
+    let modes = Some(Modes { auto: vec!["/p".into()], always: vec![] });
+    AgentConfig { standing: Standing { mode: ApprovalMode::Ask, modes, ..standing }, ..config() }
+}
+
+/// An agent in mode `ask` that has made these calls.
+fn asking(calls: &[crate::provider::AssistantBlock]) -> Script {
+    asking_with(ask_config(), calls)
+}
+
+fn asking_with(config: AgentConfig, calls: &[crate::provider::AssistantBlock]) -> Script {
+    let mut script = Script::with(config);
+    script.ready(1).user("go").reply(1, calls, StopReason::ToolUse);
+    script
+}
+
+fn write(id: &str, path: &str) -> crate::provider::AssistantBlock {
+    call(id, "write_file", &format!(r#"{{"path":"{path}","content":"new\n"}}"#))
+}
+
+fn make(id: &str, line: &str) -> crate::provider::AssistantBlock {
+    let input = serde_json::json!({ "command": line, "access": "write" }).to_string();
+    call(id, "shell_exec", &input)
+}
+
+impl Script {
+    fn decide(&mut self, op: Op) -> &mut Self {
+        self.input(Input::Op(op))
+    }
+
+    fn patch(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
+        self.decide(Op::PatchApproval { id: ApprovalId(id), decision })
+    }
+
+    fn exec(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
+        self.decide(Op::ExecApproval { id: ApprovalId(id), decision })
+    }
+
+    fn lapsed(&mut self, id: u64, by: DecidedBy) -> &mut Self {
+        self.input(Input::Lapsed { id: ApprovalId(id), by, cause: "nobody answered within 300 s".to_owned() })
+    }
+
+    /// The worker has prepared a change of a file that says `old`.
+    fn prepared(&mut self, call: u64, path: &str) -> &mut Self {
+        let prepared = self.effects.iter().rev().find_map(|effect| match effect {
+            Effect::Prepare { call: prepared, tool } if prepared.0 == call => Some(tool.clone()),
+            _ => None,
+        });
+        let state = |bytes: &[u8]| Some(FileState { bytes: bytes.to_vec(), mode: 0o644 });
+        let change = FileEffect { path: path.into(), old: state(b"old\n"), new: state(b"new\n"), replacements: 0 };
+        let effect = Exact::Patch(Patch { files: vec![change] });
+        let tool: ToolCall = prepared.expect("it was to be prepared");
+        let proposal =
+            Proposal::of_patch(&tool, effect, |file| Some(WirePath::from(file.path.as_path()))).unwrap();
+        self.input(Input::Prepared { call: CallId(call), proposal })
+    }
+
+    fn carried_out(&mut self, call: u64, outcome: Outcome) -> &mut Self {
+        self.input(Input::OneShotFinished { call: CallId(call), outcome: Ok(outcome), duration_ms: 9 })
+    }
+}
+
+fn written() -> Outcome {
+    Outcome::Done(ToolOutput::Written(Written { files: vec![] }))
+}
+
+fn session(scope: SessionScope) -> ReviewDecision {
+    ReviewDecision::ApprovedForSession { scope }
+}
+
+#[test]
+fn a_patch_is_prepared_asked_for_and_carried_out() {
+    let mut script = asking(&[text("The version is wrong."), write("a", "v.txt")]);
+    assert_snapshot!(script.lines(), @r"");
+    script.prepared(1, "/p/v.txt");
+    assert_snapshot!(script.lines(), @r"");
+    script.patch(1, ReviewDecision::Approved);
+    assert_snapshot!(script.lines(), @r"");
+    script.carried_out(1, written());
+    assert_snapshot!(script.lines(), @r"");
+}
+
+#[test]
+fn a_command_is_asked_for_in_the_words_that_run() {
+    let mut script = asking(&[make("a", "cargo test -q")]);
+    assert_snapshot!(script.lines(), @r"");
+    script.exec(1, ReviewDecision::Denied { message: Some("not now".to_owned()) });
+    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.last_messages(), @r"");
+}
+
+#[test]
+fn calls_begin_in_order_and_wait_for_the_person() {
+    let mut script = asking(&[read("a", "x"), make("b", "make"), read("c", "y"), write("d", "z")]);
+    assert_snapshot!(script.lines(), @r"");
+    script.outcome(1, file("x"));
+    assert_snapshot!(script.lines(), @r"");
+    script.exec(1, ReviewDecision::Approved).carried_out(2, command(0, ""));
+    assert_snapshot!(script.lines(), @r"");
+    script.outcome(3, file("y")).prepared(4, "/p/z").patch(2, ReviewDecision::DENIED);
+    assert_snapshot!(script.lines(), @r"");
+}
+
+#[test]
+fn an_abort_ends_the_turn_with_a_result_for_every_call() {
+    let mut script = asking(&[make("a", "make"), read("b", "x")]);
+    script.lines();
+    script.exec(1, ReviewDecision::Abort);
+    assert_snapshot!(script.lines(), @r"");
+}
+
+#[test]
+fn what_is_no_answer_to_the_request_is_a_denial_or_nothing() {
+    let mut script = asking(&[make("a", "make")]);
+    script.lines();
+    script.exec(7, ReviewDecision::Approved);
+    assert_snapshot!(script.lines(), @r"");
+    script.patch(1, ReviewDecision::Approved);
+    assert_snapshot!(script.lines(), @r"");
+    script.exec(1, ReviewDecision::Approved);
+    assert!(!script.effects.iter().any(|effect| matches!(effect, Effect::CarryOut { .. })));
+    let mut script = asking(&[make("a", "make")]);
+    script.lines();
+    script.lapsed(1, DecidedBy::Deadline);
+    assert_snapshot!(script.lines(), @r"");
+}
+
+#[test]
+fn a_scope_that_does_not_fit_denies() {
+    let scopes = [
+        SessionScope::CommandPrefix(vec!["cargo".to_owned(), "build".to_owned()]),
+        SessionScope::CommandPrefix(vec![]),
+        SessionScope::PathPattern("**".to_owned()),
+        SessionScope::Network,
+    ];
+    for scope in scopes {
+        let mut script = asking(&[make("a", "cargo test")]);
+        script.lines();
+        script.exec(1, session(scope.clone()));
+        let lines = script.lines();
+        assert!(lines.contains("denied by BadAnswer") && !lines.contains("carry out"), "{scope:?}: {lines}");
+    }
+    for scope in [SessionScope::PathPattern("src/**".to_owned()), SessionScope::Network] {
+        let mut script = asking(&[write("a", "v.txt")]);
+        script.prepared(1, "/p/v.txt").lines();
+        script.patch(1, session(scope.clone()));
+        let lines = script.lines();
+        assert!(lines.contains("denied by BadAnswer") && !lines.contains("carry out"), "{scope:?}: {lines}");
+    }
+}
+
+#[test]
+fn a_prefix_covers_the_next_command_until_it_is_revoked() {
+    let mut script = asking(&[make("a", "cargo test -q"), make("b", "cargo test --all"), make("c", "cargo test; rm x")]);
+    script.lines();
+    script.exec(1, session(SessionScope::CommandPrefix(vec!["cargo".to_owned(), "test".to_owned()])));
+    assert_snapshot!(script.lines(), @r"");
+    script.carried_out(1, command(0, ""));
+    assert_snapshot!(script.lines(), @r"");
+    script.carried_out(2, command(0, ""));
+    assert_snapshot!(script.lines(), @r"");
+    script.exec(2, ReviewDecision::DENIED).decide(Op::RevokeGrant { id: GrantId(1) });
+    script.decide(Op::RevokeGrant { id: GrantId(1) }).lines();
+    script.reply(2, &[make("d", "cargo test -q")], StopReason::ToolUse);
+    assert!(script.lines().contains("ask 3: execCommandApproval"));
+}
+
+#[test]
+fn a_write_root_comes_when_its_call_is_over() {
+    let mut script = asking(&[make("a", "make"), make("b", "make install")]);
+    script.lines();
+    script.exec(1, session(SessionScope::GrantRoot));
+    assert_snapshot!(script.lines(), @r"");
+    script.carried_out(1, command(0, ""));
+    assert_snapshot!(script.lines(), @r"");
+    script.ready(2);
+    assert_snapshot!(script.lines(), @r"");
+}
+
+#[test]
+fn a_change_of_rights_takes_the_question_back() {
+    let mut script = asking(&[make("a", "make")]);
+    script.lines();
+    script.net(Network::On);
+    assert_snapshot!(script.lines(), @r"");
+    script.exec(1, ReviewDecision::Approved);
+    assert_snapshot!(script.lines(), @r"");
+    let mut script = asking(&[make("a", "make")]);
+    script.exec(1, ReviewDecision::Approved).lines();
+    script.net(Network::On);
+    assert_snapshot!(script.lines(), @r"");
+    script.carried_out(1, Outcome::Cancelled);
+    assert_snapshot!(script.lines(), @r"");
+}
+
+#[test]
+fn an_interrupt_closes_the_question() {
+    let mut script = asking(&[make("a", "make"), read("b", "x")]);
+    script.lines();
+    script.interrupt();
+    assert_snapshot!(script.lines(), @r"");
+    script.exec(1, ReviewDecision::Approved);
+    assert_snapshot!(script.lines(), @r"");
+}
+
+#[test]
+fn the_mode_changes_by_a_new_worker_where_the_rights_do() {
+    let mut script = asking(&[]);
+    script.lines();
+    for mode in [ApprovalMode::Auto, ApprovalMode::Ask, ApprovalMode::Deny, ApprovalMode::Deny] {
+        script.decide(Op::SetMode { mode }).ready(2);
+    }
+    assert_snapshot!(script.lines(), @r"");
+    let mut fixed = Script::new();
+    fixed.decide(Op::SetMode { mode: ApprovalMode::Deny });
+    assert_snapshot!(fixed.lines(), @r"");
+}
+
+#[test]
+fn without_anybody_to_ask_the_call_is_denied_at_once() {
+    let approvals = ApprovalSettings { answerer: false, ..ApprovalSettings::default() };
+    let mut script = asking_with(AgentConfig { approvals, ..ask_config() }, &[make("a", "make")]);
+    assert_snapshot!(script.lines(), @r"");
+}
+
+#[test]
+fn what_configuration_approves_runs_and_nothing_beside_it() {
+    let approvals =
+        ApprovalSettings { preapproved: vec![vec!["make".to_owned()]], ..ApprovalSettings::default() };
+    let network = call("b", "shell_exec", r#"{"command":"make","access":"write","network":true}"#);
+    let mut script =
+        asking_with(AgentConfig { approvals, ..ask_config() }, &[make("a", "make check"), network]);
+    script.carried_out(1, command(0, ""));
+    let lines = script.lines();
+    assert!(lines.contains("answered - of call 1: approved by Configuration"), "{lines}");
+    assert!(lines.contains("ask 1: execCommandApproval"), "the network is not approved with it: {lines}");
+}
+
+#[test]
+fn what_is_hidden_protected_or_the_kernels_cannot_be_approved() {
+    for path in ["/home/me/.ssh/id", "/p/.git/hooks/x", "/p/.vscode/tasks.json", "/proc/1/x"] {
+        let mut script = asking(&[write("a", path)]);
+        script.prepared(1, path);
+        let lines = script.lines();
+        assert!(lines.contains("denied by the policy: write") && !lines.contains("ask "), "{lines}");
+    }
+    // Git's own configuration is a right of its own.
+    let mut script = asking(&[write("a", ".git/config")]);
+    script.prepared(1, "/p/.git/config");
+    assert!(script.lines().contains("ask 1: applyPatchApproval"));
+}
