@@ -68,7 +68,8 @@ impl Script {
             _ => None,
         });
         let state = |bytes: &[u8]| Some(FileState { bytes: bytes.to_vec(), mode: 0o644 });
-        let change = FileEffect { path: path.into(), old: state(b"old\n"), new: state(b"new\n"), replacements: 0 };
+        let change =
+            FileEffect { path: path.into(), old: state(b"old\n"), new: state(b"new\n"), replacements: 0 };
         let effect = Exact::Patch(Patch { files: vec![change] });
         let tool: ToolCall = prepared.expect("it was to be prepared");
         let proposal =
@@ -92,34 +93,94 @@ fn session(scope: SessionScope) -> ReviewDecision {
 #[test]
 fn a_patch_is_prepared_asked_for_and_carried_out() {
     let mut script = asking(&[text("The version is wrong."), write("a", "v.txt")]);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log user "go" by Supervisor
+    log requested 1.1 by Supervisor
+    start 1 with 1 messages
+    log assistant msg_1 2 blocks, tool_use by Supervisor
+    log started 1 a write_file {"path":"v.txt","content":"new\n"} by Supervisor
+    prepare 1 write_file
+    "#);
     script.prepared(1, "/p/v.txt");
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"ask 1: applyPatchApproval {"reason":"The version is wrong.","grant":{"write":["/p/v.txt"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"call_id":1,"file_changes":{"/p/v.txt":{"update":{"unified_diff":"@@ -1 +1 @@\n-old\n+new\n"}}},"grant_root":"/p"}"#);
     script.patch(1, ReviewDecision::Approved);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r"
+    log answered 1 of call 1: approved by User - by Supervisor
+    asked 1 no more
+    carry out 1: write /p/v.txt
+    ");
     script.carried_out(1, written());
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log finished 1 a Completed "nothing had to be written" by Worker
+    log requested 2.1 by Supervisor
+    start 2 with 3 messages
+    "#);
 }
 
 #[test]
 fn a_command_is_asked_for_in_the_words_that_run() {
     let mut script = asking(&[make("a", "cargo test -q")]);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log user "go" by Supervisor
+    log requested 1.1 by Supervisor
+    start 1 with 1 messages
+    log assistant msg_1 1 blocks, tool_use by Supervisor
+    log started 1 a shell_exec {"command":"cargo test -q","access":"write"} by Supervisor
+    ask 1: execCommandApproval {"prefix":["cargo","test"],"grant":{"write":["/p"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"call_id":1,"command":["bash","-c","cargo test -q"],"cwd":"/p","grant_root":"/p","access":"write"}
+    "#);
     script.exec(1, ReviewDecision::Denied { message: Some("not now".to_owned()) });
-    assert_snapshot!(script.lines(), @r"");
-    assert_snapshot!(script.last_messages(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log answered 1 of call 1: denied by User - by Supervisor
+    asked 1 no more
+    log finished 1 a Denied "The user denied this call. They say: not now" by Supervisor
+    log requested 2.1 by Supervisor
+    start 2 with 3 messages
+    "#);
+    assert_snapshot!(script.last_messages(), @r#"
+    user "go"
+    assistant {"type":"tool_use","id":"a","name":"shell_exec","input":{"command":"cargo test -q","access":"write"}}
+    user [error a: "The user denied this call. They say: not now"]
+    "#);
 }
 
 #[test]
 fn calls_begin_in_order_and_wait_for_the_person() {
     let mut script = asking(&[read("a", "x"), make("b", "make"), read("c", "y"), write("d", "z")]);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log user "go" by Supervisor
+    log requested 1.1 by Supervisor
+    start 1 with 1 messages
+    log assistant msg_1 4 blocks, tool_use by Supervisor
+    log started 1 a read_file {"path":"x"} by Supervisor
+    dispatch 1 read_file
+    "#);
     script.outcome(1, file("x"));
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log finished 1 a Completed "     1\tx\n(the last line has no line end)" by Worker
+    log started 2 b shell_exec {"command":"make","access":"write"} by Supervisor
+    ask 1: execCommandApproval {"grant_root":"/p","grant":{"write":["/p"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"call_id":2,"command":["bash","-c","make"],"cwd":"/p","access":"write"}
+    "#);
     script.exec(1, ReviewDecision::Approved).carried_out(2, command(0, ""));
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log answered 1 of call 2: approved by User - by Supervisor
+    asked 1 no more
+    carry out 2: write /p
+    log finished 2 b Completed "[exit code 0, 0.0 s]" by Worker
+    log started 3 c read_file {"path":"y"} by Supervisor
+    dispatch 3 read_file
+    "#);
     script.outcome(3, file("y")).prepared(4, "/p/z").patch(2, ReviewDecision::DENIED);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log finished 3 c Completed "     1\ty\n(the last line has no line end)" by Worker
+    log started 4 d write_file {"path":"z","content":"new\n"} by Supervisor
+    prepare 4 write_file
+    ask 2: applyPatchApproval {"grant_root":"/p","grant":{"write":["/p/z"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"call_id":4,"file_changes":{"/p/z":{"update":{"unified_diff":"@@ -1 +1 @@\n-old\n+new\n"}}}}
+    log answered 2 of call 4: denied by User - by Supervisor
+    asked 2 no more
+    log finished 4 d Denied "The user denied this call." by Supervisor
+    log requested 2.1 by Supervisor
+    start 2 with 3 messages
+    "#);
 }
 
 #[test]
@@ -127,7 +188,14 @@ fn an_abort_ends_the_turn_with_a_result_for_every_call() {
     let mut script = asking(&[make("a", "make"), read("b", "x")]);
     script.lines();
     script.exec(1, ReviewDecision::Abort);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log answered 1 of call 1: abort by User - by Supervisor
+    asked 1 no more
+    log finished 1 a Denied "The user denied this call and ended the turn." by Supervisor
+    log started 2 b read_file {"path":"x"} by Supervisor
+    log finished 2 b Interrupted "interrupted: the user ended the turn; the call was not carried out to its end" by Supervisor
+    finish aborted text="" steps=1 tokens=115 message=Some("the user answered a request by ending the turn")
+    "#);
 }
 
 #[test]
@@ -135,15 +203,27 @@ fn what_is_no_answer_to_the_request_is_a_denial_or_nothing() {
     let mut script = asking(&[make("a", "make")]);
     script.lines();
     script.exec(7, ReviewDecision::Approved);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @"log notice approval_ignored request 7 is not waited for: the answer counts for nothing by Supervisor");
     script.patch(1, ReviewDecision::Approved);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log answered 1 of call 1: denied by BadAnswer the answer is one to another kind of request by Supervisor
+    asked 1 no more
+    log finished 1 a Denied "The call was not approved, and was not carried out: the answer is one to another kind of request." by Supervisor
+    log requested 2.1 by Supervisor
+    start 2 with 3 messages
+    "#);
     script.exec(1, ReviewDecision::Approved);
     assert!(!script.effects.iter().any(|effect| matches!(effect, Effect::CarryOut { .. })));
     let mut script = asking(&[make("a", "make")]);
     script.lines();
     script.lapsed(1, DecidedBy::Deadline);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log answered 1 of call 1: denied by Deadline nobody answered within 300 s by Supervisor
+    asked 1 no more
+    log finished 1 a Denied "The call was not approved, and was not carried out: nobody answered within 300 s." by Supervisor
+    log requested 2.1 by Supervisor
+    start 2 with 3 messages
+    "#);
 }
 
 #[test]
@@ -172,14 +252,29 @@ fn a_scope_that_does_not_fit_denies() {
 
 #[test]
 fn a_prefix_covers_the_next_command_until_it_is_revoked() {
-    let mut script = asking(&[make("a", "cargo test -q"), make("b", "cargo test --all"), make("c", "cargo test; rm x")]);
+    let mut script =
+        asking(&[make("a", "cargo test -q"), make("b", "cargo test --all"), make("c", "cargo test; rm x")]);
     script.lines();
     script.exec(1, session(SessionScope::CommandPrefix(vec!["cargo".to_owned(), "test".to_owned()])));
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r"
+    log answered 1 of call 1: approved_for_session by User - by Supervisor
+    asked 1 no more
+    log grant 1: commands that begin with: cargo test, in /p (write /p) by Supervisor
+    carry out 1: write /p
+    ");
     script.carried_out(1, command(0, ""));
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log finished 1 a Completed "[exit code 0, 0.0 s]" by Worker
+    log started 2 b shell_exec {"command":"cargo test --all","access":"write"} by Supervisor
+    log answered - of call 2: approved by SessionGrant(GrantId(1)) - by Supervisor
+    carry out 2: write /p
+    "#);
     script.carried_out(2, command(0, ""));
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log finished 2 b Completed "[exit code 0, 0.0 s]" by Worker
+    log started 3 c shell_exec {"command":"cargo test; rm x","access":"write"} by Supervisor
+    ask 2: execCommandApproval {"grant_root":"/p","grant":{"write":["/p"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"call_id":3,"command":["bash","-c","cargo test; rm x"],"cwd":"/p","access":"write"}
+    "#);
     script.exec(2, ReviewDecision::DENIED).decide(Op::RevokeGrant { id: GrantId(1) });
     script.decide(Op::RevokeGrant { id: GrantId(1) }).lines();
     script.reply(2, &[make("d", "cargo test -q")], StopReason::ToolUse);
@@ -191,11 +286,20 @@ fn a_write_root_comes_when_its_call_is_over() {
     let mut script = asking(&[make("a", "make"), make("b", "make install")]);
     script.lines();
     script.exec(1, session(SessionScope::GrantRoot));
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r"
+    log answered 1 of call 1: approved_for_session by User - by Supervisor
+    asked 1 no more
+    carry out 1: write /p
+    ");
     script.carried_out(1, command(0, ""));
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log finished 1 a Completed "[exit code 0, 0.0 s]" by Worker
+    replace the worker
+    log started 2 b shell_exec {"command":"make install","access":"write"} by Supervisor
+    dispatch 2 shell_exec
+    "#);
     script.ready(2);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @"log rights changed: generation 2, rw . $TMPDIR · ro / minus hidden · net off by Supervisor");
 }
 
 #[test]
@@ -203,13 +307,22 @@ fn a_change_of_rights_takes_the_question_back() {
     let mut script = asking(&[make("a", "make")]);
     script.lines();
     script.net(Network::On);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log answered 1 of call 1: denied by Interrupted the rights were changed by Supervisor
+    asked 1 no more
+    log finished 1 a Interrupted "interrupted: policy changed; the call was ended with everything that it had started; nobody had approved it, and nothing of it was carried out" by Supervisor
+    replace the worker
+    "#);
     script.exec(1, ReviewDecision::Approved);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @"log notice approval_ignored request 1 is not waited for: the answer counts for nothing by Supervisor");
     let mut script = asking(&[make("a", "make")]);
     script.exec(1, ReviewDecision::Approved).lines();
     script.net(Network::On);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    cancel call 1
+    log finished 1 a Interrupted "interrupted: policy changed; the call was ended with everything that it had started" by Supervisor
+    replace the worker
+    "#);
     script.carried_out(1, Outcome::Cancelled);
     assert_snapshot!(script.lines(), @r"");
 }
@@ -219,9 +332,16 @@ fn an_interrupt_closes_the_question() {
     let mut script = asking(&[make("a", "make"), read("b", "x")]);
     script.lines();
     script.interrupt();
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log answered 1 of call 1: denied by Interrupted the turn was ended by Supervisor
+    asked 1 no more
+    log finished 1 a Interrupted "interrupted by the user; the call was ended; nobody had approved it, and nothing of it was carried out" by Supervisor
+    log started 2 b read_file {"path":"x"} by Supervisor
+    log finished 2 b Interrupted "interrupted by the user; the call was ended" by Supervisor
+    finish interrupted text="" steps=1 tokens=115 message=None
+    "#);
     script.exec(1, ReviewDecision::Approved);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @"log notice approval_ignored request 1 is not waited for: the answer counts for nothing by Supervisor");
 }
 
 #[test]
@@ -231,17 +351,36 @@ fn the_mode_changes_by_a_new_worker_where_the_rights_do() {
     for mode in [ApprovalMode::Auto, ApprovalMode::Ask, ApprovalMode::Deny, ApprovalMode::Deny] {
         script.decide(Op::SetMode { mode }).ready(2);
     }
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r"
+    replace the worker
+    log mode auto by Supervisor
+    log rights changed: generation 2, rw . $TMPDIR · ro / minus hidden · net off by Supervisor
+    replace the worker
+    log mode ask by Supervisor
+    log rights changed: generation 2, rw $TMPDIR · ro / minus hidden · net off by Supervisor
+    log mode deny by Supervisor
+    log notice rights_unchanged nothing changed: the mode is deny by Supervisor
+    ");
     let mut fixed = Script::new();
     fixed.decide(Op::SetMode { mode: ApprovalMode::Deny });
-    assert_snapshot!(fixed.lines(), @r"");
+    assert_snapshot!(fixed.lines(), @"log notice rights_refused the rights were not changed: this session's mode is fixed by Supervisor");
 }
 
 #[test]
 fn without_anybody_to_ask_the_call_is_denied_at_once() {
     let approvals = ApprovalSettings { answerer: false, ..ApprovalSettings::default() };
     let mut script = asking_with(AgentConfig { approvals, ..ask_config() }, &[make("a", "make")]);
-    assert_snapshot!(script.lines(), @r"");
+    assert_snapshot!(script.lines(), @r#"
+    log user "go" by Supervisor
+    log requested 1.1 by Supervisor
+    start 1 with 1 messages
+    log assistant msg_1 1 blocks, tool_use by Supervisor
+    log started 1 a shell_exec {"command":"make","access":"write"} by Supervisor
+    log answered - of call 1: denied by NoFrontEnd nobody can be asked in this run; --mode auto makes the project writable without asking, and --approval-socket PATH lets another program answer by Supervisor
+    log finished 1 a Denied "The call was not approved, and was not carried out: nobody can be asked in this run; --mode auto makes the project writable without asking, and --approval-socket PATH lets another program answer." by Supervisor
+    log requested 2.1 by Supervisor
+    start 2 with 3 messages
+    "#);
 }
 
 #[test]
