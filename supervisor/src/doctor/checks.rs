@@ -1,11 +1,12 @@
 //! What surrounds the confinement: shell, git, terminal, key, state directory.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
 
 use super::{Check, State};
+use crate::app::configuration::Sources;
 use crate::app::setup::Setup;
 use crate::secrets::{KeyError, find_key};
 
@@ -56,6 +57,27 @@ pub(super) fn key(setup: &Setup, in_environment: bool) -> Check {
             let text = error.to_string();
             let (found, next) = text.split_once("\n  next: ").unwrap_or((&text, "see SECURITY.md"));
             Check::new("key", State::Warn, found).remedy(next)
+        }
+    }
+}
+
+/// The user's settings, and those of the project that we are in.
+pub(super) fn settings(setup: &Setup) -> Check {
+    match Sources::read(&setup.directories, Path::new(".")) {
+        Ok(sources) => match sources.question() {
+            None => Check::new("settings", State::Ok, sources.summary()),
+            Some(question) => {
+                let text = format!("{}; .bailiwick.toml is not trusted", sources.summary());
+                let project = question.project.display().to_string();
+                let remedy = format!("bailiwick config trust -C {}", project.escape_debug());
+                Check::new("settings", State::Warn, text).remedy(remedy)
+            }
+        },
+        Err(error) => {
+            let text = error.to_string();
+            let (found, next) =
+                text.split_once("\n  next: ").unwrap_or((&text, "docs/configuration.md lists the keys"));
+            Check::new("settings", State::Warn, found.replace('\n', "; ")).remedy(next)
         }
     }
 }

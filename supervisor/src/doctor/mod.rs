@@ -75,7 +75,7 @@ impl Diagnosis {
     pub(crate) async fn make(setup: &Setup, has_key: bool) -> Self {
         let (mut checks, tier) = self_test::checks(setup).await;
         checks.extend([checks::shell(), checks::git(), checks::terminal(), checks::key(setup, has_key)]);
-        checks.push(checks::state_directory(setup));
+        checks.extend([checks::settings(setup), checks::state_directory(setup)]);
         Self { tier, checks }
     }
 

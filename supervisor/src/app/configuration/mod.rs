@@ -57,6 +57,19 @@ impl Sources {
         })
     }
 
+    /// Which files there are, in a line.
+    pub(crate) fn summary(&self) -> String {
+        let user = self.user.path.display().to_string();
+        let user = user.escape_debug();
+        let is_there = |layer: &Layer| !layer.is_empty();
+        match (is_there(&self.user.layer), self.project.as_ref().is_some_and(|file| file.digest.is_some())) {
+            (false, false) => format!("the defaults ({user} would change them)"),
+            (true, false) => user.to_string(),
+            (false, true) => PROJECT_NAME.to_owned(),
+            (true, true) => format!("{user}, {PROJECT_NAME}"),
+        }
+    }
+
     /// What a person is to be asked, as long as the project's file is not trusted and would widen something.
     pub(crate) fn question(&self) -> Option<TrustQuestion> {
         let file = self.project.as_ref().filter(|_| !self.trusted)?;

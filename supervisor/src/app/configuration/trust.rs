@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
+use nix::sys::termios::{FlushArg, tcflush};
+
 use super::Sources;
 use crate::app::exit::Exit;
 use crate::app::{complain, say};
@@ -50,11 +52,11 @@ fn asked(question: &TrustQuestion) -> io::Result<bool> {
     for line in &question.lines {
         writeln!(out, "  {line}")?;
     }
+    // What was typed before the question stood there is no answer to it.
+    tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
     write!(out, "Trust it? [y/N] ")?;
     out.flush()?;
     drop(out);
-    // What was typed before the question stood there is no answer to it.
-    nix::sys::termios::tcflush(io::stdin(), nix::sys::termios::FlushArg::TCIFLUSH)?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

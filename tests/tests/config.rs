@@ -1,0 +1,364 @@
+//! Settings: what a person reads, what a hostile project's file comes to, and what agents cannot make of either.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::fs::{self, File, Permissions};
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use ipc::confinement::Tier;
+use nix::errno::Errno;
+use nix::libc;
+use nix::pty::openpty;
+use serde_json::{Value, json};
+use tests::replies::{done, model_of, shell};
+use tests::{Finished, User, World, tier};
+
+const NAME: &str = ".bailiwick.toml";
+
+/// An address where nobody is asked: a run that gets as far would end with 6.
+const NOWHERE: &str = "http://127.0.0.1:9";
+
+/// The user's own file of settings.
+fn configure(world: &World, text: &str) -> PathBuf {
+    let place = world.own().join("config");
+    fs::create_dir_all(&place).unwrap();
+    fs::set_permissions(&place, Permissions::from_mode(0o700)).unwrap();
+    let file = place.join("config.toml");
+    fs::write(&file, text).unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    for path in [&place, &file] {
+        world.give(path);
+    }
+    file
+}
+
+fn sandbox(world: &World, tier: Tier, flags: &[&str], script: &str) -> Finished {
+    Finished::of(world.sandbox(tier, flags, "sh").args(["-c", script]))
+}
+
+/// `bailiwick config --json`: the rows of a key, each as value and origin.
+fn settings(world: &World, key: &str) -> Vec<(Value, String)> {
+    let run = Finished::of(world.bailiwick(["config", "--json", "-C"]).arg(world.project())).expect(0);
+    let all: Value = serde_json::from_str(&run.stdout).unwrap();
+    let rows = all["settings"].as_array().unwrap().iter().filter(|row| row["key"] == key);
+    let origin = |row: &Value| {
+        let from = row["from"].as_str().map(|from| format!(" {}:{}", world.stable(from), row["line"]));
+        let ignored = if row["ignored"] == true { " ignored" } else { "" };
+        format!("{}{}{ignored}", row["origin"].as_str().unwrap(), from.unwrap_or_default())
+    };
+    rows.map(|row| (row["value"].clone(), origin(row))).collect()
+}
+
+/// Answers `bailiwick config trust` at a terminal of its own; gives the code and everything that was shown.
+fn answer(world: &World, command: &mut Command, keys: &str) -> (i32, String) {
+    let pty = openpty(None, None).unwrap();
+    let stream = || Stdio::from(pty.slave.try_clone().unwrap());
+    command.stdin(stream()).stdout(stream()).stderr(stream());
+    let number = pty.slave.as_raw_fd();
+    // SAFETY: setsid and ioctl are async-signal-safe; the descriptor is open until the command runs.
+    unsafe {
+        command.pre_exec(move || {
+            libc::setsid();
+            Errno::result(libc::ioctl(number, libc::TIOCSCTTY, 0)).map(drop).map_err(Into::into)
+        });
+    }
+    let mut child = command.spawn().unwrap();
+    // The command holds its side as well, until it ends.
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    drop(pty.slave);
+    let mut ours = File::from(pty.master);
+    let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+    let mut keys = Some(keys);
+    // EIO: nobody has the terminal open any more.
+    while let Ok(read) = ours.read(&mut buffer) {
+        seen.extend_from_slice(&buffer[..read]);
+        if seen.ends_with(b"[y/N] ")
+            && let Some(keys) = keys.take()
+        {
+            ours.write_all(keys.as_bytes()).unwrap();
+        }
+    }
+    let code = child.wait().unwrap().code().unwrap();
+    (code, world.stable(&String::from_utf8_lossy(&seen)).replace("\r\n", "\n"))
+}
+
+fn trust(world: &World, keys: &str) -> (i32, String) {
+    let mut command = world.bailiwick(["config", "trust", "-C"]);
+    command.arg(world.project());
+    answer(world, &mut command, keys)
+}
+
+#[test]
+fn what_is_wrong_in_a_file_is_a_usage_error_with_its_place() {
+    let world = World::new(User::Myself);
+    configure(&world, "[rights]\nhiden = [\"a\"]\n");
+    let expected = "bailiwick: [world]/own/config/config.toml:2:1: unknown key `rights.hiden`; did you mean `rights.hide`?\n";
+    let run = Finished::of(&mut world.task(NOWHERE, ["do it"])).expect(2);
+    assert_eq!(world.stable(&run.stderr), expected);
+    let run = Finished::of(world.bailiwick(["config", "-C"]).arg(world.project())).expect(2);
+    assert_eq!(world.stable(&run.stderr), expected);
+    let run = sandbox(&world, tier::all()[0], &[], "true").expect(5);
+    assert_eq!(world.stable(&run.stderr), expected);
+    let doctor = Finished::of(world.bailiwick(["doctor"]).current_dir(world.project()));
+    let line = doctor.stdout.lines().find(|line| line.contains("settings")).unwrap();
+    assert!(line.starts_with("warn") && line.contains("config.toml:2:1"), "{line}");
+}
+
+#[test]
+fn a_users_file_that_others_may_write_is_refused() {
+    let world = World::new(User::Myself);
+    let file = configure(&world, "mode = \"auto\"\n");
+    fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
+    let run = Finished::of(&mut world.task(NOWHERE, ["do it"])).expect(2);
+    assert!(
+        run.stderr.contains("others may change it") && run.stderr.contains("next: chmod go-w "),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn a_hostile_file_in_a_project_is_an_error_and_is_not_followed() {
+    for user in User::all() {
+        let world = World::new(user);
+        let file = world.project().join(NAME);
+        let secret = world.root().join("secret");
+        fs::write(&secret, "[canary]\n").unwrap();
+        let cases: [(&str, &dyn Fn()); 6] = [
+            ("is a fifo", &|| nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap()),
+            ("is a link", &|| symlink("/etc/shadow", &file).unwrap()),
+            ("is a link", &|| symlink(&secret, &file).unwrap()),
+            ("is a directory", &|| fs::create_dir(&file).unwrap()),
+            ("more than 65536 bytes", &|| fs::write(&file, vec![b'#'; 1 << 20]).unwrap()),
+            (".bailiwick.toml:1:9: not UTF-8", &|| fs::write(&file, b"mode = \"\xff\"").unwrap()),
+        ];
+        for (expected, make) in cases {
+            make();
+            let run = Finished::of(&mut world.task(NOWHERE, ["do it"])).expect(2);
+            assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
+            assert!(!run.stderr.contains("canary") && !run.stderr.contains("root:"), "{}", run.stderr);
+            if file.is_dir() { fs::remove_dir(&file).unwrap() } else { fs::remove_file(&file).unwrap() }
+        }
+    }
+}
+
+#[test]
+fn settings_hold_and_say_where_they_come_from() {
+    let world = World::new(User::Myself);
+    let outside = world.outside();
+    configure(
+        &world,
+        &format!("model = \"m\"\n[rights]\nwrite = [{outside:?}, \"missing\"]\nenv = [\"CANARY=1\"]\n"),
+    );
+    world.file(NAME, "[rights]\nhide = [\"secret\"]\nwrite = [\"/srv\"]\n[limits]\ncommand_timeout_s = 60\n");
+    world.file("secret", "s3cret\n");
+    world.file(".agent.toml", "x");
+    assert_eq!(settings(&world, "model"), [(json!("m"), "user [world]/own/config/config.toml:1".to_owned())]);
+    assert_eq!(
+        settings(&world, "rights.hide"),
+        [(json!(["secret"]), "project .bailiwick.toml:2".to_owned())]
+    );
+    assert_eq!(
+        settings(&world, "limits.command_timeout_s"),
+        [(json!(60), "project .bailiwick.toml:5".to_owned())]
+    );
+    assert_eq!(settings(&world, "rights.net"), [(json!("off"), "default".to_owned())]);
+    assert_eq!(
+        settings(&world, "rights.write").last().unwrap(),
+        &(json!(["/srv"]), "project .bailiwick.toml:3 ignored".to_owned())
+    );
+    for tier in tier::all() {
+        let script =
+            format!("echo $CANARY; cat secret; echo new > {}/there.txt; touch /srv/x", outside.display());
+        let run = sandbox(&world, tier, &[], &script);
+        assert_eq!(run.stdout, "1\n", "{}", run.stderr);
+        assert_eq!(fs::read_to_string(outside.join("there.txt")).unwrap(), "new\n");
+        assert!(!PathBuf::from("/srv/x").exists());
+        let said = world.stable(&run.stderr);
+        assert!(said.contains("note: .agent.toml is another agent's and is not read"), "{said}");
+        assert!(
+            said.contains(
+                "not enabled: rights.write [\"/srv\"]\n  next: bailiwick config trust -C [world]/project"
+            ),
+            "{said}"
+        );
+        assert!(
+            said.contains("config.toml:3: \"missing\" is not made writable: it does not exist"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn what_a_project_narrows_is_narrow_whatever_the_flags_say() {
+    let world = World::new(User::Myself);
+    world.file(NAME, "[rights]\nnet = \"off\"\nprotect = [\"kept\"]\n[limits]\nmax_steps = 1\n");
+    world.file("kept/a.txt", "a\n");
+    let server = model_of([shell("echo b > kept/a.txt; echo c > kept/new; echo d > d.txt"), done()]);
+    let run = world
+        .run(&server, &["--mode", "auto", "--net", "on", "--max-steps", "9", "--write", "kept"])
+        .expect(3);
+    assert_eq!(run.result()["reason"], "step_limit", "{}", run.stderr);
+    assert!(
+        run.stderr.contains("note: --net does not hold: .bailiwick.toml:2 says rights.net = \"off\""),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stderr.contains("note: --max-steps does not hold: .bailiwick.toml:5"), "{}", run.stderr);
+    assert!(run.events_of("session_started")[0]["rights"].as_str().unwrap().ends_with("net off"));
+    assert_eq!(world.read("kept/a.txt"), "a\n");
+    assert!(!world.project().join("kept/new").exists());
+    assert_eq!(world.read("d.txt"), "d\n");
+}
+
+#[test]
+fn what_is_protected_stays_in_every_tier() {
+    for (user, tier) in tier::everywhere() {
+        let world = World::new(user);
+        world.file(NAME, "rights.protect = [\".github/workflows\", \"later\"]\n");
+        world.file(".github/workflows/ci.yml", "mine\n");
+        let script =
+            "echo theirs > .github/workflows/ci.yml; mv .github moved; echo x > later; echo y > other";
+        let run = sandbox(&world, tier, &[], script);
+        assert_eq!(world.read(".github/workflows/ci.yml"), "mine\n", "{tier} {user:?}: {}", run.stderr);
+        assert!(!world.project().join("later").exists(), "{tier} {user:?}: {}", run.stderr);
+        assert_eq!(world.read("other"), "y\n");
+    }
+}
+
+#[test]
+fn a_project_never_turns_exec_to_auto() {
+    let world = World::new(User::Myself);
+    world.file(NAME, "mode = \"auto\"\n");
+    let server = || model_of([shell("touch made"), done()]);
+    let run = world.run(&server(), &[]);
+    assert!(
+        run.stderr.contains(".bailiwick.toml is not trusted; not enabled: mode \"auto\""),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(trust(&world, "y\n").0, 0);
+    let run = world.run(&server(), &[]);
+    assert!(!run.stderr.contains("not trusted"), "{}", run.stderr);
+    assert_eq!(run.events_of("session_started")[0]["mode"], "deny");
+    assert!(!world.project().join("made").exists());
+}
+
+#[test]
+fn trust_is_given_at_a_terminal_to_exactly_this_file() {
+    let world = World::new(User::Myself);
+    let outside = world.outside();
+    world.file(NAME, format!("rights.write = [{outside:?},\n\"a\\u001b[2J\\u202eb\"]\n"));
+    let tier = tier::all()[0];
+    let writes = || {
+        fs::write(outside.join("there.txt"), "untouched\n").unwrap();
+        sandbox(&world, tier, &[], &format!("echo new > {}/there.txt", outside.display()));
+        fs::read_to_string(outside.join("there.txt")).unwrap() == "new\n"
+    };
+    let piped = Finished::of(world.bailiwick(["config", "trust", "-C"]).arg(world.project())).expect(2);
+    assert!(piped.stderr.contains("by a person at a terminal"), "{}", piped.stderr);
+    assert!(!writes());
+    let question = [
+        ".bailiwick.toml of [world]/project would enable, in every session there:",
+        "  rights.write [\"[world]/outside\"]  (.bailiwick.toml:1)",
+        "  rights.write [\"a\\u{1b}[2J\\u{202e}b\"]  (.bailiwick.toml:2)",
+        "Trust it? [y/N] ",
+    ]
+    .join("\n");
+    for no in ["\n", "n\n", "yeah\n", " \n", "\x04"] {
+        let (code, seen) = trust(&world, no);
+        assert!(code == 0 && seen.starts_with(&question) && seen.contains("not trusted"), "{no:?}: {seen:?}");
+        assert!(!writes(), "{no:?}");
+    }
+    let (code, seen) = trust(&world, "y\n");
+    assert!(code == 0 && seen.contains("trusted, as it is now"), "{seen}");
+    assert!(writes());
+    assert!(trust(&world, "").1.contains("it is trusted already"));
+    // Another version asks again, and the trust does not come back by itself.
+    world.file(NAME, format!("rights.write = [{outside:?}]\nrights.net = \"on\"\n"));
+    assert!(!writes());
+    assert!(trust(&world, "n\n").1.contains("rights.net \"on\""));
+    assert_eq!(trust(&world, "y\n").0, 0);
+    assert!(writes());
+    let forget =
+        world.bailiwick(["config", "trust", "--forget", "-C"]).arg(world.project()).status().unwrap();
+    assert!(forget.success() && !writes());
+}
+
+#[test]
+fn a_copy_of_a_trusted_project_is_not_trusted() {
+    let world = World::new(User::Myself);
+    world.file(NAME, "rights.net = \"on\"\n");
+    assert_eq!(trust(&world, "y\n").0, 0);
+    let copy = world.root().join("copy");
+    fs::create_dir(&copy).unwrap();
+    fs::copy(world.project().join(NAME), copy.join(NAME)).unwrap();
+    let run = Finished::of(world.bailiwick(["config", "-C"]).arg(&copy)).expect(0);
+    assert!(run.stdout.contains("not trusted: does not hold"), "{}", run.stdout);
+    // By another name it is the same project.
+    let link = world.root().join("link");
+    symlink(world.project(), &link).unwrap();
+    let run = Finished::of(world.bailiwick(["config", "-C"]).arg(&link)).expect(0);
+    assert!(!run.stdout.contains("not trusted"), "{}", run.stdout);
+}
+
+#[test]
+fn an_agents_command_writes_neither_settings_nor_trust() {
+    for (user, tier) in tier::everywhere() {
+        let world = World::new(user);
+        let config = configure(&world, "model = \"m\"\n");
+        let trusted = world.own().join("state/trust");
+        let script = format!(
+            "echo 'mode = \"auto\"' > {config}; mkdir -p {trusted}; echo x > {trusted}/x; cat {config}; \
+             echo 'rights.net = \"on\"' > .bailiwick.toml; mkdir .bailiwick.d",
+            config = config.display(),
+            trusted = trusted.display(),
+        );
+        let run = sandbox(&world, tier, &[], &script);
+        assert_eq!(run.stdout, "", "{tier} {user:?}");
+        assert_eq!(fs::read_to_string(&config).unwrap(), "model = \"m\"\n", "{tier} {user:?}");
+        assert!(!trusted.join("x").exists(), "{tier} {user:?}");
+        assert!(!world.project().join(NAME).exists(), "{tier} {user:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn an_agents_command_cannot_answer_for_the_user() {
+    for tier in tier::all() {
+        let world = World::new(User::Myself);
+        world.file(NAME, "rights.net = \"on\"\n");
+        let mut inside =
+            world.sandbox(tier, &["--env", "BAILIWICK_HOME"], tests::Programs::get().path("bailiwick"));
+        inside.args(["config", "trust"]);
+        let (code, seen) = answer(&world, &mut inside, "y\n");
+        // It sees neither what the user has set nor where trust is kept.
+        assert!(code != 0 && seen.contains("Permission denied"), "{tier} {code}: {seen}");
+        let run = Finished::of(world.bailiwick(["config", "-C"]).arg(world.project())).expect(0);
+        assert!(run.stdout.contains("not trusted: does not hold"), "{tier}: {}\n{seen}", run.stdout);
+    }
+}
+
+#[test]
+fn the_users_file_says_where_the_provider_is_and_a_flag_says_otherwise() {
+    let world = World::new(User::Myself);
+    let server = model_of([done()]);
+    configure(&world, &format!("base_url = {:?}\nmodel = \"m\"\n", server.base_url()));
+    let exec = |arguments: &[&str]| {
+        let mut command = world.bailiwick(["exec", "-C"]);
+        command.arg(world.project()).args(arguments).arg("do it").env("ANTHROPIC_API_KEY", tests::world::KEY);
+        Finished::of(&mut command)
+    };
+    assert_eq!(exec(&[]).code, 0);
+    let request: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
+    assert_eq!(request["model"], "m");
+    let other = model_of([done()]);
+    assert_eq!(exec(&["--base-url", &other.base_url(), "--model", "n"]).code, 0);
+    let request: Value = serde_json::from_slice(&other.requests()[0].body).unwrap();
+    assert_eq!(request["model"], "n");
+    assert_eq!(server.requests().len(), 1);
+}
