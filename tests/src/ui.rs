@@ -32,23 +32,11 @@ struct Seen {
     parser: Parser,
 }
 
-/// What a terminal's modes are, as its emulator has them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Modes {
-    /// Whether the alternate screen is shown.
-    pub alternate: bool,
-    /// Whether pastes are bracketed.
-    pub paste: bool,
-    /// Whether the cursor is shown.
-    pub cursor: bool,
-    /// Whether the mouse is reported.
-    pub mouse: bool,
-    /// Whether arrow or keypad keys send something else.
-    pub keys: bool,
-}
+/// The modes that are on in a terminal, as its emulator has them.
+pub type Modes = Vec<&'static str>;
 
-/// What a terminal is before and after a program.
-pub const AT_REST: Modes = Modes { alternate: false, paste: false, cursor: true, mouse: false, keys: false };
+/// The modes that are on while the UI has the terminal.
+pub const TAKEN: &[&str] = &["alternate screen", "bracketed paste"];
 
 /// How it ended.
 #[derive(Debug)]
@@ -59,7 +47,7 @@ pub struct Left {
     pub bytes: Vec<u8>,
     /// What stands on its screen.
     pub screen: String,
-    /// Its modes.
+    /// The modes that are on in it: none in one at rest.
     pub modes: Modes,
 }
 
@@ -202,11 +190,12 @@ fn modes_of(terminal: &(dyn MasterPty + Send)) -> String {
 }
 
 fn modes(screen: &vt100::Screen) -> Modes {
-    Modes {
-        alternate: screen.alternate_screen(),
-        paste: screen.bracketed_paste(),
-        cursor: !screen.hide_cursor(),
-        mouse: screen.mouse_protocol_mode() != MouseProtocolMode::None,
-        keys: screen.application_cursor() || screen.application_keypad(),
-    }
+    let all = [
+        ("alternate screen", screen.alternate_screen()),
+        ("bracketed paste", screen.bracketed_paste()),
+        ("hidden cursor", screen.hide_cursor()),
+        ("mouse", screen.mouse_protocol_mode() != MouseProtocolMode::None),
+        ("application keys", screen.application_cursor() || screen.application_keypad()),
+    ];
+    all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect()
 }
