@@ -97,7 +97,7 @@ impl Ui {
 
     /// Reads until these bytes were written.
     fn until(&mut self, wanted: &[u8]) -> Result<(), BenchError> {
-        let mut buffer = [0; 64 << 10];
+        let mut buffer = [0; 16 << 10];
         loop {
             let read = self.screen.read(&mut buffer)?;
             self.seen.extend_from_slice(&buffer[..read]);
