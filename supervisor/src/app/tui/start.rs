@@ -5,6 +5,8 @@ use tui::keymap::{Keymap, KeymapError};
 use tui::{Capabilities, Colour, Previews, Start};
 
 use super::super::session::Session;
+use crate::gate::command_line;
+use crate::gate::path_pattern::PathPattern;
 
 /// For a session that is about to begin, on a terminal of this size.
 pub(super) fn of(session: &Session, model: String, size: Size) -> Result<Start, KeymapError> {
@@ -21,7 +23,7 @@ pub(super) fn of(session: &Session, model: String, size: Size) -> Result<Start, 
         keymap: Keymap::new(&[])?,
         capabilities: Capabilities { colour: colour(), size: (size.width, size.height) },
         prices: None,
-        previews: Previews { prefix, pattern },
+        previews: Previews { prefix: command_line::preview, pattern },
     })
 }
 
@@ -33,10 +35,10 @@ fn colour() -> Colour {
     }
 }
 
-fn prefix(words: &[String]) -> String {
-    format!("every command that begins with the words: {}", words.join(" "))
-}
-
+/// What a path pattern would cover, or what is wrong with it.
 fn pattern(glob: &str) -> String {
-    format!("changes of every file of the project that matches: {glob}")
+    match PathPattern::parse(glob) {
+        Ok(pattern) => pattern.preview(),
+        Err(error) => format!("Covers nothing: {error}."),
+    }
 }
