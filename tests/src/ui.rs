@@ -5,6 +5,7 @@ use std::num::NonZero;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -34,6 +35,9 @@ struct Seen {
 
 /// The modes that are on in a terminal, as its emulator has them.
 pub type Modes = Vec<&'static str>;
+
+/// Longer than a request has to be on the screen untouched before a key answers it.
+const LOOKED_AT: Duration = Duration::from_millis(400);
 
 /// The modes that are on while the UI has the terminal.
 pub const TAKEN: &[&str] = &["alternate screen", "bracketed paste"];
@@ -134,6 +138,23 @@ impl Ui {
     pub fn types(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).expect("a terminal takes keys");
         self.keyboard.flush().expect("a terminal takes keys");
+    }
+
+    /// Presses a key until the screen satisfies the test: some keys do not count at once.
+    pub fn press_until_so(&mut self, key: &str, what: &str, is_so: impl Fn(&str) -> bool) {
+        let mut presses = 0;
+        while !is_so(&self.screen()) {
+            assert!(presses < 100, "{what} is not shown:\n{}", self.screen());
+            presses += 1;
+            self.types(key);
+            // A request wants to be looked at before keys count: nothing is pressed for a while.
+            thread::sleep(LOOKED_AT);
+        }
+    }
+
+    /// Presses a key until a text stands on the screen.
+    pub fn press_until(&mut self, key: &str, text: &str) {
+        self.press_until_so(key, text, |screen| screen.contains(text));
     }
 
     /// Gives the window another size.

@@ -110,7 +110,7 @@ fn a_message_is_answered_and_the_turn_summed_up() {
     assert!(sent(&server, 1).contains(r"and\nthen?"));
     ui.types(":q\r");
     let left = ui.end();
-    assert_eq!((left.code, left.modes), (0, vec![]));
+    assert_eq!((left.code, &left.modes[..]), (0, &[][..]));
     log_is_named(&world, &left);
 }
 
@@ -166,7 +166,7 @@ fn signals_that_end_it_leave_the_terminal_as_it_was() {
         }
         ui.signal(signal);
         let left = ui.end();
-        assert_eq!((left.code, left.modes), (143, vec![]), "{signal} {busy}");
+        assert_eq!((left.code, &left.modes[..]), (143, &[][..]), "{signal} {busy}");
         assert!(!left.screen.contains("net: off"), "{}", left.screen);
         log_is_named(&world, &left);
         assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
@@ -194,7 +194,7 @@ fn leaving_in_the_middle_of_a_command_leaves_no_process() {
     ui.until_shown("started");
     ui.types(":q\r");
     let left = ui.end();
-    assert_eq!((left.code, left.modes), (0, vec![]));
+    assert_eq!((left.code, &left.modes[..]), (0, &[][..]));
     assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
 }
 
@@ -266,7 +266,7 @@ fn hostile_text_commands_nothing() {
     assert!(screen.contains("the end of it"), "{screen}");
     ui.types(":q\r");
     let left = ui.end();
-    assert_eq!((left.code, left.modes), (0, vec![]));
+    assert_eq!((left.code, &left.modes[..]), (0, &[][..]));
     let written = String::from_utf8(left.bytes).unwrap();
     // Nothing but what moves the cursor, colours, and switches modes of ours on and off.
     for (at, _) in written.match_indices('\x1b') {

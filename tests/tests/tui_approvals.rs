@@ -1,0 +1,227 @@
+//! Approvals through a real terminal: what counts as an answer, and what does not.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use supervisor::replay::ReplayServer;
+use tests::replies::{calls, done, model_of};
+use tests::ui::{TAKEN, Ui};
+use tests::{User, World, marked};
+
+const SIZE: (u16, u16) = (80, 24);
+const COMMAND: &str = "approve this command?";
+
+/// A session in mode `ask` in which the model was told to begin.
+struct Asked {
+    world: World,
+    server: ReplayServer,
+    ui: Ui,
+}
+
+/// A reply with a command that asks for the right to write.
+fn writes(command: &str) -> String {
+    calls(&[("shell_exec", json!({"command": command, "access": "write"}))])
+}
+
+impl Asked {
+    fn with(replies: impl IntoIterator<Item = String>) -> Self {
+        Self::on(SIZE, replies)
+    }
+
+    fn on(size: (u16, u16), replies: impl IntoIterator<Item = String>) -> Self {
+        let (world, server) = (World::new(User::Myself), model_of(replies));
+        let mut ui = Ui::start(&world.ui(&server, &[]), size);
+        ui.types("go\r");
+        Self { world, server, ui }
+    }
+
+    fn exists(&self, name: &str) -> bool {
+        self.world.project().join(name).exists()
+    }
+
+    /// Presses a key until something stands on the screen: keys do not count at once.
+    fn press_until(&mut self, key: &str, text: &str) {
+        self.ui.press_until(key, text);
+    }
+
+    /// What the model was told last.
+    fn told(&self) -> String {
+        String::from_utf8(self.server.requests().last().unwrap().body.to_vec()).unwrap()
+    }
+
+    /// The decisions in the log.
+    fn decisions(&self) -> Vec<Value> {
+        let log = self.world.log();
+        log.iter()
+            .filter(|event| event["type"] == "approval_answered")
+            .map(|event| event["data"].clone())
+            .collect()
+    }
+
+    /// Leaves; nothing is left.
+    fn leave(mut self) {
+        // What was typed for a card that was gone already stands in the prompt.
+        self.ui.types("\x15:q\r");
+        let left = self.ui.end();
+        assert_eq!((left.code, &left.modes[..]), (0, &[][..]), "{}", left.screen);
+        assert_eq!(marked(self.world.mark().as_bytes()), Vec::<u32>::new());
+    }
+}
+
+/// A command of three kilobytes whose end is out of sight.
+fn long_command() -> String {
+    let harmless = "echo this is a line of a harmless command; ".repeat(70);
+    format!("{harmless}\ntouch ran # THE-TAIL")
+}
+
+#[test]
+fn a_command_whose_end_was_not_seen_is_not_approved_by_any_key() {
+    let mut asked = Asked::with([writes(&long_command()), done()]);
+    asked.ui.until_shown(COMMAND);
+    asked.ui.types("\r");
+    assert!(!asked.ui.screen().contains("THE-TAIL"), "{}", asked.ui.screen());
+    asked.ui.until_shown("read to the end to approve");
+    asked.ui.types("\r \r\n ");
+    let unread = |screen: &str| screen.split_once('↓')?.1.split_whitespace().next()?.parse::<usize>().ok();
+    let all = unread(&asked.ui.screen()).unwrap();
+    // The first key that counts; those that follow lead on, and approve nothing.
+    asked.ui.press_until_so("j", "another row", |screen| unread(screen).is_some_and(|rows| rows < all));
+    let some = unread(&asked.ui.screen()).unwrap();
+    asked.ui.types("\r y");
+    asked.ui.until("a page more", |screen| unread(screen).is_some_and(|rows| rows < some));
+    assert!(asked.ui.screen().contains(COMMAND) && !asked.exists("ran"));
+    asked.press_until("n", "denied");
+    asked.ui.until_shown("Done.");
+    assert!(!asked.exists("ran"));
+    assert_eq!(asked.decisions().len(), 1);
+    asked.leave();
+}
+
+#[test]
+fn read_to_its_end_it_is_approved_and_runs() {
+    let mut asked = Asked::with([writes(&long_command()), done()]);
+    asked.ui.until_shown(COMMAND);
+    asked.press_until("G", "THE-TAIL");
+    asked.press_until("y", "approved once");
+    asked.ui.until_shown("Done.");
+    assert!(asked.exists("ran"));
+    asked.leave();
+}
+
+#[test]
+fn keys_that_were_typed_before_the_card_was_seen_do_not_answer_it() {
+    let mut asked = Asked::with([writes("touch ran"), done()]);
+    while !asked.ui.screen().contains(COMMAND) {
+        asked.ui.types("y");
+    }
+    // Keys are handled in order: when this one counts, none of those before it did.
+    asked.press_until("e", "a word to the model");
+    assert!(!asked.exists("ran") && asked.decisions().is_empty());
+    asked.ui.types("\r");
+    asked.ui.until_shown("denied");
+    asked.ui.until_shown("Done.");
+    assert!(!asked.exists("ran"));
+    asked.leave();
+}
+
+#[test]
+fn a_change_of_files_is_shown_and_is_what_happens() {
+    let input = json!({"path": "new.txt", "content": "first\nsecond\n"});
+    let mut asked = Asked::with([calls(&[("write_file", input)]), done()]);
+    asked.ui.until_shown("approve this change of files?");
+    asked.ui.until_shown("+second");
+    assert!(!asked.exists("new.txt"));
+    asked.press_until("y", "approved once");
+    asked.ui.until_shown("Done.");
+    assert_eq!(asked.world.read("new.txt"), "first\nsecond\n");
+    asked.leave();
+}
+
+#[test]
+fn a_prefix_approved_for_the_session_asks_once() {
+    let mut asked = Asked::with([
+        writes("mkdir -p one"),
+        writes("mkdir -p two"),
+        writes("mkdir -p x && touch x/y"),
+        done(),
+    ]);
+    asked.ui.until_shown(COMMAND);
+    asked.press_until("s", "commands that begin with");
+    asked.press_until("j", "▸ commands that begin with");
+    asked.press_until("y", "approved for the session as 1");
+    // The second ran without a card; the third is none of it.
+    asked.ui.until_shown(COMMAND);
+    asked.ui.until_shown("touch x/y");
+    assert!(asked.exists("one") && asked.exists("two") && !asked.exists("x"));
+    asked.press_until("n", "denied");
+    asked.ui.until_shown("Done.");
+    asked.ui.types("\x15:grants\r");
+    asked.ui.until_shown("1  ");
+    asked.leave();
+}
+
+#[test]
+fn a_word_goes_with_the_denial() {
+    let mut asked = Asked::with([writes("touch ran"), done()]);
+    asked.ui.until_shown(COMMAND);
+    asked.press_until("e", "a word to the model");
+    asked.ui.types("use the other directory\r");
+    asked.ui.until_shown("Done.");
+    assert!(asked.told().contains("use the other directory"));
+    assert!(!asked.exists("ran"));
+    asked.leave();
+}
+
+#[test]
+fn a_terminal_that_is_too_small_can_still_say_no() {
+    for (size, shown) in [((40, 10), "approve this command?"), ((20, 5), "n denies")] {
+        let mut asked = Asked::on(size, [writes("touch ran"), done()]);
+        asked.ui.until_shown(shown);
+        asked.ui.press_until_so("n", "the card is gone", |screen| !screen.contains(shown));
+        asked.ui.resize(SIZE);
+        asked.ui.until_shown("Done.");
+        assert!(!asked.exists("ran"));
+        asked.leave();
+    }
+}
+
+#[test]
+fn control_characters_of_a_command_are_shown_and_not_obeyed() {
+    let command = "printf 'a\u{1b}[2J\u{1b}]0;t\u{7}\u{9b}2J\rb' # \u{202e}evil\u{202c}";
+    let mut asked = Asked::with([writes(command), done()]);
+    asked.ui.until_shown(COMMAND);
+    asked.ui.until_shown(r"\u{1b}]0;t\u{7}");
+    asked.ui.until_shown(r"\u{202e}evil");
+    assert_eq!(asked.ui.modes(), TAKEN);
+    asked.press_until("n", "denied");
+    asked.ui.until_shown("Done.");
+    let written = String::from_utf8(asked.ui.bytes()).unwrap();
+    assert!(!written.contains("\x1b]") && !written.contains(['\u{9b}', '\u{7}', '\u{202e}']));
+    asked.leave();
+}
+
+#[test]
+fn ending_while_it_is_asked_denies() {
+    let asked = Asked::with([writes("touch ran"), done()]);
+    asked.ui.until_shown(COMMAND);
+    asked.ui.signal(Signal::SIGTERM);
+    let Asked { world, ui, .. } = asked;
+    let left = ui.end();
+    assert_eq!((left.code, &left.modes[..]), (143, &[][..]));
+    assert!(!world.project().join("ran").exists());
+    assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
+}
+
+#[test]
+fn two_requests_wait_in_line() {
+    let call = |name| ("shell_exec", json!({"command": format!("touch {name}"), "access": "write"}));
+    let mut asked = Asked::with([calls(&[call("first"), call("second")]), done()]);
+    asked.ui.until_shown("touch first");
+    asked.press_until("y", "touch second");
+    assert!(asked.ui.screen().contains(COMMAND));
+    asked.press_until("n", "denied");
+    asked.ui.until_shown("Done.");
+    assert!(asked.exists("first") && !asked.exists("second"));
+    asked.leave();
+}
