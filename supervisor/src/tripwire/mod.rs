@@ -27,7 +27,6 @@ use anchor::{Anchor, Found};
 use judge::{Surroundings, Verdict};
 pub(crate) use judge::{git_file_target, worktree_in};
 pub(crate) use names::is_acted_on;
-pub(crate) use names::is_acted_on;
 use names::{GIT, Root};
 use references::References;
 use state::{Kind, State};

@@ -30,7 +30,6 @@ use super::setup::Wanted;
 use crate::approval::ApprovalSettings;
 use super::signals::{Changes, Endings};
 use super::{complain, notes, say};
-use crate::approval::ApprovalSettings;
 use crate::core::EndReason;
 use crate::driver::Turns;
 
@@ -114,7 +113,6 @@ fn options(args: &TuiArgs, sources: &Sources) -> SessionOptions {
         directory: args.directory.clone(),
         approvals: ApprovalSettings::default(),
         mode: effective.mode(),
-        approvals: ApprovalSettings::default(),
         wanted: Wanted::new(&effective, &args.confinement),
         model: effective.model().to_owned(),
         base_url: effective.base_url().map(str::to_owned),
