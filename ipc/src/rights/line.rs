@@ -12,7 +12,7 @@ impl Rights {
     ///
     /// `project` prints as `.`, `temp` as `$TMPDIR`: `rw . $TMPDIR · ro / minus hidden · net off`.
     pub fn line<'a>(&'a self, project: &'a WirePath, temp: Option<&'a WirePath>) -> RightsLine<'a> {
-        RightsLine { rights: self, project, temp, caches: None }
+        RightsLine { rights: self, project, temp, caches: None, read_only: &[] }
     }
 }
 
@@ -23,6 +23,7 @@ pub struct RightsLine<'a> {
     project: &'a WirePath,
     temp: Option<&'a WirePath>,
     caches: Option<&'a WirePath>,
+    read_only: &'a [WirePath],
 }
 
 impl<'a> RightsLine<'a> {
@@ -32,20 +33,29 @@ impl<'a> RightsLine<'a> {
         Self { caches, ..self }
     }
 
+    /// The line without what lies in a write root and cannot be written all the same.
+    #[must_use]
+    pub const fn without(self, read_only: &'a [WirePath]) -> Self {
+        Self { read_only, ..self }
+    }
+
     fn paths(&self, f: &mut fmt::Formatter<'_>, label: &str, paths: &[WirePath]) -> fmt::Result {
         f.write_str(label)?;
         // The project first and the temp directory second: they are what a reader looks for. Then what is always there.
         let rank =
             |path: &WirePath| (path != self.project, Some(path) != self.temp, Some(path) != self.caches);
         let mut ordered: Vec<_> = paths.iter().collect();
-        let inside = |path: &&WirePath| self.project != *path && self.project.is_within(path);
+        let inside = |path: &&WirePath| {
+            self.project != *path && self.project.is_within(path) && !self.read_only.contains(self.project)
+        };
         // A project inside another root is named all the same; `/` says it by itself.
         ordered.extend(
             paths.iter().find(inside).filter(|path| path.as_path().parent().is_some()).map(|_| self.project),
         );
         let holds =
             |path: &WirePath| self.caches.is_some_and(|caches| caches.is_within(path) && caches != path);
-        ordered.extend(self.caches.filter(|_| label == "rw" && paths.iter().any(holds)));
+        let writable = |caches: &&WirePath| label == "rw" && !self.read_only.contains(caches);
+        ordered.extend(self.caches.filter(writable).filter(|_| paths.iter().any(holds)));
         ordered.sort_by_key(|path| rank(path));
         for path in ordered {
             if path == self.project {
@@ -117,6 +127,14 @@ mod tests {
             rights.line(&project, Some(&temp)).with_caches(Some(&inside)).to_string(),
             "rw . $TMPDIR caches /data /home/me/.cache/bailiwick/projects/p-1 · ro / minus hidden · net off"
         );
+        let (below, caches) = ("/tmp/p".into(), "/tmp/caches".into());
+        let private = Rights { write: vec!["/tmp".into()], ..rights.clone() };
+        let line = |read_only: &[WirePath]| {
+            let line = private.line(&below, private.write.first()).with_caches(Some(&caches));
+            line.without(read_only).to_string()
+        };
+        assert_eq!(line(&[]), "rw . $TMPDIR caches · ro / minus hidden · net off");
+        assert_eq!(line(&[below.clone(), caches.clone()]), "rw $TMPDIR · ro / minus hidden · net off");
         rights.write.clear();
         rights.hidden.clear();
         rights.net = Network::On;

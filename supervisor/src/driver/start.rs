@@ -103,7 +103,7 @@ pub(super) fn worker_started(worker: &Worker, confinement: &Confinement) -> Work
         tier: worker.ruleset.tier.to_string(),
         landlock_abi: worker.ruleset.landlock_abi,
         rules: worker.ruleset.rules,
-        rights: seen.line(),
+        rights: confinement.line(),
         rights_digest: digests.rights,
         ruleset_digest: digests.ruleset,
         one_shot: None,

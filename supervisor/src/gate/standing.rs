@@ -50,7 +50,8 @@ pub struct Standing {
     pub mode: ApprovalMode,
     /// What the kernel holds the worker by.
     pub tier: Tier,
-    /// Places in a write root that cannot be changed all the same: the project, where it lies in a private `/tmp`.
+    /// Places in a write root that cannot be changed all the same: the project and its caches, where they lie in a private
+    /// `/tmp`.
     pub read_only: Vec<WirePath>,
     /// Whether mode `ask` asks for every command but those that declare to read.
     pub confirm_shell: bool,
@@ -97,15 +98,16 @@ impl Standing {
     #[must_use]
     pub fn seen_in(&self, tier: Tier) -> Self {
         let (rights, temp) = rights_in_tier(&self.rights, &self.project, self.temp.as_ref(), tier);
-        let closed = rights.allows_write(&self.project) && !self.rights.allows_write(&self.project);
-        let read_only = closed.then(|| self.project.clone()).into_iter().collect();
+        let closed = |place: &&WirePath| rights.allows_write(place) && !self.rights.allows_write(place);
+        let read_only = [Some(&self.project), self.caches.as_ref()].into_iter().flatten();
+        let read_only = read_only.filter(closed).cloned().collect();
         Self { rights, temp, tier, read_only, ..self.clone() }
     }
 
     /// The rights in one line.
     pub fn line(&self) -> String {
         let line = self.rights.line(&self.project, self.temp.as_ref());
-        line.with_caches(self.caches.as_ref()).to_string()
+        line.with_caches(self.caches.as_ref()).without(&self.read_only).to_string()
     }
 
     /// Whether `path` may be changed.
