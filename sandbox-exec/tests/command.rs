@@ -65,7 +65,7 @@ impl Worker {
         fs::create_dir_all(&temp).unwrap();
         let mut command = spec(self.project.path(), script);
         command.environment.push(("TMPDIR".into(), temp.clone().into()));
-        command.access = DomainAccess::Read { temp };
+        command.access = DomainAccess::Read { temp, net: Network::Off };
         finish(self.domain.spawn(&command).unwrap())
     }
 }

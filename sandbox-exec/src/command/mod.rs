@@ -68,10 +68,12 @@ pub struct CommandDomain {
     standing: Domain,
     signals: Option<Domain>,
     read_only: Program,
+    read_only_online: Program,
     /// Only where the worker has a network that can be taken away.
     offline: Option<Program>,
     null: File,
     may_execute: bool,
+    net: Network,
     tier: Tier,
 }
 
@@ -96,10 +98,12 @@ pub enum DomainAccess {
     /// All of them but the network: it declared that it needs none.
     Offline,
     /// It declared that it only reads: it can write nothing but its own temp directory and the null device, cannot change
-    /// metadata, and has no network, whatever the worker has.
+    /// metadata, and has no network, whatever the worker has, unless it was given it by name.
     Read {
         /// A fresh directory that is private to this call, inside the worker's write roots.
         temp: PathBuf,
+        /// The network: no more than the worker has.
+        net: Network,
     },
 }
 
@@ -150,10 +154,12 @@ impl CommandDomain {
             )?,
             signals: Domain::of_signals(platform)?,
             read_only: Program::read_only(Policy::of(Network::Off, platform, tier)),
+            read_only_online: Program::read_only_online(Policy::of(rights.net, platform, tier)),
             offline: (rights.net == Network::On)
                 .then(|| Program::offline(Policy::of(rights.net, platform, tier))),
             null,
             may_execute: rights.exec == Execution::Allowed,
+            net: rights.net,
             tier,
         })
     }
@@ -180,6 +186,9 @@ impl CommandDomain {
             filter: match command.access {
                 DomainAccess::Standing => None,
                 DomainAccess::Offline => self.offline.as_ref(),
+                DomainAccess::Read { net: Network::On, .. } if self.net == Network::On => {
+                    Some(&self.read_only_online)
+                }
                 DomainAccess::Read { .. } => Some(&self.read_only),
             },
             null: self.null.as_raw_fd(),
@@ -194,10 +203,11 @@ impl CommandDomain {
 
     /// The domain of a command that has less than all the rights.
     fn narrow(&self, access: &DomainAccess) -> Result<Option<Domain>, CommandError> {
-        let DomainAccess::Read { temp } = access else {
+        let DomainAccess::Read { temp, net } = access else {
             return Ok(None);
         };
-        let plan = Plan::within(&self.read, &[temp.into()], Network::Off, self.tier, Devices::Harmless);
+        let net = self.net.min(*net);
+        let plan = Plan::within(&self.read, &[temp.into()], net, self.tier, Devices::Harmless);
         Ok(Some(Domain::build(&plan, self.platform)?))
     }
 }

@@ -67,6 +67,11 @@ impl Program {
         Self::built(Kind::ReadOnly, policy.case())
     }
 
+    /// The program that is stacked on it for a command that said it only reads, and was given the network all the same.
+    pub fn read_only_online(policy: Policy) -> Self {
+        Self::built(Kind::ReadOnlyOnline, policy.case())
+    }
+
     /// The program that is stacked on it, where it is one of a network, for a command that said it needs none.
     pub fn offline(policy: Policy) -> Self {
         Self::built(Kind::Offline, policy.case())

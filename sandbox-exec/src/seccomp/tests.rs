@@ -165,6 +165,7 @@ fn the_program_of_a_policy_is_the_one_of_its_architecture() {
                 (Kind::ReadOnly, Program::read_only(policy)),
                 (Kind::Offline, Program::offline(policy)),
                 (Kind::NoExecution, Program::no_execution()),
+                (Kind::ReadOnlyOnline, Program::read_only_online(policy)),
             ] {
                 let Built { program: other, .. } = built(kind, policy.case(), arch);
                 assert_eq!(format!("{program:?}"), format!("{other:?}"), "{kind:?} {policy:?}");
@@ -230,6 +231,7 @@ fn sockets_by_family() {
             let on = Case { network: true, ..case };
             assert_eq!(families(&[standing(on), built(Kind::Offline, on, arch)]), offline);
             assert_eq!(families(&[standing(on), built(Kind::ReadOnly, on, arch)]), [libc::AF_NETLINK]);
+            assert_eq!(families(&[standing(on), built(Kind::ReadOnlyOnline, on, arch)]), inet);
         }
         for network in [false, true] {
             assert_eq!(families(&[standing(Case { network, ..FULL })]), all);

@@ -47,6 +47,7 @@ fn program(kind: Kind, case: Case) -> Program {
         Kind::ReadOnly => Program::read_only(policy),
         Kind::Offline => Program::offline(policy),
         Kind::NoExecution => Program::no_execution(),
+        Kind::ReadOnlyOnline => Program::read_only_online(policy),
     }
 }
 

@@ -161,7 +161,11 @@ impl Commands {
             environment: environment(exec, temp),
             cwd: exec.cwd.as_path().to_owned(),
             access: match temp {
-                Some(temp) => DomainAccess::Read { temp: temp.0.clone() },
+                // By name alone: what the worker has besides is not a reader's.
+                Some(temp) => {
+                    let net = exec.network.unwrap_or(Network::Off);
+                    DomainAccess::Read { temp: temp.0.clone(), net }
+                }
                 None if exec.network == Some(Network::Off) => DomainAccess::Offline,
                 None => DomainAccess::Standing,
             },
@@ -193,9 +197,6 @@ fn granted(assignment: &Assignment, exec: &Exec) -> Result<()> {
     let rights = &assignment.rights;
     let message = match exec {
         _ if rights.exec == Execution::Denied => "Commands are not allowed here; use the other tools.",
-        Exec { access: Access::Read, network: Some(Network::On), .. } => {
-            "A command with access `read` has no network; ask for access `write` or `standing` with it."
-        }
         Exec { network: Some(Network::On), .. } if rights.net == Network::Off => {
             "The network is off here; do without it."
         }

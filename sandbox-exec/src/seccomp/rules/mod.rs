@@ -124,6 +124,8 @@ pub enum Kind {
     Offline,
     /// What a worker that may run nothing is denied beyond the standing.
     NoExecution,
+    /// What a command that only reads is denied, where it was given the network.
+    ReadOnlyOnline,
 }
 
 /// What the rules depend on.
@@ -142,7 +144,8 @@ pub struct Case {
 
 impl Kind {
     /// All of them, in the order of their programs.
-    pub const ALL: [Self; 4] = [Self::Standing, Self::ReadOnly, Self::Offline, Self::NoExecution];
+    pub const ALL: [Self; 5] =
+        [Self::Standing, Self::ReadOnly, Self::Offline, Self::NoExecution, Self::ReadOnlyOnline];
 }
 
 impl Case {
@@ -171,6 +174,7 @@ pub fn denials(kind: Kind, case: Case) -> Vec<Denial> {
     match kind {
         Kind::Standing => standing(case),
         Kind::ReadOnly => read_only(case),
+        Kind::ReadOnlyOnline => read_only_online(case),
         Kind::Offline if case.full => by_arguments(sockets::OFFLINE).collect(),
         Kind::Offline => standing(Case { network: false, ..case }),
         Kind::NoExecution => always(always::NO_EXECUTION).collect(),
@@ -195,8 +199,16 @@ fn standing(case: Case) -> Vec<Denial> {
 }
 
 fn read_only(case: Case) -> Vec<Denial> {
+    let sockets = by_arguments(sockets::READ_ONLY).chain(always(always::READ_ONLY_SOCKETS));
+    reading(case).into_iter().chain(sockets).collect()
+}
+
+fn read_only_online(case: Case) -> Vec<Denial> {
+    reading(case).into_iter().chain(by_arguments(sockets::READ_ONLY_ONLINE)).collect()
+}
+
+fn reading(case: Case) -> Vec<Denial> {
     let mut all: Vec<_> = always(always::READ_ONLY).chain(by_arguments(arguments::READ_ONLY)).collect();
-    all.extend(by_arguments(sockets::READ_ONLY).chain(always(always::READ_ONLY_SOCKETS)));
     if case.full {
         // In the floor the standing program has them. A segment or a queue that is made is a change.
         all.extend(by_arguments(sockets::UNMEDIATED).chain(always(always::IPC)));

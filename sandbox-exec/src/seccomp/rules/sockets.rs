@@ -89,3 +89,10 @@ pub(super) const READ_ONLY: &[Conditional] = &[Conditional {
     call: calls::SOCKET,
     any_of: &[&[IsNot(0, AF_NETLINK)]],
 }];
+
+/// Denied to a command that only reads and was given the network, in every tier.
+pub(super) const READ_ONLY_ONLINE: &[Conditional] = &[Conditional {
+    reason: "a unix socket leads to other programs of its agent, which may write; the network that it was given does not",
+    call: calls::SOCKET,
+    any_of: &[&[IsNot(0, AF_NETLINK), IsNot(0, AF_INET), IsNot(0, AF_INET6)]],
+}];
