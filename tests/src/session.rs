@@ -244,6 +244,14 @@ impl FrontEnd {
         self.events.close();
     }
 
+    /// The world, when the session is over; what is shown meanwhile is lost.
+    pub async fn finished(self) -> World {
+        let Self { actions, run, world, .. } = self;
+        tokio::time::timeout(PATIENCE, run).await.expect("an end").expect("no panic").expect("an end");
+        drop(actions);
+        world
+    }
+
     /// Everything that was shown until the session's end.
     pub async fn end(mut self) -> String {
         while let Some(event) = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an end") {
@@ -295,6 +303,8 @@ fn logged(kind: &EventKind) -> String {
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
         EventKind::TurnFinished(turn) => format!("turn {}", turn.reason),
         EventKind::Result(result) => format!("result {} {}", result.exit_code, result.reason),
+        EventKind::Denied { call, denial, .. } => format!("call {call} denied: {}", denial.operation),
+        EventKind::Restored { places, .. } => format!("restored {}", places.len()),
         other => panic!("{other:?}"),
     }
 }

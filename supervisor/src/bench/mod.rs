@@ -3,6 +3,7 @@
 //! Times are wall-clock microseconds unless a row says otherwise. The machine is never quiet, so a row gives the tenth
 //! percentile (what it costs when nothing is in the way) and the median.
 
+mod approval;
 mod calls;
 mod connect;
 mod fleet;
@@ -35,6 +36,7 @@ const ALL: &[(&str, Measure)] = &[
     ("attach", processes::attach),
     ("worker-ready", processes::worker_ready),
     ("respawn", respawn::respawn),
+    ("approved-command", approval::approved_command),
     ("read-file", calls::read_file),
     ("shell-exec", calls::shell_exec),
     ("tax", tax::tax),

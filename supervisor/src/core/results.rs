@@ -25,6 +25,9 @@ const READ_HINT: &str = "\n(This command ran with access \"read\": it may write 
 const READ_HINT_TO_ASK: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no \
     network. If it has to change files, call it again with access \"write\": the user is asked.)";
 
+/// What is true of an approved effect that was ended.
+const IN_PART: &str = "it was approved, and may have been carried out in part: look before you repeat it";
+
 /// How a command asks for what it was refused.
 const WRITE_HINT: &str =
     "\n(If it has to change files of the project, call it again with access \"write\": the user is asked.)";
@@ -251,8 +254,11 @@ impl Agent {
                     "the call was ended: what was approved for the session was not added",
                 );
             }
-            let result = CallResult::not_done(ToolCallStatus::Interrupted, text);
-            self.close_at_once(calls, call, result);
+            let result = match calls.open(call) {
+                Some(Open::Committing(_)) => format!("{text}; {IN_PART}"),
+                _ => text.to_owned(),
+            };
+            self.close_at_once(calls, call, CallResult::not_done(ToolCallStatus::Interrupted, result));
         }
     }
 

@@ -9,7 +9,10 @@ use ipc::approval::{
 use ipc::confinement::Tier;
 use ipc::frontend::UserActionKind;
 use ipc::id::ApprovalId;
+use serde_json::{Value, json};
 use supervisor::approval::ApprovalSettings;
+use supervisor::provider::ReplayProvider;
+use tests::replies::calls;
 use tests::session::{Beginning, FrontEnd};
 use tests::tier::choice;
 
@@ -58,4 +61,25 @@ pub(crate) async fn decide(front: &mut FrontEnd, decision: ReviewDecision) -> Se
     let (id, request) = front.asked().await;
     answer(front, id, fitting(&request, decision)).await;
     request
+}
+
+/// A reply that edits `a.txt`.
+pub(crate) fn edit() -> String {
+    calls(&[("edit_file", json!({"path": "a.txt", "old_string": "old", "new_string": "new"}))])
+}
+
+/// A reply with a command that says that it writes.
+pub(crate) fn command(text: &str) -> String {
+    calls(&[("shell_exec", json!({"command": text, "access": "write"}))])
+}
+
+/// The data of the events of one type in the log.
+pub(crate) fn logged(front: &FrontEnd, kind: &str) -> Vec<Value> {
+    let events = front.world.log().into_iter().filter(|event| event["type"] == kind);
+    events.map(|mut event| event["data"].take()).collect()
+}
+
+/// Everything that the model was told.
+pub(crate) fn told(provider: &ReplayProvider) -> String {
+    format!("{:?}", provider.requests().last().unwrap().messages)
 }

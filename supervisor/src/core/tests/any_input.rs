@@ -2,18 +2,24 @@
 
 use std::collections::BTreeSet;
 
+use ipc::approval::{ApprovalMode, ReviewDecision, SessionScope};
 use ipc::confinement::Tier;
-use ipc::event::EventKind;
+use ipc::effect::{Effect as Exact, FileEffect, FileState, Patch};
+use ipc::event::{DecidedBy, EventKind};
 use ipc::frontend::Op;
-use ipc::id::CallId;
+use ipc::id::{ApprovalId, CallId, GrantId};
+use ipc::message::Outcome;
 use ipc::rights::{Network, Reach, RightsChange};
+use ipc::tool::{ToolCall, WriteFile};
 use proptest::prelude::*;
 
+use super::approvals::ask_config;
 use super::script::{
-    Script, broken_call, call, command, completed, error, file, not_found, raw, read, ready, run, text,
-    thinking,
+    Script, broken_call, call, command, completed, config, error, file, not_found, raw, read, ready, run,
+    text, thinking,
 };
-use crate::core::{ContextItem, Effect, Input, RequestId, RunLimits, TimerId};
+use crate::approval::Proposal;
+use crate::core::{AgentConfig, ContextItem, Effect, Input, RequestId, RunLimits, TimerId};
 use crate::provider::{
     AssistantBlock, ContentBlock, Message, ModelRequest, StopReason, StreamEvent, UserBlock,
 };
@@ -33,7 +39,9 @@ fn block() -> impl Strategy<Value = AssistantBlock> {
         id.clone().prop_map(|id| run(id, "true")),
         id.clone().prop_map(|id| broken_call(id, "write_file")),
         id.clone().prop_map(|id| call(id, "no_such_tool", "{}")),
-        id.prop_map(|id| call(id, "shell_exec", r#"{"command":"x","network":true}"#)),
+        id.clone().prop_map(|id| call(id, "shell_exec", r#"{"command":"x","network":true}"#)),
+        id.clone().prop_map(|id| call(id, "shell_exec", r#"{"command":"make x","access":"write"}"#)),
+        id.prop_map(|id| call(id, "write_file", r#"{"path":"x","content":"c"}"#)),
     ]
 }
 
@@ -71,6 +79,24 @@ enum Any {
     TimeUp,
     Ready,
     NotReplaced,
+    Prepared(u64),
+    NotPrepared(u64),
+    Answer(u64, usize, ReviewDecision),
+    Lapsed(u64),
+    Carried(u64, usize),
+}
+
+fn decision() -> impl Strategy<Value = ReviewDecision> {
+    let session = |scope| ReviewDecision::ApprovedForSession { scope };
+    prop_oneof![
+        4 => Just(ReviewDecision::Approved),
+        2 => Just(session(SessionScope::Exact)),
+        1 => Just(session(SessionScope::CommandPrefix(vec!["make".to_owned()]))),
+        1 => Just(session(SessionScope::GrantRoot)),
+        1 => Just(session(SessionScope::Network)),
+        2 => Just(ReviewDecision::DENIED),
+        1 => Just(ReviewDecision::Abort),
+    ]
 }
 
 fn any() -> impl Strategy<Value = Any> {
@@ -91,6 +117,14 @@ fn any() -> impl Strategy<Value = Any> {
         }),
         2 => Just(Any::Ready),
         1 => Just(Any::NotReplaced),
+        4 => (0..5u64).prop_map(Any::Prepared),
+        1 => (0..5u64).prop_map(Any::NotPrepared),
+        6 => (0..3u64, 0..3usize, decision()).prop_map(|(age, kind, decision)| Any::Answer(age, kind, decision)),
+        1 => (0..3u64).prop_map(Any::Lapsed),
+        4 => (0..5u64, 0..5usize).prop_map(|(age, outcome)| Any::Carried(age, outcome)),
+        1 => prop_oneof![Just(ApprovalMode::Ask), Just(ApprovalMode::Auto), Just(ApprovalMode::Deny)]
+            .prop_map(|mode| Any::Op(Op::SetMode { mode })),
+        1 => (0..3u64).prop_map(|id| Any::Op(Op::RevokeGrant { id: GrantId(id) })),
     ]
 }
 
@@ -105,10 +139,23 @@ fn input(any: Any, script: &Script) -> Input {
             Input::StreamFailed { request: request(age), error: error("connection", retryable) }
         }
         Any::Finished(age, kind) => {
-            let refusal = command(1, "touch: cannot touch '/etc/x': Permission denied");
-            let outcomes =
-                [file("x"), command(0, ""), refusal, not_found(), ipc::message::Outcome::Cancelled];
-            Input::CallFinished { call: call(age), outcome: outcomes[kind].clone(), duration_ms: 1 }
+            Input::CallFinished { call: call(age), outcome: outcome(kind), duration_ms: 1 }
+        }
+        Any::Carried(age, kind) => {
+            Input::OneShotFinished { call: call(age), outcome: Ok(outcome(kind)), duration_ms: 1 }
+        }
+        Any::Prepared(age) => Input::Prepared { call: call(age), proposal: proposal() },
+        Any::NotPrepared(age) => Input::NotPrepared { call: call(age), reason: "no".to_owned() },
+        Any::Answer(age, kind, decision) => {
+            let id = approval(script, age);
+            Input::Op(match kind {
+                0 => Op::PatchApproval { id, decision },
+                1 => Op::ExecApproval { id, decision },
+                _ => Op::NetworkApproval { id, decision },
+            })
+        }
+        Any::Lapsed(age) => {
+            Input::Lapsed { id: approval(script, age), by: DecidedBy::Deadline, cause: "late".to_owned() }
         }
         Any::Lost(age) => Input::CallLost { call: call(age), reason: "gone".to_owned() },
         Any::Timer(age) => Input::Timer(TimerId(script.agent.last_timer.0.saturating_sub(age))),
@@ -116,6 +163,23 @@ fn input(any: Any, script: &Script) -> Input {
         Any::Ready => Input::WorkerReady(ready(1, Tier::FloorUnmediated)),
         Any::NotReplaced => Input::NotReplaced { reason: "no".to_owned() },
     }
+}
+
+fn approval(script: &Script, age: u64) -> ApprovalId {
+    ApprovalId(script.agent.last_approval.0.saturating_sub(age))
+}
+
+fn outcome(kind: usize) -> Outcome {
+    let refusal = command(1, "touch: cannot touch '/etc/x': Permission denied");
+    [file("x"), command(0, ""), refusal, not_found(), Outcome::Cancelled][kind].clone()
+}
+
+fn proposal() -> Proposal {
+    let tool = ToolCall::WriteFile(WriteFile { path: "x".into(), content: "c".to_owned() });
+    let new = Some(FileState { bytes: b"c".to_vec(), mode: 0o644 });
+    let file = FileEffect { path: "/p/x".into(), old: None, new, replacements: 0 };
+    let effect = Exact::Patch(Patch { files: vec![file] });
+    Proposal::of_patch(&tool, effect, |_| Some("/p".into())).unwrap()
 }
 
 /// The ids of the tool calls in a message of the model.
@@ -178,6 +242,11 @@ fn results(blocks: &[UserBlock]) -> Vec<String> {
 struct Witness {
     started: BTreeSet<CallId>,
     dispatched: BTreeSet<CallId>,
+    prepared: BTreeSet<CallId>,
+    /// Calls that were approved, and not carried out yet.
+    approved: BTreeSet<CallId>,
+    /// Requests that are open; each has one answer.
+    asked: BTreeSet<ApprovalId>,
     finished: BTreeSet<CallId>,
     last_history: Vec<String>,
 }
@@ -194,9 +263,36 @@ impl Witness {
             Effect::Dispatch { call, .. } => {
                 assert!(self.started.contains(call) && self.dispatched.insert(*call), "call {call}");
             }
-            Effect::CancelCall(call) => assert!(self.dispatched.contains(call)),
+            Effect::Prepare { call, .. } => {
+                assert!(self.started.contains(call));
+                self.prepared.insert(*call);
+            }
+            Effect::Log { kind: EventKind::ApprovalAnswered(answer), .. } => {
+                if let Some(id) = &answer.id {
+                    assert!(self.asked.remove(id), "request {id} is decided once");
+                }
+                let yes = ReviewDecision::Approved;
+                if answer.decision == yes
+                    || matches!(answer.decision, ReviewDecision::ApprovedForSession { .. })
+                {
+                    self.approved.insert(answer.call);
+                }
+            }
+            Effect::RequestApproval { id, .. } => {
+                assert!(self.asked.is_empty() && self.asked.insert(*id), "one question at a time");
+            }
+            Effect::CarryOut { call, .. } => {
+                assert!(self.approved.remove(call), "call {call} was not approved");
+                assert!(!self.finished.contains(call) && self.dispatched.insert(*call), "call {call}");
+            }
+            Effect::CancelCall(call) => {
+                assert!(self.dispatched.contains(call) || self.prepared.contains(call));
+            }
             Effect::StartStream { model, .. } => self.see_request(model),
-            Effect::Finish(_) => assert_eq!(self.started, self.finished, "every call has its end"),
+            Effect::Finish(_) => {
+                assert_eq!(self.started, self.finished, "every call has its end");
+                assert!(self.asked.is_empty() && self.approved.is_empty(), "and every question");
+            }
             _ => {}
         }
     }
@@ -223,8 +319,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn any_order_of_inputs_keeps_the_promises(inputs in proptest::collection::vec(any(), 0..120), steps in 1..40u32) {
-        let mut script = Script::limited(RunLimits { max_steps: Some(steps), max_tokens: None });
+    fn any_order_of_inputs_keeps_the_promises(inputs in proptest::collection::vec(any(), 0..120), steps in 1..40u32, asks in proptest::bool::ANY) {
+        let limits = RunLimits { max_steps: Some(steps), max_tokens: None };
+        let config = if asks { ask_config() } else { config() };
+        let mut script = Script::with(AgentConfig { limits, ..config });
         let mut witness = Witness::default();
         for any in inputs {
             let input = input(any, &script);

@@ -17,7 +17,7 @@ use crate::core::{AgentConfig, Effect, Input};
 use crate::gate::{Modes, Standing};
 use crate::provider::StopReason;
 
-fn ask_config() -> AgentConfig {
+pub(super) fn ask_config() -> AgentConfig {
     let mut standing = standing();
     standing.rights.write = vec!["/tmp/bw-1".into()];
     let modes = Some(Modes { auto: vec!["/p".into()], always: vec![] });
@@ -320,7 +320,7 @@ fn a_change_of_rights_takes_the_question_back() {
     script.net(Network::On);
     assert_snapshot!(script.lines(), @r#"
     cancel call 1
-    log finished 1 a Interrupted "interrupted: policy changed; the call was ended with everything that it had started" by Supervisor
+    log finished 1 a Interrupted "interrupted: policy changed; the call was ended with everything that it had started; it was approved, and may have been carried out in part: look before you repeat it" by Supervisor
     replace the worker
     "#);
     script.carried_out(1, Outcome::Cancelled);

@@ -1,0 +1,102 @@
+//! An approved command: from the answer until its shell runs.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ipc::approval::ApprovalMode;
+use ipc::confinement::{Confinement, TierChoice};
+use ipc::effect::{Effect, Exec};
+use ipc::event::{EventKind, Observer};
+use ipc::id::{AgentId, CallId, ConversationId, Generation};
+use ipc::path::WirePath;
+use ipc::rights::Grant;
+use ipc::tool::Access;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+use super::stats::{Report, Subject, interleaved};
+use super::{BenchError, Setup};
+use crate::driver::{Journal, OneShot, Unlogged};
+use crate::session::SessionLog;
+
+const ROUNDS: usize = 100;
+
+/// The command says when it began, in microseconds since the epoch: its output comes later, in pieces.
+const CLOCK: &str = "echo $EPOCHREALTIME";
+
+/// From an answer until the command's shell runs, in both tiers: a worker is born for it, verified and logged, and the log is
+/// on the disk before the effect is sent.
+pub(super) fn approved_command(setup: &Setup) -> Result<Report, BenchError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let state = tempfile::tempdir()?;
+    let mut log = SessionLog::create(state.path(), &ConversationId::from("bench"))?;
+    let log = std::cell::RefCell::new(&mut log);
+    let run = |tier| approved(setup, &runtime, tier, &mut log.borrow_mut());
+    let mut subjects: Vec<Subject<'_>> = vec![
+        ("approval answered to command started, floor", Box::new(|| run(TierChoice::Floor))),
+        ("approval answered to command started, full", Box::new(|| run(TierChoice::Full))),
+    ];
+    let rows = interleaved(ROUNDS, &mut subjects)?;
+    drop(subjects);
+    let [floor, full] = [0, 1].map(|row: usize| rows[row].p10 / 1000.0);
+    let mut report = Report { rows, ..Report::default() };
+    report.absolute("approval answered to command started, floor, ms", floor, 10.0);
+    report.absolute("approval answered to command started, full, ms", full, 10.0);
+    Ok(report)
+}
+
+fn approved(
+    setup: &Setup,
+    runtime: &Runtime,
+    tier: TierChoice,
+    log: &mut SessionLog,
+) -> Result<Duration, BenchError> {
+    let project = &setup.policy.project;
+    let standing = setup.confinement(setup.policy.standing_in(ApprovalMode::Ask));
+    let grant = Grant { write: vec![project.clone()], ..Grant::default() };
+    let effect = Effect::Exec(Exec {
+        argv: ["bash", "-c", CLOCK].map(WirePath::from).into(),
+        cwd: project.clone(),
+        environment: Vec::new(),
+        access: Access::Write,
+        network: None,
+        timeout_ms: 10_000,
+    });
+    let shot = OneShot {
+        agent: AgentId::root(),
+        generation: Generation(1),
+        standing: Confinement { tier, ..standing },
+        watch: setup.watch.clone(),
+        asked: grant.clone(),
+        granted: grant,
+        call: CallId(1),
+        effect: Arc::new(effect),
+    };
+    let mut notes = Notes { log, printed: Vec::new() };
+    let began = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    let (_never, cancelled) = oneshot::channel();
+    runtime.block_on(shot.carry_out(&setup.spawner, &setup.programs, &mut notes, cancelled))?;
+    let printed = String::from_utf8(notes.printed)?;
+    let (seconds, micros) = printed.trim().split_once(['.', ',']).ok_or("the command printed no time")?;
+    let started = Duration::from_secs(seconds.parse()?) + Duration::from_micros(micros.parse()?);
+    Ok(started.saturating_sub(began))
+}
+
+/// Logs as a session does.
+struct Notes<'a> {
+    log: &'a mut SessionLog,
+    printed: Vec<u8>,
+}
+
+impl Journal for Notes<'_> {
+    async fn log(&mut self, kind: EventKind) -> Result<(), Unlogged> {
+        self.log.append(&AgentId::root(), Observer::Supervisor, kind).map_err(|_| Unlogged)?;
+        self.log.sync().map_err(|_| Unlogged)
+    }
+
+    async fn output(&mut self, bytes: Vec<u8>) {
+        self.printed.extend(bytes);
+    }
+
+    async fn remark(&mut self, _: String) {}
+}
