@@ -16,6 +16,7 @@ use super::session::{self, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
 use crate::approval::ApprovalSettings;
 use crate::driver::Turns;
+use crate::gate::ApprovalMode;
 
 /// Runs the task.
 pub(super) async fn run(args: ExecArgs, place: Place) -> Exit {
@@ -41,8 +42,9 @@ struct Prepared {
 fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Refusal> {
     let prompt = prompt_text(args.prompt.as_deref())?;
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
-    let socket = args.approval_socket.as_deref().map(|path| approval_socket(path, args)).transpose()?;
-    let (session, handle, events) = session::open(options(args, &sources), place, began)?;
+    let options = options(args, &sources);
+    let socket = args.approval_socket.as_deref().map(|path| approval_socket(path, &options)).transpose()?;
+    let (session, handle, events) = session::open(options, place, began)?;
     let (events, relay) = match socket {
         None => (events, None),
         Some(socket) => {
@@ -55,9 +57,12 @@ fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Re
 }
 
 /// The socket, outside everything that the agent may come to write.
-fn approval_socket(path: &Path, args: &ExecArgs) -> Result<ApprovalSocket, Refusal> {
-    let project = &args.directory;
-    let given = args.confinement.write.iter().map(|root| project.join(root));
+fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSocket, Refusal> {
+    if options.mode != ApprovalMode::Ask {
+        return Err(Refusal::usage("--approval-socket: only --mode ask asks"));
+    }
+    let project = &options.directory;
+    let given = options.wanted.write.iter().map(|root| project.join(&root.path));
     let roots = std::iter::once(project.clone()).chain(given);
     // A root that cannot be resolved is refused later, by its own error.
     let roots: Vec<_> = roots.filter_map(|root| root.canonicalize().ok()).collect();
@@ -72,7 +77,10 @@ fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
     SessionOptions {
         directory: args.directory.clone(),
         mode: args.mode.into(),
-        approvals: ApprovalSettings { answerer: args.approval_socket.is_some(), ..ApprovalSettings::default() },
+        approvals: ApprovalSettings {
+            answerer: args.approval_socket.is_some(),
+            ..ApprovalSettings::default()
+        },
         wanted: Wanted::new(&effective, &args.confinement),
         model: effective.model().to_owned(),
         base_url: effective.base_url().map(str::to_owned),

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach};
-use ipc::rpc::NewConversationParams;
+use ipc::rpc::{NEW_CONVERSATION_METHOD, NewConversationParams};
 
 use crate::app::args::{ConfinementArgs, ExecArgs, TuiArgs};
-use crate::gate::ApprovalMode;
 use crate::config::{Layer, Origin, Value};
+use crate::gate::ApprovalMode;
 
 /// The variable that says where the provider is.
 const BASE_URL: &str = "ANTHROPIC_BASE_URL";
@@ -45,7 +45,7 @@ pub(in crate::app) fn of_tui(args: &TuiArgs) -> Layer {
 /// What a front end says of a new conversation.
 pub(in crate::app) fn of_request(params: &NewConversationParams) -> Layer {
     let word = |word: &str| Some(Value::Text(word.to_owned()));
-    let origin = Origin::Flag("newConversation");
+    let origin = Origin::Flag(NEW_CONVERSATION_METHOD);
     let net = params.net.and_then(|net| word(if net == Network::On { "on" } else { "off" }));
     let Reach { host, link_local, metadata } = params.reach.unwrap_or_default();
     let reach = [(host, "host"), (link_local, "link-local"), (metadata, "metadata")];
@@ -60,11 +60,7 @@ pub(in crate::app) fn of_request(params: &NewConversationParams) -> Layer {
         .with_list("rights.write", paths(&params.write), &origin)
         .with_list("rights.hide", paths(&params.hide), &origin)
         .with_list("rights.env", &params.env, &origin)
-        .with(
-            "limits.max_steps",
-            params.max_steps.map(|steps| Value::Number(steps.into())),
-            origin.clone(),
-        )
+        .with("limits.max_steps", params.max_steps.map(|steps| Value::Number(steps.into())), origin.clone())
         .with("limits.max_tokens", params.max_tokens.map(Value::Number), origin)
 }
 

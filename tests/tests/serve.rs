@@ -1,0 +1,330 @@
+//! `bailiwick serve` as a program, line by line: what it refuses and with which number, what it prints, and how it ends.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking"
+)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use ipc::approval::SERVER_METHODS;
+use ipc::rpc::{CLIENT_METHODS, NOTIFICATION_METHODS, SESSION_EVENT_METHOD};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use tests::replies::{done, model_of, shell};
+use tests::world::KEY;
+use tests::{Finished, User, World, alive, marked, wait_until};
+
+/// A server, and a front end by hand.
+struct Served {
+    process: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    last: u64,
+}
+
+impl Served {
+    fn start(world: &World) -> Self {
+        let mut command = world.bailiwick(["serve"]);
+        command.env("ANTHROPIC_API_KEY", KEY).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        let input = process.stdin.take();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Self { process, input, output, last: 0 }
+    }
+
+    fn greeted(world: &World) -> Self {
+        let mut served = Self::start(world);
+        served.call("initialize", json!({}));
+        served
+    }
+
+    fn raw(&mut self, bytes: &[u8]) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(bytes).and_then(|()| input.flush()).unwrap();
+    }
+
+    fn line(&mut self, text: &str) {
+        self.raw(text.as_bytes());
+        self.raw(b"\n");
+    }
+
+    fn read(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.ends_with('\n').then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    /// The next line that is a response.
+    fn response(&mut self) -> Value {
+        loop {
+            let line = self.read().expect("it is not over");
+            if line.get("method").is_none() {
+                return line;
+            }
+        }
+    }
+
+    fn until(&mut self, method: &str) -> Value {
+        loop {
+            let line = self.read().unwrap_or_else(|| panic!("it ended before {method}"));
+            if line["method"] == method {
+                return line["params"].clone();
+            }
+        }
+    }
+
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.last += 1;
+        let id = self.last;
+        self.line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string());
+        let response = self.response();
+        assert_eq!(response["id"], id, "{response}");
+        response
+    }
+
+    fn call(&mut self, method: &str, params: Value) -> Value {
+        let response = self.ask(method, params);
+        assert!(response.get("error").is_none(), "{response}");
+        response["result"].clone()
+    }
+
+    fn refused(&mut self, method: &str, params: Value) -> (i64, String) {
+        let error = self.ask(method, params)["error"].clone();
+        (error["code"].as_i64().unwrap(), error["data"]["word"].as_str().unwrap().to_owned())
+    }
+
+    fn converse(&mut self, project: &Path, base_url: &str, mode: &str) -> String {
+        let options = json!({"cwd": project, "base_url": base_url, "mode": mode});
+        let opened = self.call("newConversation", options);
+        opened["conversation_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Everything until the end, and its exit code.
+    fn end(mut self) -> (Vec<Value>, Finished) {
+        self.input = None;
+        let rest = std::iter::from_fn(|| self.read()).collect();
+        (rest, self.process.wait_with_output().unwrap().into())
+    }
+}
+
+#[test]
+fn the_schema_is_that_of_the_types() {
+    let world = World::new(User::Myself);
+    let printed = Finished::of(&mut world.bailiwick(["serve", "--print-schema"])).expect(0).stdout;
+    let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/protocol.schema.json");
+    let written = fs::read_to_string(place).unwrap();
+    assert!(printed == written, "next: bailiwick serve --print-schema > docs/protocol.schema.json");
+}
+
+#[test]
+fn each_bad_line_has_its_number_and_the_connection_goes_on() {
+    let world = World::new(User::Myself);
+    let mut served = Served::greeted(&world);
+    for (line, code, word) in [
+        (&b"{"[..], -32700, "parse_error"),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", -32700, "parse_error"),
+        (b"[]", -32600, "invalid_request"),
+        (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"shutdown\"}]", -32600, "invalid_request"),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"shutdown\"}", -32600, "invalid_request"),
+        (b"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"shutdown\"}", -32600, "invalid_request"),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"nothing\"}", -32601, "method_not_found"),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"interrupt\"}", -32602, "invalid_params"),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"shutdown\",\"params\":[]}", -32602, "invalid_params"),
+    ] {
+        served.raw(line);
+        served.raw(b"\n");
+        let error = served.response()["error"].clone();
+        assert_eq!((&error["code"], &error["data"]["word"]), (&json!(code), &json!(word)), "{error}");
+        assert!(!error["message"].as_str().unwrap().is_empty());
+    }
+    served.raw(&vec![b'x'; 17 << 20]);
+    served.raw(b"\n");
+    assert_eq!(served.response()["error"]["code"], -32600);
+    served.raw(b"\n  \r\n{\"jsonrpc\":\"2.0\",\"id\":\"still here\",\"method\":\"interrupt\",\"params\":{\"conversation_id\":\"c\"}}\r\n");
+    let last = served.response();
+    assert_eq!((&last["id"], &last["error"]["code"]), (&json!("still here"), &json!(-32002)));
+    served.raw(b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"shutdown\"}");
+    let (rest, ended) = served.end();
+    assert_eq!((rest.len(), ended.code), (1, 0), "{rest:?} {}", ended.stderr);
+    assert_eq!(rest[0]["error"]["message"], "the input ended within a line");
+}
+
+#[test]
+fn each_refusal_has_its_word() {
+    let world = World::new(User::Myself);
+    let mut served = Served::start(&world);
+    let project = world.project();
+    assert_eq!(
+        served.refused("newConversation", json!({"cwd": project})),
+        (-32000, "not_initialised".into())
+    );
+    let hello = served.call("initialize", json!({"client": {"name": "t"}}));
+    assert_eq!((&hello["protocol"], &hello["capabilities"]["notifications"]), (&json!(1), &json!("typed")));
+    assert_eq!(served.refused("initialize", json!({})), (-32001, "already_initialised".into()));
+    for (options, refusal) in [
+        (json!({"cwd": "/"}), (-32003, "project_refused")),
+        (json!({"cwd": world.root().join("missing")}), (-32003, "project_refused")),
+        (json!({"cwd": "project"}), (-32004, "option_refused")),
+        (json!({"cwd": project, "write": ["/"]}), (-32004, "option_refused")),
+        (json!({"cwd": project, "env": ["A=b"]}), (-32004, "option_refused")),
+        (json!({"cwd": project, "base_url": "ftp://x"}), (-32007, "provider_refused")),
+        (json!({"cwd": project, "api_key": "x"}), (-32602, "invalid_params")),
+    ] {
+        let (code, word) = refusal;
+        assert_eq!(served.refused("newConversation", options.clone()), (code, word.to_owned()), "{options}");
+    }
+    assert_eq!(served.end().1.code, 0);
+    let mut keyless = world.bailiwick(["serve"]);
+    keyless.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = keyless.spawn().unwrap();
+    let (input, output) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
+    let mut served = Served { process, input, output, last: 0 };
+    served.call("initialize", json!({}));
+    assert_eq!(served.refused("newConversation", json!({"cwd": project})), (-32006, "no_key".into()));
+}
+
+#[test]
+fn conversations_keep_apart_and_each_message_says_whose_it_is() {
+    let world = World::new(User::Myself);
+    let other = world.root().join("other");
+    fs::create_dir(&other).unwrap();
+    let models = [("one", world.project()), ("two", other)]
+        .map(|(name, project)| (model_of([shell(&format!("echo {name} > {name}.txt")), done()]), project));
+    let mut served = Served::greeted(&world);
+    let ids: Vec<_> =
+        models.iter().map(|(model, project)| served.converse(project, &model.base_url(), "auto")).collect();
+    for id in &ids {
+        served.call("sendUserMessage", json!({"conversation_id": id, "text": "write"}));
+    }
+    let mut finished = Vec::new();
+    while finished.len() < 2 {
+        finished.push(served.until("event/turnFinished")["conversation_id"].as_str().unwrap().to_owned());
+    }
+    for ((_, project), name) in models.iter().zip(["one.txt", "two.txt"]) {
+        let made: Vec<_> = fs::read_dir(project).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(made, [name]);
+    }
+    served.call("closeConversation", json!({"conversation_id": ids[0]}));
+    let result = served.until("event/result");
+    assert_eq!((&result["conversation_id"], &result["data"]["reason"]), (&json!(ids[0]), &json!("closed")));
+    assert_eq!(served.until("event/conversationClosed")["conversation_id"], ids[0].as_str());
+    let prompt = json!({"conversation_id": ids[0], "text": "more"});
+    assert_eq!(served.refused("sendUserMessage", prompt), (-32002, "no_such_conversation".into()));
+    // The other one goes on.
+    served.call("interrupt", json!({"conversation_id": ids[1]}));
+    served.line(r#"{"jsonrpc":"2.0","id":"bye","method":"shutdown"}"#);
+    let (rest, ended) = served.end();
+    assert_eq!(
+        (rest.last().unwrap(), ended.code),
+        (&json!({"jsonrpc": "2.0", "id": "bye", "result": {}}), 0)
+    );
+    assert!(!ended.stderr.contains(KEY));
+}
+
+#[test]
+fn the_generic_form_has_one_method() {
+    let world = World::new(User::Myself);
+    let model = model_of([done()]);
+    let mut served = Served::start(&world);
+    served.call("initialize", json!({"notifications": "generic"}));
+    let id = served.converse(&world.project(), &model.base_url(), "deny");
+    served.call("sendUserMessage", json!({"conversation_id": id, "text": "hi"}));
+    loop {
+        let told = served.read().unwrap();
+        assert_eq!(
+            (&told["method"], &told["params"]["conversation_id"]),
+            (&json!("sessionEvent"), &json!(id))
+        );
+        if told["params"]["type"] == "turn_finished" {
+            break;
+        }
+    }
+    assert_eq!(served.end().1.code, 0);
+}
+
+/// Ends a server in the middle of a command, and looks that nothing is left.
+fn ends(how: impl FnOnce(&mut Served), code: i32) {
+    let world = World::new(User::Myself);
+    let model = model_of([shell("echo $$ > pid; sleep 600")]);
+    let mut served = Served::greeted(&world);
+    let id = served.converse(&world.project(), &model.base_url(), "auto");
+    served.call("sendUserMessage", json!({"conversation_id": id, "text": "wait"}));
+    let pid = world.pid_in("pid");
+    how(&mut served);
+    let (_, ended) = served.end();
+    assert_eq!(ended.code, code, "{}", ended.stderr);
+    wait_until("the command is gone", || !alive(pid));
+    wait_until("nothing of this world is left", || marked(world.mark().as_bytes()).is_empty());
+    assert_eq!(world.log().last().unwrap()["type"], "result");
+}
+
+#[test]
+fn the_end_of_input_ends_everything() {
+    ends(|served| served.input = None, 0);
+}
+
+#[test]
+fn a_signal_ends_everything() {
+    let signal = |served: &mut Served, signal| {
+        kill(Pid::from_raw(served.process.id().cast_signed()), signal).unwrap();
+        // Whoever is told to end does not wait for its input to.
+        while served.read().is_some() {}
+    };
+    ends(|served| signal(served, Signal::SIGTERM), 143);
+    ends(|served| signal(served, Signal::SIGINT), 130);
+}
+
+#[test]
+fn an_output_that_is_gone_ends_everything() {
+    let world = World::new(User::Myself);
+    let model = model_of([shell("echo $$ > pid; while :; do echo x; sleep 0.01; done")]);
+    let mut served = Served::greeted(&world);
+    let id = served.converse(&world.project(), &model.base_url(), "auto");
+    served.call("sendUserMessage", json!({"conversation_id": id, "text": "wait"}));
+    let pid = world.pid_in("pid");
+    let Served { mut process, input, output, .. } = served;
+    drop(output);
+    assert_eq!(process.wait().unwrap().code(), Some(1));
+    drop(input);
+    wait_until("the command is gone", || !alive(pid));
+}
+
+/// A method's string stands once: whoever needs it names the constant.
+#[test]
+fn no_method_is_written_twice() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut sources = Vec::new();
+    for name in ["ipc", "sandbox-exec", "supervisor", "tui", "worker"] {
+        collect(&root.join(name).join("src"), &mut sources);
+    }
+    let methods = [CLIENT_METHODS, SERVER_METHODS, NOTIFICATION_METHODS, &[SESSION_EVENT_METHOD]].concat();
+    for method in methods {
+        let literal = format!("{method:?}");
+        let places: Vec<_> = sources.iter().filter(|(_, text)| text.contains(&literal)).collect();
+        let count: usize = places.iter().map(|(_, text)| text.matches(&literal).count()).sum();
+        let names: Vec<_> = places.iter().map(|(path, _)| path).collect();
+        assert_eq!(count, 1, "{literal} in {names:?}");
+    }
+}
+
+/// The sources without their tests, whose goldens say what the strings are.
+fn collect(directory: &Path, sources: &mut Vec<(PathBuf, String)>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && name != "tests" {
+            collect(&path, sources);
+        } else if name.ends_with(".rs") && name != "tests.rs" {
+            let text = fs::read_to_string(&path).unwrap();
+            sources.push((path, text.split("#[cfg(test)]\nmod").next().unwrap_or_default().to_owned()));
+        }
+    }
+}
