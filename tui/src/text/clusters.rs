@@ -3,6 +3,8 @@
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
+use super::hidden::columns;
+
 /// One grapheme cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cluster<'a> {
@@ -40,16 +42,22 @@ impl<'a> Iterator for Clusters<'a> {
 
     fn next(&mut self) -> Option<Cluster<'a>> {
         let at = self.at;
-        let bytes = self.text.as_bytes();
-        let first = *bytes.get(at)?;
-        let followed = bytes.get(at + 1).is_some_and(|next| !next.is_ascii() || *next == b'\n');
-        let (text, columns) = if first.is_ascii() && !(followed && first != b'\n') {
-            (self.text.get(at..=at)?, usize::from(first != b'\n'))
+        let rest = self.text.get(at..)?;
+        let mut characters = rest.chars();
+        let first = characters.next()?;
+        let alone = first == '\n' || (stands_alone(first) && characters.next().is_none_or(stands_alone));
+        let (text, columns) = if alone {
+            (rest.get(..first.len_utf8())?, columns(first))
         } else {
-            let cluster = self.text.get(at..)?.graphemes(true).next()?;
-            (cluster, if cluster == "\n" { 0 } else { cluster.width() })
+            let cluster = rest.graphemes(true).next()?;
+            (cluster, cluster.width())
         };
         self.at = at + text.len();
         Some(Cluster { at, text, columns })
     }
+}
+
+/// Whether a character joins no other one that stands alone: what most text is made of, known without a table.
+const fn stands_alone(c: char) -> bool {
+    matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{2ff}' | '\u{2010}'..='\u{2027}' | '\u{2190}'..='\u{27bf}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{4e00}'..='\u{9fff}')
 }

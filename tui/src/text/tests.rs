@@ -98,6 +98,16 @@ fn hard_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
+    fn clusters_are_those_of_unicode(text in hard_text()) {
+        use unicode_segmentation::UnicodeSegmentation;
+        let safe = prose(&text);
+        let ours: Vec<_> = Clusters::new(&safe, 0).map(|cluster| (cluster.text, cluster.columns)).collect();
+        let width = |text: &str| if text == "\n" { 0 } else { text.width() };
+        let theirs: Vec<_> = safe.graphemes(true).map(|text| (text, width(text))).collect();
+        prop_assert_eq!(ours, theirs);
+    }
+
+    #[test]
     fn nothing_hidden_is_left(text in hard_text(), is_exact in any::<bool>()) {
         let safe = if is_exact { exact(&text) } else { prose(&text) };
         prop_assert!(safe.chars().all(|c| c == '\n' || !is_hidden(c)), "{safe:?}");

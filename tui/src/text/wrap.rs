@@ -45,14 +45,24 @@ impl Columns {
 /// Puts the rows of `text` from the byte `from` on, where a row begins, at the end of `rows`. There is always a last row,
 /// which may be empty.
 pub fn wrap(text: &str, from: usize, columns: Columns, how: Wrap, rows: &mut Vec<Row>) {
-    let begins_line = from == 0 || text.as_bytes().get(from - 1) == Some(&b'\n');
-    let mut open = Open { start: from, used: 0, space: None, first: begins_line };
-    for cluster in Clusters::new(text, from) {
-        if cluster.text == "\n" {
-            rows.push(open.row(cluster.at));
-            open = Open { start: cluster.end(), used: 0, space: None, first: true };
-            continue;
+    let mut first = from == 0 || text.as_bytes().get(from - 1) == Some(&b'\n');
+    let mut start = from;
+    for line in text.get(from..).unwrap_or_default().split('\n') {
+        let end = start + line.len();
+        let whole = Row { start, end, first };
+        // No character takes more columns than bytes: most lines need not be looked at.
+        if line.len() <= columns.of(first) {
+            rows.push(whole);
+        } else {
+            wrap_line(text, whole, columns, how, rows);
         }
+        (start, first) = (end + 1, true);
+    }
+}
+
+fn wrap_line(text: &str, line: Row, columns: Columns, how: Wrap, rows: &mut Vec<Row>) {
+    let mut open = Open { start: line.start, used: 0, space: None, first: line.first };
+    for cluster in Clusters::new(text.get(..line.end).unwrap_or_default(), line.start) {
         let hangs = how == Wrap::Words && cluster.text == " ";
         while !hangs && open.used > 0 && open.used + cluster.columns > columns.of(open.first) {
             let (end, before) = open.space.unwrap_or((cluster.at, open.used));
@@ -64,7 +74,7 @@ pub fn wrap(text: &str, from: usize, columns: Columns, how: Wrap, rows: &mut Vec
             open.space = Some((cluster.end(), open.used));
         }
     }
-    rows.push(open.row(text.len()));
+    rows.push(open.row(line.end));
 }
 
 /// The row that is being filled.

@@ -12,7 +12,9 @@ pub(super) fn draw(pane: &mut Pane<'_>, y: u16, block: &Block, row: BlockRow, th
         BlockRow::Text { part, row } => {
             let Some(part) = block.parts.get(part) else { return };
             let text = part.text();
-            let style = theme.row(part.look(), line_of(text, row.start));
+            // Only of a diff does it matter what the line begins with.
+            let line = if part.look() == Look::Diff { line_of(text, row.start) } else { "" };
+            let style = theme.row(part.look(), line);
             let (start, rest) = part.look().gutters();
             let gutter = if row.first && (row.start == 0 || repeats(part.look())) { start } else { rest };
             let x = pane.put(0, y, gutter, theme.dim());

@@ -380,6 +380,7 @@ fn a_scope_is_chosen_with_a_preview() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
     let mut seat = Seat::new(100, 90);
     seat.keys(":help\n");

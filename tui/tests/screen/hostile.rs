@@ -138,7 +138,7 @@ fn what_spells_an_escape_does_not_look_like_one() {
     let mut seat = Seat::new(80, 12);
     seat.stream("\\u{1b} \x1b");
     let at = (0..12).find(|y| seat.row(usize::from(*y)).contains("u{1b}")).unwrap();
-    assert_eq!(seat.row(usize::from(at)), "\\u{1b} \\u{1b}");
+    assert_eq!(seat.row(usize::from(at)), "  \\u{1b} \\u{1b}");
     assert_eq!(seat.reversed(at), "\\u{1b}");
 }
 

@@ -8,7 +8,7 @@ use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use ipc::rights::Network;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::Modifier;
 use tui::keymap::Keymap;
 use tui::{
@@ -166,6 +166,6 @@ impl Seat {
     pub(crate) fn reversed(&self, y: u16) -> String {
         let buffer = self.buffer();
         let cells = (0..buffer.area.width).filter_map(|x| buffer.cell((x, y)));
-        cells.filter(|cell| cell.modifier.contains(Modifier::REVERSED)).map(|cell| cell.symbol()).collect()
+        cells.filter(|cell| cell.modifier.contains(Modifier::REVERSED)).map(Cell::symbol).collect()
     }
 }
