@@ -47,7 +47,10 @@ const TABLE: &[(Row, &[&[&str]])] = &[
         },
         &[NETWORK, TERMINAL],
     ),
-    (Row { name: "tui", ours: &["ipc"], packages: &[], never: &[] }, &[NETWORK, CONFINEMENT]),
+    (
+        Row { name: "tui", ours: &["ipc"], packages: &["ratatui", "crossterm"], never: &[] },
+        &[NETWORK, CONFINEMENT],
+    ),
     (
         Row {
             name: "supervisor",

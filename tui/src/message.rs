@@ -12,6 +12,8 @@ pub enum Msg {
     Key(KeyEvent),
     /// A bracketed paste.
     Paste(String),
+    /// A message to the agent from elsewhere than the prompt: the command line.
+    Submit(String),
     /// The wheel turned by so many notches; negative is up.
     Wheel(i16),
     /// The terminal has so many columns and rows.

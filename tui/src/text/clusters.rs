@@ -42,6 +42,11 @@ impl<'a> Iterator for Clusters<'a> {
 
     fn next(&mut self) -> Option<Cluster<'a>> {
         let at = self.at;
+        let bytes = self.text.as_bytes();
+        if let (Some(b' '..=b'~'), None | Some(b' '..=b'~' | b'\n')) = (bytes.get(at), bytes.get(at + 1)) {
+            self.at = at + 1;
+            return Some(Cluster { at, text: self.text.get(at..=at)?, columns: 1 });
+        }
         let rest = self.text.get(at..)?;
         let mut characters = rest.chars();
         let first = characters.next()?;

@@ -118,6 +118,11 @@ fn submit(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
         return;
     }
     let text = model.prompt.take();
+    send(model, at, text, actions);
+}
+
+/// Sends a message, and remembers it.
+pub(super) fn send(model: &mut Model, at: Moment, text: String, actions: &mut Vec<Action>) {
     model.history.add(&text);
     model.transcript.follow();
     turns::send(model, at, text, actions);

@@ -27,6 +27,10 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
     let changed = match message {
         Msg::Key(event) => keys::key(model, at, event, &mut actions),
         Msg::Paste(text) => keys::paste(model, &text),
+        Msg::Submit(text) => {
+            keys::send(model, at, text, &mut actions);
+            true
+        }
         Msg::Wheel(notches) => wheel(model, notches),
         Msg::Resize(width, height) => resize(model, (width, height)),
         Msg::Core(event) => events::core(model, event.kind, &mut actions),

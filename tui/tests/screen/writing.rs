@@ -66,6 +66,32 @@ fn after_an_interruption_what_waited_is_given_back_and_not_sent() {
 }
 
 #[test]
+fn a_message_of_the_command_line_is_like_one_that_was_typed() {
+    let mut seat = Seat::new(80, 24);
+    seat.send(Msg::Submit("first".to_owned()));
+    seat.keys("second\n");
+    assert_eq!(seat.told(), [prompt("first")]);
+    assert!(seat.screen().contains("queued › second"));
+    seat.press(KeyCode::Up);
+    seat.press(KeyCode::Up);
+    assert!(seat.screen().contains("› first"));
+}
+
+#[test]
+fn the_wheel_turns_what_is_before_the_person() {
+    let mut seat = Seat::new(80, 24);
+    seat.stream(&"line\n".repeat(60));
+    seat.send(Msg::Wheel(-1));
+    assert!(seat.screen().contains("scrolled: G follows"));
+    seat.send(Msg::Wheel(1));
+    assert!(!seat.screen().contains("scrolled: G follows"));
+    seat.ask_command(&"echo\n".repeat(60));
+    assert!(seat.screen().contains("needs     write"));
+    seat.send(Msg::Wheel(4));
+    assert!(!seat.screen().contains("needs     write"));
+}
+
+#[test]
 fn history_keeps_the_draft() {
     let mut seat = Seat::new(80, 24);
     seat.keys("first\n");
