@@ -146,7 +146,7 @@ pub const TABLE: &[Row] = &[
         name: "quit",
         typed: Some("q"),
         keys: &[(Insert, &["ctrl-d"]), (Normal, &["ctrl-d"])],
-        about: "end the session (ctrl-d: where the prompt is empty)",
+        about: "end the session; by key only where the prompt is empty",
     },
     keyed(Command::Insert, "insert", &[(Normal, &["i", "a", "enter"])], "write a message"),
     keyed(Command::CommandLine, "command_line", &[(Normal, &[":"])], "type a command"),

@@ -109,6 +109,11 @@ impl Keymap {
         bindings.filter(|(_, bound)| *bound == command).map(|(key, _)| key.to_string()).collect()
     }
 
+    /// The first key of a command in a mode, to be named where it works.
+    pub(crate) fn hint(&self, mode: KeyMode, command: Command) -> String {
+        self.keys(mode, command).into_iter().next().unwrap_or_default()
+    }
+
     fn from_table() -> Result<Self, KeymapError> {
         let mut bindings: BTreeMap<KeyMode, Vec<(Key, Command)>> = BTreeMap::new();
         for row in TABLE {

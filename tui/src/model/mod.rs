@@ -29,6 +29,7 @@ pub(crate) use turn::{Doing, Turn, counted, summary};
 pub(crate) use written::Written;
 
 use crate::card::Card;
+use crate::commands::{Command, KeyMode};
 use crate::moment::Moment;
 use crate::start::Start;
 use crate::text::SafeText;
@@ -122,11 +123,13 @@ impl Model {
     fn greet(&mut self) {
         let place = SafeText::labelled("", self.start.project.as_bytes());
         let allowed = format!("{} · {} · {} tier", self.session.mode, self.session.rights, self.session.tier);
-        let keys = "Enter sends · Alt-Enter new line · Esc Normal · :help · :q";
+        let hint = |command| self.start.keymap.hint(KeyMode::Insert, command);
+        let [send, line, leave] = [Command::Submit, Command::Newline, Command::Leave].map(hint);
+        let keys = format!("{send} sends · {line} new line · {leave} Normal · :help · :q");
         self.transcript.push(Block::of(vec![
             Part::new(place, Look::Heading),
             Part::new(SafeText::prose(&allowed), Look::Notice),
-            Part::new(SafeText::prose(keys), Look::Notice),
+            Part::new(SafeText::prose(&keys), Look::Notice),
         ]));
     }
 }

@@ -139,10 +139,11 @@ impl Part {
     }
 
     fn lay(&self, width: u16) {
-        let laid = &mut *self.laid.borrow_mut();
-        if laid.width == width && laid.len == Some(self.text.len()) {
+        let is_laid = |laid: &Laid| laid.width == width && laid.len == Some(self.text.len());
+        if is_laid(&self.laid.borrow()) {
             return;
         }
+        let laid = &mut *self.laid.borrow_mut();
         if laid.width != width || laid.len.is_none() {
             *laid = Laid { width, ..Laid::default() };
         }

@@ -2,7 +2,6 @@
 
 use ipc::approval::{ReviewDecision, SessionGrant};
 use ipc::confinement::no_full_tier;
-use ipc::denial::{Denial, Grade, Layer};
 use ipc::event::{
     ApprovalAnswered, AssistantMessage, DecidedBy, EventKind, RestoredPlace, SessionEvent, SessionStarted,
     WorkerStarted,
@@ -10,7 +9,7 @@ use ipc::event::{
 use ipc::frontend::UiEventKind;
 use ipc::id::{CallId, Generation};
 
-use super::turns;
+use super::{denial, turns};
 use crate::card::Card;
 use crate::message::Action;
 use crate::model::{Block, Call, Doing, Fold, Look, Model, Part, Pending};
@@ -91,7 +90,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
             }
         }
         EventKind::Denied { call, denial, rights } => {
-            denied(model, event.agent.as_str(), call, &denial, &rights);
+            denial::show(model, event.agent.as_str(), call, &denial, &rights);
         }
         EventKind::TurnFinished(turn) => turns::finished(model, &turn, actions),
         other => return state_changed(model, other),
@@ -198,46 +197,6 @@ fn call_started(model: &mut Model, id: CallId, name: &str, input: &str) {
     let (mut call, block) = Call::started(name, input);
     call.block = model.transcript.push(block);
     model.calls.insert(id, call);
-}
-
-/// The denial card: what was tried, why it was refused, and what would allow it. It claims no more than is known.
-fn denied(model: &mut Model, agent: &str, call: CallId, denial: &Denial, rights: &str) {
-    let sure = match (denial.grade, denial.layer) {
-        (Grade::Proved, Layer::Policy) => "denied by the policy",
-        (Grade::Proved, _) => "denied by the kernel",
-        (Grade::Likely, _) => "likely denied",
-    };
-    let tool = model.calls.get(&call).map(|call| format!("{} ", call.name())).unwrap_or_default();
-    let errno = denial.errno.map(|errno| format!(", {}", errno_name(errno))).unwrap_or_default();
-    let mut facts = vec![
-        ("tried", format!("{} {}   ({}{errno})", denial.operation, denial.object, denial.layer)),
-        ("because", format!("rights: {rights}")),
-        ("missing", denial.missing_right.clone()),
-    ];
-    facts.extend(denial.grant.as_ref().map(|grant| ("to allow", grant.clone())));
-    facts.extend(
-        model.calls.get(&call).and_then(|call| call.command()).map(|command| ("command", command.to_owned())),
-    );
-    let head = SafeText::line(&format!("✗ {sure}   {tool}#{call}   agent {agent}"));
-    let mut parts = vec![Part::new(head, Look::Denial)];
-    let fact =
-        |(name, value): (&str, String)| Part::new(SafeText::line(&format!("{name:<10}{value}")), Look::Fact);
-    parts.extend(facts.into_iter().map(fact));
-    model.transcript.push(Block::of(parts));
-}
-
-/// The names of the error numbers that a denial has; the others are shown as numbers.
-fn errno_name(errno: i32) -> String {
-    match errno {
-        1 => "EPERM".to_owned(),
-        2 => "ENOENT".to_owned(),
-        13 => "EACCES".to_owned(),
-        18 => "EXDEV".to_owned(),
-        30 => "EROFS".to_owned(),
-        101 => "ENETUNREACH".to_owned(),
-        111 => "ECONNREFUSED".to_owned(),
-        number => format!("errno {number}"),
-    }
 }
 
 fn approval_answered(model: &mut Model, answered: &ApprovalAnswered) {

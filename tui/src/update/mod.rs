@@ -1,6 +1,7 @@
 //! What each message changes.
 
 mod approval;
+mod denial;
 mod editing;
 mod events;
 mod help;

@@ -5,8 +5,9 @@ use ratatui::style::Style;
 use super::pane::Pane;
 use super::theme::Theme;
 use super::{Shown, prompt, rows};
-use crate::card::{Card, NotYet, Stage};
+use crate::card::{Card, Menu, NotYet, Stage};
 use crate::commands::{Command, KeyMode};
+use crate::keymap::Keymap;
 use crate::model::{CARD_FRAME, Model, Unfolded};
 use crate::text::SafeText;
 
@@ -24,7 +25,7 @@ pub(super) fn card(
     let (top, rows) = (sheet.top(pane.width(), height), sheet.rows(pane.width()));
     for y in 0..height {
         if let Some(row) = sheet.block.row(top + usize::from(y), pane.width(), Unfolded::default()) {
-            rows::draw(pane, y + 1, &sheet.block, row, theme);
+            rows::draw(pane, y + 1, (&sheet.block, row), &model.start.keymap, theme);
         }
     }
     let below = rows.saturating_sub(top + usize::from(height));
@@ -70,63 +71,73 @@ fn columns(text: &str) -> u16 {
     u16::try_from(text.chars().count()).unwrap_or(u16::MAX)
 }
 
+/// The keys that count now, each with its word; the first ones matter most.
 fn words(model: &Model, card: &Card, below: usize) -> Vec<String> {
-    let key = |mode, command, word: &str| {
-        let keys = model.start.keymap.keys(mode, command);
-        keys.first().map(|key| format!("{key} {word}"))
-    };
-    if card.editor().is_some() {
-        return vec!["enter ends the writing".to_owned(), "esc back".to_owned()];
-    }
     let rest = (below > 0).then(|| format!("↓ {below} more rows"));
-    let unread = card.approvable(model.now) == Err(NotYet::Unread);
-    let of = |command, word| key(KeyMode::Approval, command, word);
-    match &card.stage {
-        Stage::Scope(menu) => {
-            let of = |command, word| key(KeyMode::Scope, command, word);
-            let longer = menu.has_prefix_chosen().then(|| "←/→ words".to_owned());
-            let edit = of(Command::Edit, "edit").filter(|_| menu.has_pattern_chosen());
-            [
-                rest,
-                of(Command::Confirm, "approve so"),
-                Some("↑/↓ choose".to_owned()),
-                longer,
-                edit,
-                of(Command::Back, "back"),
-            ]
-            .into_iter()
-            .flatten()
-            .collect()
-        }
-        _ if unread => {
-            let read = Some("read to the end to approve".to_owned());
-            [
-                rest,
-                of(Command::Deny, "no"),
-                of(Command::DenyWithWord, "no+word"),
-                of(Command::Whole, "whole"),
-                read,
-            ]
-            .into_iter()
-            .flatten()
-            .collect()
-        }
-        _ => [
-            of(Command::ApproveOnce, "once"),
-            of(Command::ApproveSession, "session"),
-            of(Command::Deny, "no"),
-            of(Command::DenyWithWord, "no+word"),
-            rest,
-            of(Command::Abort, "stop"),
-            of(Command::Whole, "whole"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
-    }
+    let keys = Keys { keymap: &model.start.keymap };
+    let words = match &card.stage {
+        _ if card.editor().is_some() => keys.writing(),
+        Stage::Scope(menu) => keys.choosing(menu, rest),
+        _ if card.approvable(model.now) == Err(NotYet::Unread) => keys.reading(rest),
+        _ => keys.deciding(rest),
+    };
+    words.into_iter().flatten().collect()
 }
 
-/// The first key of a command on a request.
-pub(super) fn key_of(model: &Model, command: Command) -> String {
-    model.start.keymap.keys(KeyMode::Approval, command).into_iter().next().unwrap_or_default()
+/// Keys with words, where they have a key.
+struct Keys<'a> {
+    keymap: &'a Keymap,
+}
+
+impl Keys<'_> {
+    fn key(&self, mode: KeyMode, command: Command, word: &str) -> Option<String> {
+        let key = self.keymap.hint(mode, command);
+        (!key.is_empty()).then(|| format!("{key} {word}"))
+    }
+
+    fn pair(&self, first: Command, second: Command, word: &str) -> Option<String> {
+        let [first, second] = [first, second].map(|command| self.keymap.hint(KeyMode::Scope, command));
+        (!first.is_empty() && !second.is_empty()).then(|| format!("{first}/{second} {word}"))
+    }
+
+    fn writing(&self) -> Vec<Option<String>> {
+        let key = |command, word| self.key(KeyMode::Insert, command, word);
+        vec![key(Command::Submit, "ends the writing"), key(Command::Leave, "back")]
+    }
+
+    fn choosing(&self, menu: &Menu, rest: Option<String>) -> Vec<Option<String>> {
+        let key = |command, word| self.key(KeyMode::Scope, command, word);
+        vec![
+            rest,
+            key(Command::Confirm, "approve so"),
+            self.pair(Command::LineDown, Command::LineUp, "choose"),
+            self.pair(Command::Shorter, Command::Longer, "words").filter(|_| menu.has_prefix_chosen()),
+            key(Command::Edit, "edit").filter(|_| menu.has_pattern_chosen()),
+            key(Command::Back, "back"),
+        ]
+    }
+
+    fn reading(&self, rest: Option<String>) -> Vec<Option<String>> {
+        let key = |command, word| self.key(KeyMode::Approval, command, word);
+        vec![
+            rest,
+            key(Command::Deny, "no"),
+            key(Command::DenyWithWord, "no+word"),
+            key(Command::Whole, "whole"),
+            Some("read to the end to approve".to_owned()),
+        ]
+    }
+
+    fn deciding(&self, rest: Option<String>) -> Vec<Option<String>> {
+        let key = |command, word| self.key(KeyMode::Approval, command, word);
+        vec![
+            key(Command::ApproveOnce, "once"),
+            key(Command::ApproveSession, "session"),
+            key(Command::Deny, "no"),
+            key(Command::DenyWithWord, "no+word"),
+            rest,
+            key(Command::Abort, "stop"),
+            key(Command::Whole, "whole"),
+        ]
+    }
 }

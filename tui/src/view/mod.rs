@@ -12,6 +12,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use crate::commands::{Command, KeyMode};
 use crate::model::{Areas, Model, is_tiny};
 use crate::text::SafeText;
 use pane::Pane;
@@ -61,7 +62,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
 fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let visible = model.transcript.visible(pane.width(), pane.height());
     for (y, row) in (0..).zip(&visible) {
-        rows::draw(pane, y, row.block, row.row, theme);
+        rows::draw(pane, y, (row.block, row.row), &model.start.keymap, theme);
     }
 }
 
@@ -73,7 +74,7 @@ fn tiny(model: &Model, frame: &mut Frame<'_>, theme: Theme) -> Shown {
         pane.put(0, 0, "too small: 40x10 at least", Style::new());
         return Shown::default();
     };
-    let key = card::key_of(model, crate::commands::Command::Deny);
+    let key = model.start.keymap.hint(KeyMode::Approval, Command::Deny);
     let text = SafeText::line(&format!("{key} denies · too small to read {}", card.title()));
     pane.put(0, 0, text.all(), theme.alarm());
     Shown { card: Some(card.id), whole: false, to_end: None }

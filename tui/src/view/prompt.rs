@@ -6,6 +6,7 @@ use ratatui::style::Style;
 
 use super::pane::Pane;
 use super::theme::Theme;
+use crate::commands::{Command, KeyMode};
 use crate::model::{Editor, Mode, Model, Pending, Written};
 use crate::text::SafeText;
 
@@ -37,9 +38,10 @@ pub(super) fn rule(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
 fn activity(model: &Model) -> String {
     let mut words = String::new();
     if let Some(began) = model.turn.began {
+        let interrupt = model.start.keymap.hint(KeyMode::Normal, Command::Interrupt);
         let doing = if model.turn.interrupted { "interrupting" } else { model.turn.doing.as_str() };
         // Writing to a string cannot fail.
-        let _ = write!(words, "{doing} {} s · Esc interrupts", model.now.since(began).as_secs());
+        let _ = write!(words, "{doing} {} s · {interrupt} interrupts", model.now.since(began).as_secs());
     } else if model.session.over {
         words.push_str("the session is over · :q leaves");
     }
@@ -47,7 +49,12 @@ fn activity(model: &Model) -> String {
         let _ = write!(words, "{}the worker is drained", if words.is_empty() { "" } else { " · " });
     }
     if !model.transcript.follows() {
-        let _ = write!(words, "{}scrolled: G follows", if words.is_empty() { "" } else { " · " });
+        let follow = model.start.keymap.hint(KeyMode::Normal, Command::Bottom);
+        let _ = write!(
+            words,
+            "{}scrolled: {follow} in Normal follows",
+            if words.is_empty() { "" } else { " · " }
+        );
     }
     words
 }

@@ -2,11 +2,19 @@
 
 use super::pane::Pane;
 use super::theme::Theme;
+use crate::commands::{Command, KeyMode};
+use crate::keymap::Keymap;
 use crate::model::{Block, BlockRow, Fold, Look, Part};
 use crate::text::SafeText;
 
 /// Draws one row of a block.
-pub(super) fn draw(pane: &mut Pane<'_>, y: u16, block: &Block, row: BlockRow, theme: Theme) {
+pub(super) fn draw(
+    pane: &mut Pane<'_>,
+    y: u16,
+    (block, row): (&Block, BlockRow),
+    keymap: &Keymap,
+    theme: Theme,
+) {
     match row {
         BlockRow::Gap => {}
         BlockRow::Text { part, row } => {
@@ -22,7 +30,7 @@ pub(super) fn draw(pane: &mut Pane<'_>, y: u16, block: &Block, row: BlockRow, th
         }
         BlockRow::Folded { part, count } => {
             let Some(part) = block.parts.get(part) else { return };
-            let text = SafeText::prose(&folded(part, count));
+            let text = SafeText::prose(&folded(part, count, keymap));
             pane.put(0, y, text.all(), theme.dim());
         }
     }
@@ -40,10 +48,13 @@ fn line_of(text: &SafeText, row: usize) -> &str {
     all.get(start..).unwrap_or_default()
 }
 
-fn folded(part: &Part, count: usize) -> String {
+fn folded(part: &Part, count: usize, keymap: &Keymap) -> String {
     let rows = if count == 1 { "row" } else { "rows" };
+    let hint = |command| keymap.hint(KeyMode::Normal, command);
     match part.fold() {
-        Fold::Thinking => format!("┊ thinking, {count} {rows} · t in Normal shows it"),
-        _ => format!("  … {count} more {rows} · o in Normal shows them"),
+        Fold::Thinking => {
+            format!("┊ thinking, {count} {rows} · {} in Normal shows it", hint(Command::FoldThinking))
+        }
+        _ => format!("  … {count} more {rows} · {} in Normal shows them", hint(Command::FoldOutput)),
     }
 }

@@ -1,14 +1,13 @@
 //! What it looks like.
 
 use insta::assert_snapshot;
-use ipc::approval::ServerRequest;
 use ipc::event::{EventKind, ToolCallStatus};
 use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
 use serde_json::json;
 use tui::{Colour, Msg};
 
-use crate::core::{denial, exec, patch, update};
+use crate::core::denial;
 use crate::seat::{Seat, start};
 
 /// A turn with a bit of everything.
@@ -40,7 +39,7 @@ fn the_first_frame_says_what_is_allowed_and_which_keys_work() {
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
     · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · Enter sends · Alt-Enter new line · Esc Normal · :help · :q
+    · enter sends · alt-enter new line · esc Normal · :help · :q
 
 
 
@@ -72,7 +71,7 @@ fn the_first_frame_of_the_smallest_terminal() {
     /home/me/project
     · ask · rw $TMPDIR caches · ro / minus
       hidden · net off · full tier
-    · Enter sends · Alt-Enter new line · Esc
+    · enter sends · alt-enter new line · esc
       Normal · :help · :q
 
 
@@ -97,7 +96,7 @@ fn a_turn_of_work_at_110_by_40() {
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
     · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · Enter sends · Alt-Enter new line · Esc Normal · :help · :q
+    · enter sends · alt-enter new line · esc Normal · :help · :q
 
     › Mend the parser
     ┊ thinking, 2 rows · t in Normal shows it
@@ -199,7 +198,7 @@ fn an_answer_that_streams_says_what_happens() {
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
     · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · Enter sends · Alt-Enter new line · Esc Normal · :help · :q
+    · enter sends · alt-enter new line · esc Normal · :help · :q
 
       Once upon a time
 
@@ -209,270 +208,8 @@ fn an_answer_that_streams_says_what_happens() {
 
 
     queued › and then?
-    ── answering 2 s · Esc interrupts ──────────────────────────────────────────────
+    ── answering 2 s · esc interrupts ──────────────────────────────────────────────
     › next
-     INSERT  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
-    rw $TMPDIR caches · ro / minus hidden · net off
-    ");
-}
-
-#[test]
-fn a_command_is_asked_for() {
-    let mut seat = Seat::new(80, 24);
-    seat.ask_command("cargo test --workspace 2>&1 | tail -5\necho done");
-    seat.wait(400);
-    assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · Enter sends · Alt-Enter new line · Esc Normal · :help · :q
-
-
-
-
-
-     approve this command? · 4:59 left ─────────────────────────────────────────────
-      needs     write /home/me/project
-      standing  rw $TMPDIR · ro / minus hidden · net off
-      asks      agent 1, call 7
-      in        /home/me/project
-      access    write
-    bash -c
-    │ cargo test --workspace 2>&1 | tail -5
-    │ echo done
-    the agent says why (a claim):
-    “ the tests have to run
-    y once  s session  n no  e no+word  esc stop  d whole
-    ────────────────────────────────────────────────────────────────────────────────
-    ›
-     APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
-    rw $TMPDIR caches · ro / minus hidden · net off
-    ");
-}
-
-#[test]
-fn a_command_is_asked_for_on_the_smallest_terminal() {
-    let mut seat = Seat::new(40, 10);
-    seat.ask_command("cargo test --workspace 2>&1 | tail -5");
-    seat.wait(400);
-    assert_snapshot!(seat.screen(), @r"
-     approve this command? · 4:59 left ─────
-      needs     write /home/me/project
-      standing  rw $TMPDIR · ro / minus
-                hidden · net off
-      asks      agent 1, call 7
-      in        /home/me/project
-      access    write
-    bash -c
-    ↓ 3 more rows  n no  e no+word  d whole
-     APPROVAL  execute · ask · net: off
-    ");
-    seat.keys("G");
-    assert_snapshot!(seat.screen(), @r"
-     approve this command? · 4:59 left ─────
-      asks      agent 1, call 7
-      in        /home/me/project
-      access    write
-    bash -c
-    │ cargo test --workspace 2>&1 | tail -5
-    the agent says why (a claim):
-    “ the tests have to run
-    y once  s session  n no  e no+word
-     APPROVAL  execute · ask · net: off
-    ");
-}
-
-#[test]
-fn a_change_of_files_is_asked_for() {
-    let mut seat = Seat::new(80, 24);
-    let diff = "@@ -1,3 +1,3 @@\n fn a() {\n-    1\n+    2\n }\n";
-    let new = ipc::approval::FileChange::Add { content: "a line\nand one without its end".to_owned() };
-    let files = [("/home/me/project/src/lib.rs", update(diff)), ("/home/me/project/src/new.rs", new)];
-    seat.ask(3, ServerRequest::ApplyPatchApproval(patch(&files)));
-    seat.ask(4, ServerRequest::ExecCommandApproval(exec("true")));
-    seat.wait(400);
-    assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · Enter sends · Alt-Enter new line · Esc Normal · :help · :q
-
-
-     approve this change of files? · 4:59 left · 1 of 2 ────────────────────────────
-      needs     write /home/me/project/src/lib.rs
-      standing  rw $TMPDIR · ro / minus hidden · net off
-      asks      agent 1, call 8
-    change /home/me/project/src/lib.rs
-      @@ -1,3 +1,3 @@
-       fn a() {
-      -    1
-      +    2
-       }
-    new file /home/me/project/src/new.rs
-      +a line
-      +and one without its end
-      \ no line end at the end of the file
-    y once  s session  n no  e no+word  esc stop  d whole
-    ────────────────────────────────────────────────────────────────────────────────
-    ›
-     APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
-    rw $TMPDIR caches · ro / minus hidden · net off
-    ");
-}
-
-#[test]
-fn a_scope_is_chosen_with_a_preview() {
-    let mut seat = Seat::new(80, 24);
-    seat.ask_command("cargo test --workspace");
-    seat.wait(400);
-    seat.keys("sjh");
-    assert_snapshot!(seat.screen(), @r#"
-    /home/me/project
-    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · Enter sends · Alt-Enter new line · Esc Normal · :help · :q
-
-
-
-
-
-
-
-
-
-
-     approve this command? · 4:59 left ─────────────────────────────────────────────
-        exactly this command
-    ▸ commands that begin with: cargo
-        ANOTHER RIGHT: write everywhere under /home/me/project
-      effect    each match, one by one, without asking; standing rights stay
-    · any command that begins with ["cargo"]
-    y approve so  ↑/↓ choose  ←/→ words  esc back
-    ────────────────────────────────────────────────────────────────────────────────
-    ›
-     APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
-    rw $TMPDIR caches · ro / minus hidden · net off
-    "#);
-    seat.keys("j");
-    assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · Enter sends · Alt-Enter new line · Esc Normal · :help · :q
-
-
-
-
-
-
-
-
-
-
-
-     approve this command? · 4:59 left ─────────────────────────────────────────────
-        exactly this command
-        commands that begin with: cargo
-    ▸ ANOTHER RIGHT: write everywhere under /home/me/project
-      effect    everything the agent does from now on: the worker is replaced
-    y approve so  ↑/↓ choose  esc back
-    ────────────────────────────────────────────────────────────────────────────────
-    ›
-     APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
-    rw $TMPDIR caches · ro / minus hidden · net off
-    ");
-}
-
-#[test]
-#[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
-fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 90);
-    seat.keys(":help\n");
-    assert_snapshot!(seat.screen(), @r"
-      :revoke N                     take back what was approved for the session
-      :help                         this table
-      :q                            end the session (ctrl-d: where the prompt is empty)
-    keys in the mode normal
-      ? f1                          this table
-      ctrl-d                        end the session (ctrl-d: where the prompt is empty)
-      i a enter                     write a message
-      :                             type a command
-      esc                           end the turn that runs; the partial answer stays
-      ctrl-c                        empty the prompt, else interrupt
-      ctrl-z                        stop; fg goes on
-      ctrl-l                        draw everything anew
-      k up                          up
-      j down                        down
-      pageup ctrl-u                 a page up
-      pagedown ctrl-f               a page down
-      g home                        to the beginning
-      G end                         to the end, and follow it
-      t                             show or fold the model's thinking
-      o                             show or fold what tools printed
-    keys in the mode insert
-      f1                            this table
-      ctrl-d                        end the session (ctrl-d: where the prompt is empty)
-      esc                           to Normal; interrupt, where the prompt is empty
-      ctrl-c                        empty the prompt, else interrupt
-      ctrl-z                        stop; fg goes on
-      ctrl-l                        draw everything anew
-      enter                         send
-      alt-enter shift-enter ctrl-j  another line
-      up ctrl-p                     a line up; before the first: the message before
-      down ctrl-n                   a line down; after the last: the message after
-      left ctrl-b                   a character to the left
-      right ctrl-f                  a character to the right
-      alt-b ctrl-left               a word to the left
-      alt-f ctrl-right              a word to the right
-      home ctrl-a                   to the start of the line
-      end ctrl-e                    to the end of the line
-      backspace ctrl-h              delete to the left
-      delete                        delete to the right
-      ctrl-w alt-backspace          delete the word to the left
-      ctrl-u                        delete to the start of the line
-      ctrl-k                        delete to the end of the line
-      pageup                        a page up
-      pagedown                      a page down
-    keys in the mode command
-      esc                           to Normal; interrupt, where the prompt is empty
-      ctrl-c                        empty the prompt, else interrupt
-      enter                         send
-      up ctrl-p                     a line up; before the first: the message before
-      down ctrl-n                   a line down; after the last: the message after
-      left ctrl-b                   a character to the left
-      right ctrl-f                  a character to the right
-      alt-b ctrl-left               a word to the left
-      alt-f ctrl-right              a word to the right
-      home ctrl-a                   to the start of the line
-      end ctrl-e                    to the end of the line
-      backspace ctrl-h              delete to the left
-      delete                        delete to the right
-      ctrl-w alt-backspace          delete the word to the left
-      ctrl-u                        delete to the start of the line
-      ctrl-k                        delete to the end of the line
-    keys in the mode approval
-      ctrl-z                        stop; fg goes on
-      ctrl-l                        draw everything anew
-      k up                          up
-      j down                        down
-      pageup ctrl-u                 a page up
-      pagedown ctrl-f               a page down
-      g home                        to the beginning
-      G end                         to the end, and follow it
-      y                             approve this once
-      s                             approve for the session: choose how far
-      n                             deny
-      e                             deny, with a word to the model
-      d                             the whole of it on the whole screen
-      esc ctrl-c                    deny, and end the turn
-    keys in the mode scope
-      k up                          up
-      j down                        down
-      pageup                        a page up
-      pagedown                      a page down
-      y                             approve as chosen
-      e                             edit what is chosen
-      left h                        a word less of the prefix
-      right l                       a word more of the prefix
-      esc n ctrl-c                  back to the request
-    ────────────────────────────────────────────────────────────────────────────────────────────────────
-    ›
      INSERT  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR caches · ro / minus hidden · net off
     ");
@@ -527,14 +264,14 @@ fn what_was_seen_of_a_void_reply_is_marked() {
     assert_snapshot!(seat.screen(), @r"
     · ask · rw $TMPDIR caches · ro / minus hidden · net off ·
       full tier
-    · Enter sends · Alt-Enter new line · Esc Normal · :help · :q
+    · enter sends · alt-enter new line · esc Normal · :help · :q
 
       Half an ans
     · the reply above was cut off: it does not count
     · the connection broke; trying again in 500 ms
 
       The whole answer.
-    ── answering 0 s · Esc interrupts ──────────────────────────
+    ── answering 0 s · esc interrupts ──────────────────────────
     ›
      INSERT  execute · ask · net: off · full · turn ↑0 ↓0
     ");

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod approvals;
+mod cards;
 mod core;
 mod frames;
+mod help;
 mod hostile;
 mod seat;
 mod sources;

@@ -82,9 +82,9 @@ fn the_wheel_turns_what_is_before_the_person() {
     let mut seat = Seat::new(80, 24);
     seat.stream(&"line\n".repeat(60));
     seat.send(Msg::Wheel(-1));
-    assert!(seat.screen().contains("scrolled: G follows"));
+    assert!(seat.screen().contains("scrolled: G in Normal follows"));
     seat.send(Msg::Wheel(1));
-    assert!(!seat.screen().contains("scrolled: G follows"));
+    assert!(!seat.screen().contains("scrolled: G in Normal follows"));
     seat.ask_command(&"echo\n".repeat(60));
     assert!(seat.screen().contains("needs     write"));
     seat.send(Msg::Wheel(4));
@@ -184,7 +184,7 @@ fn what_was_scrolled_up_stays_while_more_comes() {
     let before = seat.row(0);
     seat.stream("more\nand more\n");
     assert_eq!(seat.row(0), before);
-    assert!(seat.screen().contains("scrolled: G follows"));
+    assert!(seat.screen().contains("scrolled: G in Normal follows"));
     seat.press(KeyCode::Esc);
     seat.keys("G");
     assert!(seat.screen().contains("and more"));
