@@ -14,7 +14,6 @@ use super::exit::Exit;
 use super::output::Printer;
 use super::session::{self, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
-use crate::approval::ApprovalSettings;
 use crate::driver::Turns;
 use crate::gate::ApprovalMode;
 
@@ -77,10 +76,7 @@ fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
     SessionOptions {
         directory: args.directory.clone(),
         mode: args.mode.into(),
-        approvals: ApprovalSettings {
-            answerer: args.approval_socket.is_some(),
-            ..ApprovalSettings::default()
-        },
+        approvals: effective.approvals(args.approval_socket.is_some()),
         wanted: Wanted::new(&effective, &args.confinement),
         model: effective.model().to_owned(),
         base_url: effective.base_url().map(str::to_owned),

@@ -1,23 +1,32 @@
 //! What holds, by its meaning.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ipc::approval::ApprovalMode;
 use ipc::rights::{Limits, Network, Reach};
+use tui::Prices;
+use tui::keymap::{Keymap, KeymapError};
 
+use super::layer::{Binding, Price};
 use super::settled::{Ignored, Settled};
 use super::value::{Element, Value};
+use crate::approval::ApprovalSettings;
 use crate::core::RunLimits;
 
 /// What holds of every key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Effective {
     /// Of each key, in the order of the table.
     pub settled: Vec<Settled>,
     /// What the project's file would widen, and does not.
     pub ignored: Vec<Ignored>,
+    /// The keys of the terminal UI that the user has changed.
+    pub bindings: Vec<Binding>,
+    /// What models cost.
+    pub prices: BTreeMap<String, Price>,
 }
 
 impl Effective {
@@ -89,6 +98,31 @@ impl Effective {
             timeout_ms: timeout_ms.unwrap_or(preset.timeout_ms),
             output_bytes: self.number("limits.output_bytes").unwrap_or(preset.output_bytes),
         }
+    }
+
+    /// How it is asked in mode `ask`, where somebody can answer or not.
+    pub fn approvals(&self, answerer: bool) -> ApprovalSettings {
+        let preset = ApprovalSettings::default();
+        let words = |element: &Element| {
+            element.words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+        };
+        ApprovalSettings {
+            timeout: self.number("approvals.timeout_s").map_or(preset.timeout, Duration::from_secs),
+            confirm_shell: self.value("approvals.confirm_shell") == Some(&Value::Switch(true)),
+            preapproved: self.elements("approvals.preapproved").iter().map(words).collect(),
+            answerer,
+        }
+    }
+
+    /// Which key does what in the terminal UI.
+    pub fn keymap(&self) -> Result<Keymap, KeymapError> {
+        let rebindings: Vec<_> = self.bindings.iter().map(|binding| binding.rebinding.clone()).collect();
+        Keymap::new(&rebindings)
+    }
+
+    /// What the model costs, where that is known.
+    pub fn prices_of_model(&self) -> Option<Prices> {
+        self.prices.get(self.model()).map(|price| price.prices)
     }
 
     /// What holds of a key.

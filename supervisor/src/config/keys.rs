@@ -180,6 +180,27 @@ pub const KEYS: &[Key] = &[
         preset: Preset::Number(64 << 10),
         about: "The most bytes of a command's output that are kept: its beginning and its end; the rest is counted.",
     },
+    Key {
+        name: "approvals.timeout_s",
+        kind: Kind::Count { least: 10, most: DAY },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(300),
+        about: "How long an answer is waited for, in seconds; then the call is denied.",
+    },
+    Key {
+        name: "approvals.confirm_shell",
+        kind: Kind::Switch,
+        project: ProjectMay::Lower,
+        preset: Preset::Off,
+        about: "Whether mode `ask` asks for every command but those that declare to read.",
+    },
+    Key {
+        name: "approvals.preapproved",
+        kind: Kind::Commands,
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Empty,
+        about: "Beginnings of commands that mode `ask` approves by itself, without the network; each runs in a worker of its own.",
+    },
 ];
 
 impl Key {

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use tui::Prices;
+use tui::keymap::Rebinding;
+
 use super::keys::Key;
 use super::origin::Origin;
 use super::value::{Element, Value};
@@ -17,9 +20,33 @@ pub struct Setting {
 }
 
 /// What one source says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layer {
     settings: BTreeMap<&'static str, Setting>,
+    /// The keys of the terminal UI that it changes.
+    pub bindings: Vec<Binding>,
+    /// What models cost.
+    pub prices: BTreeMap<String, Price>,
+}
+
+/// What one line says of the keys of the terminal UI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// What it says.
+    pub rebinding: Rebinding,
+    /// Where, in bytes.
+    pub(super) at: usize,
+    /// Where, for a person.
+    pub origin: Origin,
+}
+
+/// What a million tokens of a model cost, in US dollars.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Price {
+    /// The prices.
+    pub prices: Prices,
+    /// Where they stand.
+    pub origin: Origin,
 }
 
 impl Layer {
@@ -35,7 +62,7 @@ impl Layer {
 
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
-        self.settings.is_empty()
+        self.settings.is_empty() && self.bindings.is_empty() && self.prices.is_empty()
     }
 
     /// Says something.

@@ -27,7 +27,8 @@ pub struct Layers<'a> {
 pub fn merge(layers: Layers<'_>) -> Effective {
     let mut ignored = Vec::new();
     let settled = KEYS.iter().map(|key| layers.settle(key, &mut ignored)).collect();
-    Effective { settled, ignored }
+    let (bindings, prices) = (layers.user.bindings.clone(), layers.user.prices.clone());
+    Effective { settled, ignored, bindings, prices }
 }
 
 impl<'a> Layers<'a> {

@@ -19,7 +19,7 @@ mod value;
 pub use effective::{Effective, at_home};
 pub use error::{ConfigError, Problem};
 pub use keys::{KEYS, Key, Kind, Preset, ProjectMay};
-pub use layer::{Layer, Setting};
+pub use layer::{Binding, Layer, Price, Setting};
 pub use merge::{Layers, merge};
 pub use origin::{Origin, Place};
 pub use parse::parse;

@@ -7,12 +7,16 @@ use serde_json::{Value as Json, json};
 
 use super::Sources;
 use crate::app::exit::Exit;
-use crate::config::{Element, Ignored, Key, Kind, Layer, Origin, Preset, Value};
+use crate::config::{
+    Binding, Element, Ignored, KEYS, Key, Kind, Layer, Origin, Preset, Price, Settled, Value,
+};
 
 /// One line: a value, or one element of a list.
 struct Row {
-    key: &'static Key,
-    value: Option<Value>,
+    name: String,
+    /// The value, for a person.
+    shown: String,
+    json: Json,
     origin: Origin,
     /// Whether the value does not hold as long as the project is not trusted.
     ignored: bool,
@@ -22,61 +26,82 @@ struct Row {
 pub(super) fn run(sources: &Sources, json: bool) -> Exit {
     let flags = Layer::default();
     let effective = sources.effective(&flags);
-    let settled = effective.settled.iter().flat_map(|settled| {
-        let elements = settled.value.as_ref().map(Value::elements).unwrap_or_default();
-        rows(settled.key, settled.value.as_ref(), elements, &settled.origin)
-    });
-    let ignored = effective.ignored.iter().map(|Ignored { key, value, origin }| Row {
-        key,
-        value: Some(value.clone()),
-        origin: origin.clone(),
-        ignored: true,
-    });
-    let mut rows: Vec<_> = settled.chain(ignored).collect();
-    rows.sort_by_key(|row| crate::config::KEYS.iter().position(|key| key == row.key));
+    let ignored = effective
+        .ignored
+        .iter()
+        .map(|Ignored { key, value, origin }| Row { ignored: true, ..row(key, Some(value), origin) });
+    let mut rows: Vec<_> = effective.settled.iter().flat_map(of_key).chain(ignored).collect();
+    rows.sort_by_key(|row| KEYS.iter().position(|key| key.name == row.name));
+    rows.extend(effective.bindings.iter().map(of_binding));
+    rows.extend(effective.prices.iter().map(|(model, price)| of_price(model, price)));
     super::tell(&sources.notices(&effective, &flags));
     let printed = if json { print_json(&rows) } else { print(&rows) };
     if printed.is_ok() { Exit::Done } else { Exit::Internal }
 }
 
 /// A list has a row for each element, since each has an origin of its own.
-fn rows(key: &'static Key, value: Option<&Value>, elements: &[Element], origin: &Origin) -> Vec<Row> {
-    if elements.is_empty() {
-        return vec![Row { key, value: value.cloned(), origin: origin.clone(), ignored: false }];
+fn of_key(settled: &Settled) -> Vec<Row> {
+    let Settled { key, value, origin } = settled;
+    match value.as_ref().map(Value::elements) {
+        None | Some([]) => vec![row(key, value.as_ref(), origin)],
+        Some(elements) => {
+            let one =
+                |element: &Element| row(key, Some(&Value::List(vec![element.clone()])), &element.origin);
+            elements.iter().map(one).collect()
+        }
     }
-    let row = |one: &Element| Row {
-        key,
-        value: Some(Value::List(vec![one.clone()])),
-        origin: one.origin.clone(),
-        ignored: false,
+}
+
+fn row(key: &Key, value: Option<&Value>, origin: &Origin) -> Row {
+    let shown = match (value, key.preset) {
+        (Some(value), _) => value.to_string(),
+        (None, Preset::Unset(meaning)) => meaning.to_owned(),
+        (None, _) => String::new(),
     };
-    elements.iter().map(row).collect()
+    let json = value.map_or(Json::Null, |value| json_value(value, key.kind));
+    Row { name: key.name.to_owned(), shown, json, origin: origin.clone(), ignored: false }
+}
+
+fn of_binding(binding: &Binding) -> Row {
+    let rebinding = &binding.rebinding;
+    Row {
+        name: format!("keys.{}.{}", rebinding.mode.as_str(), rebinding.command),
+        shown: format!("{:?}", rebinding.keys),
+        json: json!(rebinding.keys),
+        origin: binding.origin.clone(),
+        ignored: false,
+    }
+}
+
+fn of_price(model: &str, price: &Price) -> Row {
+    let tui::Prices { input, output, cache_read, cache_write } = price.prices;
+    Row {
+        name: format!("prices.{}", model.escape_debug()),
+        shown: format!("{input} in, {output} out, {cache_read} cache read, {cache_write} cache write"),
+        json: json!({"input": input, "output": output, "cache_read": cache_read, "cache_write": cache_write}),
+        origin: price.origin.clone(),
+        ignored: false,
+    }
 }
 
 fn print(rows: &[Row]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let values: Vec<_> = rows.iter().map(shown).collect();
-    let widest = values.iter().map(|value| value.chars().count()).max().unwrap_or_default().min(40);
-    for (row, value) in rows.iter().zip(values) {
-        let Row { key, origin, ignored, .. } = row;
+    let widest = |text: fn(&Row) -> &str, most: usize| {
+        let widths = rows.iter().map(|row| text(row).chars().count());
+        widths.max().unwrap_or_default().min(most)
+    };
+    let (names, values) = (widest(|row| &row.name, 32), widest(|row| &row.shown, 40));
+    for Row { name, shown, origin, ignored, .. } in rows {
         let note = if *ignored { "  not trusted: does not hold" } else { "" };
-        writeln!(out, "{:<25} {value:<widest$}  {origin}{note}", key.name)?;
+        writeln!(out, "{name:<names$}  {shown:<values$}  {origin}{note}")?;
     }
     out.flush()
-}
-
-fn shown(row: &Row) -> String {
-    match (&row.value, row.key.preset) {
-        (Some(value), _) => value.to_string(),
-        (None, Preset::Unset(meaning)) => meaning.to_owned(),
-        (None, _) => String::new(),
-    }
 }
 
 #[derive(Serialize)]
 struct JsonRow<'a> {
     key: &'a str,
-    value: Json,
+    value: &'a Json,
     origin: &'a str,
     /// The flag, the variable, or the file.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,8 +126,8 @@ fn json_row(row: &Row) -> JsonRow<'_> {
         Origin::Flag(name) | Origin::Environment(name) => Some((*name).to_owned()),
     };
     JsonRow {
-        key: row.key.name,
-        value: row.value.as_ref().map_or(Json::Null, |value| json_value(value, row.key.kind)),
+        key: &row.name,
+        value: &row.json,
         origin: row.origin.as_str(),
         from,
         line: row.origin.place().map(|place| place.line),

@@ -9,7 +9,6 @@ use super::conversations::{Open, Opened};
 use crate::app::configuration::{self, Sources};
 use crate::app::session::{self, OpenError, Place, SessionOptions};
 use crate::app::setup::{SetupError, Wanted};
-use crate::approval::ApprovalSettings;
 use crate::directories::Directories;
 use crate::driver::Turns;
 
@@ -43,8 +42,8 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
     if let Some(name) = params.env.iter().find(|name| name.contains('=')) {
         return refused(format!("env: {name:?} is no name: values do not pass through the protocol"));
     }
-    let sources = Sources::read(directories, &directory)
-        .map_err(|error| ErrorWord::OptionRefused.because(error))?;
+    let sources =
+        Sources::read(directories, &directory).map_err(|error| ErrorWord::OptionRefused.because(error))?;
     let asked = configuration::of_request(params);
     let effective = sources.effective(&asked);
     configuration::tell(&sources.notices(&effective, &asked));
@@ -52,7 +51,7 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
     Ok(SessionOptions {
         directory,
         mode: effective.mode(),
-        approvals: ApprovalSettings::default(),
+        approvals: effective.approvals(true),
         wanted: Wanted::of(&effective, tier, degraded),
         model: effective.model().to_owned(),
         base_url: effective.base_url().map(str::to_owned),

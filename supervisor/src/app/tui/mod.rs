@@ -27,9 +27,9 @@ use super::configuration::{self, Sources};
 use super::exit::Exit;
 use super::session::{self, Events, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
-use crate::approval::ApprovalSettings;
 use super::signals::{Changes, Endings};
 use super::{complain, notes, say};
+use crate::config::Effective;
 use crate::core::EndReason;
 use crate::driver::Turns;
 
@@ -72,7 +72,7 @@ struct Prepared {
     session: Session,
     handle: Handle,
     events: Events,
-    model: String,
+    effective: Effective,
     began: Instant,
 }
 
@@ -81,10 +81,11 @@ fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Ref
     usable_terminal()?;
     super::diagnostics::off_the_terminal().map_err(Refusal::usage)?;
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
-    let options = options(args, &sources);
-    let model = options.model.clone();
-    let (session, handle, events) = session::open(options, place, began)?;
-    Ok(Prepared { session, handle, events, model, began })
+    let flags = configuration::of_tui(args);
+    let effective = sources.effective(&flags);
+    configuration::tell(&sources.notices(&effective, &flags));
+    let (session, handle, events) = session::open(options(args, &effective), place, began)?;
+    Ok(Prepared { session, handle, events, effective, began })
 }
 
 fn usable_terminal() -> Result<(), Refusal> {
@@ -105,15 +106,12 @@ fn usable_terminal() -> Result<(), Refusal> {
     }
 }
 
-fn options(args: &TuiArgs, sources: &Sources) -> SessionOptions {
-    let flags = configuration::of_tui(args);
-    let effective = sources.effective(&flags);
-    configuration::tell(&sources.notices(&effective, &flags));
+fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
     SessionOptions {
         directory: args.directory.clone(),
-        approvals: ApprovalSettings::default(),
         mode: effective.mode(),
-        wanted: Wanted::new(&effective, &args.confinement),
+        approvals: effective.approvals(true),
+        wanted: Wanted::new(effective, &args.confinement),
         model: effective.model().to_owned(),
         base_url: effective.base_url().map(str::to_owned),
         limits: effective.run_limits(),
@@ -136,11 +134,11 @@ impl Prepared {
     }
 
     async fn serve(self, prompt: Option<String>) -> io::Result<Ended> {
-        let Self { session, handle, events, model, began } = self;
+        let Self { session, handle, events, effective, began } = self;
         // From here on no signal has its default effect: none leaves the terminal as it is.
         let signals = (Endings::new()?, Changes::new()?);
         let tty = Arc::new(Tty::new(stdout().as_fd())?);
-        let start = start::of(&session, model, tty.size()).map_err(io::Error::other)?;
+        let start = start::of(&session, &effective, tty.size()).map_err(io::Error::other)?;
         tty.release_on_panic();
         let engaged = Engaged(Arc::clone(&tty));
         tty.engage()?;

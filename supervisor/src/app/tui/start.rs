@@ -1,15 +1,16 @@
 //! What the model is made from: the session as it begins, and what the terminal can do.
 
 use ratatui::layout::Size;
-use tui::keymap::{Keymap, KeymapError};
+use tui::keymap::KeymapError;
 use tui::{Capabilities, Colour, Previews, Start};
 
 use super::super::session::Session;
+use crate::config::Effective;
 use crate::gate::command_line;
 use crate::gate::path_pattern::PathPattern;
 
 /// For a session that is about to begin, on a terminal of this size.
-pub(super) fn of(session: &Session, model: String, size: Size) -> Result<Start, KeymapError> {
+pub(super) fn of(session: &Session, effective: &Effective, size: Size) -> Result<Start, KeymapError> {
     let standing = session.standing();
     Ok(Start {
         project: standing.project.clone(),
@@ -19,10 +20,10 @@ pub(super) fn of(session: &Session, model: String, size: Size) -> Result<Start, 
         rights: standing.line(),
         // Known once the first worker has started.
         tier: String::new(),
-        model,
-        keymap: Keymap::new(&[])?,
+        model: effective.model().to_owned(),
+        keymap: effective.keymap()?,
         capabilities: Capabilities { colour: colour(), size: (size.width, size.height) },
-        prices: None,
+        prices: effective.prices_of_model(),
         previews: Previews { prefix: command_line::preview, pattern },
     })
 }

@@ -7,6 +7,7 @@ use toml_edit::{Item, Value as Toml};
 use crate::config::keys::{Key, Kind};
 use crate::config::origin::Origin;
 use crate::config::value::{Element, Value};
+use crate::gate::command_line::parse_prefix;
 use crate::policy::split_variable;
 
 /// The longest text that means anything here: what a path may have (`PATH_MAX`).
@@ -78,9 +79,11 @@ fn list(
 
 fn words(kind: Kind, value: &Toml) -> Option<Vec<OsString>> {
     if kind == Kind::Commands {
-        let words: Option<Vec<_>> = value.as_array()?.iter().map(|word| word.as_str()).collect();
-        let words = words.filter(|words| words.first().is_some_and(|first| !first.is_empty()))?;
-        return words.iter().all(|word| is_line(word)).then(|| words.iter().map(OsString::from).collect());
+        let words: Option<Vec<_>> =
+            value.as_array()?.iter().map(|word| Some(word.as_str()?.to_owned())).collect();
+        // What the gate would take from somebody's keyboard.
+        let words = words.filter(|words| parse_prefix(&words.join(" ")).as_ref() == Ok(words))?;
+        return Some(words.into_iter().map(OsString::from).collect());
     }
     let word = value.as_str()?;
     let fits = match kind {
@@ -116,7 +119,7 @@ fn expected(kind: Kind) -> String {
         Kind::Variables => format!("a list of at most {MOST} variables, as in [\"NAME\", \"NAME=VALUE\"]"),
         Kind::Commands => {
             format!(
-                "a list of at most {MOST} beginnings of commands, as in [[\"cargo\", \"test\"], [\"make\"]]"
+                "a list of at most {MOST} beginnings of commands in plain words, as in [[\"cargo\", \"test\"], [\"make\"]]"
             )
         }
         Kind::Count { least, most } => format!("a number from {least} to {most}"),

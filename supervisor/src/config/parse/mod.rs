@@ -2,6 +2,7 @@
 
 mod kinds;
 mod suggest;
+mod tables;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -54,6 +55,7 @@ impl Reader<'_> {
                 table.key(name).and_then(toml_edit::Key::span).or_else(|| item.span()).map(|span| span.start);
             match Key::named(&full) {
                 Some(key) => self.setting(key, at, item),
+                None if tables::NAMES.contains(&full.as_str()) => self.own_table(&full, at, item),
                 None if is_table(&full) => self.enter(&full, at, item),
                 None => self.wrong(at, unknown(prefix, name)),
             }

@@ -1,5 +1,6 @@
 //! What was probably meant by a key that is none.
 
+use super::tables::NAMES;
 use crate::config::keys::KEYS;
 
 /// How like two names have to be, of 1.
@@ -14,7 +15,7 @@ pub(super) fn nearest(prefix: &str, name: &str) -> Option<&'static str> {
     if name.len() > LONGEST {
         return None;
     }
-    let tables = KEYS.iter().filter_map(|key| Some(key.name.split_once('.')?.0));
+    let tables = KEYS.iter().filter_map(|key| Some(key.name.split_once('.')?.0)).chain(NAMES);
     let all: Vec<&'static str> = KEYS.iter().map(|key| key.name).chain(tables).collect();
     if let Some(misplaced) = all.iter().find(|known| last(known) == name) {
         return Some(misplaced);

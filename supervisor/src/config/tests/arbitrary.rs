@@ -22,7 +22,7 @@ fn fitting(kind: Kind) -> BoxedStrategy<String> {
         Kind::Choices(words) => list(quoted(words)),
         Kind::Paths => list("/?[ab](/[ab]){0,2}".prop_map(|path| format!("{path:?}")).boxed()),
         Kind::Variables => list("[A-C](=[a-b])?".prop_map(|setting| format!("{setting:?}")).boxed()),
-        Kind::Commands => list(list(word())),
+        Kind::Commands => list(quoted(&["make", "ls"]).prop_map(|word| format!("[{word}, \"x\"]")).boxed()),
         Kind::Count { least, most } => {
             (least..=most.min(least + 2000)).prop_map(|number| number.to_string()).boxed()
         }
@@ -62,8 +62,8 @@ fn rights(effective: &Effective) -> Rights {
 fn is_covered(wide: &Effective, narrow: &Effective) -> Result<(), TestCaseError> {
     prop_assert!(rights(wide).covers(&rights(narrow)), "{wide:?}\n{narrow:?}");
     prop_assert_eq!(
-        (wide.model(), wide.base_url(), wide.env()),
-        (narrow.model(), narrow.base_url(), narrow.env())
+        (wide.model(), wide.base_url(), wide.env(), wide.approvals(true).preapproved),
+        (narrow.model(), narrow.base_url(), narrow.env(), narrow.approvals(true).preapproved)
     );
     let width = |effective: &Effective, name: &str| {
         let settled = effective.get(name).unwrap();

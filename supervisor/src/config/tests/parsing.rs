@@ -10,7 +10,8 @@ fn every_key_is_read_with_its_place() {
     let text = "\
 model = \"m\"\nbase_url = \"https://example.org/v1\"\nmode = \"auto\"\n\
 [rights]\nnet = \"on\"\nreach = [\"host\"]\nwrite = [\n  \"/a\",\n  \"b\",\n]\nhide = [\".env\"]\nprotect = [\"x\"]\nenv = [\"A\", \"B=1\"]\n\
-[limits]\nmax_steps = 3\nmax_tokens = 4\ntimeout_s = 5\ncommand_timeout_s = 6\noutput_bytes = 2048\n";
+[limits]\nmax_steps = 3\nmax_tokens = 4\ntimeout_s = 5\ncommand_timeout_s = 6\noutput_bytes = 2048\n\
+[approvals]\ntimeout_s = 60\nconfirm_shell = true\npreapproved = [[\"cargo\", \"test\"]]\n";
     let layer = user(text);
     for key in KEYS {
         let setting = layer.get(key).unwrap_or_else(|| panic!("{} is not read", key.name));
@@ -81,4 +82,72 @@ fn what_is_the_users_own_has_no_place_in_a_project() {
     let text = "base_url = \"https://evil.example\"";
     let error = parse(text, Path::new(".bailiwick.toml"), Whose::Projects).unwrap_err().to_string();
     assert_eq!(error, ".bailiwick.toml:1:1: `base_url` may stand only in the user's own config.toml");
+}
+
+#[test]
+fn keys_of_the_terminal_ui_may_move_and_never_collide() {
+    let layer = user("[keys.normal]\nhelp = \"f2\"\n[keys.approval]\ndeny = [\"x\", \"n\"]\n");
+    let lines: Vec<_> = layer.bindings.iter().map(|binding| binding.origin.to_string()).collect();
+    assert_eq!(
+        lines,
+        ["/c/config.toml:4", "/c/config.toml:2"].map(str::to_owned).into_iter().rev().collect::<Vec<_>>()
+    );
+    let keymap = merged(&Layer::default(), &layer, &Layer::default(), false).keymap().unwrap();
+    assert_eq!(keymap.keys(tui::commands::KeyMode::Approval, tui::commands::Command::Deny), ["x", "n"]);
+    for (text, place, what) in [
+        (
+            "[keys.approval]\nabort = \"z\"\napprove_once = \"enter\"",
+            ":3:1: ",
+            "hands rest on Enter and Space",
+        ),
+        ("[keys.approval]\napprove_session = [\"space\"]", ":2:1: ", "hands rest on Enter and Space"),
+        ("[keys.approval]\nabort = \"z\"\napprove_once = \"n\"", ":3:1: ", "would do both"),
+        ("[keys.approval]\nfly = \"z\"", ":2:1: ", "no command is called \"fly\""),
+        ("[keys.normal]\nhelp = \"hyper-z\"", ":2:1: ", "is no key"),
+        ("[keys.normal]\nhelp = 3", ":2:1: ", "expected a key, or a list of keys"),
+        ("[keys.visual]\nhelp = \"z\"", ":1:7: ", "no mode of the terminal UI"),
+        ("keys = 3", ":1:1: ", "is a table"),
+    ] {
+        let error = wrong(text);
+        assert!(error.contains(place) && error.contains(what), "{text}: {error}");
+    }
+}
+
+#[test]
+fn prices_are_whole_and_are_no_less_than_nothing() {
+    let whole = "input = 3, output = 15.0, cache_read = 0.3, cache_write = 3.75";
+    let layer = user(&format!("model = \"m\"\n[prices]\nm = {{ {whole} }}\n"));
+    let prices = merged(&Layer::default(), &layer, &Layer::default(), false).prices_of_model();
+    assert_eq!(prices, Some(tui::Prices { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 }));
+    for bad in [
+        "3".to_owned(),
+        "{ input = 3 }".to_owned(),
+        format!("{{ {whole}, more = 1 }}"),
+        format!("{{ {} }}", whole.replace("0.3", "-0.3")),
+        format!("{{ {} }}", whole.replace("0.3", "nan")),
+    ] {
+        let error = wrong(&format!("[prices]\n\"m\" = {bad}"));
+        assert!(
+            error.starts_with("config.toml:2:1: `prices.m`: expected input, output, cache_read, cache_write"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_a_project_says_of_keys_and_prices_is_an_error() {
+    for text in ["[keys.normal]\nhelp = \"z\"", "prices = {}"] {
+        let error = parse(text, Path::new(".bailiwick.toml"), Whose::Projects).unwrap_err().to_string();
+        assert!(error.ends_with("may stand only in the user's own config.toml"), "{error}");
+    }
+}
+
+#[test]
+fn a_preapproved_command_is_of_plain_words() {
+    for bad in
+        ["[]", "[\"\"]", "[\"cargo test\"]", "[\"cargo\", \"$(x)\"]", "[\"a;b\"]", "[\"eval\"]", "\"cargo\""]
+    {
+        let error = wrong(&format!("approvals.preapproved = [{bad}]"));
+        assert!(error.contains("beginnings of commands in plain words"), "{bad}: {error}");
+    }
 }
