@@ -362,3 +362,28 @@ fn the_users_file_says_where_the_provider_is_and_a_flag_says_otherwise() {
     assert_eq!(request["model"], "n");
     assert_eq!(server.requests().len(), 1);
 }
+
+#[test]
+fn only_the_users_own_word_approves_a_command_beforehand() {
+    let preapproved = "approvals.preapproved = [[\"touch\"]]\n";
+    let made = |world: &World| {
+        let call = json!({"command": "touch made", "access": "write"});
+        let server = model_of([tests::replies::calls(&[("shell_exec", call)]), done()]);
+        let run = world.run(&server, &["--mode", "ask"]);
+        (world.project().join("made").exists(), run.stderr)
+    };
+    for tier in tier::all() {
+        let world = World::new(User::Myself).in_tier(tier);
+        assert!(!made(&world).0, "{tier}: nobody was there to ask");
+        world.file(NAME, preapproved);
+        let (is_made, said) = made(&world);
+        assert!(
+            !is_made && said.contains("not enabled: approvals.preapproved [\"touch\"]"),
+            "{tier}: {said}"
+        );
+        fs::remove_file(world.project().join(NAME)).unwrap();
+        configure(&world, preapproved);
+        let (is_made, said) = made(&world);
+        assert!(is_made, "{tier}: {said}");
+    }
+}

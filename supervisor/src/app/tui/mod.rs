@@ -124,7 +124,7 @@ fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
 impl Prepared {
     async fn run(self, prompt: Option<String>) -> Finished {
         let log = Some(self.session.log_path().to_owned());
-        match self.serve(prompt).await {
+        match Box::pin(self.serve(prompt)).await {
             Ok(ended) => Finished { log, ..of_session(ended) },
             Err(error) => {
                 let message = Some(format!("the terminal cannot be used any more: {error}"));
