@@ -102,9 +102,8 @@ impl Menu {
     pub(crate) fn lay(&mut self, previews: Previews, revision: u64) {
         let mut parts = Vec::new();
         for (n, choice) in self.choices.iter().enumerate() {
-            let mark = if n == self.chosen { '▸' } else { ' ' };
-            let words = format!("{mark} {}", choice.words());
-            let look = if n == self.chosen { Look::Heading } else { Look::Assistant };
+            let (mark, look) = if n == self.chosen { ("▸ ", Look::Heading) } else { ("", Look::Assistant) };
+            let words = format!("{mark}{}", choice.words());
             parts.push(Part::new(SafeText::labelled(&words, &choice.name()), look));
         }
         if let Some(choice) = self.choices.get(self.chosen) {

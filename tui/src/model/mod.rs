@@ -77,6 +77,8 @@ pub(crate) enum Mode {
 pub(crate) struct Reply {
     pub text: Option<usize>,
     pub thinking: Option<usize>,
+    /// Whether text of it came: then its end brings none that is new.
+    pub streamed: bool,
 }
 
 impl Model {

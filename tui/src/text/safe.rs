@@ -155,11 +155,10 @@ impl SafeText {
         self.tail = Tail::default();
     }
 
-    /// Drops lines from the front until at most `keep` bytes are left, for what is shown by its end.
+    /// Drops what comes first until at most `keep` bytes are left, by whole lines where there are any.
     pub fn keep_last(&mut self, keep: usize) {
         let from = self.text.len().saturating_sub(keep);
-        let cut = self.text.as_bytes().iter().skip(from).position(|byte| *byte == b'\n');
-        let cut = cut.map_or(self.text.len(), |at| from + at + 1);
+        let cut = self.cut_after(from);
         self.forget_tail();
         self.text.drain(..cut);
         self.escapes.retain_mut(|escape| {
@@ -167,6 +166,17 @@ impl SafeText {
             *escape = escape.start.saturating_sub(cut)..escape.end.saturating_sub(cut);
             kept
         });
+    }
+
+    /// Where the text can be cut, at `from` or after: after a line, else before a character that joins none, and in no escape.
+    fn cut_after(&self, from: usize) -> usize {
+        let rest = self.text.as_bytes().get(from..).unwrap_or_default();
+        if let Some(at) = rest.iter().position(|byte| *byte == b'\n') {
+            return from + at + 1;
+        }
+        let at = rest.iter().position(u8::is_ascii).map_or(self.text.len(), |at| from + at);
+        let escape = self.escapes.iter().find(|escape| escape.start < at && at < escape.end);
+        escape.map_or(at, |escape| escape.end)
     }
 
     fn truncate(&mut self, at: usize) {

@@ -68,6 +68,10 @@ fn the_end_of_a_text_is_kept_by_whole_lines() {
     text.keep_last(20);
     assert_eq!(text.as_str(), "third\\u{7}\n");
     assert!(text.all().is_escape(5));
+    let mut line = SafeText::prose("abc\x1bdef\u{301}g");
+    line.keep_last(9);
+    assert_eq!(line.as_str(), "def\u{301}g");
+    assert!(!line.all().is_escape(0));
 }
 
 #[test]

@@ -12,12 +12,11 @@ use ipc::id::{CallId, Generation};
 use super::{denial, turns};
 use crate::card::Card;
 use crate::message::Action;
-use crate::model::{Block, Call, Doing, Fold, Look, Model, Part, Pending};
+use crate::model::{Block, Call, Doing, Fold, Look, Model, Part, Pending, Reply};
 use crate::text::SafeText;
 
 /// Notices after which a change of rights or mode is no longer waited for.
-const REFUSALS: &[&str] =
-    &["rights_refused", "rights_unchanged", "no_worker", "not_possible", "mode_refused"];
+const REFUSALS: &[&str] = &["rights_refused", "rights_unchanged", "no_worker"];
 
 /// What the core says; says whether anything that shows changed.
 pub(super) fn core(model: &mut Model, kind: UiEventKind, actions: &mut Vec<Action>) -> bool {
@@ -44,7 +43,7 @@ pub(super) fn core(model: &mut Model, kind: UiEventKind, actions: &mut Vec<Actio
 fn text_delta(model: &mut Model, text: &str) {
     model.turn.doing = Doing::Answering;
     let at = model.reply.text.unwrap_or_else(|| model.transcript.push(paragraph(Look::Assistant)));
-    model.reply.text = Some(at);
+    model.reply = Reply { text: Some(at), thinking: None, streamed: true };
     push(model, at, text);
 }
 
@@ -54,7 +53,8 @@ fn thinking_delta(model: &mut Model, text: &str) {
         let part = Part::new(SafeText::default(), Look::Thinking).folded(Fold::Thinking);
         model.transcript.push(Block::of(vec![part]))
     });
-    model.reply.thinking = Some(at);
+    // Text after it is another paragraph: what is shown has the order in which it came.
+    model.reply = Reply { text: None, thinking: Some(at), ..model.reply };
     push(model, at, text);
 }
 
@@ -77,7 +77,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         }
         EventKind::ModelRequested { .. } => {
             model.turn.doing = Doing::Asking;
-            model.reply = crate::model::Reply::default();
+            model.reply = Reply::default();
         }
         EventKind::AssistantMessage(message) => assistant_message(model, message),
         EventKind::ModelFailed { message, retry_in_ms, .. } => model_failed(model, &message, retry_in_ms),
@@ -165,7 +165,7 @@ fn user_message(model: &mut Model, text: &str) {
 fn assistant_message(model: &mut Model, message: AssistantMessage) {
     model.turn.usage += message.usage;
     let reply = std::mem::take(&mut model.reply);
-    if reply.text.is_some() {
+    if reply.streamed {
         return;
     }
     for block in message.content {

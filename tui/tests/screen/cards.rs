@@ -129,9 +129,9 @@ fn a_scope_is_chosen_with_a_preview() {
 
 
      approve this command? · 4:59 left ─────────────────────────────────────────────
-        exactly this command
+      exactly this command
     ▸ commands that begin with: cargo
-        ANOTHER RIGHT: write everywhere under /home/me/project
+      ANOTHER RIGHT: write everywhere under /home/me/project
       effect    each match, one by one, without asking; standing rights stay
     · any command that begins with ["cargo"]
     y approve so  j/k choose  left/right words  esc back
@@ -157,8 +157,8 @@ fn a_scope_is_chosen_with_a_preview() {
 
 
      approve this command? · 4:59 left ─────────────────────────────────────────────
-        exactly this command
-        commands that begin with: cargo
+      exactly this command
+      commands that begin with: cargo
     ▸ ANOTHER RIGHT: write everywhere under /home/me/project
       effect    everything the agent does from now on: the worker is replaced
     y approve so  j/k choose  esc back

@@ -1,7 +1,7 @@
 //! What it looks like.
 
 use insta::assert_snapshot;
-use ipc::event::{EventKind, ToolCallStatus};
+use ipc::event::{AssistantMessage, EventKind, TokenUsage, ToolCallStatus};
 use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
 use serde_json::json;
@@ -275,6 +275,39 @@ fn what_was_seen_of_a_void_reply_is_marked() {
     ›
      INSERT  execute · ask · net: off · full · turn ↑0 ↓0
     ");
+}
+
+#[test]
+fn thinking_between_texts_stands_between_them() {
+    let mut seat = Seat::new(60, 14);
+    for n in 1..3 {
+        seat.core(UiEventKind::ThinkingDelta { text: format!("thought {n}") });
+        seat.stream(&format!("text {n}"));
+    }
+    let content = vec![serde_json::value::to_raw_value(&json!({"type": "text", "text": "text 1"})).unwrap()];
+    let message = |content| AssistantMessage {
+        message_id: "m".to_owned(),
+        model: "m".to_owned(),
+        content,
+        stop_reason: "end_turn".to_owned(),
+        usage: TokenUsage::default(),
+    };
+    seat.log(EventKind::AssistantMessage(message(content.clone())));
+    seat.press(crossterm::event::KeyCode::Esc);
+    seat.keys("t");
+    let lines = |seat: &Seat| seat.screen().lines().skip(3).take(7).collect::<Vec<_>>().join("\n");
+    assert_snapshot!(lines(&seat), @r"
+    · enter sends · alt-enter new line · esc Normal · :help · :q
+    ┊ thought 1
+
+      text 1
+    ┊ thought 2
+
+      text 2
+    ");
+    let mut seat = Seat::new(60, 14);
+    seat.log(EventKind::AssistantMessage(message(content)));
+    assert!(seat.screen().contains("  text 1"), "what did not stream is shown when it is whole");
 }
 
 #[test]
