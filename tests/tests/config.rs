@@ -280,9 +280,9 @@ fn trust_is_given_at_a_terminal_to_exactly_this_file() {
     assert!(writes());
     assert!(trust(&world, "").1.contains("it is trusted already"));
     // Another version asks again, and the trust does not come back by itself.
-    world.file(NAME, format!("rights.write = [{outside:?}]\nrights.net = \"on\"\n"));
+    world.file(NAME, format!("rights.write = [{outside:?}]\nmodel = \"big\"\n"));
     assert!(!writes());
-    assert!(trust(&world, "n\n").1.contains("rights.net \"on\""));
+    assert!(trust(&world, "n\n").1.contains("model \"big\""));
     assert_eq!(trust(&world, "y\n").0, 0);
     assert!(writes());
     let forget =
@@ -293,7 +293,7 @@ fn trust_is_given_at_a_terminal_to_exactly_this_file() {
 #[test]
 fn a_copy_of_a_trusted_project_is_not_trusted() {
     let world = World::new(User::Myself);
-    world.file(NAME, "rights.net = \"on\"\n");
+    world.file(NAME, "model = \"big\"\n");
     assert_eq!(trust(&world, "y\n").0, 0);
     let copy = world.root().join("copy");
     fs::create_dir(&copy).unwrap();
@@ -315,7 +315,7 @@ fn an_agents_command_writes_neither_settings_nor_trust() {
         let trusted = world.own().join("state/trust");
         let script = format!(
             "echo 'mode = \"auto\"' > {config}; mkdir -p {trusted}; echo x > {trusted}/x; cat {config}; \
-             echo 'rights.net = \"on\"' > .bailiwick.toml; mkdir .bailiwick.d",
+             echo 'model = \"big\"' > .bailiwick.toml; mkdir .bailiwick.d",
             config = config.display(),
             trusted = trusted.display(),
         );
@@ -331,7 +331,7 @@ fn an_agents_command_writes_neither_settings_nor_trust() {
 fn an_agents_command_cannot_answer_for_the_user() {
     for tier in tier::all() {
         let world = World::new(User::Myself);
-        world.file(NAME, "rights.net = \"on\"\n");
+        world.file(NAME, "model = \"big\"\n");
         let mut inside =
             world.sandbox(tier, &["--env", "BAILIWICK_HOME"], tests::Programs::get().path("bailiwick"));
         inside.args(["config", "trust"]);

@@ -105,10 +105,10 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "rights.net",
-        kind: Kind::Choice(&["off", "on"]),
+        kind: Kind::Choice(&["off"]),
         project: ProjectMay::Lower,
         preset: Preset::Word("off"),
-        about: "The network of commands when a session starts.",
+        about: "The network of commands. It is off at every start, and no file turns it on: `--net on` and `:net on` do. A project's `off` holds against `--net on`.",
     },
     Key {
         name: "rights.reach",

@@ -15,6 +15,7 @@ use crate::config::{
 };
 use crate::directories::Directories;
 
+pub(super) use trust::ask_for_trust;
 pub(super) use flags::{of_confinement, of_exec, of_request, of_tui};
 
 /// What of a project's file is named in one notice.

@@ -7,7 +7,7 @@ use nix::sys::termios::{FlushArg, tcflush};
 use super::Sources;
 use crate::app::exit::Exit;
 use crate::app::{complain, say};
-use crate::config::{PROJECT_NAME, TrustQuestion};
+use crate::config::{PROJECT_NAME, TrustError, TrustQuestion};
 
 /// Asks, or forgets.
 pub(super) fn run(mut sources: Sources, forget: bool) -> Exit {
@@ -41,6 +41,17 @@ pub(super) fn run(mut sources: Sources, forget: bool) -> Exit {
         },
         Ok(false) => done("not trusted"),
         Err(error) => internal(&error),
+    }
+}
+
+/// Asks the person at this terminal, before anything begins, if the project's file would enable something. A no is not
+/// remembered: what it would enable is named in a note, and asked again the next time.
+pub(in crate::app) fn ask_for_trust(sources: &mut Sources) -> Result<(), TrustError> {
+    let Some(question) = sources.question() else { return Ok(()) };
+    // A terminal that cannot be read says no.
+    match asked(&question) {
+        Ok(true) => sources.trust(&question),
+        Ok(false) | Err(_) => Ok(()),
     }
 }
 

@@ -80,7 +80,8 @@ struct Prepared {
 fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Refusal> {
     usable_terminal()?;
     super::diagnostics::off_the_terminal().map_err(Refusal::usage)?;
-    let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
+    let mut sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
+    configuration::ask_for_trust(&mut sources).map_err(Refusal::internal)?;
     let flags = configuration::of_tui(args);
     let effective = sources.effective(&flags);
     configuration::tell(&sources.notices(&effective, &flags));

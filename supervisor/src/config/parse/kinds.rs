@@ -113,6 +113,7 @@ fn expected(kind: Kind) -> String {
     match kind {
         Kind::Text => "a text of one line, as in \"…\"".to_owned(),
         Kind::Address => "an address that begins with https:// or http://, as in \"https://…\"".to_owned(),
+        Kind::Choice([word]) => format!("{word:?}"),
         Kind::Choice(words) => format!("one of {}", quoted(words)),
         Kind::Choices(words) => format!("a list out of {}", quoted(words)),
         Kind::Paths => format!("a list of at most {MOST} paths, as in [\"a\", \"/b\", \"~/c\"]"),

@@ -47,12 +47,12 @@ fn the_table_of_single_values() {
 
 #[test]
 fn a_project_narrows_net_and_mode_whoever_said_otherwise() {
-    let on = user("mode = \"auto\"\nrights.net = \"on\"");
+    let on = user("mode = \"auto\"");
     let narrow = project("mode = \"deny\"\nrights.net = \"off\"");
     let found = merged(&flag("rights.net", Value::Text("on".to_owned())), &on, &narrow, false);
     assert_eq!((found.net(), found.mode()), (Network::Off, ApprovalMode::Deny));
     assert!(found.ignored.is_empty());
-    let wide = project("mode = \"auto\"\nrights.net = \"on\"\nmodel = \"big\"");
+    let wide = project("mode = \"auto\"\nmodel = \"big\"");
     let found = merged(&Layer::default(), &Layer::default(), &wide, false);
     assert_eq!(
         (found.net(), found.mode(), found.model()),
@@ -60,10 +60,10 @@ fn a_project_narrows_net_and_mode_whoever_said_otherwise() {
     );
     assert_eq!(
         found.ignored.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["mode \"auto\"", "model \"big\"", "rights.net \"on\""]
+        ["mode \"auto\"", "model \"big\""]
     );
     let found = merged(&Layer::default(), &Layer::default(), &wide, true);
-    assert_eq!((found.net(), found.mode(), found.model()), (Network::On, ApprovalMode::Auto, "big"));
+    assert_eq!((found.net(), found.mode(), found.model()), (Network::Off, ApprovalMode::Auto, "big"));
     assert!(found.ignored.is_empty());
 }
 

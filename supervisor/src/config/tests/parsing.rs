@@ -9,7 +9,7 @@ fn wrong(text: &str) -> String {
 fn every_key_is_read_with_its_place() {
     let text = "\
 model = \"m\"\nbase_url = \"https://example.org/v1\"\nmode = \"auto\"\n\
-[rights]\nnet = \"on\"\nreach = [\"host\"]\nwrite = [\n  \"/a\",\n  \"b\",\n]\nhide = [\".env\"]\nprotect = [\"x\"]\nenv = [\"A\", \"B=1\"]\n\
+[rights]\nnet = \"off\"\nreach = [\"host\"]\nwrite = [\n  \"/a\",\n  \"b\",\n]\nhide = [\".env\"]\nprotect = [\"x\"]\nenv = [\"A\", \"B=1\"]\n\
 [limits]\nmax_steps = 3\nmax_tokens = 4\ntimeout_s = 5\ncommand_timeout_s = 6\noutput_bytes = 2048\n\
 [approvals]\ntimeout_s = 60\nconfirm_shell = true\npreapproved = [[\"cargo\", \"test\"]]\n";
     let layer = user(text);
@@ -42,7 +42,7 @@ fn what_is_wrong_is_told_with_its_place() {
     config.toml:1:1: unknown key `modle`; did you mean `model`?
     config.toml:2:1: unknown key `max_steps`; did you mean `limits.max_steps`?
     config.toml:3:2: unknown key `right`; did you mean `rights`?
-    config.toml:5:7: `rights.net`: expected one of "off", "on"
+    config.toml:5:7: `rights.net`: expected "off"
     config.toml:6:1: unknown key `rights.hiden`; did you mean `rights.hide`?
     config.toml:7:15: `rights.write`: expected a list of at most 500 paths, as in ["a", "/b", "~/c"]
     config.toml:9:13: `limits.max_steps`: expected a number from 1 to 4294967295

@@ -9,6 +9,7 @@ fn row(key: &Key) -> String {
     let kind = match kind {
         Kind::Text => "text".to_owned(),
         Kind::Address => "http(s) address".to_owned(),
+        Kind::Choice([choice]) => format!("`{choice}`"),
         Kind::Choice(choices) => format!("one of {}", words(choices)),
         Kind::Choices(choices) => format!("list out of {}", words(choices)),
         Kind::Paths => "list of paths".to_owned(),
@@ -26,6 +27,7 @@ fn row(key: &Key) -> String {
     };
     let project = match project {
         ProjectMay::Narrow => "adds to it",
+        ProjectMay::Lower if matches!(key.kind, Kind::Choice([_])) => "narrows it",
         ProjectMay::Lower => "narrows it; widens it if trusted",
         ProjectMay::IfTrusted => "if trusted",
         ProjectMay::Never => "never",
