@@ -185,6 +185,19 @@ def disconnect(server):
     assert [answer["decision"]["decision"] for answer in answered] == ["denied"], answered
 
 
+def time_out(server):
+    """Nobody answers in time: denied, the card goes, the turn goes on; what comes later is ignored."""
+    server.converse("write it", approval_timeout_s=1)
+    request = server.until("execCommandApproval")
+    assert request["params"]["timeout_ms"] == 1000, request
+    closed = server.until("event/approvalClosed")["params"]["data"]
+    assert closed["request_id"] == request["id"], closed
+    server.respond(request, decision="approved")
+    turn = server.finish()
+    assert not path(server, "made").exists(), turn
+    assert [answer["by"] for answer in server.events("event/approvalAnswered")] == ["deadline"]
+
+
 def killed(server):
     """The same by a signal."""
     server.converse("write it")

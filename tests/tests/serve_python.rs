@@ -66,6 +66,13 @@ fn a_prefix_of_the_session_asks_once() {
 }
 
 #[test]
+fn an_approval_that_nobody_answers_in_time_is_denied() {
+    play("time_out", &[write_call("touch made"), done()], |_, model| {
+        assert!(tool_results(model, 1)[0].to_string().contains("not approved"));
+    });
+}
+
+#[test]
 fn what_is_no_answer_is_denied() {
     let replies: Vec<_> = std::iter::repeat_n(write_call("touch made"), 5).chain([done()]).collect();
     play("undecodable", &replies, |_, _| {});

@@ -51,12 +51,11 @@ impl Serialize for FileChanges {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (path, change) in &self.0 {
-            match std::str::from_utf8(path.as_bytes()) {
-                Ok(text) => map.serialize_entry(text, change)?,
-                Err(_) => {
-                    let key = format!("{ENCODED}{}", STANDARD.encode(path.as_bytes()));
-                    map.serialize_entry(&key, change)?;
-                }
+            if let Ok(text) = std::str::from_utf8(path.as_bytes()) {
+                map.serialize_entry(text, change)?;
+            } else {
+                let key = format!("{ENCODED}{}", STANDARD.encode(path.as_bytes()));
+                map.serialize_entry(&key, change)?;
             }
         }
         map.end()

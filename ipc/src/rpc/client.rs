@@ -185,6 +185,9 @@ pub struct NewConversationParams {
     /// Whether to start although a layer of the sandbox is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_degraded: Option<bool>,
+    /// How long an approval is waited for, in seconds; then its call is denied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_timeout_s: Option<u64>,
     /// Ends a turn after this many replies of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,

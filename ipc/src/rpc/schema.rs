@@ -30,7 +30,7 @@ pub fn schema() -> Value {
         json!({
             "client_request": {"oneOf": requests(&clients)},
             "server_request": {"oneOf": requests(&servers)},
-            "notification": {"oneOf": told.calls()},
+            "notification": {"oneOf": Told::calls()},
             "response": response(error.as_value()),
         }),
     );
@@ -178,7 +178,8 @@ impl Told {
         Self { events, typed, generic: json!({"params": {"oneOf": all}}) }
     }
 
-    fn calls(&self) -> Vec<Value> {
+    /// Each notification as a message.
+    fn calls() -> Vec<Value> {
         let place = |method: &str| method.replace('~', "~0").replace('/', "~1");
         let of = |group: &str, method: &str| {
             call(method, &json!({"$ref": format!("#/methods/{group}/{}/params", place(method))}))

@@ -81,6 +81,7 @@ fn a_new_conversation_has_its_shape() {
         env: vec!["CI".to_owned()],
         tier: Some(TierChoice::Floor),
         allow_degraded: Some(true),
+        approval_timeout_s: Some(2),
         max_steps: Some(3),
         max_tokens: Some(4),
     };
@@ -90,7 +91,7 @@ fn a_new_conversation_has_its_shape() {
             r#"{"method":"newConversation","params":{"cwd":{"base64":"L3D/"},"mode":"ask","net":"on","#,
             r#""reach":{"host":false,"link_local":false,"metadata":false},"model":"m","#,
             r#""base_url":"http://127.0.0.1:1/x","write":["/w"],"hide":["h"],"env":["CI"],"tier":"floor","#,
-            r#""allow_degraded":true,"max_steps":3,"max_tokens":4}}"#
+            r#""allow_degraded":true,"approval_timeout_s":2,"max_steps":3,"max_tokens":4}}"#
         ),
     );
 }

@@ -32,84 +32,8 @@ fn passing(kind: Passing) -> Notification {
 
 /// One of each kind, with what is optional and without it.
 fn all() -> Vec<Notification> {
-    let usage = json!({"input": 1, "cache_creation": 2, "cache_read": 3, "output": 4});
-    let digests =
-        json!({"generation": 1, "pid": 2, "rights": "r", "rights_digest": "a", "ruleset_digest": "b"});
-    let with = |mut base: Value, more: Value| {
-        base.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        base
-    };
-    let worker = with(
-        json!({"generation": 1, "pid": 2, "tier": "full", "landlock_abi": 7, "rules": 9}),
-        json!({"rights": "r", "rights_digest": "a", "ruleset_digest": "b", "startup_us": 1}),
-    );
-    let result =
-        json!({"exit_code": 0, "reason": "done", "text": "", "steps": 1, "usage": usage, "duration_ms": 1});
-    let turn = json!({"reason": "done", "steps": 1, "usage": usage, "duration_ms": 1});
-    let network = json!({"method": "networkApproval", "params": {
-        "conversation_id": "c", "agent": "1", "call_id": 7, "command": ["a"], "cwd": "/p", "environment": [],
-        "access": "standing", "digest": "d",
-        "grant": {"write": [], "net": "on", "reach": {"host": false, "link_local": false, "metadata": false}},
-        "rights": "r", "timeout_ms": 1}});
-    let denied = json!({"call": 1, "layer": "policy", "operation": "write", "object": {"path": "/x"},
-        "missing_right": "m", "grade": "proved", "rights": "r"});
-    let answered = json!({"call": 1, "decision": {"decision": "denied"}, "by": "deadline"});
     let mut all = vec![];
-    for (kind, data, more) in [
-        (
-            "session_started",
-            json!({"version": "v", "project": "/p", "activity": "execute", "mode": "ask", "model": "m",
-                "provider": "p", "rights": "r"}),
-            json!({}),
-        ),
-        ("user_message", json!({"text": "t"}), json!({})),
-        ("context_added", json!({"source": "s", "text": "t"}), json!({})),
-        ("model_requested", json!({"step": 1, "attempt": 2}), json!({})),
-        (
-            "assistant_message",
-            json!({"message_id": "i", "model": "m", "content": [{"type": "text", "text": "t"}],
-                "stop_reason": "end_turn", "usage": usage}),
-            json!({}),
-        ),
-        ("model_failed", json!({"kind": "k", "message": "m"}), json!({"retry_in_ms": 5})),
-        (
-            "tool_call_started",
-            json!({"call": 1, "tool_use": "u", "name": "n", "input": {"b": 1, "a": 2}}),
-            json!({}),
-        ),
-        (
-            "tool_call_finished",
-            json!({"call": 1, "tool_use": "u", "status": "denied", "content": "c", "duration_ms": 1}),
-            json!({}),
-        ),
-        ("denied", denied, json!({"grant": "--write /x", "errno": 13})),
-        ("approval_requested", json!({"id": 1, "request": network}), json!({})),
-        ("approval_answered", answered, json!({"id": 1, "cause": "late"})),
-        ("grant_added", json!({"id": 1, "covers": "c", "grant": "g"}), json!({})),
-        ("grant_revoked", json!({"id": 1}), json!({})),
-        ("mode_changed", json!({"mode": "auto"}), json!({})),
-        (
-            "worker_started",
-            worker,
-            json!({"one_shot": {"call": 1, "grant": "g", "effect_digest": "e"}, "missing": ["x"]}),
-        ),
-        ("rights_changed", digests, json!({})),
-        ("worker_ended", json!({"generation": 1, "reason": "r"}), json!({})),
-        ("protocol_violation", json!({"generation": 1, "violation": "v"}), json!({})),
-        ("notice", json!({"code": "c", "message": "m"}), json!({})),
-        (
-            "restored",
-            json!({"places": [{"path": "a", "what": "changed", "restored": true}]}),
-            json!({"call": 1}),
-        ),
-        (
-            "change_set",
-            json!({"files": [{"path": "a", "change": {"renamed_from": "b"}}]}),
-            json!({"patch": "/x"}),
-        ),
-        ("turn_finished", turn, json!({"message": "m"})),
-        ("result", result, json!({"message": "m", "missing": ["x"]})),
-    ] {
+    for (kind, data, more) in [conversation(), calls(), approvals(), workers()].concat() {
         all.push(logged(None, json!({"type": kind, "data": data})));
         all.push(logged(Some(1), json!({"type": kind, "data": with(data, more)})));
     }
@@ -129,7 +53,86 @@ fn all() -> Vec<Notification> {
     all
 }
 
-/// Nothing is missing in the list above, and each method is the name of its kind.
+fn with(mut base: Value, more: Value) -> Value {
+    let Value::Object(more) = more else { panic!("{more}") };
+    base.as_object_mut().unwrap().extend(more);
+    base
+}
+
+/// A kind, what it always has, and what it may have.
+type Sample = (&'static str, Value, Value);
+
+fn usage() -> Value {
+    json!({"input": 1, "cache_creation": 2, "cache_read": 3, "output": 4})
+}
+
+fn conversation() -> Vec<Sample> {
+    let started = json!({"version": "v", "project": "/p", "activity": "execute", "mode": "ask", "model": "m",
+        "provider": "p", "rights": "r"});
+    let message = json!({"message_id": "i", "model": "m", "content": [{"type": "text", "text": "t"}],
+        "stop_reason": "end_turn", "usage": usage()});
+    let turn = json!({"reason": "done", "steps": 1, "usage": usage(), "duration_ms": 1});
+    let result = with(turn.clone(), json!({"exit_code": 0, "text": ""}));
+    vec![
+        ("session_started", started, json!({})),
+        ("user_message", json!({"text": "t"}), json!({})),
+        ("context_added", json!({"source": "s", "text": "t"}), json!({})),
+        ("model_requested", json!({"step": 1, "attempt": 2}), json!({})),
+        ("assistant_message", message, json!({})),
+        ("model_failed", json!({"kind": "k", "message": "m"}), json!({"retry_in_ms": 5})),
+        ("notice", json!({"code": "c", "message": "m"}), json!({})),
+        ("turn_finished", turn, json!({"message": "m"})),
+        ("result", result, json!({"message": "m", "missing": ["x"]})),
+    ]
+}
+
+fn calls() -> Vec<Sample> {
+    let started = json!({"call": 1, "tool_use": "u", "name": "n", "input": {"b": 1, "a": 2}});
+    let finished = json!({"call": 1, "tool_use": "u", "status": "denied", "content": "c", "duration_ms": 1});
+    let denied = json!({"call": 1, "layer": "policy", "operation": "write", "object": {"path": "/x"},
+        "missing_right": "m", "grade": "proved", "rights": "r"});
+    let restored = json!({"places": [{"path": "a", "what": "changed", "restored": true}]});
+    let changes = json!({"files": [{"path": "a", "change": {"renamed_from": "b"}}]});
+    vec![
+        ("tool_call_started", started, json!({})),
+        ("tool_call_finished", finished, json!({})),
+        ("denied", denied, json!({"grant": "--write /x", "errno": 13})),
+        ("restored", restored, json!({"call": 1})),
+        ("change_set", changes, json!({"patch": "/x"})),
+    ]
+}
+
+fn approvals() -> Vec<Sample> {
+    let reach = json!({"host": false, "link_local": false, "metadata": false});
+    let request = json!({"method": "networkApproval", "params": {
+        "conversation_id": "c", "agent": "1", "call_id": 7, "command": ["a"], "cwd": "/p", "environment": [],
+        "access": "standing", "digest": "d", "grant": {"write": [], "net": "on", "reach": reach},
+        "rights": "r", "timeout_ms": 1}});
+    let answered = json!({"call": 1, "decision": {"decision": "denied"}, "by": "deadline"});
+    vec![
+        ("approval_requested", json!({"id": 1, "request": request}), json!({})),
+        ("approval_answered", answered, json!({"id": 1, "cause": "late"})),
+        ("grant_added", json!({"id": 1, "covers": "c", "grant": "g"}), json!({})),
+        ("grant_revoked", json!({"id": 1}), json!({})),
+        ("mode_changed", json!({"mode": "auto"}), json!({})),
+    ]
+}
+
+fn workers() -> Vec<Sample> {
+    let changed =
+        json!({"generation": 1, "pid": 2, "rights": "r", "rights_digest": "a", "ruleset_digest": "b"});
+    let started =
+        with(changed.clone(), json!({"tier": "full", "landlock_abi": 7, "rules": 9, "startup_us": 1}));
+    let one_shot = json!({"call": 1, "grant": "g", "effect_digest": "e"});
+    vec![
+        ("worker_started", started, json!({"one_shot": one_shot, "missing": ["x"]})),
+        ("rights_changed", changed, json!({})),
+        ("worker_ended", json!({"generation": 1, "reason": "r"}), json!({})),
+        ("protocol_violation", json!({"generation": 1, "violation": "v"}), json!({})),
+    ]
+}
+
+/// Nothing is missing in these lists, and each method is the name of its kind.
 #[test]
 fn the_method_is_the_kinds_own_name() {
     let mut seen = BTreeSet::new();

@@ -4,7 +4,7 @@ use super::super::{Outcome, answer};
 use crate::approval::{
     ApprovalAnswer, ExecCommandApprovalParams, ExecCommandApprovalResponse, ReviewDecision, ServerRequest,
 };
-use crate::id::AgentId;
+use crate::id::{AgentId, CallId};
 use crate::rights::Grant;
 use crate::tool::Access;
 
@@ -12,7 +12,7 @@ fn request() -> ServerRequest {
     ServerRequest::ExecCommandApproval(ExecCommandApprovalParams {
         conversation_id: "c".into(),
         agent: AgentId::root(),
-        call_id: Default::default(),
+        call_id: CallId(1),
         command: vec![],
         cwd: "/p".into(),
         environment: vec![],

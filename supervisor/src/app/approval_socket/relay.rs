@@ -130,13 +130,13 @@ impl Relay {
 
     fn line(&mut self, line: Option<Line>) {
         let read = match line {
-            None => return self.lose(),
+            // What was cut is not looked at: it is gone with its sender.
+            None | Some(Line::Cut) => return self.lose(),
             Some(Line::Whole(line)) => Incoming::read(&line),
             Some(Line::TooLong) => {
                 let why = format!("the line is longer than {MAX_LINE} bytes");
                 return self.refuse(None, &ErrorWord::InvalidRequest.because(why));
             }
-            Some(Line::Cut) => return self.lose(),
         };
         match read {
             Ok(Incoming::Response { id, outcome }) => match self.pending.answer(&id, &outcome) {

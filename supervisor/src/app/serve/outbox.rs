@@ -50,9 +50,9 @@ impl Outbox {
         self.queue.is_empty()
     }
 
-    /// Whether so much waits that nothing should be done that adds more.
-    pub(super) const fn is_full(&self) -> bool {
-        self.bytes >= PIECES
+    /// Whether so much waits that nobody should be listened to: each request has an answer, which would wait too.
+    pub(super) const fn is_crowded(&self) -> bool {
+        self.bytes >= MOST / 2
     }
 
     /// Adds a line.
@@ -66,7 +66,7 @@ impl Outbox {
 
     /// Adds a piece of text: to the one before, if it goes on with it.
     pub(super) fn push_piece(&mut self, conversation: ConversationId, piece: Passing) {
-        let piece = if self.is_full() {
+        let piece = if self.bytes >= PIECES {
             Passing::DeltasSkipped { bytes: u64::try_from(text(&piece).len()).unwrap_or(u64::MAX) }
         } else {
             piece

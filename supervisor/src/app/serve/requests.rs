@@ -96,8 +96,8 @@ impl<O: Open> Server<O> {
     fn open(&mut self, id: RequestId, params: NewConversationParams) {
         let opener = Arc::clone(&self.opener);
         self.opening.spawn_blocking(move || {
-            let opened = opener.open(params);
-            (id, opened)
+            let result = opener.open(params);
+            (id, result)
         });
     }
 

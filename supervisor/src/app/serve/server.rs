@@ -158,8 +158,7 @@ impl<O: Open> Server<O> {
         signals: &mut Endings,
     ) -> Happening {
         let gone = self.output_gone;
-        // Whoever lets our lines lie is not listened to: what is asked has an answer, which would lie there too.
-        let listening = !self.input_over && !self.outbox.is_full();
+        let listening = !self.input_over && !self.outbox.is_crowded();
         tokio::select! {
             biased;
             signal = signals.next() => Happening::Signal(signal),
@@ -294,7 +293,7 @@ impl<O: Open> Server<O> {
             told => match rpc::notification(&told, self.form.unwrap_or_default()) {
                 Ok(line) => self.send(line),
                 Err(error) => {
-                    say(&format!("a notification cannot be serialised: {}: {error}", told.method()))
+                    say(&format!("a notification cannot be serialised: {}: {error}", told.method()));
                 }
             },
         }

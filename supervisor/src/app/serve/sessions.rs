@@ -1,7 +1,7 @@
 //! Real conversations: what a front end asks for, as the options of a session.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ipc::rpc::{ErrorObject, ErrorWord, NewConversationParams};
 
@@ -47,11 +47,15 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
     let asked = configuration::of_request(params);
     let effective = sources.effective(&asked);
     configuration::tell(&sources.notices(&effective, &asked));
+    let mut approvals = effective.approvals(true);
+    if let Some(seconds) = params.approval_timeout_s {
+        approvals.timeout = Duration::from_secs(seconds);
+    }
     let (tier, degraded) = (params.tier.unwrap_or_default(), params.allow_degraded.unwrap_or_default());
     Ok(SessionOptions {
         directory,
         mode: effective.mode(),
-        approvals: effective.approvals(true),
+        approvals,
         wanted: Wanted::of(&effective, tier, degraded),
         model: effective.model().to_owned(),
         base_url: effective.base_url().map(str::to_owned),
