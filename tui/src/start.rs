@@ -19,7 +19,7 @@ pub struct Start {
     pub net: Network,
     /// The standing rights, in one line.
     pub rights: String,
-    /// What this machine enforces: `full` or `floor`.
+    /// What this machine enforces: `full` or `floor`; empty until a worker says so.
     pub tier: String,
     /// The model's name.
     pub model: String,

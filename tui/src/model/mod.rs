@@ -124,7 +124,10 @@ impl Model {
     /// No logo: what is allowed here, and the keys that work now.
     fn greet(&mut self) {
         let place = SafeText::labelled("", self.start.project.as_bytes());
-        let allowed = format!("{} · {} · {} tier", self.session.mode, self.session.rights, self.session.tier);
+        // Which tier it is, is known before the first worker only where it was asked for.
+        let tier = Some(&self.session.tier).filter(|tier| !tier.is_empty());
+        let tier = tier.map(|tier| format!(" · {tier} tier")).unwrap_or_default();
+        let allowed = format!("{} · {}{tier}", self.session.mode, self.session.rights);
         let hint = |command| self.start.keymap.hint(KeyMode::Insert, command);
         let [send, line, leave] = [Command::Submit, Command::Newline, Command::Leave].map(hint);
         let keys = format!("{send} sends · {line} new line · {leave} Normal · :help · :q");

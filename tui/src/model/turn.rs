@@ -37,7 +37,7 @@ pub(crate) enum Doing {
 impl Doing {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
-            Self::Asking => "waiting for the model",
+            Self::Asking => "waiting",
             Self::Thinking => "thinking",
             Self::Answering => "answering",
             Self::Working => "working",

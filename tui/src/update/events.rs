@@ -1,5 +1,7 @@
 //! What the core says.
 
+use std::time::Duration;
+
 use ipc::approval::{ReviewDecision, SessionGrant};
 use ipc::confinement::no_full_tier;
 use ipc::event::{
@@ -187,7 +189,10 @@ fn model_failed(model: &mut Model, message: &str, retry_in_ms: Option<u64>) {
         model.say(Look::Notice, "the reply above was cut off: it does not count");
     }
     match retry_in_ms {
-        Some(wait) => model.say(Look::Notice, &format!("{message}; trying again in {wait} ms")),
+        Some(wait) => {
+            let wait = Duration::from_millis(wait).as_secs_f64();
+            model.say(Look::Notice, &format!("{message}; trying again in {wait:.1} s"));
+        }
         None => model.say(Look::Error, message),
     }
 }

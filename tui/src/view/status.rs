@@ -50,14 +50,15 @@ fn pieces(model: &Model, theme: Theme) -> Vec<(u8, Piece)> {
     if model.turn.is_running() {
         all += turn;
     }
-    vec![
+    let pieces = vec![
         (2, (model.start.activity.clone(), Style::new())),
         (0, (mode, theme.strong())),
         (0, (net, net_style)),
         (3, (session.tier.clone(), Style::new())),
         (4, (format!("turn ↑{} ↓{}", counted(turn.prompt()), counted(turn.output)), theme.dim())),
         (5, (format!("all ↑{} ↓{}", counted(all.prompt()), counted(all.output)), theme.dim())),
-    ]
+    ];
+    pieces.into_iter().filter(|(_, (text, _))| !text.is_empty()).collect()
 }
 
 fn fitting(mut pieces: Vec<(u8, Piece)>, room: usize) -> Vec<Piece> {

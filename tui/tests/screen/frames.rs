@@ -82,6 +82,15 @@ fn the_first_frame_of_the_smallest_terminal() {
 }
 
 #[test]
+fn a_tier_that_is_not_known_yet_is_not_named() {
+    let mut start = start((80, 24));
+    start.tier = String::new();
+    let seat = Seat::from(start);
+    assert_eq!(seat.row(1), "· ask · rw $TMPDIR caches · ro / minus hidden · net off");
+    assert_eq!(seat.row(22), " INSERT  execute · ask · net: off · turn ↑0 ↓0 · all ↑0 ↓0");
+}
+
+#[test]
 fn below_the_smallest_a_line_says_so() {
     let seat = Seat::new(39, 10);
     assert_snapshot!(seat.screen().trim_end(), @"too small: 40x10 at least");
@@ -268,7 +277,7 @@ fn what_was_seen_of_a_void_reply_is_marked() {
 
       Half an ans
     · the reply above was cut off: it does not count
-    · the connection broke; trying again in 500 ms
+    · the connection broke; trying again in 0.5 s
 
       The whole answer.
     ── answering 0 s · esc interrupts ──────────────────────────
