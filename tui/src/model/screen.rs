@@ -26,7 +26,7 @@ pub(crate) struct Areas {
     pub rule: Rect,
     pub prompt: Rect,
     pub status: Rect,
-    /// A request, which hides what it lies on.
+    /// A request, which hides what it lies on: waiting messages, and where there is little room the prompt.
     pub card: Option<Rect>,
 }
 
@@ -46,7 +46,9 @@ impl Areas {
             let room = if roomy && !card.whole { above_rule } else { without_status };
             card_area(card, room)
         });
-        Self { transcript: rest, queue, rule, prompt, status, card }
+        // What led to a request stands above it.
+        let above = card.map_or(rest.height, |card| rest.height.min(card.y.saturating_sub(rest.y)));
+        Self { transcript: Rect { height: above, ..rest }, queue, rule, prompt, status, card }
     }
 
     /// What is where on the model's own screen.

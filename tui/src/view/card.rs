@@ -55,15 +55,18 @@ fn title(model: &Model, card: &Card, pane: &mut Pane<'_>, theme: Theme) {
 fn keys(model: &Model, card: &Card, (pane, y): (&mut Pane<'_>, u16), below: usize, theme: Theme) {
     let words = words(model, card, below);
     // Keys that do not count yet look like it.
-    let style = if card.is_open(model.now) { theme.strong() } else { theme.dim() };
+    let open = card.is_open(model.now);
+    let (style, word_style) = if open { (theme.strong(), Style::new()) } else { (theme.dim(), theme.dim()) };
     let mut x = 0;
     for word in words {
         let text = SafeText::line(&word);
         if x + columns(text.as_str()) > pane.width() {
             break;
         }
-        x = pane.put(x, y, text.all(), style);
-        x = pane.put(x, y, "  ", style);
+        let key = text.as_str().find(' ').unwrap_or(text.len());
+        x = pane.put(x, y, text.slice(0..key), style);
+        x = pane.put(x, y, text.slice(key..text.len()), word_style);
+        x = pane.put(x, y, "  ", word_style);
     }
 }
 

@@ -37,7 +37,9 @@ pub(super) fn rule(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
 
 fn activity(model: &Model) -> String {
     let mut words = String::new();
-    if let Some(began) = model.turn.began {
+    if !model.cards.is_empty() {
+        words.push_str("waiting for your answer");
+    } else if let Some(began) = model.turn.began {
         let interrupt = model.start.keymap.hint(KeyMode::Normal, Command::Interrupt);
         let doing = if model.turn.interrupted { "interrupting" } else { model.turn.doing.as_str() };
         // Writing to a string cannot fail.

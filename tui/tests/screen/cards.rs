@@ -32,7 +32,7 @@ fn a_command_is_asked_for() {
     the agent says why (a claim):
     “ the tests have to run
     y once  s session  n no  e no+word  esc stop  d whole
-    ────────────────────────────────────────────────────────────────────────────────
+    ── waiting for your answer ─────────────────────────────────────────────────────
     ›
      APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR caches · ro / minus hidden · net off
@@ -72,6 +72,15 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
 }
 
 #[test]
+fn what_led_to_a_request_stands_above_it() {
+    let mut seat = Seat::new(80, 24);
+    seat.stream(&format!("{}the last words", "words\n".repeat(40)));
+    seat.ask_command("ls");
+    assert!(seat.row(8).starts_with("  the last words"), "{}", seat.screen());
+    assert!(seat.row(9).starts_with(" approve this command?"));
+}
+
+#[test]
 fn a_change_of_files_is_asked_for() {
     let mut seat = Seat::new(80, 24);
     let diff = "@@ -1,3 +1,3 @@\n fn a() {\n-    1\n+    2\n }\n";
@@ -101,7 +110,7 @@ fn a_change_of_files_is_asked_for() {
       +and one without its end
       \ no line end at the end of the file
     y once  s session  n no  e no+word  esc stop  d whole
-    ────────────────────────────────────────────────────────────────────────────────
+    ── waiting for your answer ─────────────────────────────────────────────────────
     ›
      APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR caches · ro / minus hidden · net off
@@ -135,7 +144,7 @@ fn a_scope_is_chosen_with_a_preview() {
       effect    each match, one by one, without asking; standing rights stay
     · any command that begins with ["cargo"]
     y approve so  j/k choose  left/right words  esc back
-    ────────────────────────────────────────────────────────────────────────────────
+    ── waiting for your answer ─────────────────────────────────────────────────────
     ›
      APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR caches · ro / minus hidden · net off
@@ -162,7 +171,7 @@ fn a_scope_is_chosen_with_a_preview() {
     ▸ ANOTHER RIGHT: write everywhere under /home/me/project
       effect    everything the agent does from now on: the worker is replaced
     y approve so  j/k choose  esc back
-    ────────────────────────────────────────────────────────────────────────────────
+    ── waiting for your answer ─────────────────────────────────────────────────────
     ›
      APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR caches · ro / minus hidden · net off
