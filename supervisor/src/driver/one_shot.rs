@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep_until};
 use super::start::worker_started;
 use super::tripwire::{apart, events, remark};
 use crate::approval::effect_digest;
-use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
+use crate::monitor::{Programs, Spawner, StartError, Started, Worker, WorkerEvent, WorkerSpec};
 use crate::tripwire::{Tripwire, Watch};
 
 /// How long a patch may take, and what a command may take beyond its own time: its worker ends it in time.
@@ -149,12 +149,11 @@ impl OneShot {
     ) -> Result<Outcome, OneShotError> {
         let call = self.call;
         let confinement = self.confinement()?;
-        let tripwire = match self.watched(&confinement.rights) {
-            Some(watch) => Some(apart(move || Tripwire::set(&watch)).await.and_then(|set| set)),
-            None => None,
-        };
-        let tripwire = tripwire.transpose().map_err(OneShotError::Watch)?;
-        let outcome = self.commit(confinement, spawner, programs, journal, cancelled).await;
+        let watched = self.watched(&confinement.rights);
+        // The worker comes to be meanwhile: it is told of the effect when both are there.
+        let (set, started) = tokio::join!(set(watched), self.start(&confinement, spawner, programs));
+        let (started, tripwire) = (started?, set.map_err(OneShotError::Watch)?);
+        let outcome = self.commit(&confinement, started, journal, cancelled).await;
         // Whatever became of the effect: its worker lives no more.
         match tripwire {
             Some(tripwire) => look(tripwire, call, journal).await.and(outcome),
@@ -162,23 +161,30 @@ impl OneShot {
         }
     }
 
-    async fn commit(
-        self,
-        confinement: Confinement,
+    async fn start(
+        &self,
+        confinement: &Confinement,
         spawner: &Spawner,
         programs: &Programs,
-        journal: &mut impl Journal,
-        mut cancelled: oneshot::Receiver<()>,
-    ) -> Result<Outcome, OneShotError> {
-        let effect_digest = effect_digest(&self.effect)?;
+    ) -> Result<Started, StartError> {
         let spec = WorkerSpec {
             agent: self.agent.clone(),
             generation: self.generation,
             confinement: confinement.clone(),
             program: programs.worker.clone(),
         };
-        let (worker, events) = Worker::start(spawner, spec).await?;
-        let mut started = worker_started(&worker, &confinement);
+        Worker::start(spawner, spec).await
+    }
+
+    async fn commit(
+        self,
+        confinement: &Confinement,
+        (worker, events): Started,
+        journal: &mut impl Journal,
+        mut cancelled: oneshot::Receiver<()>,
+    ) -> Result<Outcome, OneShotError> {
+        let effect_digest = effect_digest(&self.effect)?;
+        let mut started = worker_started(&worker, confinement);
         let grant = self.grant().to_string();
         started.one_shot = Some(Purpose { call: self.call, grant, effect_digest });
         journal.log(EventKind::WorkerStarted(started)).await?;
@@ -203,6 +209,12 @@ impl OneShot {
             Effect::Exec(exec) => PATIENCE + Duration::from_millis(exec.timeout_ms),
         }
     }
+}
+
+/// Takes what there is of what the host runs later.
+async fn set(watched: Option<Watch>) -> io::Result<Option<Tripwire>> {
+    let Some(watch) = watched else { return Ok(None) };
+    apart(move || Tripwire::set(&watch)).await.and_then(|set| set).map(Some)
 }
 
 /// Puts back what the host runs later, and tells of it.
