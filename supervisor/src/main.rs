@@ -10,7 +10,7 @@
 //! bailiwick serve [--print-schema]
 //! bailiwick sandbox [-C DIR] [--access write|read] [--net off|on] … -- CMD …
 //! bailiwick doctor [--json]
-//! bailiwick demo [--keep DIR]
+//! bailiwick demo [--tui] [--keep DIR]
 //! bailiwick bench [NAME] [--json]
 //! bailiwick debug stream --base-url URL --request FILE
 //! ```

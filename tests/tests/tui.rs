@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
-use std::fs;
-use std::process::Command;
+use std::fs::{self, File};
+use std::io::Read;
+use std::process::{Command, Stdio};
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::pty::{OpenptyResult, openpty};
 use nix::sys::signal::Signal;
 use supervisor::replay::{ReplayServer, Reply, Script};
 use tests::replies::{done, model_of, says, serve, shell};
@@ -370,4 +373,46 @@ fn a_stream_that_stands_still_is_interrupted_and_its_words_stay() {
     assert!(ui.screen().contains("Half"));
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn the_demonstration_plays_in_it() {
+    let world = world();
+    let mut command = world.bailiwick(["demo", "--tui"]);
+    command.env("TERM", "xterm-256color");
+    let mut ui = Ui::start(&command, (110, 40));
+    ui.until("the end of the turn", |screen| screen.contains("done") && screen.contains(" out ·"));
+    ui.types(":q\r");
+    let left = ui.end();
+    assert_eq!((left.code, &left.modes[..]), (0, &[][..]), "{}", left.screen);
+    // Its log is gone with its place.
+    assert!(!left.screen.contains("the session's log"), "{}", left.screen);
+}
+
+/// Not the controlling terminal of the program: no signal tells of its end either.
+#[test]
+fn a_terminal_that_is_gone_ends_the_session() {
+    let (world, server) = (world(), model_of([shell("echo started; exec sleep 1000"), done()]));
+    let OpenptyResult { master, slave } = openpty(None, None).unwrap();
+    // The child must not keep it open itself.
+    fcntl(&master, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
+    let mut command = world.ui(&server, &["begin to work"]);
+    let stream = || Stdio::from(slave.try_clone().unwrap());
+    let mut child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap();
+    drop((command, slave));
+    let mut screen = File::from(master);
+    let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+    while !seen.windows(7).any(|window| window == b"started") {
+        let read = screen.read(&mut buffer).unwrap();
+        seen.extend_from_slice(&buffer[..read]);
+    }
+    drop(screen);
+    let mut status = None;
+    wait_until("it ends", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    assert_eq!(status.unwrap().code(), Some(143));
+    assert_eq!(world.log().last().unwrap()["data"]["reason"], "terminated");
+    assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
 }

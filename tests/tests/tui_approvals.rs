@@ -85,11 +85,12 @@ fn a_command_whose_end_was_not_seen_is_not_approved_by_any_key() {
     asked.ui.types("\r \r\n ");
     let unread = |screen: &str| screen.split_once('↓')?.1.split_whitespace().next()?.parse::<usize>().ok();
     let all = unread(&asked.ui.screen()).unwrap();
-    // The first key that counts; those that follow lead on, and approve nothing.
+    // The first key that counts.
     asked.ui.press_until_so("j", "another row", |screen| unread(screen).is_some_and(|rows| rows < all));
     let some = unread(&asked.ui.screen()).unwrap();
-    asked.ui.types("\r y");
-    asked.ui.until("a page more", |screen| unread(screen).is_some_and(|rows| rows < some));
+    // Handled in order: when the last one has been, so have those before it.
+    asked.ui.types("\r yj");
+    asked.ui.until("yet another row", |screen| unread(screen).is_some_and(|rows| rows < some));
     assert!(asked.ui.screen().contains(COMMAND) && !asked.exists("ran"));
     asked.press_until("n", "denied");
     asked.ui.until_shown("Done.");

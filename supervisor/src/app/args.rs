@@ -230,6 +230,9 @@ pub(super) struct DemoArgs {
     /// Leaves the sample project in this directory, which must not exist yet
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
+    /// Plays it in the terminal UI
+    #[arg(long)]
+    pub tui: bool,
 }
 
 /// Tools for those who work on Bailiwick itself.

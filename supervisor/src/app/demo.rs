@@ -13,10 +13,11 @@ use ipc::denial::Grade;
 use ipc::event::{EventKind, ToolCallStatus};
 use tempfile::TempDir;
 
-use super::args::{ConfinementArgs, DemoArgs, ExecArgs, ModeArg, Output};
+use super::args::{ConfinementArgs, DemoArgs, ExecArgs, ModeArg, Output, TuiArgs};
 use super::exec;
 use super::exit::Exit;
 use super::session::Place;
+use super::tui;
 use crate::demo::project::FILES;
 use crate::demo::session::{PROMPT, script};
 use crate::directories::Directories;
@@ -33,6 +34,7 @@ pub(super) async fn run(args: DemoArgs) -> Exit {
         return exit;
     }
     match Stage::build(args.keep) {
+        Ok(stage) if args.tui => Box::pin(stage.play_in_ui()).await,
         Ok(stage) => Box::pin(stage.play()).await,
         Err(error) => {
             super::complain(&format!("cannot prepare the demonstration: {error}"));
@@ -98,10 +100,8 @@ impl Stage {
 
     async fn play(self) -> Exit {
         super::say(&format!("a scripted model works on {}", self.project.display()));
-        let exit = exec::run(self.task(), Place { directories: self.directories.clone(), keys: key() }).await;
-        if self.kept {
-            super::say(&format!("the project is left in {}", self.project.display()));
-        }
+        let exit = exec::run(self.task(), self.place()).await;
+        self.say_what_is_left();
         match (exit, Shown::in_logs(&self.directories.state)) {
             (Exit::Done, Ok(shown)) => shown.verdict(),
             (Exit::Done, Err(error)) => {
@@ -109,6 +109,34 @@ impl Stage {
                 Exit::Internal
             }
             (exit, _) => exit,
+        }
+    }
+
+    /// In the terminal UI the user sees what is shown, and may leave before its end.
+    async fn play_in_ui(self) -> Exit {
+        let exit = tui::play(self.task_in_ui(), self.place()).await;
+        self.say_what_is_left();
+        exit
+    }
+
+    fn place(&self) -> Place {
+        Place { directories: self.directories.clone(), keys: key() }
+    }
+
+    fn say_what_is_left(&self) {
+        if self.kept {
+            super::say(&format!("the project is left in {}", self.project.display()));
+        }
+    }
+
+    fn task_in_ui(&self) -> TuiArgs {
+        TuiArgs {
+            prompt: Some(PROMPT.to_owned()),
+            directory: self.project.clone(),
+            mode: Some(ModeArg::Auto),
+            confinement: ConfinementArgs::default(),
+            model: Some("scripted".to_owned()),
+            base_url: Some(self.server.base_url()),
         }
     }
 

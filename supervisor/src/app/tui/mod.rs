@@ -37,6 +37,20 @@ pub(crate) use self::painter::{END, Painter};
 
 /// Runs the UI to its end; nothing is left behind on the terminal but where the log is.
 pub(super) async fn run(args: TuiArgs, place: Place) -> Exit {
+    let finished = on_the_terminal(args, place).await;
+    if let Some(log) = finished.log {
+        say(&format!("the session's log: {}", log.display()));
+    }
+    finished.exit
+}
+
+/// The same for a session whose log goes with it.
+pub(super) async fn play(args: TuiArgs, place: Place) -> Exit {
+    on_the_terminal(args, place).await.exit
+}
+
+/// Has the terminal for a while; what was to be said meanwhile is said after it.
+async fn on_the_terminal(args: TuiArgs, place: Place) -> Finished {
     let began = Instant::now();
     notes::begin_to_hold();
     let finished = match prepare(&args, place, began) {
@@ -46,13 +60,10 @@ pub(super) async fn run(args: TuiArgs, place: Place) -> Exit {
     for note in notes::end_to_hold() {
         say(&note);
     }
-    if let Some(message) = finished.message {
-        complain(&message);
+    if let Some(message) = &finished.message {
+        complain(message);
     }
-    if let Some(log) = finished.log {
-        say(&format!("the session's log: {}", log.display()));
-    }
-    finished.exit
+    finished
 }
 
 /// How it ended, for when the terminal is the user's again.
@@ -128,7 +139,7 @@ impl Prepared {
         match Box::pin(self.serve(prompt)).await {
             Ok(ended) => Finished { log, ..of_session(ended) },
             Err(error) => {
-                let message = Some(format!("the terminal cannot be used any more: {error}"));
+                let message = Some(format!("the terminal cannot be used: {error}"));
                 Finished { exit: Exit::Internal, message, log }
             }
         }
@@ -150,7 +161,7 @@ impl Prepared {
         ui.first_frame()?;
         let ended = ui.run(tokio::spawn(session.run())).await;
         drop(engaged);
-        ended
+        Ok(ended)
     }
 }
 

@@ -20,6 +20,9 @@ use super::tty::Tty;
 use crate::core::RunEnd;
 use crate::driver::DriverError;
 
+/// How many events are taken together at most, so that keys and frames have their turn.
+const TOGETHER: usize = 256;
+
 /// How the session ended, if it did not panic.
 pub(super) type Ended = Result<Result<RunEnd, DriverError>, JoinError>;
 
@@ -91,13 +94,21 @@ impl Ui {
         self.draw()
     }
 
-    /// Serves the user until the session has ended.
-    pub(super) async fn run(
-        mut self,
-        mut session: JoinHandle<Result<RunEnd, DriverError>>,
-    ) -> io::Result<Ended> {
+    /// Serves the user until the session has ended; a terminal that is gone ends it.
+    pub(super) async fn run(mut self, mut session: JoinHandle<Result<RunEnd, DriverError>>) -> Ended {
+        match self.serve(&mut session).await {
+            Ok(ended) => ended,
+            Err(error) => {
+                notes::hold(&format!("the terminal cannot be used any more: {error}"));
+                self.act(UserActionKind::Terminate).await;
+                session.await
+            }
+        }
+    }
+
+    async fn serve(&mut self, session: &mut JoinHandle<Result<RunEnd, DriverError>>) -> io::Result<Ended> {
         loop {
-            match self.next(&mut session).await? {
+            match self.next(session).await? {
                 Happening::Ended(ended) => return Ok(*ended),
                 Happening::Signal(libc::SIGINT) => self.act(UserActionKind::Interrupt).await,
                 Happening::Signal(_) => self.act(UserActionKind::Terminate).await,
@@ -108,7 +119,7 @@ impl Ui {
                     self.read_what_waits().await?;
                     self.draw()?;
                 }
-                Happening::Core(Some(event)) => self.tell(Msg::Core(event)).await?,
+                Happening::Core(Some(event)) => self.core(event).await?,
                 // The session is about to end: its result comes next.
                 Happening::Core(None) => {}
                 Happening::Tick => self.tell(Msg::Tick).await?,
@@ -161,6 +172,16 @@ impl Ui {
             Some(shown) => self.tell(Msg::Drawn(shown)).await,
             None => Ok(()),
         }
+    }
+
+    /// What has come by now is taken together: a reply streams faster than frames are drawn.
+    async fn core(&mut self, first: UiEvent) -> io::Result<()> {
+        self.tell(Msg::Core(first)).await?;
+        for _ in 0..TOGETHER {
+            let Ok(event) = self.events.try_recv() else { break };
+            self.tell(Msg::Core(event)).await?;
+        }
+        Ok(())
     }
 
     fn changed(&mut self, change: Change) -> io::Result<()> {
