@@ -103,7 +103,7 @@ impl Agent {
                 let Case { tool, ask, proposal, .. } = case;
                 calls.ask(call, Asking { approval: id, tool, ask, proposal });
             }
-            Err(cause) => self.deny(calls, call, (None, DecidedBy::BadAnswer), &cause.to_string()),
+            Err(why) => self.deny(calls, call, (None, DecidedBy::BadAnswer), &why.to_string()),
         }
     }
 
@@ -141,7 +141,7 @@ impl Agent {
                 self.carry_out(&mut calls, case, None);
             }
             ReviewDecision::ApprovedForSession { scope } => {
-                self.approve_for_session(&mut calls, id, case, scope)
+                self.approve_for_session(&mut calls, id, case, scope);
             }
             ReviewDecision::Denied { ref message } => {
                 let text = match message {
@@ -176,7 +176,7 @@ impl Agent {
                 self.log_answer(case.call, Some(id), decision, (DecidedBy::User, None));
                 self.carry_out(calls, case, Some(change));
             }
-            Err(cause) => self.deny(calls, case.call, (Some(id), DecidedBy::BadAnswer), &cause),
+            Err(why) => self.deny(calls, case.call, (Some(id), DecidedBy::BadAnswer), &why),
         }
     }
 

@@ -57,11 +57,10 @@ impl Approvals {
     fn answer(&mut self, id: ApprovalId, answer: ApprovalAnswer, for_us: bool) -> Result<(), String> {
         let not_waited_for = || format!("request {id} is not waited for: the answer counts for nothing");
         let pending = self.pending.remove(&id).ok_or_else(not_waited_for)?;
-        let settled = match for_us {
-            true => pending.judge(answer),
-            false => {
-                Settled::Lapsed(DecidedBy::BadAnswer, "the answer is one of another conversation".to_owned())
-            }
+        let settled = if for_us {
+            pending.judge(answer)
+        } else {
+            Settled::Lapsed(DecidedBy::BadAnswer, "the answer is one of another conversation".to_owned())
         };
         pending.settle.send(settled).map_err(|_| format!("request {id}: the answer came too late"))
     }

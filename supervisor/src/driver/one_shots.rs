@@ -64,9 +64,9 @@ impl OneShots {
 
     pub(super) fn cancel_all(&mut self) {
         let calls: Vec<_> = self.running.keys().copied().collect();
-        calls.into_iter().for_each(|call| {
+        for call in calls {
             self.cancel(call);
-        });
+        }
     }
 
     /// Whether one was asked to end, and has not.

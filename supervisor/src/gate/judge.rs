@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Grant, Network};
-use ipc::tool::{Access, ShellExec, ToolCall};
+use ipc::tool::{Access, EditFile, ShellExec, ToolCall, WriteFile};
 
 use super::Standing;
 use super::standing::is_kernel_tree;
@@ -66,8 +66,7 @@ impl Standing {
             (_, ToolCall::ShellExec(command)) => {
                 self.judge_command(command).map_or(Verdict::Run, Verdict::Deny)
             }
-            (_, ToolCall::WriteFile(ipc::tool::WriteFile { path, .. }))
-            | (_, ToolCall::EditFile(ipc::tool::EditFile { path, .. }))
+            (_, ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }))
                 if asks && !self.writes_as_named(path) =>
             {
                 Verdict::Prepare
