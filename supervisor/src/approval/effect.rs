@@ -10,7 +10,7 @@ use ipc::tool::{ShellExec, ToolCall};
 use sha2::{Digest, Sha256};
 
 use super::diff::file_changes;
-use crate::gate::{Place, Standing};
+use crate::gate::{Place, Standing, plain};
 
 /// The bits of a mode that say who may execute a file, and what else a diff does not show.
 const EXECUTABLE: u32 = 0o111;
@@ -37,6 +37,9 @@ pub enum ProposalError {
     /// It is none of the call that it is for: the worker that prepared it does not do as it is told.
     #[error("the prepared effect does not fit the call: {0}")]
     Misfit(&'static str),
+    /// What lies behind `..` is told by links alone: it would be shown as one place and be another.
+    #[error("the working directory {0} has `..` in it; name the directory itself")]
+    Unplain(WirePath),
 }
 
 impl Proposal {
@@ -63,6 +66,7 @@ impl Proposal {
         let limit = standing.rights.limits.timeout_ms;
         let project = standing.project.as_path();
         let cwd = call.cwd.as_ref().map_or_else(|| project.to_owned(), |cwd| project.join(cwd.as_path()));
+        let cwd = plain(&cwd).ok_or_else(|| ProposalError::Unplain((&cwd).into()))?;
         let effect = Effect::Exec(Exec {
             argv: ["bash", "-c", &call.command].map(WirePath::from).into(),
             cwd: cwd.into(),

@@ -9,7 +9,7 @@ use ipc::effect::{Effect, Exec};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach, RightsChange};
 
-use crate::gate::command_line::covers;
+use crate::gate::command_line::{check_prefix, covers};
 use crate::gate::path_pattern::PathPattern;
 use crate::gate::{Ask, AskKind, Standing};
 
@@ -66,7 +66,8 @@ impl Scope {
 
 fn prefix(words: Vec<String>, exec: &Exec) -> Result<Covered, String> {
     let text = script(exec).ok_or("no prefix can be approved for this command")?;
-    if words.is_empty() || !covers(std::slice::from_ref(&words), text) {
+    check_prefix(&words).map_err(|error| error.to_string())?;
+    if !covers(std::slice::from_ref(&words), text) {
         return Err(format!(
             "the prefix {:?} does not cover the command that was asked for",
             words.join(" ")

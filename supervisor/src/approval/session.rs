@@ -1,14 +1,14 @@
 //! What was approved for the session: listed, revocable, and never wider than an answer made it.
 
 use ipc::approval::SessionGrant;
-use ipc::effect::Effect;
+use ipc::effect::{Effect, Exec};
 use ipc::event::DecidedBy;
 use ipc::id::GrantId;
 use ipc::rights::{Grant, Network};
 
 use super::scope::{Covered, is_within, script};
-use crate::gate::Ask;
 use crate::gate::command_line::covers;
+use crate::gate::{Ask, Standing};
 
 /// What was approved for the session.
 #[derive(Debug, Default)]
@@ -57,6 +57,7 @@ impl SessionGrants {
         &self,
         effect: &Effect,
         ask: &Ask,
+        standing: &Standing,
         preapproved: &[Vec<String>],
     ) -> Option<DecidedBy> {
         let enough = |approved: &Approved| {
@@ -71,9 +72,7 @@ impl SessionGrants {
         }
         let Effect::Exec(exec) = effect else { return None };
         let text = script(exec)?;
-        // What configuration approves says nothing of the network.
-        let offline = ask.grant.net == Network::Off && exec.network != Some(Network::On);
-        let configured = if offline { preapproved } else { &[] };
+        let configured = if is_run_as_configured(exec, ask, standing) { preapproved } else { &[] };
         if !configured.is_empty() && covers(configured, text) {
             return Some(DecidedBy::Configuration);
         }
@@ -84,4 +83,14 @@ impl SessionGrants {
         words.extend(configured.iter().cloned());
         covers(&words, text).then(|| ids.last().copied().map(DecidedBy::SessionGrant)).flatten()
     }
+}
+
+/// Whether a command is run as one is that configuration approves: in the project as it was found, with the environment that
+/// every command has, and without the network. Where the agent may write without asking, `make` would be what the agent
+/// wrote there.
+fn is_run_as_configured(exec: &Exec, ask: &Ask, standing: &Standing) -> bool {
+    let offline = ask.grant.net == Network::Off && exec.network != Some(Network::On);
+    // Where nothing is granted beside the standing rights, whose text it runs makes no difference.
+    let found = ask.grant.is_empty() || !standing.allows_write(&exec.cwd);
+    offline && exec.environment.is_empty() && exec.cwd.is_within(&standing.project) && found
 }

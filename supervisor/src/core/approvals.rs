@@ -79,7 +79,8 @@ impl Agent {
     fn ask(&mut self, calls: &mut Calls, case: Case) {
         let Case { call, ask, proposal, .. } = &case;
         let call = *call;
-        if let Some(by) = self.grants.approve(&proposal.effect, ask, &self.config.approvals.preapproved) {
+        let preapproved = &self.config.approvals.preapproved;
+        if let Some(by) = self.grants.approve(&proposal.effect, ask, &self.seen, preapproved) {
             self.log_answer(call, None, ReviewDecision::Approved, (by, None));
             return self.carry_out(calls, case, None);
         }

@@ -164,7 +164,7 @@ impl Standing {
 }
 
 /// The path without `.`; none where `..` is in it, which only the file system can resolve.
-fn plain(path: &Path) -> Option<PathBuf> {
+pub(crate) fn plain(path: &Path) -> Option<PathBuf> {
     let up = path.components().any(|component| component == Component::ParentDir);
     (!up).then(|| path.components().collect())
 }

@@ -14,6 +14,7 @@ mod standing;
 
 pub use change::{Change, Unchanged};
 pub use ipc::approval::ApprovalMode;
+pub(crate) use judge::plain;
 pub use judge::{Ask, AskKind, Place, Verdict};
 pub use likely::declared_too_little;
 pub use standing::{Activity, Modes, Standing};

@@ -397,6 +397,41 @@ fn what_configuration_approves_runs_and_nothing_beside_it() {
 }
 
 #[test]
+fn configuration_approves_nothing_that_runs_where_the_agent_writes() {
+    let runs = |cwd: &str| {
+        let input = serde_json::json!({ "command": "make", "access": "write", "cwd": cwd }).to_string();
+        let approvals =
+            ApprovalSettings { preapproved: vec![vec!["make".to_owned()]], ..ApprovalSettings::default() };
+        let config = AgentConfig { approvals, ..ask_config() };
+        asking_with(config, &[call("a", "shell_exec", &input)]).lines()
+    };
+    for cwd in [".", "/p", "/p/sub", "./sub/"] {
+        assert!(runs(cwd).contains("of call 1: approved by Configuration"), "{cwd}");
+    }
+    for cwd in ["/tmp/bw-1", "/tmp/bw-1/deep", "/", "/px"] {
+        assert!(runs(cwd).contains("ask 1: execCommandApproval"), "{cwd}");
+    }
+    for cwd in ["..", "/p/../tmp/bw-1", "sub/../../tmp/bw-1"] {
+        let lines = runs(cwd);
+        assert!(lines.contains("by BadAnswer the working directory"), "{lines}");
+    }
+}
+
+#[test]
+fn an_answer_with_a_prefix_that_nobody_could_type_says_why() {
+    for (words, why) in
+        [(&[][..], "at least one word"), (&["eval"], "part of the shell"), (&["make", "a b"], "plain word")]
+    {
+        let mut script = asking(&[make("a", "make 'a b'")]);
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        let scope = SessionScope::CommandPrefix(words);
+        script.exec(1, ReviewDecision::ApprovedForSession { scope });
+        let lines = script.lines();
+        assert!(lines.contains("denied by BadAnswer") && lines.contains(why), "{lines}");
+    }
+}
+
+#[test]
 fn what_is_hidden_protected_or_the_kernels_cannot_be_approved() {
     for path in ["/home/me/.ssh/id", "/p/.git/hooks/x", "/p/.vscode/tasks.json", "/proc/1/x"] {
         let mut script = asking(&[write("a", path)]);

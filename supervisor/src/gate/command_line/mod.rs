@@ -17,7 +17,7 @@ mod programs;
 mod shell;
 
 pub use offer::offered_prefix;
-pub use prefix::{PrefixError, parse_prefix, preview};
+pub use prefix::{PrefixError, check_prefix, parse_prefix, preview};
 
 use std::path::{Component, Path};
 

@@ -1,7 +1,7 @@
 //! The prefix that an approval card offers.
 
 use super::parse::{SimpleCommand, simple_commands};
-use super::{covers, prefix, programs};
+use super::{check_prefix, covers, programs};
 
 /// The prefix that is offered for editing with a command, or nothing where no single prefix would cover it, or where one would
 /// cover far more than it says: interpreters, wrappers, evaluators.
@@ -15,5 +15,5 @@ pub fn offered_prefix(command: &str) -> Option<Vec<String>> {
 }
 
 fn offer(command: &SimpleCommand) -> Option<&[String]> {
-    programs::telling(&command.words).filter(|words| prefix::check(words).is_ok())
+    programs::telling(&command.words).filter(|words| check_prefix(words).is_ok())
 }

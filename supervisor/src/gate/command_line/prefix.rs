@@ -29,12 +29,12 @@ pub fn parse_prefix(text: &str) -> Result<Vec<String>, PrefixError> {
     }
     // Other white space is left in the words, and refused with them.
     let words: Vec<_> = text.split([' ', '\t']).filter(|word| !word.is_empty()).map(str::to_owned).collect();
-    check(&words)?;
+    check_prefix(&words)?;
     Ok(words)
 }
 
 /// Whether these words are a prefix that a user could have typed.
-pub(super) fn check(words: &[String]) -> Result<(), PrefixError> {
+pub fn check_prefix(words: &[String]) -> Result<(), PrefixError> {
     let program = words.first().ok_or(PrefixError::Empty)?;
     if let Some(word) = words.iter().find(|word| !is_plain_word(word)) {
         return Err(PrefixError::NotPlain(word.clone()));
@@ -44,7 +44,7 @@ pub(super) fn check(words: &[String]) -> Result<(), PrefixError> {
 
 /// What a prefix would cover, and what never, in a few sentences for the one who approves it.
 pub fn preview(prefix: &[String]) -> String {
-    let refused = match check(prefix) {
+    let refused = match check_prefix(prefix) {
         Ok(()) => None,
         Err(error) => Some(format!("Covers nothing: {error}.")),
     };
