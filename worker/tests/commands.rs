@@ -7,7 +7,7 @@ mod support;
 use std::fs::read_to_string;
 use std::path::Path;
 
-use ipc::effect::Effect;
+use ipc::effect::{Effect, Exec};
 use ipc::message::{Chunk, Outcome, ToSupervisor, Work};
 use ipc::rights::{Execution, Network};
 use ipc::tool::{
@@ -293,4 +293,23 @@ fn a_killed_reaper_is_said_and_leaves_nobody() {
     assert_eq!(error.kind, ToolErrorKind::Interrupted);
     assert!(!is_alive(command));
     assert_eq!(run(&mut worker, shell("echo on")).unwrap().head, "on\n");
+}
+
+#[test]
+fn an_approved_command_does_not_run_behind_a_link() {
+    let worker = Worker::new();
+    std::fs::create_dir(worker.project.join("real")).unwrap();
+    std::os::unix::fs::symlink("real", worker.project.join("link")).unwrap();
+    let commit = |cwd: &str| {
+        let argv = ["bash", "-c", "pwd -P"].map(Into::into).into();
+        let cwd = worker.project.join(cwd).into();
+        let (environment, access, network, timeout_ms) = (Vec::new(), Access::Standing, None, 60_000);
+        worker.one_shot(&Effect::Exec(Exec { argv, cwd, environment, access, network, timeout_ms }))
+    };
+    assert!(commit("real").is_ok());
+    for cwd in ["link", "link/", "real/../link", "real/.."] {
+        let error = commit(cwd).unwrap_err();
+        assert!(error.message.contains("is a link to"), "{cwd}: {error:?}");
+    }
+    assert_eq!(commit("nowhere").unwrap_err().kind, ToolErrorKind::NotFound);
 }

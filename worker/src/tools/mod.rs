@@ -92,7 +92,10 @@ impl Tools {
                     .map(ToolOutput::Snapshot)
             }
             Job::Commit(Effect::Patch(patch)) => commit(move || Ok(patch)).await,
-            Job::Commit(Effect::Exec(exec)) => self.command(&exec, open).await,
+            Job::Commit(Effect::Exec(exec)) => match shell_exec::shown_directory(&exec) {
+                Ok(()) => self.command(&exec, open).await,
+                Err(stop) => Err(stop),
+            },
         };
         outcome(done)
     }

@@ -69,6 +69,22 @@ pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     })
 }
 
+/// Refuses a command that was approved for another directory than the one where it would run: what was shown, and judged as
+/// one of the project, may be a link that leads to where the agent writes as it likes.
+pub fn shown_directory(exec: &Exec) -> Result<()> {
+    let cwd = exec.cwd.as_path();
+    let real = cwd.canonicalize().map_err(|error| refused_io(Operation::Read, cwd, &error))?;
+    if real == cwd {
+        return Ok(());
+    }
+    let message = format!(
+        "The working directory `{}` is a link to `{}`, and the command was not run; name the directory itself.",
+        cwd.display(),
+        real.display()
+    );
+    Err(failed(ToolErrorKind::InvalidArgument, message))
+}
+
 /// A command to run, and until when.
 struct Run<'a> {
     assignment: &'a Assignment,
