@@ -18,8 +18,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ipc::frontend::UserActionKind;
-
 use self::tty::{Engaged, Tty};
 use self::ui::{Ended, Ui};
 use super::args::TuiArgs;
@@ -154,11 +152,8 @@ impl Prepared {
         tty.release_on_panic();
         let engaged = Engaged(Arc::clone(&tty));
         tty.engage()?;
-        if let Some(text) = prompt {
-            handle.act(UserActionKind::Prompt { text }).await;
-        }
         let mut ui = Ui::new(tty, signals, tui::Model::new(start), (handle, events), began)?;
-        ui.first_frame()?;
+        ui.begin(prompt).await?;
         let ended = ui.run(tokio::spawn(session.run())).await;
         drop(engaged);
         Ok(ended)

@@ -86,10 +86,13 @@ impl Ui {
         })
     }
 
-    /// Draws the first frame; it is on its way when this returns.
-    pub(super) fn first_frame(&mut self) -> io::Result<()> {
+    /// Sends the first message, if there is one, and draws the first frame; it is on its way when this returns.
+    pub(super) async fn begin(&mut self, message: Option<String>) -> io::Result<()> {
         while let Ok(event) = self.events.try_recv() {
-            self.update(Msg::Core(event));
+            self.tell(Msg::Core(event)).await?;
+        }
+        if let Some(text) = message {
+            self.tell(Msg::Submit(text)).await?;
         }
         self.draw()
     }
