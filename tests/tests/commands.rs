@@ -253,7 +253,7 @@ fn a_bench_prints_its_ratios_as_json() {
         skip!("the memory of processes that are not dumpable");
     }
     let world = World::new(User::Myself);
-    let run = Finished::of(&mut world.bailiwick(["bench", "idle", "--json"])).expect(0);
+    let run = Finished::of(&mut world.bailiwick(["bench", "idle-worker", "--json"])).expect(0);
     let reports: Vec<Value> = serde_json::from_str(&run.stdout).unwrap();
     let [report] = reports.try_into().unwrap();
     assert_eq!(report["name"], "idle-worker");

@@ -178,8 +178,8 @@ fn each_refusal_has_its_word() {
         (json!({"cwd": project, "base_url": "ftp://x"}), (-32007, "provider_refused")),
         (json!({"cwd": project, "api_key": "x"}), (-32602, "invalid_params")),
     ] {
-        let (code, word) = refusal;
-        assert_eq!(served.refused("newConversation", options.clone()), (code, word.to_owned()), "{options}");
+        let refused = served.refused("newConversation", options.clone());
+        assert_eq!((refused.0, refused.1.as_str()), refusal, "{options}");
     }
     assert_eq!(served.end().1.code, 0);
     let mut keyless = world.bailiwick(["serve"]);
@@ -323,7 +323,7 @@ fn collect(directory: &Path, sources: &mut Vec<(PathBuf, String)>) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() && name != "tests" {
             collect(&path, sources);
-        } else if name.ends_with(".rs") && name != "tests.rs" {
+        } else if path.extension().is_some_and(|extension| extension == "rs") && name != "tests.rs" {
             let text = fs::read_to_string(&path).unwrap();
             sources.push((path, text.split("#[cfg(test)]\nmod").next().unwrap_or_default().to_owned()));
         }

@@ -51,22 +51,20 @@ fn readable(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn state(bytes: &[u8]) -> Option<FileState> {
-        Some(FileState { bytes: bytes.to_vec(), mode: 0o644 })
-    }
-
-    fn change(old: Option<FileState>, new: Option<FileState>) -> FileChange {
+    fn change(old: Option<&[u8]>, new: Option<&[u8]>) -> FileChange {
+        let state = |bytes: &[u8]| FileState { bytes: bytes.to_vec(), mode: 0o644 };
+        let (old, new) = (old.map(state), new.map(state));
         let file = FileEffect { path: "/p/f".into(), old, new, replacements: 0 };
         file_changes(&Patch { files: vec![file] }).0.pop_first().unwrap().1
     }
 
     #[test]
     fn what_is_shown_is_made_of_the_bytes() {
-        let shown = change(state(b"a\nb\xff\nc"), state(b"a\nB\nc\n"));
+        let shown = change(Some(b"a\nb\xff\nc"), Some(b"a\nB\nc\n"));
         let unified_diff =
             "@@ -1,3 +1,3 @@\n a\n-b\\xff\n-c\n\\ No newline at end of file\n+B\n+c\n".to_owned();
         assert_eq!(shown, FileChange::Update { unified_diff, move_path: None });
-        assert_eq!(change(None, state(b"x\xc3")), FileChange::Add { content: "x\\xc3".to_owned() });
-        assert_eq!(change(state(b"x\n"), None), FileChange::Delete { content: "x\n".to_owned() });
+        assert_eq!(change(None, Some(b"x\xc3")), FileChange::Add { content: "x\\xc3".to_owned() });
+        assert_eq!(change(Some(b"x\n"), None), FileChange::Delete { content: "x\n".to_owned() });
     }
 }

@@ -15,8 +15,8 @@ use crate::config::{
 };
 use crate::directories::Directories;
 
-pub(super) use trust::ask_for_trust;
 pub(super) use flags::{of_confinement, of_exec, of_request, of_tui};
+pub(super) use trust::ask_for_trust;
 
 /// What of a project's file is named in one notice.
 const NAMED: usize = 5;

@@ -192,8 +192,8 @@ fn ends() -> Vec<EventKind> {
     let restored = EventKind::Restored { call: None, places: vec![place] };
     let turn =
         TurnFinished { reason: "done".to_owned(), message: None, steps: 2, usage: usage(), duration_ms: 9 };
-    let changed = EventKind::ChangeSet { files, patch: Some("out.diff".into()) };
-    vec![restored, changed, EventKind::TurnFinished(turn), EventKind::Result(result)]
+    let set = EventKind::ChangeSet { files, patch: Some("out.diff".into()) };
+    vec![restored, set, EventKind::TurnFinished(turn), EventKind::Result(result)]
 }
 
 /// Breaks when a kind is added, so that it is added to the samples.
