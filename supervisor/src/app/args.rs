@@ -130,7 +130,7 @@ pub(super) struct ExecArgs {
 /// What is confined, and how.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ConfinementArgs {
-    /// The network: off, or outbound [default: what the settings say, or off]
+    /// The network: off, or outbound [default: off]
     #[arg(long, value_enum)]
     pub net: Option<NetArg>,
     /// Lets the network lead further, where it is on: to this machine itself, to link-local addresses, or to a cloud's
