@@ -7,6 +7,7 @@
 mod frames;
 mod input;
 mod keys;
+mod memory;
 mod painter;
 mod start;
 mod tty;

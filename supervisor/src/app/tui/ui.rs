@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ipc::frontend::{UiEvent, UserActionKind};
+use ipc::event::EventKind;
+use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use tokio::task::{JoinError, JoinHandle};
 use tui::{Action, Model, Moment, Msg, Shown};
 
@@ -16,6 +17,7 @@ use super::super::terminal::stop_job;
 use super::frames::Frames;
 use super::input::Input;
 use super::keys::Typed;
+use super::memory;
 use super::tty::Tty;
 use crate::core::RunEnd;
 use crate::driver::DriverError;
@@ -43,6 +45,8 @@ pub(super) struct Ui {
     shown: Option<Shown>,
     /// Whether the user has seen anything.
     has_shown: bool,
+    /// Whether a turn ended since the last frame.
+    turn_ended: bool,
 }
 
 /// The next thing that happens.
@@ -69,7 +73,7 @@ impl Ui {
         let input = Input::new(tty.descriptor())?;
         let frames = Frames::new(Arc::clone(&tty))?;
         let (endings, changes) = signals;
-        let (stale, shown, has_shown) = (true, None, false);
+        let (stale, shown, has_shown, turn_ended) = (true, None, false, false);
         Ok(Self {
             tty,
             input,
@@ -83,6 +87,7 @@ impl Ui {
             stale,
             shown,
             has_shown,
+            turn_ended,
         })
     }
 
@@ -121,6 +126,9 @@ impl Ui {
                 Happening::Due => {
                     self.read_what_waits().await?;
                     self.draw()?;
+                    if std::mem::take(&mut self.turn_ended) {
+                        memory::give_back();
+                    }
                 }
                 Happening::Core(Some(event)) => self.core(event).await?,
                 // The session is about to end: its result comes next.
@@ -179,12 +187,17 @@ impl Ui {
 
     /// What has come by now is taken together: a reply streams faster than frames are drawn.
     async fn core(&mut self, first: UiEvent) -> io::Result<()> {
-        self.tell(Msg::Core(first)).await?;
+        self.take_in(first).await?;
         for _ in 0..TOGETHER {
             let Ok(event) = self.events.try_recv() else { break };
-            self.tell(Msg::Core(event)).await?;
+            self.take_in(event).await?;
         }
         Ok(())
+    }
+
+    async fn take_in(&mut self, event: UiEvent) -> io::Result<()> {
+        self.turn_ended |= ends_a_turn(&event);
+        self.tell(Msg::Core(event)).await
     }
 
     fn changed(&mut self, change: Change) -> io::Result<()> {
@@ -254,6 +267,10 @@ impl Ui {
     fn now(&self) -> Moment {
         Moment::after(self.clock.elapsed())
     }
+}
+
+fn ends_a_turn(event: &UiEvent) -> bool {
+    matches!(&event.kind, UiEventKind::Logged(event) if matches!(event.kind, EventKind::TurnFinished(_)))
 }
 
 /// Before the terminal was raw, it turned Enter into a line feed (ICRNL, termios(3)).
