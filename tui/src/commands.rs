@@ -129,7 +129,7 @@ use KeyMode::{Approval, Command as Line, Insert, Normal, Scope};
 
 /// Every command.
 pub const TABLE: &[Row] = &[
-    typed(Command::Net, "net", "net on|off", "turn the network on or off: the worker is replaced"),
+    typed(Command::Net, "net", "net on|off", "the network on or off: the worker is replaced"),
     typed(Command::Mode, "mode", "mode ask|auto|deny", "what becomes of calls beyond the standing rights"),
     typed(Command::Rights, "rights", "rights", "what the agent may do now"),
     typed(Command::Grants, "grants", "grants", "what was approved for the session"),
@@ -146,7 +146,7 @@ pub const TABLE: &[Row] = &[
         name: "quit",
         typed: Some("q"),
         keys: &[(Insert, &["ctrl-d"]), (Normal, &["ctrl-d"])],
-        about: "end the session; by key only where the prompt is empty",
+        about: "end the session (a key: only at an empty prompt)",
     },
     keyed(Command::Insert, "insert", &[(Normal, &["i", "a", "enter"])], "write a message"),
     keyed(Command::CommandLine, "command_line", &[(Normal, &[":"])], "type a command"),

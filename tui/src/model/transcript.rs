@@ -86,6 +86,11 @@ impl Transcript {
         self.stand_at(Line { block: 0, row: 0 }, width, usize::from(height));
     }
 
+    /// Shows a block from its beginning; where all of what follows is in sight, the end is followed.
+    pub(crate) fn show_from(&mut self, block: usize, (width, height): (u16, u16)) {
+        self.stand_at(Line { block, row: 0 }, width, usize::from(height));
+    }
+
     /// To the end, and follows it.
     pub(crate) fn follow(&mut self) {
         self.position = Position::Following;

@@ -62,7 +62,8 @@ impl Turn {
 /// The line after a turn.
 pub(crate) fn summary(turn: &TurnFinished, prices: Option<Prices>) -> String {
     let mut line = match (turn.reason.as_str(), &turn.message) {
-        (reason, None) => reason.to_owned(),
+        // The denial has its card.
+        (reason @ "denied", _) | (reason, None) => reason.to_owned(),
         (reason, Some(message)) => format!("{reason}: {message}"),
     };
     // Writing to a string cannot fail.

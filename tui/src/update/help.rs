@@ -2,7 +2,7 @@
 
 use crate::commands::{KeyMode, Row, TABLE};
 use crate::keymap::Keymap;
-use crate::model::{Block, Look, Model, Part};
+use crate::model::{Areas, Block, Look, Model, Part};
 use crate::text::SafeText;
 
 /// Shows the table.
@@ -12,8 +12,10 @@ pub(super) fn show(model: &mut Model) {
         [heading, Part::new(SafeText::exact(&lines), Look::Output)]
     });
     let block = Block::of(parts.collect()).apart();
-    model.transcript.push(block);
-    model.transcript.follow();
+    let block = model.transcript.push(block);
+    // It is longer than most screens, and is read from its beginning.
+    let area = Areas::now(model).transcript;
+    model.transcript.show_from(block, (area.width, area.height));
 }
 
 fn sections(keymap: &Keymap) -> Vec<(String, String)> {

@@ -7,15 +7,24 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 90);
+    let mut seat = Seat::new(100, 100);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
+    /home/me/project
+    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
+    · enter sends · alt-enter new line · esc Normal · :help · :q
+
+    commands
+      :net on|off                   the network on or off: the worker is replaced
+      :mode ask|auto|deny           what becomes of calls beyond the standing rights
+      :rights                       what the agent may do now
+      :grants                       what was approved for the session
       :revoke N                     take back what was approved for the session
       :help                         this table
-      :q                            end the session; by key only where the prompt is empty
+      :q                            end the session (a key: only at an empty prompt)
     keys in the mode normal
       ? f1                          this table
-      ctrl-d                        end the session; by key only where the prompt is empty
+      ctrl-d                        end the session (a key: only at an empty prompt)
       i a enter                     write a message
       :                             type a command
       esc                           end the turn that runs; the partial answer stays
@@ -32,7 +41,7 @@ fn help_is_made_from_the_table() {
       o                             show or fold what tools printed
     keys in the mode insert
       f1                            this table
-      ctrl-d                        end the session; by key only where the prompt is empty
+      ctrl-d                        end the session (a key: only at an empty prompt)
       esc                           to Normal; interrupt, where the prompt is empty
       ctrl-c                        empty the prompt, else interrupt
       ctrl-z                        stop; fg goes on
@@ -96,9 +105,19 @@ fn help_is_made_from_the_table() {
       left h                        a word less of the prefix
       right l                       a word more of the prefix
       esc n ctrl-c                  back to the request
+
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      INSERT  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
     rw $TMPDIR caches · ro / minus hidden · net off
     ");
+}
+
+#[test]
+fn help_is_read_from_its_beginning() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys(":help\n");
+    let screen = seat.screen();
+    assert!(screen.trim_start().starts_with("commands\n  :net on|off"), "{screen}");
+    assert!(screen.contains("scrolled: G in Normal follows"), "{screen}");
 }
