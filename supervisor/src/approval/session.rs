@@ -51,6 +51,15 @@ impl SessionGrants {
         self.remembered.len() < before
     }
 
+    /// Forgets every approval that gives the network; tells which.
+    pub(crate) fn revoke_network(&mut self) -> Vec<GrantId> {
+        let gives = |remembered: &Remembered| remembered.approved.grant.net == Network::On;
+        self.remembered
+            .extract_if(.., |remembered| gives(remembered))
+            .map(|remembered| remembered.id)
+            .collect()
+    }
+
     /// Who has approved this effect already, with at least what it lacks: an approval of the session, several of them for
     /// the parts of one command, or the user's configuration.
     pub(crate) fn approve(

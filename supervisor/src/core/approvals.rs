@@ -55,6 +55,8 @@ impl Agent {
         let Some(mut calls) = self.take_calls() else { return };
         if let Some(Open::Preparing(tool)) = calls.open(call).cloned() {
             match self.seen.judge_change(&proposal.places) {
+                // The mode may have changed meanwhile: where nothing is asked, the kernel has the word.
+                Verdict::Ask(_) if !self.asks() => self.dispatch(&mut calls, call, tool),
                 Verdict::Run => self.dispatch(&mut calls, call, tool),
                 Verdict::Ask(ask) => self.ask(&mut calls, Case { call, tool, ask, proposal }),
                 Verdict::Deny(denial) => {

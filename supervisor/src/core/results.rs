@@ -246,7 +246,15 @@ impl Agent {
     /// Ends every call that has begun, with this for a result.
     pub(super) fn close_open(&mut self, calls: &mut Calls, cause: &str, text: &str) {
         self.withdraw(calls, cause, text);
-        for call in calls.all_open() {
+        self.end_open(calls, text, |_| true);
+    }
+
+    /// Ends the calls that workers have and that are to end, with this for a result; whether there was one.
+    pub(super) fn end_open(&mut self, calls: &mut Calls, text: &str, ends: impl Fn(&Open) -> bool) -> bool {
+        let to_end = |call: &CallId| calls.open(*call).is_some_and(&ends);
+        let ended: Vec<_> = calls.all_open().into_iter().filter(to_end).collect();
+        for call in &ended {
+            let call = *call;
             self.effects.push(Effect::CancelCall(call));
             if matches!(calls.open(call), Some(Open::Committing(committing)) if committing.after.is_some()) {
                 self.notice(
@@ -260,6 +268,7 @@ impl Agent {
             };
             self.close_at_once(calls, call, CallResult::not_done(ToolCallStatus::Interrupted, result));
         }
+        !ended.is_empty()
     }
 
     /// Every call has its start and its end in the log, as the model has its result.

@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 
 use ipc::approval::ApprovalMode;
 use ipc::event::{EventKind, RightsChanged};
-use ipc::rights::{Rights, RightsChange};
+use ipc::rights::{Network, Rights, RightsChange};
 
 use super::agent::State;
-use super::calls::Calls;
+use super::calls::{Calls, Open};
 use super::{Agent, ContextItem, Effect, ReadyWorker};
 use crate::gate::{Change, Unchanged};
 use crate::prompt::{mode_context, rights_context};
@@ -22,6 +22,12 @@ pub(super) const INTERRUPTED: &str =
 
 /// What a call is told that somebody was asked about when the mode changed.
 const MODE_CHANGED: &str = "interrupted: the approval mode changed";
+
+/// What a call is told that was approved, and ran when nothing was to be approved any more.
+const NOTHING_APPROVED: &str = "interrupted: the approval mode is deny now; the call was ended";
+
+/// What a call is told that was approved with the network, when the user turned that off.
+const NETWORK_OFF: &str = "interrupted: the user turned the network off; the call was ended";
 
 /// What goes on with the worker.
 #[derive(Debug, Default)]
@@ -56,14 +62,49 @@ impl Agent {
             self.replacement.next.push_back(change);
             return;
         }
-        match self.decide(&change) {
+        let decided = self.decide(&change);
+        let withdrawn = !matches!(decided, Err(Unchanged::Refused(_))) && self.withdraw_approved(&change);
+        match decided {
             Ok(rights) => self.apply(change, rights),
+            Err(Unchanged::Same(_)) if withdrawn && !self.replacement.failed => {
+                self.notice(
+                    "approvals_withdrawn",
+                    "what was approved with the network was ended, and is asked for again",
+                );
+            }
             // The rights are those already, but nobody has them.
             Err(Unchanged::Same(_)) if self.replacement.failed => {
                 self.replace_worker(self.config.standing.rights.clone());
             }
             Err(unchanged) => self.notice(unchanged.code(), &unchanged.to_string()),
         }
+        if withdrawn
+            && !self.replacement.awaited
+            && let Some(calls) = self.take_calls()
+        {
+            self.wait_for(calls);
+        }
+    }
+
+    /// Ends what an approval gave beyond the standing rights, where the user takes that back: a worker of one effect is
+    /// replaced by no other. Whether there was anything.
+    fn withdraw_approved(&mut self, change: &Change) -> bool {
+        let nothing = matches!(change, Change::Mode(ApprovalMode::Deny));
+        if !nothing && !matches!(change, Change::Rights(RightsChange::Network { net: Network::Off, .. })) {
+            return false;
+        }
+        let revoked = self.grants.revoke_network();
+        let mut withdrawn = !revoked.is_empty();
+        revoked.into_iter().for_each(|id| self.log(EventKind::GrantRevoked { id }));
+        if let Some(mut calls) = self.take_calls() {
+            let text = if nothing { NOTHING_APPROVED } else { NETWORK_OFF };
+            withdrawn |= self.end_open(&mut calls, text, |open| match open {
+                Open::Committing(committing) => nothing || committing.grant.net == Network::On,
+                Open::Serving(_) | Open::Preparing(_) => false,
+            });
+            self.state = State::Working(calls);
+        }
+        withdrawn
     }
 
     fn decide(&self, change: &Change) -> Result<Rights, Unchanged> {

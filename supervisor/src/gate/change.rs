@@ -1,7 +1,7 @@
 //! Whether a user's change of rights is one, and may be.
 
 use ipc::path::WirePath;
-use ipc::rights::{Network, Rights, RightsChange};
+use ipc::rights::{Network, Reach, Rights, RightsChange};
 
 use super::standing::is_kernel_tree;
 use super::{Activity, ApprovalMode, Standing};
@@ -69,8 +69,11 @@ impl Standing {
                 // What the user added meanwhile stays; what lay in a root that goes comes back.
                 rights.write.retain(|root| !modes.auto.contains(root));
                 rights.write.extend(self.temp.iter().chain(&modes.always).cloned());
-                if mode == ApprovalMode::Auto {
-                    rights.write.extend(modes.auto.iter().cloned());
+                match mode {
+                    ApprovalMode::Auto => rights.write.extend(modes.auto.iter().cloned()),
+                    // Whoever wants nothing approved wants nothing sent out either.
+                    ApprovalMode::Deny => (rights.net, rights.reach) = (Network::Off, Reach::default()),
+                    ApprovalMode::Ask => {}
                 }
                 Ok(rights.normalised())
             }

@@ -396,6 +396,60 @@ fn what_configuration_approves_runs_and_nothing_beside_it() {
     assert!(lines.contains("ask 1: execCommandApproval"), "the network is not approved with it: {lines}");
 }
 
+fn online(id: &str) -> crate::provider::AssistantBlock {
+    call(id, "shell_exec", r#"{"command":"curl x","network":true}"#)
+}
+
+#[test]
+fn the_network_that_was_approved_goes_when_the_user_turns_it_off() {
+    let mut script = asking(&[online("a"), online("b")]);
+    let decision = ReviewDecision::ApprovedForSession { scope: SessionScope::Exact };
+    script.decide(Op::NetworkApproval { id: ApprovalId(1), decision }).lines();
+    script.net(Network::Off);
+    assert_snapshot!(script.lines(), @r#"
+    log grant 1 revoked by Supervisor
+    cancel call 1
+    log finished 1 a Interrupted "interrupted: the user turned the network off; the call was ended; it was approved, and may have been carried out in part: look before you repeat it" by Supervisor
+    log notice approvals_withdrawn what was approved with the network was ended, and is asked for again by Supervisor
+    log started 2 b shell_exec {"command":"curl x","network":true} by Supervisor
+    ask 2: networkApproval {"access":"standing","grant":{"write":[],"net":"on","reach":{"host":false,"link_local":false,"metadata":false}},"call_id":2,"command":["bash","-c","curl x"],"cwd":"/p"}
+    "#);
+}
+
+#[test]
+fn nothing_that_was_approved_outlives_the_mode_deny() {
+    let mut script = asking(&[make("a", "make"), write("b", "x")]);
+    script.exec(1, ReviewDecision::Approved).lines();
+    script.decide(Op::SetMode { mode: ApprovalMode::Deny });
+    assert_snapshot!(script.lines(), @r#"
+    cancel call 1
+    log finished 1 a Interrupted "interrupted: the approval mode is deny now; the call was ended; it was approved, and may have been carried out in part: look before you repeat it" by Supervisor
+    log mode deny by Supervisor
+    log started 2 b write_file {"path":"x","content":"new\n"} by Supervisor
+    dispatch 2 write_file
+    "#);
+}
+
+#[test]
+fn what_was_being_prepared_is_not_asked_once_the_mode_is_deny() {
+    let mut script = asking(&[write("a", "x")]);
+    script.decide(Op::SetMode { mode: ApprovalMode::Deny }).lines();
+    script.prepared(1, "/p/x");
+    assert_snapshot!(script.lines(), @"dispatch 1 write_file");
+}
+
+#[test]
+fn the_mode_deny_takes_the_network_as_well() {
+    let mut script = asking(&[]);
+    script.net(Network::On).ready(2).lines();
+    script.decide(Op::SetMode { mode: ApprovalMode::Deny }).ready(3);
+    assert_snapshot!(script.lines(), @r"
+    replace the worker
+    log mode deny by Supervisor
+    log rights changed: generation 3, rw $TMPDIR · ro / minus hidden · net off by Supervisor
+    ");
+}
+
 #[test]
 fn configuration_approves_nothing_that_runs_where_the_agent_writes() {
     let runs = |cwd: &str| {
