@@ -95,7 +95,9 @@ impl Agent {
         }
         let revoked = self.grants.revoke_network();
         let mut withdrawn = !revoked.is_empty();
-        revoked.into_iter().for_each(|id| self.log(EventKind::GrantRevoked { id }));
+        for id in revoked {
+            self.log(EventKind::GrantRevoked { id });
+        }
         if let Some(mut calls) = self.take_calls() {
             let text = if nothing { NOTHING_APPROVED } else { NETWORK_OFF };
             withdrawn |= self.end_open(&mut calls, text, |open| match open {

@@ -208,17 +208,22 @@ fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) ->
     let relative = relative?;
     let (first, rest) = relative.split_first()?;
     if rest.is_empty() {
-        return first.to_str().map(escaped);
+        return first.to_str().and_then(escaped);
     }
     let mut shared = first.parent()?;
     while !rest.iter().all(|path| path.starts_with(shared)) {
         shared = shared.parent()?;
     }
-    let directory = escaped(shared.to_str()?);
+    let directory = escaped(shared.to_str()?)?;
     Some(if directory.is_empty() { "**".to_owned() } else { format!("{directory}/**") })
 }
 
-/// A path as a pattern that matches nothing else.
-fn escaped(path: &str) -> String {
-    path.chars().flat_map(|c| if "*?[]{}\\!".contains(c) { vec!['\\', c] } else { vec![c] }).collect()
+/// A path as a pattern that matches nothing else; patterns know no backslash, so that there is none for a path with one.
+fn escaped(path: &str) -> Option<String> {
+    let one = |c: char| match c {
+        '\\' => None,
+        '*' | '?' | '[' | '{' | '}' => Some(format!("[{c}]")),
+        c => Some(c.to_string()),
+    };
+    path.chars().map(one).collect()
 }

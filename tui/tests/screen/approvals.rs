@@ -241,6 +241,24 @@ fn a_pattern_is_edited_before_it_is_approved() {
 }
 
 #[test]
+fn a_pattern_for_one_file_is_written_as_patterns_are() {
+    for (path, offered) in [("src/[id]/{a}*?.ts", Some("src/[[]id]/[{]a[}][*][?].ts")), ("src/a\\b", None)] {
+        let mut seat = Seat::new(80, 24);
+        let path = format!("/home/me/project/{path}");
+        seat.ask(1, ServerRequest::ApplyPatchApproval(patch(&[(&path, update("@@ -1 +1 @@\n-a\n+b\n"))])));
+        seat.wait(300);
+        seat.keys("sj");
+        let screen = seat.screen();
+        match offered {
+            Some(offered) => {
+                assert!(screen.contains(&format!("any file that matches {offered}")), "{screen}")
+            }
+            None => assert!(!screen.contains("any file that matches"), "{screen}"),
+        }
+    }
+}
+
+#[test]
 fn the_network_for_the_session_is_another_right() {
     let mut seat = Seat::new(80, 24);
     seat.ask(5, ServerRequest::NetworkApproval(network("cargo fetch")));

@@ -20,6 +20,8 @@ fn a_pattern_matches_whole_relative_paths() {
         ("a b/ü", "a b/ü"),
         ("*", ".hidden"),
         (".github/**", ".github/x.yml"),
+        // As the terminal UI writes the name of one file.
+        ("src/[[]id]/[{]a[}][*][?].ts", "src/[id]/{a}*?.ts"),
     ] {
         assert!(covered(pattern, &format!("/home/me/p/{path}")), "{pattern} {path}");
     }
@@ -30,6 +32,7 @@ fn a_pattern_matches_whole_relative_paths() {
         ("src/*.rs", "x/src/a.rs"),
         ("src/?", "src/ab"),
         ("*.RS", "a.rs"),
+        ("src/[[]id]/[{]a[}][*][?].ts", "src/i/{a}xy.ts"),
     ] {
         assert!(!covered(pattern, &format!("/home/me/p/{path}")), "{pattern} {path}");
     }
