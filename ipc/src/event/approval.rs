@@ -1,0 +1,45 @@
+//! How a request for an approval was decided.
+
+use serde::{Deserialize, Serialize};
+
+use crate::approval::ReviewDecision;
+use crate::id::{ApprovalId, CallId, GrantId};
+
+/// How a request for an approval was decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ApprovalAnswered {
+    /// The request; absent where nobody was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<ApprovalId>,
+    /// The call that it is for.
+    pub call: CallId,
+    /// The decision.
+    pub decision: ReviewDecision,
+    /// Who decided.
+    pub by: DecidedBy,
+    /// What was wrong with the answer, or why there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+/// Who decided on an approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum DecidedBy {
+    /// The user, by an answer that fits the request.
+    User,
+    /// What the user approved for the session.
+    SessionGrant(GrantId),
+    /// The user's configuration.
+    Configuration,
+    /// Nobody in time.
+    Deadline,
+    /// Nobody: there is no front end that could ask, or it is gone.
+    NoFrontEnd,
+    /// Nobody: the answer was none that counts.
+    BadAnswer,
+    /// Nobody: the turn ended, or the rights changed.
+    Interrupted,
+}

@@ -1,0 +1,119 @@
+//! How a session begins, what a turn brings, and how both end.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::path::WirePath;
+
+/// How a session began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SessionStarted {
+    /// The version of Bailiwick.
+    pub version: String,
+    /// The project.
+    pub project: WirePath,
+    /// `plan` or `execute`.
+    pub activity: String,
+    /// `ask`, `auto` or `deny`.
+    pub mode: String,
+    /// The model's name.
+    pub model: String,
+    /// The provider's name.
+    pub provider: String,
+    /// The standing rights, in one line.
+    pub rights: String,
+}
+
+/// A complete reply of the model.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AssistantMessage {
+    /// The model's id of the message.
+    pub message_id: String,
+    /// The model that answered.
+    pub model: String,
+    /// The content blocks, byte for byte as they go back to the model.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Value>"))]
+    pub content: Vec<Box<RawValue>>,
+    /// Why the model stopped.
+    pub stop_reason: String,
+    /// What it cost in tokens.
+    pub usage: TokenUsage,
+}
+
+/// Tokens of one reply, or of many. Sums saturate: the numbers are a provider's word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TokenUsage {
+    /// Prompt tokens that came from no cache.
+    pub input: u64,
+    /// Prompt tokens that were written to the cache.
+    pub cache_creation: u64,
+    /// Prompt tokens that were read from the cache.
+    pub cache_read: u64,
+    /// Tokens of the reply.
+    pub output: u64,
+}
+
+impl TokenUsage {
+    /// All tokens of the prompt.
+    pub const fn prompt(&self) -> u64 {
+        self.input.saturating_add(self.cache_creation).saturating_add(self.cache_read)
+    }
+
+    /// All tokens.
+    pub const fn total(&self) -> u64 {
+        self.prompt().saturating_add(self.output)
+    }
+}
+
+impl std::ops::AddAssign for TokenUsage {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.cache_creation = self.cache_creation.saturating_add(other.cache_creation);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.output = self.output.saturating_add(other.output);
+    }
+}
+
+/// The end of one turn of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TurnFinished {
+    /// A stable word for why: `done`, `interrupted`, `denied`, `provider_error` …
+    pub reason: String,
+    /// A sentence for people, where the reason needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// How many requests were answered.
+    pub steps: u32,
+    /// The turn's tokens.
+    pub usage: TokenUsage,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunResult {
+    /// The exit code.
+    pub exit_code: u8,
+    /// A stable word for it: `done`, `gave_up`, `denied`, `provider_error` …
+    pub reason: String,
+    /// A sentence for people, where the reason needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// What the sandbox promises and this kernel does not enforce.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// The model's last words.
+    pub text: String,
+    /// How many requests were answered.
+    pub steps: u32,
+    /// Tokens in all.
+    pub usage: TokenUsage,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}

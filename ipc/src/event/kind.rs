@@ -1,0 +1,192 @@
+//! What happened.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{
+    ApprovalAnswered, AssistantMessage, ChangedFile, RestoredPlace, RightsChanged, RunResult, SessionStarted,
+    TurnFinished, WorkerStarted,
+};
+use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
+use crate::denial::Denial;
+use crate::id::{ApprovalId, CallId, Generation, GrantId, ToolUseId};
+use crate::path::WirePath;
+
+/// What happened.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum EventKind {
+    /// The session began.
+    SessionStarted(SessionStarted),
+    /// The user said something.
+    UserMessage {
+        /// What.
+        text: String,
+    },
+    /// Something that the model is told besides the user's words.
+    ContextAdded {
+        /// Where it comes from: `environment`, `AGENTS.md` …
+        source: String,
+        /// The text.
+        text: String,
+    },
+    /// A request was sent to the model.
+    ModelRequested {
+        /// The step of this run, from 1.
+        step: u32,
+        /// The attempt at this step, from 1.
+        attempt: u32,
+    },
+    /// A reply of the model was complete.
+    AssistantMessage(AssistantMessage),
+    /// A reply of the model did not come to its end.
+    ModelFailed {
+        /// The kind of the error, as in WIRE: `overloaded_error`, `connection`, `truncated_stream` …
+        kind: String,
+        /// What went wrong, for people.
+        message: String,
+        /// When it is tried again, in milliseconds; absent if it is not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_in_ms: Option<u64>,
+    },
+    /// A tool call is about to be carried out.
+    ToolCallStarted {
+        /// The call.
+        call: CallId,
+        /// The model's id of it.
+        tool_use: ToolUseId,
+        /// The tool's name.
+        name: String,
+        /// The arguments, exactly as the model wrote them.
+        #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
+        input: Box<RawValue>,
+    },
+    /// A tool call ended, one way or another.
+    ToolCallFinished {
+        /// The call.
+        call: CallId,
+        /// The model's id of it.
+        tool_use: ToolUseId,
+        /// How it ended.
+        status: ToolCallStatus,
+        /// What the model is told.
+        content: String,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
+    /// Something was beyond the rights.
+    Denied {
+        /// The call that tried it.
+        call: CallId,
+        /// What, why, and how to allow it.
+        #[serde(flatten)]
+        denial: Denial,
+        /// The agent's rights, in one line.
+        rights: String,
+    },
+    /// Somebody is asked whether a call may go beyond the standing rights.
+    ApprovalRequested {
+        /// The request.
+        id: ApprovalId,
+        /// What was asked, as it was shown.
+        request: Box<ServerRequest>,
+    },
+    /// A request for an approval is decided: the one line that says how, and why.
+    ApprovalAnswered(ApprovalAnswered),
+    /// An approval reaches further than its call, until the session ends or it is revoked.
+    GrantAdded(SessionGrant),
+    /// What was approved for the session counts no more.
+    GrantRevoked {
+        /// Which.
+        id: GrantId,
+    },
+    /// What becomes of calls beyond the standing rights is decided otherwise from now on.
+    ModeChanged {
+        /// The new mode.
+        mode: ApprovalMode,
+    },
+    /// A worker is ready, and verified from outside.
+    WorkerStarted(WorkerStarted),
+    /// The rights changed: the worker before is gone to its last descendant, and this one serves.
+    RightsChanged(RightsChanged),
+    /// A worker is gone.
+    WorkerEnded {
+        /// Which incarnation.
+        generation: Generation,
+        /// Why, in a sentence.
+        reason: String,
+    },
+    /// A worker broke the protocol and was killed for it.
+    ProtocolViolation {
+        /// Which incarnation.
+        generation: Generation,
+        /// What it did.
+        violation: String,
+    },
+    /// Something that a person should know.
+    Notice {
+        /// A stable code.
+        code: String,
+        /// The sentence.
+        message: String,
+    },
+    /// What the host runs later had changed, and was put back.
+    Restored {
+        /// The call after which it was found; absent at the end of the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// The places.
+        places: Vec<RestoredPlace>,
+    },
+    /// The change of the project's files since the session began.
+    ChangeSet {
+        /// The files, in order.
+        files: Vec<ChangedFile>,
+        /// Where the patch was written, where it was asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        patch: Option<WirePath>,
+    },
+    /// The agent rests; another message of the user may follow. Headless runs have their [`Result`](Self::Result) instead.
+    TurnFinished(TurnFinished),
+    /// The end: always the last event.
+    Result(RunResult),
+}
+
+/// Events are equal when their JSON is, byte for byte: what the model wrote is kept as raw text, and has no other equality.
+impl PartialEq for EventKind {
+    fn eq(&self, other: &Self) -> bool {
+        match (serde_json::to_string(self), serde_json::to_string(other)) {
+            (Ok(ours), Ok(theirs)) => ours == theirs,
+            _ => false,
+        }
+    }
+}
+
+/// How a tool call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ToolCallStatus {
+    /// It did what it was to do.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was beyond the rights.
+    Denied,
+    /// It was interrupted: by the user, a time-out, or the end of its worker.
+    Interrupted,
+}
+
+impl fmt::Display for ToolCallStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Denied => "denied",
+            Self::Interrupted => "interrupted",
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! Workers, and the rights that they were born with.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{CallId, Generation};
+
+/// A worker that is ready.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WorkerStarted {
+    /// Which incarnation.
+    pub generation: Generation,
+    /// Its process id.
+    pub pid: u32,
+    /// What this machine can enforce.
+    pub tier: String,
+    /// The Landlock ABI in force.
+    pub landlock_abi: u32,
+    /// How many Landlock rules there are.
+    pub rules: u32,
+    /// The rights, in one line.
+    pub rights: String,
+    /// SHA-256 of the rights, in hexadecimal.
+    pub rights_digest: String,
+    /// SHA-256 of the rights and of what the kernel holds the worker to them by, in hexadecimal.
+    pub ruleset_digest: String,
+    /// What it is there for, of a worker that carries out one effect and ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_shot: Option<OneShot>,
+    /// What is promised and not enforced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// From spawning to `Ready`, in microseconds.
+    pub startup_us: u64,
+}
+
+/// The one effect of a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OneShot {
+    /// The call that it belongs to.
+    pub call: CallId,
+    /// What its rights are beyond the standing ones, in one line.
+    pub grant: String,
+    /// SHA-256 of the effect, in hexadecimal.
+    pub effect_digest: String,
+}
+
+/// Rights that changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RightsChanged {
+    /// The first incarnation under the new rights.
+    pub generation: Generation,
+    /// Its process id.
+    pub pid: u32,
+    /// The new rights, in one line.
+    pub rights: String,
+    /// SHA-256 of the rights, in hexadecimal.
+    pub rights_digest: String,
+    /// SHA-256 of the rights and of what the kernel holds the worker to them by, in hexadecimal.
+    pub ruleset_digest: String,
+}
