@@ -127,6 +127,24 @@ fn keys_that_were_typed_before_the_card_was_seen_do_not_answer_it() {
 }
 
 #[test]
+fn what_is_pasted_without_brackets_answers_nothing() {
+    let mut asked = Asked::with([writes("touch ran"), done()]);
+    asked.ui.until_shown(COMMAND);
+    // It counts now.
+    asked.press_until("e", "a word to the model");
+    asked.ui.types("\x1b");
+    asked.ui.until_shown("n no");
+    for pasted in ["yes please\r", "\x1b]11;rgb:y/y/y\x1b\\\x1bP1$ry\x1b\\\x1b_y\x1b\\", "nnn"] {
+        asked.ui.types(pasted);
+    }
+    asked.press_until("e", "a word to the model");
+    assert!(!asked.exists("ran") && asked.decisions().is_empty());
+    asked.ui.types("\r");
+    asked.ui.until_shown("Done.");
+    asked.leave();
+}
+
+#[test]
 fn a_change_of_files_is_shown_and_is_what_happens() {
     let input = json!({"path": "new.txt", "content": "first\nsecond\n"});
     let mut asked = Asked::with([calls(&[("write_file", input)]), done()]);

@@ -10,6 +10,8 @@ use crate::view::Shown;
 pub enum Msg {
     /// A key, with the moment at which it was read.
     Key(KeyEvent),
+    /// A key that was read together with others, as of a paste where the terminal does not tell: it decides on no request.
+    KeyOfMany(KeyEvent),
     /// A bracketed paste.
     Paste(String),
     /// A message to the agent from elsewhere than the prompt: the command line.

@@ -29,6 +29,12 @@ impl Guard {
         self.open
     }
 
+    /// Keys count again when nothing was pressed for a while.
+    pub(crate) fn wait_again(&mut self, at: Moment) {
+        self.open = false;
+        self.last_key = self.last_key.max(at);
+    }
+
     /// Whether a key would count.
     pub(crate) fn is_open(&self, now: Moment) -> bool {
         self.open || self.opens_at().is_some_and(|opens| now >= opens)

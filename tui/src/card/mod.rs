@@ -37,6 +37,8 @@ pub(crate) struct Card {
     approve: Guard,
     /// Whether the last frame showed it, and did not only say that there is one.
     in_sight: bool,
+    /// Whether keys came together that would have decided.
+    in_burst: bool,
 }
 
 /// How far the person has come.
@@ -72,6 +74,7 @@ impl Card {
             deny: Guard::default(),
             approve: Guard::default(),
             in_sight: false,
+            in_burst: false,
             request,
         }
     }
@@ -149,6 +152,18 @@ impl Card {
     /// Whether keys count.
     pub(crate) fn is_open(&self, now: Moment) -> bool {
         self.deny.is_open(now)
+    }
+
+    /// What came was no single key: the keys that follow count when nothing was pressed for a while.
+    pub(crate) fn wait_again(&mut self, at: Moment) {
+        self.in_burst = true;
+        self.approve.wait_again(at);
+        self.deny.wait_again(at);
+    }
+
+    /// Whether keys that came together and began for this request go on.
+    pub(crate) fn is_in_burst(&self, now: Moment) -> bool {
+        self.in_burst && !self.is_open(now)
     }
 
     /// When keys begin to count, where that is still to come.

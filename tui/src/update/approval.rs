@@ -18,11 +18,7 @@ pub(super) fn key(model: &mut Model, at: Moment, key: Key, actions: &mut Vec<Act
     if card.editor().is_some() {
         return write(model, key, actions);
     }
-    let mode = match card.stage {
-        Stage::Scope(_) => KeyMode::Scope,
-        Stage::Deciding | Stage::Word(_) => KeyMode::Approval,
-    };
-    let Some(command) = model.start.keymap.command(mode, key) else { return false };
+    let Some(command) = model.start.keymap.command(mode_of(card), key) else { return false };
     match command {
         Command::Suspend => actions.push(Action::Suspend),
         Command::Repaint => actions.push(Action::Repaint),
@@ -36,6 +32,30 @@ pub(super) fn key(model: &mut Model, at: Moment, key: Key, actions: &mut Vec<Act
         other => look(model, other),
     }
     true
+}
+
+/// Whether a key would answer the request before the person, or begin to.
+pub(super) fn decides(model: &Model, key: Key) -> bool {
+    let Some(card) = model.cards.front().filter(|card| card.editor().is_none()) else { return false };
+    let command = model.start.keymap.command(mode_of(card), key);
+    command.is_some_and(|command| {
+        matches!(
+            command,
+            Command::Deny
+                | Command::Abort
+                | Command::DenyWithWord
+                | Command::ApproveOnce
+                | Command::Confirm
+                | Command::ApproveSession
+        )
+    })
+}
+
+const fn mode_of(card: &Card) -> KeyMode {
+    match card.stage {
+        Stage::Scope(_) => KeyMode::Scope,
+        Stage::Deciding | Stage::Word(_) => KeyMode::Approval,
+    }
 }
 
 /// Moves what is read by so many rows.

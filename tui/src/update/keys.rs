@@ -34,6 +34,20 @@ pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut 
     true
 }
 
+/// A key that came with others: whoever pastes, or types ahead, answers nothing.
+pub(super) fn key_of_many(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
+    let pressed = Key::from(event);
+    let decides = approval::decides(model, pressed);
+    if let Some(card) = model.cards.front_mut()
+        && (card.is_in_burst(at) || decides && card.is_open(at))
+    {
+        // What follows is no message to the agent either.
+        card.wait_again(at);
+        return decides || approval::key(model, at, pressed, actions);
+    }
+    key(model, at, event, actions)
+}
+
 /// A paste goes where text is written; it never decides on anything.
 pub(super) fn paste(model: &mut Model, text: &str) -> bool {
     let now = model.now;

@@ -27,6 +27,7 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
     let mut actions = Vec::new();
     let changed = match message {
         Msg::Key(event) => keys::key(model, at, event, &mut actions),
+        Msg::KeyOfMany(event) => keys::key_of_many(model, at, event, &mut actions),
         Msg::Paste(text) => keys::paste(model, &text),
         Msg::Submit(text) => {
             keys::send(model, at, text, &mut actions);

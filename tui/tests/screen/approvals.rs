@@ -241,6 +241,23 @@ fn a_pattern_is_edited_before_it_is_approved() {
 }
 
 #[test]
+fn keys_that_came_together_decide_nothing() {
+    for pasted in ["yes please", "ny", "sy", "ey\n"] {
+        let mut seat = asked("ls");
+        for c in pasted.chars() {
+            let code = if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) };
+            seat.send(Msg::KeyOfMany(KeyEvent::new(code, KeyModifiers::NONE)));
+        }
+        // The rest of it, which came alone.
+        seat.keys("y");
+        assert_eq!(seat.told(), [], "{pasted:?}");
+        seat.wait(300);
+        seat.keys("y");
+        assert_eq!(seat.told(), answered(1, ReviewDecision::Approved), "{pasted:?}");
+    }
+}
+
+#[test]
 fn a_pattern_for_one_file_is_written_as_patterns_are() {
     for (path, offered) in [("src/[id]/{a}*?.ts", Some("src/[[]id]/[{]a[}][*][?].ts")), ("src/a\\b", None)] {
         let mut seat = Seat::new(80, 24);

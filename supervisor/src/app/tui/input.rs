@@ -21,6 +21,8 @@ pub(super) struct Input {
     terminal: AsyncFd<OwnedFd>,
     keys: Keys,
     typed: VecDeque<Typed>,
+    /// Whether what was read last was more than one key.
+    burst: bool,
     /// When what is cut is taken for whole.
     patience: Option<Instant>,
 }
@@ -32,7 +34,13 @@ impl Input {
         let terminal = terminal.try_clone_to_owned()?;
         // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives.
         let terminal = unsafe { AsyncFd::register_with_interest(terminal, Interest::READABLE) }?;
-        Ok(Self { terminal, keys: Keys::default(), typed: VecDeque::new(), patience: None })
+        Ok(Self { terminal, keys: Keys::default(), typed: VecDeque::new(), burst: false, patience: None })
+    }
+
+    /// Whether what was given last came with more: a paste, where the terminal does not say so, or what was typed while we
+    /// were too slow to read.
+    pub(super) const fn is_burst(&self) -> bool {
+        self.burst
     }
 
     /// What was typed by now, without waiting.
@@ -56,6 +64,7 @@ impl Input {
                 length = read_some(&self.terminal, &mut buffer) => self.accept(&buffer[..length?]),
                 () = until(self.patience) => {
                     self.typed.extend(self.keys.give_up_waiting());
+                    self.burst = self.typed.len() > 1;
                     self.patience = None;
                 }
             }
@@ -64,6 +73,7 @@ impl Input {
 
     fn accept(&mut self, bytes: &[u8]) {
         self.typed.extend(self.keys.take(bytes));
+        self.burst = self.typed.len() > 1;
         self.patience = self.keys.is_cut().then(|| Instant::now() + ESCAPE);
     }
 }

@@ -11,6 +11,12 @@ const LONGEST_PASTE: usize = 16 << 20;
 /// The longest control sequence that can mean something; a longer one is dropped as it is.
 const LONGEST_SEQUENCE: usize = 64;
 
+/// The longest control string that is waited for.
+const LONGEST_STRING: usize = 64 << 10;
+
+const BEL: u8 = 0x07;
+const CAN: u8 = 0x18;
+const SUB: u8 = 0x1a;
 const ESC: u8 = 0x1b;
 const PASTE_BEGINS: &[u8] = b"\x1b[200~";
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
@@ -108,6 +114,9 @@ fn key(bytes: &[u8], nothing_follows: bool) -> Parsed {
         [ESC, b'O', b'M', ..] => plain(3, KeyCode::Enter),
         [ESC, b'O', end, ..] => Parsed::Whole(3, final_byte(end).map(|code| typed(code, KeyModifiers::NONE))),
         [ESC, b'O'] if !nothing_follows => Parsed::Cut,
+        [ESC, b']' | b'P' | b'X' | b'^' | b'_', ..] if bytes.len() > 2 || !nothing_follows => {
+            control_string(bytes, nothing_follows)
+        }
         [ESC, ..] => with_alt(&bytes[1..], nothing_follows),
         _ => character(bytes, nothing_follows),
     }
@@ -171,6 +180,20 @@ fn control_sequence(bytes: &[u8], nothing_follows: bool) -> Parsed {
     }
     let key = std::str::from_utf8(&body[..length]).ok().and_then(|parameters| function_key(parameters, end));
     Parsed::Whole(3 + length, key)
+}
+
+/// OSC, DCS, SOS, PM and APC up to their end, ECMA-48 §5.6: what a terminal reports, and never a key.
+fn control_string(bytes: &[u8], nothing_follows: bool) -> Parsed {
+    let body = &bytes[2..];
+    // BEL ends one as xterm has it; ESC begins its end or something else.
+    let end = body.iter().position(|byte| [BEL, CAN, SUB, ESC].contains(byte));
+    match (end, end.map(|end| &body[end..])) {
+        (Some(end), Some([ESC, b'\\', ..])) => Parsed::Whole(2 + end + 2, None),
+        (Some(end), Some([ESC, _, ..])) => Parsed::Whole(2 + end, None),
+        (Some(end), Some([BEL | CAN | SUB, ..])) => Parsed::Whole(2 + end + 1, None),
+        _ if nothing_follows || body.len() > LONGEST_STRING => Parsed::Whole(bytes.len(), None),
+        _ => Parsed::Cut,
+    }
 }
 
 fn function_key(parameters: &str, end: u8) -> Option<Typed> {
@@ -289,6 +312,27 @@ mod tests {
         insta::assert_snapshot!(names(b"\x1b[13;2u\x1b[27;5;13~\x1b[97;5u\x1b[27u"), @"S-Enter C-Enter C-Char('a') Esc");
         insta::assert_snapshot!(names(b"\x1bx\x1b\r\x1b\x7f\x1b\x01"), @"A-Char('x') A-Enter A-Backspace C-A-Char('a')");
         insta::assert_snapshot!(names(b"\x1b\x1b\x1b[A\x1b"), @"Esc Esc Up Esc");
+    }
+
+    #[test]
+    fn what_a_terminal_reports_is_no_key() {
+        for report in [
+            "\x1b]11;rgb:y/y/y\x1b\\",
+            "\x1b]0;y\x07",
+            "\x1bP1$ry\x1b\\",
+            "\x1b_Gy\x1b\\",
+            "\x1b^y\x18",
+            "\x1bXy\x1a",
+        ] {
+            assert_eq!(names(format!("{report}a").as_bytes()), "Char('a')", "{report:?}");
+            let mut keys = Keys::default();
+            let bytes = report.bytes().flat_map(|byte| keys.take(&[byte])).collect::<Vec<_>>();
+            assert_eq!(bytes, [], "{report:?}, byte by byte");
+            assert!(!keys.is_cut());
+        }
+        assert_eq!(names(b"\x1b]y\x1b[A"), "Up", "cut off by a key");
+        assert_eq!(names(b"\x1b]yyy"), "", "never ended");
+        assert_eq!(names(b"\x1b]"), "A-Char(']')");
     }
 
     #[test]

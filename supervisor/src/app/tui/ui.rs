@@ -171,6 +171,7 @@ impl Ui {
         let message = match typed {
             Typed::Paste(text) => Msg::Paste(text),
             Typed::Key(key) if !self.has_shown => Msg::Key(typed_ahead(key)),
+            Typed::Key(key) if self.input.is_burst() => Msg::KeyOfMany(key),
             Typed::Key(key) => Msg::Key(key),
         };
         self.tell(message).await
