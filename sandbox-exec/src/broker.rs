@@ -55,7 +55,7 @@ impl Broker {
     pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         let program = self.program.as_raw();
         if let Err(failure) = self.begin(reports) {
-            descendants::end_all(self.bound, program, |_, _| {});
+            self.abandon();
             return Err(failure);
         }
         let status = match self.wait() {
@@ -73,6 +73,11 @@ impl Broker {
             drop(reports.send(&BrokerReport::Ended { status: status.into() }));
         }
         Ok(status)
+    }
+
+    /// Ends what was begun and will not become the program.
+    pub(crate) fn abandon(self) {
+        descendants::end_all(self.bound, self.program.as_raw(), |_, _| {});
     }
 
     /// From the fork to exec: passes on what the child reports, and lets go of the program's pipes.

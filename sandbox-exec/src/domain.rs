@@ -28,6 +28,7 @@ use crate::system;
 #[derive(Debug)]
 pub struct Domain {
     ruleset: Option<OwnedFd>,
+    abi: ABI,
     rules: u32,
 }
 
@@ -50,21 +51,57 @@ pub enum DomainError {
 impl Domain {
     /// Builds the domain of a plan: files, network and scopes, as far as the ABI goes.
     pub fn build(plan: &Plan, platform: Platform) -> Result<Self, DomainError> {
+        let mut domain = Self::empty(plan.net, plan.tier, platform)?;
+        domain.add(&plan.rules)?;
+        Ok(domain)
+    }
+
+    /// Begins a domain that allows nothing yet.
+    pub(crate) fn empty(net: Network, tier: Tier, platform: Platform) -> Result<Self, DomainError> {
         let abi = abi(platform);
         if abi == ABI::Unsupported {
-            return Ok(Self { ruleset: None, rules: 0 });
+            return Ok(Self { ruleset: None, abi, rules: 0 });
         }
-        let ruleset = create(abi, plan.net, plan.tier).map_err(DomainError::Create)?;
-        let ruleset: Option<OwnedFd> = ruleset.into();
-        let mut rules = 0;
-        for rule in &plan.rules {
-            if let (Some(ruleset), Some(path)) = (&ruleset, open(rule)?) {
-                let added = add(ruleset.as_fd(), path.as_fd(), rule, abi)
+        let ruleset = create(abi, net, tier).map_err(DomainError::Create)?;
+        Ok(Self { ruleset: ruleset.into(), abi, rules: 0 })
+    }
+
+    /// The same ruleset by another descriptor, for the other side of a fork.
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        let ruleset = self.ruleset.as_ref().map(OwnedFd::try_clone).transpose()?;
+        Ok(Self { ruleset, abi: self.abi, rules: self.rules })
+    }
+
+    /// Adds rules.
+    pub(crate) fn add(&mut self, rules: &[PathRule]) -> Result<(), DomainError> {
+        self.add_opened(rules, |rule| open_path(&rule.path, rule.named))
+    }
+
+    /// Adds rules whose paths are canonical, as what is compiled against a tree is: where a directory on the way has become a
+    /// link since, there is no rule.
+    pub(crate) fn add_canonical(&mut self, rules: &[PathRule]) -> Result<(), DomainError> {
+        self.add_opened(rules, |rule| open_path(&rule.path, true))
+    }
+
+    fn add_opened(
+        &mut self,
+        rules: &[PathRule],
+        open: impl Fn(&PathRule) -> io::Result<File>,
+    ) -> Result<(), DomainError> {
+        let Some(ruleset) = &self.ruleset else { return Ok(()) };
+        for rule in rules {
+            if let Some(path) = found(rule, open(rule))? {
+                let added = add(ruleset.as_fd(), path.as_fd(), rule, self.abi)
                     .map_err(|source| DomainError::Add { path: rule.path.clone().into(), source })?;
-                rules += u32::from(added);
+                self.rules += u32::from(added);
             }
         }
-        Ok(Self { ruleset, rules })
+        Ok(())
+    }
+
+    /// Counts rules that were added by another descriptor.
+    pub(crate) fn count(&mut self, rules: u32) {
+        self.rules += rules;
     }
 
     /// Builds a domain that only bounds signals; `None` where the ABI has no scopes.
@@ -89,7 +126,7 @@ impl Domain {
         let ruleset = ruleset
             .add_rule(PathBeneath::new(root, AccessFs::Refer).set_compatibility(CompatLevel::HardRequirement))
             .map_err(DomainError::Signals)?;
-        Ok(Some(Self { ruleset: ruleset.into(), rules: 0 }))
+        Ok(Some(Self { ruleset: ruleset.into(), abi: ABI::V6, rules: 0 }))
     }
 
     /// How many rules there are.
@@ -121,17 +158,16 @@ fn create(abi: ABI, net: Network, tier: Tier) -> Result<RulesetCreated, RulesetE
     ruleset.create()
 }
 
-/// Opens a rule's path. What was found by listing may be gone or out of reach by now: it then needs no rule.
+/// What a rule is on. What was found by listing may be gone, out of reach or behind a link by now: it then needs no rule.
 ///
 /// A link would have been left out by the listing. Should one have come there since, a rule on it allows nothing: it is for the
 /// link itself, and what cannot be opened cannot be read.
-fn open(rule: &PathRule) -> Result<Option<File>, DomainError> {
-    let opened = open_path(&rule.path, rule.named)
-        .and_then(|file| Ok((rule.named && file.metadata()?.is_symlink(), file)));
+fn found(rule: &PathRule, opened: io::Result<File>) -> Result<Option<File>, DomainError> {
+    let opened = opened.and_then(|file| Ok((rule.named && file.metadata()?.is_symlink(), file)));
     match opened {
         Ok((true, _)) => Err(DomainError::Symlink(rule.path.clone().into())),
         Ok((false, file)) => Ok(Some(file)),
-        Err(error) if !rule.named && is_out_of_reach(&error) => Ok(None),
+        Err(error) if !rule.named && (is_out_of_reach(&error) || is_behind_link(&error)) => Ok(None),
         Err(source) => Err(DomainError::Open { path: rule.path.clone().into(), source }),
     }
 }
@@ -178,6 +214,10 @@ pub(crate) fn is_out_of_reach(error: &io::Error) -> bool {
                 | libc::EIO
         )
     )
+}
+
+fn is_behind_link(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ELOOP)
 }
 
 /// The rights of a rule; a file's rule must not carry rights of directories (EINVAL, `landlock_add_rule(2)`).
@@ -236,5 +276,26 @@ mod tests {
             rights(hidden_inside, ABI::V7, true) & (AccessFs::ReadFile | AccessFs::Execute),
             BitFlags::EMPTY
         );
+    }
+
+    #[test]
+    fn a_canonical_path_that_leads_through_a_link_gets_no_rule() {
+        let platform = Platform::probe();
+        if platform.abi == 0 {
+            eprintln!("skipped: this kernel has no Landlock");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(place.path()).unwrap();
+        std::fs::create_dir_all(root.join("real/inner")).unwrap();
+        std::os::unix::fs::symlink("real", root.join("link")).unwrap();
+        let rules = |name: &str, named| {
+            let rule = PathRule { path: root.join(name), access: Access::TREE, named, file: false };
+            let mut domain = Domain::empty(Network::Off, Tier::Full, platform).unwrap();
+            domain.add_canonical(&[rule]).map(|()| domain.rules())
+        };
+        assert_eq!(rules("real/inner", false).unwrap(), 1);
+        assert_eq!(rules("link/inner", false).unwrap(), 0);
+        assert!(rules("link/inner", true).is_err());
     }
 }

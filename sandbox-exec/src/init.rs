@@ -17,7 +17,7 @@ use crate::attempt::Surroundings;
 use crate::broker::exit_code;
 use crate::descendants::{self, Waited};
 use crate::handover::{Handover, fork_sharing_descriptors};
-use crate::launch::{Launch, Program, Ruleset, give_up};
+use crate::launch::{Awaited, Launch, Program, Ruleset, give_up};
 use crate::mediate::{Filter, Mediator};
 use crate::namespace::layout::Layout;
 use crate::namespace::{machine, tree};
@@ -36,8 +36,8 @@ pub(crate) struct Init<'a> {
 
 impl Init<'_> {
     /// Its whole life. `mapped` brings a byte when it has its ids, `told` takes what fails, and `meet` a byte from the program.
-    pub(crate) fn run(self, mapped: OwnedFd, told: OwnedFd, meet: OwnedFd) -> ! {
-        let failure = match self.begin(mapped, &told, meet) {
+    pub(crate) fn run(self, mapped: OwnedFd, told: OwnedFd, meet: OwnedFd, rules: Awaited) -> ! {
+        let failure = match self.begin(mapped, &told, meet, rules) {
             Ok(watched) => {
                 drop(told);
                 // SAFETY: ends this process, and with it the pid namespace.
@@ -48,13 +48,22 @@ impl Init<'_> {
         give_up(Outgoing::new(File::from(told), Generation(0)), &failure)
     }
 
-    fn begin(&self, mapped: OwnedFd, told: &OwnedFd, meet: OwnedFd) -> Result<Watched, Failure> {
+    fn begin(
+        &self,
+        mapped: OwnedFd,
+        told: &OwnedFd,
+        meet: OwnedFd,
+        rules: Awaited,
+    ) -> Result<Watched, Failure> {
         system::set_parent_death_signal(libc::SIGKILL).map_err(at(Stage::Parent))?;
+        // The slowest of the namespaces, made while the stub does its part. Needs no ids.
+        let separate = machine::separate(self.ruleset.net);
         // The stub lived when it wrote this, and from now on its death is ours.
         File::from(mapped)
             .read_exact(&mut [0])
             .map_err(|_| Stage::Parent.failed("the process that started this one is gone"))?;
-        let own = machine::prepare(self.ruleset.plan.net).map_err(at(Stage::Namespaces))?;
+        separate.map_err(at(Stage::Namespaces))?;
+        let own = machine::prepare(self.ruleset.net).map_err(at(Stage::Namespaces))?;
         let witness = tree::build(self.layout, own).map_err(at(Stage::Mounts))?;
         let awaited: SigSet = [Signal::SIGCHLD, Signal::SIGINT].into_iter().collect();
         // The program has the same descriptors until it executes: this one is none of its.
@@ -68,6 +77,7 @@ impl Init<'_> {
         let program = unsafe { fork_sharing_descriptors() }.map_err(at(Stage::Start))?;
         if let Some(program) = program {
             let listener = handover.take(&signals).map_err(at(Stage::Broker))?;
+            drop(rules);
             retire().map_err(at(Stage::Broker))?;
             return Ok(Watched { program, signals, _mediator: self.mediate(listener)? });
         }
@@ -76,7 +86,7 @@ impl Init<'_> {
         introduce(meet).map_err(at(Stage::Start))?;
         let surroundings = Surroundings::Full { stub: self.stub, witness: witness.as_fd() };
         let reports = told.try_clone().map_err(at(Stage::Start))?;
-        Program { launch: self.launch, ruleset: self.ruleset, surroundings, domain: None }.run(reports)
+        Program { launch: self.launch, ruleset: self.ruleset, surroundings, rules }.run(reports)
     }
 
     /// Threads make no forks, so it begins after the only one.

@@ -9,6 +9,7 @@ use nix::fcntl::OFlag;
 use nix::unistd::{ForkResult, fork, getpid, getppid, pipe2};
 
 use super::program::Program;
+use super::rules::{self, Seen};
 use super::ruleset::Ruleset;
 use super::{Launch, at};
 use crate::attempt::Surroundings;
@@ -17,16 +18,18 @@ use crate::descendants::Bound;
 use crate::domain::Domain;
 use crate::stage::{Failure, Stage};
 use crate::system;
+use crate::tree::Host;
 
 /// Starts the program in the floor tier and watches over it; `instead` says why not in the full one.
 pub(super) fn run(launch: &Launch, instead: Option<String>, reports: &mut Reports) -> Result<u8, Failure> {
-    let mut ruleset = Ruleset::floor(launch)?;
+    let seen = Seen::floor(&launch.confinement);
+    let mut ruleset = Ruleset::new(&seen)?;
     ruleset.missing.extend(instead);
-    start(launch, &ruleset)?.watch(reports)
+    start(launch, &seen, &ruleset)?.watch(reports)
 }
 
-fn start(launch: &Launch, ruleset: &Ruleset) -> Result<Broker, Failure> {
-    let domain = ruleset.domain()?;
+fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset) -> Result<Broker, Failure> {
+    let (making, awaited) = rules::begin(seen, ruleset)?;
     let (progress, reports) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     system::set_subreaper().map_err(at(Stage::Start))?;
     system::set_no_new_privs().map_err(at(Stage::Privileges))?;
@@ -36,13 +39,20 @@ fn start(launch: &Launch, ruleset: &Ruleset) -> Result<Broker, Failure> {
     // SAFETY: this process has one thread, so that its image is whole in the child.
     match unsafe { fork() }.map_err(at(Stage::Start))? {
         ForkResult::Parent { child } => {
-            drop(reports);
+            drop((reports, awaited));
             let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
-            Ok(Broker::new(child, bound, progress))
+            let broker = Broker::new(child, bound, progress);
+            match making.finish(&Host::default()) {
+                Ok(()) => Ok(broker),
+                Err(failure) => {
+                    broker.abandon();
+                    Err(failure)
+                }
+            }
         }
         ForkResult::Child => {
-            drop(progress);
-            Program { launch, ruleset, surroundings, domain: Some(&domain) }.run(reports)
+            drop((progress, making));
+            Program { launch, ruleset, surroundings, rules: awaited }.run(reports)
         }
     }
 }

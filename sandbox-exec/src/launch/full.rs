@@ -12,6 +12,7 @@ use nix::fcntl::OFlag;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socketpair, sockopt};
 use nix::unistd::{Pid, getpid, pipe2};
 
+use super::rules::{self, Seen};
 use super::ruleset::Ruleset;
 use super::{Launch, at};
 use crate::broker::{Progress, Reports};
@@ -26,23 +27,26 @@ use crate::tree::Host;
 pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure> {
     let host = Host::default();
     let layout = Layout::new(&launch.confinement, program(launch).as_deref(), &host);
-    let ruleset = Ruleset::full(launch, &layout, &host)?;
+    let seen = Seen::full(&launch.confinement, &layout);
+    let ruleset = Ruleset::new(&seen)?;
+    let (making, awaited) = rules::begin(&seen, &ruleset)?;
     let stub = getpid().as_raw();
     let (progress, told) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let (mapped, map) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let (met, introduced) = introduction().map_err(at(Stage::Start))?;
     // SAFETY: this process has one thread.
-    match unsafe { namespace::clone(ruleset.plan.net) } {
+    match unsafe { namespace::clone() } {
         Err(error) => Err(refused("make namespaces", &error)),
         Ok(Clone::Child) => {
-            drop((progress, map, met));
-            Init { launch, ruleset: &ruleset, layout: &layout, stub }.run(mapped, told, introduced)
+            drop((progress, map, met, making));
+            Init { launch, ruleset: &ruleset, layout: &layout, stub }.run(mapped, told, introduced, awaited)
         }
         Ok(Clone::Parent(init)) => {
-            drop((mapped, told, introduced));
+            drop((mapped, told, introduced, awaited));
             let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
             let stub = Stub::new(init, progress, met);
             release(init, map)?;
+            making.finish(&host)?;
             stub.watch(reports)
         }
     }

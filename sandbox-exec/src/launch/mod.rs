@@ -1,6 +1,7 @@
 //! A start, from rights to exec: the order of [`crate::stage`].
 //!
-//! * `ruleset`: what the child needs, compiled before there is one. `program`: the child's life up to exec.
+//! * `ruleset`: what the child needs, made before there is one. `rules`: its Landlock rules, made beside it. `program`: the
+//!   child's life up to exec.
 //! * `floor`: the process that was started becomes the broker; its child is confined and becomes the program.
 //! * `full`: the process that was started becomes the stub; its child is the broker and the init of new namespaces, and
 //!   that one's child the program.
@@ -9,6 +10,7 @@ mod execute;
 mod floor;
 mod full;
 mod program;
+mod rules;
 mod ruleset;
 
 use std::ffi::OsString;
@@ -19,6 +21,7 @@ use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, getppid};
 
 pub(crate) use self::program::{Program, give_up};
+pub(crate) use self::rules::Awaited;
 pub(crate) use self::ruleset::Ruleset;
 pub use crate::broker::Reports;
 use crate::broker::SIGNALS;

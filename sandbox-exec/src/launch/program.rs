@@ -12,10 +12,10 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 use nix::unistd::{fchdir, getppid, setsid};
 
 use super::execute::execute;
+use super::rules::Awaited;
 use super::ruleset::Ruleset;
 use super::{Launch, at};
 use crate::attempt::{Attempts, Surroundings};
-use crate::domain::Domain;
 use crate::privilege;
 use crate::seccomp;
 use crate::stage::{Failure, Stage};
@@ -27,19 +27,33 @@ pub(crate) struct Program<'a> {
     pub(crate) launch: &'a Launch,
     pub(crate) ruleset: &'a Ruleset,
     pub(crate) surroundings: Surroundings<'a>,
-    /// Its domain, if the paths of its rules are open already.
-    pub(crate) domain: Option<&'a Domain>,
+    /// Its rules, which its parent makes.
+    pub(crate) rules: Awaited,
 }
 
 impl Program<'_> {
     /// Confines this process and executes the program; what fails is reported.
     pub(crate) fn run(self, reports: OwnedFd) -> ! {
         let mut reports = Outgoing::new(File::from(reports), Generation(0));
-        let Err(failure) = self.confine_and_execute(&mut reports);
+        let Self { launch, ruleset, surroundings, rules } = self;
+        let start = Start { launch, ruleset, surroundings };
+        let Err(failure) = start.confine_and_execute(rules, &mut reports);
         give_up(reports, &failure)
     }
+}
 
-    fn confine_and_execute(&self, reports: &mut Outgoing<File, BrokerReport>) -> Result<Infallible, Failure> {
+struct Start<'a> {
+    launch: &'a Launch,
+    ruleset: &'a Ruleset,
+    surroundings: Surroundings<'a>,
+}
+
+impl Start<'_> {
+    fn confine_and_execute(
+        &self,
+        rules: Awaited,
+        reports: &mut Outgoing<File, BrokerReport>,
+    ) -> Result<Infallible, Failure> {
         setsid().map_err(at(Stage::Session))?;
         if self.launch.confinement.terminal {
             terminal::take_control().map_err(at(Stage::Session))?;
@@ -47,18 +61,14 @@ impl Program<'_> {
         default_signals().map_err(at(Stage::Session))?;
         privilege::no_core_dumps().map_err(at(Stage::Session))?;
         die_with(self.surroundings.broker())?;
-        let opened = match self.domain {
-            Some(_) => None,
-            None => Some(self.ruleset.domain()?),
-        };
-        let domain = self.domain.or(opened.as_ref());
         self.enter_project()?;
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
+        let (domain, plan) = rules.finish(self.ruleset)?;
         privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;
-        let attempts = Attempts::choose(&self.ruleset.plan, self.ruleset.platform, self.surroundings);
-        domain.map_or(Ok(()), Domain::enter).map_err(at(Stage::Landlock))?;
+        let attempts = Attempts::choose(&plan, self.ruleset.platform, self.surroundings);
+        domain.enter().map_err(at(Stage::Landlock))?;
         self.ruleset.programs.iter().try_for_each(seccomp::Program::attach).map_err(at(Stage::Seccomp))?;
-        let ruleset = self.attempt(&attempts, domain.map_or(0, Domain::rules))?;
+        let ruleset = self.attempt(&attempts, domain.rules())?;
         reports
             .send(&BrokerReport::Started { pid: std::process::id(), ruleset })
             .map_err(at(Stage::Report))?;
@@ -86,7 +96,7 @@ impl Program<'_> {
         let mut missing = self.ruleset.missing.clone();
         missing.extend(attempts.untried.iter().cloned());
         Ok(RulesetReport {
-            tier: self.ruleset.plan.tier,
+            tier: self.ruleset.tier,
             landlock_abi: self.ruleset.platform.abi,
             rules,
             seccomp_rules: self.ruleset.programs.iter().map(seccomp::Program::rules).sum(),

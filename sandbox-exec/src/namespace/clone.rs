@@ -2,7 +2,6 @@
 
 use std::io;
 
-use ipc::rights::Network;
 use nix::libc::{self, c_int, c_long};
 use nix::unistd::Pid;
 
@@ -17,14 +16,15 @@ pub(crate) enum Clone {
     Child,
 }
 
-const ALWAYS: c_int = libc::CLONE_NEWUSER
+const FLAGS: c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS
     | libc::SIGCHLD;
 
-/// Forks a child into new namespaces. With the network on it keeps that of its parent.
+/// Forks a child into new namespaces, but for that of the network, which takes the kernel longest: the child makes it
+/// itself.
 ///
 /// Cloning, rather than `unshare(2)`, leaves the caller where it is and keeps the child dumpable, so that it can be given
 /// its ids.
@@ -32,13 +32,9 @@ const ALWAYS: c_int = libc::CLONE_NEWUSER
 /// # Safety
 ///
 /// As with fork(2): the caller must have one thread.
-pub(crate) unsafe fn clone(net: Network) -> io::Result<Clone> {
-    let flags = match net {
-        Network::Off => ALWAYS | libc::CLONE_NEWNET,
-        Network::On => ALWAYS,
-    };
+pub(crate) unsafe fn clone() -> io::Result<Clone> {
     // SAFETY: without a stack the child goes on with a copy of this one, as after fork(2).
-    let pid = unsafe { libc::syscall(libc::SYS_clone, c_long::from(flags), 0, 0, 0, 0) };
+    let pid = unsafe { libc::syscall(libc::SYS_clone, c_long::from(FLAGS), 0, 0, 0, 0) };
     check(pid)?;
     match libc::pid_t::try_from(pid) {
         Ok(pid @ 1..) => Ok(Clone::Parent(Pid::from_raw(pid))),

@@ -8,6 +8,7 @@ use std::path::Path;
 use ipc::rights::Network;
 use nix::errno::Errno;
 use nix::libc;
+use nix::sched::{CloneFlags, unshare};
 
 use super::mount::{self, Attributes};
 use super::{loopback, masks};
@@ -35,6 +36,15 @@ pub(crate) struct Refusal {
 /// The name of an error, `EPERM`, which says more here than its sentence.
 pub(crate) fn reason(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |number| format!("{:?}", Errno::from_raw(number)))
+}
+
+/// Leaves the network namespace of the parent, unless the network is on.
+pub(crate) fn separate(net: Network) -> Result<(), Refusal> {
+    if net == Network::On {
+        return Ok(());
+    }
+    let refused = |errno: Errno| Refusal { act: "make a network namespace", source: errno.into() };
+    unshare(CloneFlags::CLONE_NEWNET).map_err(refused)
 }
 
 /// Makes everything that this machine has to allow, inside the new namespaces.

@@ -1,0 +1,191 @@
+//! The rules of a program, compiled and added beside it while it gets ready.
+//!
+//! Both tiers make the Landlock ruleset before the fork, so that both processes have its descriptor. The parent compiles, opens
+//! what the rules are on, and adds them; the child waits for that before it enters the domain. A rule is on an inode, whichever
+//! mount it was reached by: only for what the full tier puts in the place of the host's (its own `/tmp`, `/dev` and `/proc`) the
+//! child, which alone sees it, adds the rules.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use ipc::codec;
+use ipc::confinement::{Confinement, Tier};
+use ipc::path::WirePath;
+use ipc::rights::Rights;
+use nix::fcntl::OFlag;
+use nix::unistd::pipe2;
+use serde::{Deserialize, Serialize};
+
+use super::at;
+use super::ruleset::Ruleset;
+use crate::attempt;
+use crate::compile::{self, Access, PathRule, Plan};
+use crate::domain::Domain;
+use crate::namespace::layout::{Layout, TMP};
+use crate::stage::{Failure, Stage};
+use crate::terminal;
+use crate::tree::Host;
+
+/// A confinement as a tier sees it, which its rules will be compiled from.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) confinement: Confinement,
+    pub(crate) tier: Tier,
+    /// Whether the program has a `/tmp` of its own.
+    own_tmp: bool,
+}
+
+/// What the child gets once the parent is done.
+#[derive(Debug, Serialize, Deserialize)]
+struct Word {
+    /// How many rules there are already.
+    added: u32,
+    hidden_witness: Option<WirePath>,
+    /// The rules that are left for the child: path, access, whether it must exist, whether it is a file.
+    left: Vec<(WirePath, Access, bool, bool)>,
+}
+
+/// The parent's end.
+#[derive(Debug)]
+pub(crate) struct Making<'a> {
+    seen: &'a Seen,
+    domain: Domain,
+    word: OwnedFd,
+}
+
+/// The child's end.
+#[derive(Debug)]
+pub(crate) struct Awaited {
+    domain: Domain,
+    word: OwnedFd,
+}
+
+impl Seen {
+    pub(crate) fn floor(confinement: &Confinement) -> Self {
+        Self { confinement: confinement.clone(), tier: Tier::FloorUnmediated, own_tmp: false }
+    }
+
+    /// What lies under a `/tmp` that the program does not see is not its concern, and nothing in its own is kept from it.
+    pub(crate) fn full(confinement: &Confinement, layout: &Layout) -> Self {
+        let mut confinement = confinement.in_tier(Tier::Full);
+        confinement.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
+        Self { confinement, tier: Tier::Full, own_tmp: layout.tmp.is_some() }
+    }
+
+    /// What is hidden in a `/tmp` of the program's own.
+    pub(crate) fn hidden_in_own_tmp(&self) -> impl Iterator<Item = &WirePath> {
+        let tmp = WirePath::from(TMP);
+        let hidden = self.confinement.rights.hidden.iter().filter(|_| self.own_tmp);
+        hidden.filter(move |hidden| hidden.is_within(&tmp))
+    }
+
+    fn plan(&self, host: &Host) -> Result<Plan, Failure> {
+        let Confinement { rights, project, hidden_files, terminal, .. } = &self.confinement;
+        let rights = with_project(rights, project);
+        let mut plan = compile::compile(&rights, hidden_files, self.tier, host).map_err(at(Stage::Rules))?;
+        if *terminal {
+            plan.allow_terminal(terminal::paths(self.tier));
+        }
+        if self.own_tmp {
+            plan.own(TMP.as_ref());
+        }
+        if self.tier == Tier::Full {
+            plan.hidden_witness = plan.hidden_witness.filter(|path| attempt::is_readable(path));
+        }
+        Ok(plan)
+    }
+
+    /// Whether the program sees at `path` what the host has there.
+    fn is_the_hosts(&self, path: &Path) -> bool {
+        let replaced = |place| path.starts_with(place);
+        self.tier != Tier::Full || !(replaced("/dev") || replaced("/proc") || self.own_tmp && replaced(TMP))
+    }
+}
+
+/// A ruleset without rules yet, for both sides of a fork.
+pub(crate) fn begin<'a>(seen: &'a Seen, ruleset: &Ruleset) -> Result<(Making<'a>, Awaited), Failure> {
+    let net = seen.confinement.rights.net;
+    let domain = Domain::empty(net, seen.tier, ruleset.platform).map_err(at(Stage::Rules))?;
+    let (awaited, word) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
+    let shared = domain.try_clone().map_err(at(Stage::Start))?;
+    Ok((Making { seen, domain, word }, Awaited { domain: shared, word: awaited }))
+}
+
+impl Making<'_> {
+    /// Compiles, adds what is the host's, and tells the child.
+    pub(crate) fn finish(mut self, host: &Host) -> Result<(), Failure> {
+        let plan = self.seen.plan(host)?;
+        let (ours, left): (Vec<_>, Vec<_>) =
+            plan.rules.into_iter().partition(|rule| self.seen.is_the_hosts(&rule.path));
+        self.domain.add_canonical(&ours).map_err(at(Stage::Rules))?;
+        let word = Word {
+            added: self.domain.rules(),
+            hidden_witness: plan.hidden_witness.map(WirePath::from),
+            left: left
+                .into_iter()
+                .map(|rule| (rule.path.into(), rule.access, rule.named, rule.file))
+                .collect(),
+        };
+        let word = codec::encode_unbounded(&word).map_err(at(Stage::Rules))?;
+        match File::from(self.word).write_all(&word) {
+            // The child is gone: its report says why.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(at(Stage::Start)),
+        }
+    }
+}
+
+impl Awaited {
+    /// Waits for the parent, and adds what was left. The plan that comes back has these rules alone.
+    pub(crate) fn finish(mut self, ruleset: &Ruleset) -> Result<(Domain, Plan), Failure> {
+        let mut bytes = vec![];
+        File::from(self.word).read_to_end(&mut bytes).map_err(at(Stage::Rules))?;
+        if bytes.is_empty() {
+            return Err(Stage::Parent.failed("the process that compiles the rules is gone"));
+        }
+        let word: Word = codec::decode_bounded(&bytes).map_err(at(Stage::Rules))?;
+        let rule = |(path, access, named, file): (WirePath, Access, bool, bool)| PathRule {
+            path: path.into(),
+            access,
+            named,
+            file,
+        };
+        let rules: Vec<_> = word.left.into_iter().map(rule).collect();
+        self.domain.count(word.added);
+        self.domain.add(&rules).map_err(at(Stage::Rules))?;
+        let hidden_witness = word.hidden_witness.map(PathBuf::from);
+        let plan = Plan { rules, net: ruleset.net, tier: ruleset.tier, hidden_witness };
+        Ok((self.domain, plan))
+    }
+}
+
+/// A project in `/dev`, where `/` grants nothing, is a read root of its own: one in shared memory.
+fn with_project(rights: &Rights, project: &WirePath) -> Rights {
+    let mut rights = rights.clone();
+    if project.is_within(&"/dev".into()) {
+        rights.read.push(project.clone());
+    }
+    rights
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::confinement::Confinement;
+
+    use super::*;
+
+    #[test]
+    fn what_the_full_tier_replaces_is_not_the_hosts() {
+        let confinement = Confinement::new(Rights::default(), "/p".into());
+        let seen = |tier, own_tmp| Seen { confinement: confinement.clone(), tier, own_tmp };
+        let hosts = |seen: Seen| {
+            ["/", "/tmp", "/tmp/x", "/tmpx", "/dev/null", "/proc", "/sys"]
+                .map(|path| seen.is_the_hosts(Path::new(path)))
+        };
+        assert_eq!(hosts(seen(Tier::FloorUnmediated, false)), [true; 7]);
+        assert_eq!(hosts(seen(Tier::Full, false)), [true, true, true, true, false, false, true]);
+        assert_eq!(hosts(seen(Tier::Full, true)), [true, false, false, true, false, false, true]);
+    }
+}
