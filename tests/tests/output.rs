@@ -118,7 +118,10 @@ fn stream_json_is_every_event_in_order_and_the_result_is_the_last() {
     "#);
     let session = events[0]["session"].clone();
     for event in &events {
-        assert_eq!((&event["v"], &event["session"], &event["agent"]), (&json!(ipc::event::SCHEMA), &session, &json!("1")));
+        assert_eq!(
+            (&event["v"], &event["session"], &event["agent"]),
+            (&json!(ipc::event::SCHEMA), &session, &json!("1"))
+        );
         assert!(event["time_ms"].as_u64().unwrap() > 1_700_000_000_000, "{event}");
     }
     assert_eq!(run.result()["exit_code"], 0);

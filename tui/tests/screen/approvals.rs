@@ -268,7 +268,7 @@ fn a_pattern_for_one_file_is_written_as_patterns_are() {
         let screen = seat.screen();
         match offered {
             Some(offered) => {
-                assert!(screen.contains(&format!("any file that matches {offered}")), "{screen}")
+                assert!(screen.contains(&format!("any file that matches {offered}")), "{screen}");
             }
             None => assert!(!screen.contains("any file that matches"), "{screen}"),
         }
