@@ -1,6 +1,7 @@
 //! Approved effects while they are carried out: each in a task of its own, which writes nothing down itself.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -30,6 +31,8 @@ pub(super) struct OneShots {
 
 struct Shot {
     began: Instant,
+    /// The files of a patch: what becomes of them was shown byte by byte.
+    files: Vec<PathBuf>,
     /// Until it is asked to end.
     cancel: Option<oneshot::Sender<()>>,
 }
@@ -141,9 +144,10 @@ impl Driver {
             effect,
         };
         let (spawner, programs) = self.worker.sources();
+        let files = files(&shot.effect);
         let shots = &mut self.running.one_shots;
         let (cancel, cancelled) = oneshot::channel();
-        shots.running.insert(call, Shot { began: Instant::now(), cancel: Some(cancel) });
+        shots.running.insert(call, Shot { began: Instant::now(), files, cancel: Some(cancel) });
         let mut teller = Teller { call, told: shots.told.clone() };
         shots.tasks.spawn(async move {
             let done = shot.carry_out(&spawner, &programs, &mut teller, cancelled).await;
@@ -173,6 +177,10 @@ impl Driver {
             Told::Remark { call, text } => Ok(Some(Input::Remark { call, text })),
             Told::Finished { call, outcome } => {
                 let shot = self.running.one_shots.running.remove(&call);
+                if let (Some(shot), Some(guard), Ok(Outcome::Done(_))) = (&shot, &mut self.tripwire, &outcome)
+                {
+                    guard.accept(&shot.files);
+                }
                 let duration_ms = shot.map_or(0, |shot| millis(shot.began.elapsed()));
                 Ok(Some(Input::OneShotFinished { call, outcome, duration_ms }))
             }
@@ -189,5 +197,12 @@ impl Driver {
             }
         }
         Ok(())
+    }
+}
+
+fn files(effect: &Effect) -> Vec<PathBuf> {
+    match effect {
+        Effect::Patch(patch) => patch.files.iter().map(|file| file.path.as_path().to_owned()).collect(),
+        Effect::Exec(_) => Vec::new(),
     }
 }

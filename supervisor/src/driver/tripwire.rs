@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io;
+use std::path::PathBuf;
 
 use ipc::event::{EventKind, Observer as Witness, RestoredPlace};
 use ipc::id::CallId;
@@ -53,6 +54,13 @@ impl Guard {
     pub(super) fn sent(&mut self, call: CallId, tool: &ToolCall) {
         if tool.may_write() {
             self.writing.insert(call);
+        }
+    }
+
+    /// What was approved by its bytes is not put back.
+    pub(super) fn accept(&mut self, approved: &[PathBuf]) {
+        if let State::Set(tripwire) = &mut self.state {
+            tripwire.accept(approved);
         }
     }
 

@@ -139,6 +139,23 @@ impl Tripwire {
         self.told_once(report)
     }
 
+    /// Takes these places as they are now: somebody approved, byte by byte, what was written there.
+    pub fn accept(&mut self, approved: &[PathBuf]) {
+        for watched in &mut self.roots {
+            let inside: Vec<_> =
+                approved.iter().filter_map(|path| path.strip_prefix(&watched.path).ok()).collect();
+            if inside.is_empty() {
+                continue;
+            }
+            let now = watched.root.look(&watched.held, &watched.references, Some(&watched.state));
+            for path in inside {
+                if let Some(place) = now.places.get(path) {
+                    watched.state.places.insert(path.to_owned(), place.clone());
+                }
+            }
+        }
+    }
+
     fn told_once(&mut self, mut report: Report) -> Report {
         report.notes.retain(|note| self.notes.insert(note.clone()));
         report
@@ -291,5 +308,33 @@ fn what(verdict: &Verdict) -> String {
         Verdict::Pass => String::new(),
         Verdict::Thin(_) => "filled with files".to_owned(),
         Verdict::Restore(what) | Verdict::Keep(_, what) => what.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_was_accepted_stays_and_what_follows_is_put_back() {
+        let place = tempfile::tempdir().unwrap();
+        let project = fs::canonicalize(place.path()).unwrap();
+        fs::create_dir_all(project.join(".git/objects")).unwrap();
+        fs::create_dir_all(project.join(".git/refs")).unwrap();
+        fs::write(project.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        let config = project.join(".git/config");
+        fs::write(&config, "[core]\n\tbare = false\n").unwrap();
+        let mut tripwire = Tripwire::set(&Watch::of(project.clone())).unwrap();
+        let approved = "[core]\n\tbare = false\n\tpager = less\n";
+        fs::write(&config, approved).unwrap();
+        tripwire.accept(&[config.clone(), project.join("a.txt")]);
+        assert_eq!(tripwire.check_everything(), Report::default());
+        fs::write(&config, "[core]\n\tpager = evil\n").unwrap();
+        fs::write(project.join(".envrc"), "evil").unwrap();
+        assert_eq!(tripwire.check_everything().changes.len(), 2);
+        assert_eq!(fs::read_to_string(&config).unwrap(), approved);
+        assert!(!project.join(".envrc").exists());
     }
 }
