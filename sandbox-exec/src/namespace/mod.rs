@@ -3,7 +3,7 @@
 //! ```text
 //! stub      host namespaces; clones init, maps its ids, waits for it                       [ids, clone]
 //!  └ init   PID 1 of new user, mount, pid, ipc, uts and, with the network off, network namespaces
-//!           1. file systems of its own, loopback: what fails here is the machine's refusal  [machine, loopback]
+//!           1. network, file systems, loopback of its own: what fails is the machine's refusal [machine, loopback]
 //!           2. the tree: everything read-only, roots on top, hidden places masked           [layout, tree, …]
 //! ```
 //!
