@@ -416,3 +416,36 @@ fn a_terminal_that_is_gone_ends_the_session() {
     assert_eq!(world.log().last().unwrap()["data"]["reason"], "terminated");
     assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
 }
+
+#[test]
+fn a_projects_settings_are_trusted_by_an_answer_to_the_question_alone() {
+    let (world, server) = (world(), model_of([]));
+    let outside = world.root().join("outside");
+    fs::create_dir(&outside).unwrap();
+    world.file(".bailiwick.toml", format!("rights.write = [{outside:?}]\n"));
+    let command = world.ui(&server, &[]);
+    let name = outside.display().to_string();
+    let begun = |screen: &str| screen.contains("net: off");
+    // What was typed before the question stood there, and a no: not trusted, and said so.
+    let mut ui = Ui::start_with_keys(&command, (200, 24), "y\r");
+    ui.until_shown("Trust it? [y/N]");
+    assert!(ui.screen().contains(&name), "{}", ui.screen());
+    ui.types("n\r");
+    ui.until("the UI", begun);
+    assert!(!ui.screen().contains(&format!("rw $TMPDIR {name}")), "{}", ui.screen());
+    ui.until_shown("not trusted; not enabled");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+    // A yes holds, for this session and the next one.
+    let mut ui = Ui::start(&command, (200, 24));
+    ui.until_shown("Trust it? [y/N]");
+    ui.types("y\r");
+    ui.until_shown(&format!("rw $TMPDIR {name}"));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+    let mut ui = Ui::start(&command, (200, 24));
+    ui.until_shown(&format!("rw $TMPDIR {name}"));
+    assert!(!String::from_utf8_lossy(&ui.bytes()).contains("Trust it?"));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}

@@ -26,8 +26,7 @@ pub(super) fn run(mut sources: Sources, forget: bool) -> Exit {
             "there is nothing in it that takes trust"
         });
     };
-    // An answer that was not typed after the question was read is none.
-    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+    if !can_ask() {
         complain(&format!(
             "trust in {PROJECT_NAME} is given by a person at a terminal, after reading what it would enable\n  next: run this \
              command by hand"
@@ -48,11 +47,19 @@ pub(super) fn run(mut sources: Sources, forget: bool) -> Exit {
 /// remembered: what it would enable is named in a note, and asked again the next time.
 pub(in crate::app) fn ask_for_trust(sources: &mut Sources) -> Result<(), TrustError> {
     let Some(question) = sources.question() else { return Ok(()) };
+    if !can_ask() {
+        return Ok(());
+    }
     // A terminal that cannot be read says no.
     match asked(&question) {
         Ok(true) => sources.trust(&question),
         Ok(false) | Err(_) => Ok(()),
     }
+}
+
+/// Whether there is a person who reads the question: an answer that was not typed after it was read is none.
+fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Whether the person said yes; anything else is no.
