@@ -64,7 +64,8 @@ async fn no_key_is_traced_at_any_level_nor_said_in_any_error() {
         .push(Reply::new(302, "").header("location", &format!("http://x/{KEY}")))
         .push(Reply::sse(sse::event("error", &serde_json::json!({"error": {"type": KEY, "message": echo}}))));
     let server = ReplayServer::start(script).expect("a server");
-    let config = Config { base_url: server.base_url(), ..Config::new(Some(SecretString::from(KEY))) };
+    let mut config = Config::new(Some(SecretString::from(KEY)));
+    config.connection.base_url = server.base_url();
     assert!(!format!("{config:?}").contains(KEY));
     let provider = Anthropic::new(config).expect("a provider");
     for _ in 0..5 {

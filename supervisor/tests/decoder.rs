@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use supervisor::provider::Decode;
 use supervisor::provider::anthropic::Decoder;
 use supervisor::provider::{ContentBlock, ProviderError, StreamEvent};
 

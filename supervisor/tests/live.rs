@@ -25,9 +25,11 @@ fn provider() -> Option<Anthropic> {
     }
     let key = env::var("ANTHROPIC_API_KEY").expect("ANTHROPIC_API_KEY");
     let base_url = env::var("ANTHROPIC_BASE_URL").ok();
-    let config = Config::new(Some(SecretString::from(key)));
-    let base_url = base_url.unwrap_or_else(|| config.base_url.clone());
-    Some(Anthropic::new(Config { base_url, ..config }).expect("a provider"))
+    let mut config = Config::new(Some(SecretString::from(key)));
+    if let Some(base_url) = base_url {
+        config.connection.base_url = base_url;
+    }
+    Some(Anthropic::new(config).expect("a provider"))
 }
 
 #[tokio::test]

@@ -123,7 +123,8 @@ async fn every_recorded_error_is_understood_as_the_sdk_understands_it() {
         let status = meta["status"].as_u64().and_then(|status| status.try_into().ok()).expect("a status");
         let server = ReplayServer::start(Script::new().push(Reply::new(status, body))).expect("a server");
         let key = Some(SecretString::from("sk-ant-0123456789"));
-        let config = Config { base_url: server.base_url(), ..Config::new(key) };
+        let mut config = Config::new(key);
+        config.connection.base_url = server.base_url();
         let ours = debug::stream(config, b"{}").await;
         let (ours, theirs) = (&ours["error"], &theirs["error"]);
         assert_eq!(

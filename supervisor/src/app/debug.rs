@@ -18,7 +18,8 @@ pub(super) async fn stream(args: DebugStreamArgs, keys: TakenKeys) -> Exit {
         }
     };
     let ProviderArg::Anthropic = args.provider;
-    let config = Config { base_url: args.base_url, ..Config::new(keys.anthropic) };
+    let mut config = Config::new(keys.anthropic);
+    config.connection.base_url = args.base_url;
     let answer = debug::stream(config, &request).await;
     let printed = writeln!(std::io::stdout(), "{answer}");
     match (printed, answer["ok"].as_bool()) {

@@ -20,8 +20,8 @@ use crate::driver::{ChangeTracker, Driver, DriverError, Guard, Observer, Running
 use crate::gate::{Activity, ApprovalMode, Standing};
 use crate::monitor::PrivateTemp;
 use crate::prompt;
-use crate::provider::anthropic::{self, Anthropic, ConfigError};
-use crate::provider::{ModelProvider, ProviderError, RetryPolicy};
+use crate::provider::anthropic::{self, Anthropic};
+use crate::provider::{ConfigError, ModelProvider, ProviderError, RetryPolicy};
 use crate::secrets::{KeyError, TakenKeys, find_key};
 use crate::session::{LogError, SessionLog};
 use crate::tools::Registry;
@@ -316,9 +316,9 @@ fn provider(
     let file = setup.directories.key_file("anthropic");
     let key = find_key(keys.anthropic, "ANTHROPIC_API_KEY", &file)?;
     let mut config = anthropic::Config::new(Some(key.secret));
-    config.key_origin = key.origin;
+    config.connection.key_origin = key.origin;
     if let Some(base_url) = base_url {
-        config.base_url = base_url;
+        config.connection.base_url = base_url;
     }
     let provider = Anthropic::new(config)?;
     for notice in provider.notices() {

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::anthropic::{Anthropic, Config, Envelope, Members};
+use super::anthropic::{Anthropic, Config, Decoder};
+use super::decode::{Decode, Envelope};
+use super::members::Members;
 use super::reply::{Context, Reply};
 use super::{ProviderError, StreamEvent};
 
@@ -16,7 +18,8 @@ pub async fn stream(config: Config, request: &[u8]) -> Value {
 
 /// The same for the body of a reply that was recorded.
 pub async fn decode(body: Bytes) -> Value {
-    answer(message(Reply::new(futures_util::stream::iter([Ok(body)]), Context::default())).await)
+    let decoder: Box<dyn Decode> = Box::new(Decoder::new());
+    answer(message(Reply::new(futures_util::stream::iter([Ok(body)]), decoder, Context::default())).await)
 }
 
 fn answer(result: Result<Value, ProviderError>) -> Value {

@@ -2,6 +2,7 @@
 
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
 
 use super::ProviderError;
 
@@ -41,6 +42,14 @@ impl ApiKey {
     /// The header value; it prints as `Sensitive`.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(self.secret.as_ref()?.expose_secret()).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+
+    /// The value of `authorization`; it prints as `Sensitive`.
+    pub(crate) fn bearer(&self) -> Option<HeaderValue> {
+        let text = Zeroizing::new(format!("Bearer {}", self.secret.as_ref()?.expose_secret()));
+        let mut value = HeaderValue::from_str(&text).ok()?;
         value.set_sensitive(true);
         Some(value)
     }

@@ -6,16 +6,25 @@
 //! * [`debug`]: one request and its reply as JSON.
 
 pub mod anthropic;
+mod connection;
 pub mod debug;
+mod decode;
+mod endpoint;
+mod failure;
 mod http;
 mod key;
+mod members;
+mod messages;
 mod replay;
 mod reply;
 mod retry;
 mod retry_after;
 mod sse;
+mod text;
 mod types;
 
+pub use connection::{ConfigError, Connection};
+pub use decode::{Decode, Envelope};
 pub use http::{HttpError, Timeouts};
 pub use key::InvalidKey;
 pub use replay::ReplayProvider;

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use futures_util::stream;
 
+use super::anthropic::Decoder;
 use super::reply::{Context, Reply};
 use super::{EventStream, ModelProvider, ModelRequest, ProviderError};
 
@@ -67,7 +68,8 @@ impl ModelProvider for ReplayProvider {
                 format!("the recording has no reply to request {count}"),
             ))
         });
-        let reply = Reply::new(stream::iter(split(reply, self.chunk)), Context::default());
+        let reply =
+            Reply::new(stream::iter(split(reply, self.chunk)), Box::new(Decoder::new()), Context::default());
         Box::pin(stream::unfold(reply, async |mut reply| Some((reply.next().await?, reply))))
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt, stream};
 
-use super::anthropic::{Decoder, Envelope};
+use super::decode::{Decode, Envelope};
 use super::key::ApiKey;
 use super::sse::{self, SseError};
 use super::{ProviderError, StreamEvent};
@@ -24,7 +24,7 @@ type Data = Pin<Box<dyn Stream<Item = Result<String, SseError<ProviderError>>> +
 /// The body of a reply while it comes in.
 pub(crate) struct Reply {
     body: Body,
-    decoder: Decoder,
+    decoder: Box<dyn Decode>,
     ready: VecDeque<StreamEvent>,
     failure: Option<ProviderError>,
     context: Context,
@@ -52,15 +52,10 @@ impl Reply {
     /// A reply whose body is `bytes`.
     pub(crate) fn new(
         bytes: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
+        decoder: Box<dyn Decode>,
         context: Context,
     ) -> Self {
-        Self {
-            body: Body::Unread(Box::pin(bytes)),
-            decoder: Decoder::new(),
-            ready: VecDeque::new(),
-            failure: None,
-            context,
-        }
+        Self { body: Body::Unread(Box::pin(bytes)), decoder, ready: VecDeque::new(), failure: None, context }
     }
 
     /// What is known of the message.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use serde_json::json;
-use supervisor::provider::anthropic::{Anthropic, Config};
+use supervisor::provider::anthropic::Anthropic;
 use supervisor::provider::{ModelProvider, StreamEvent, Timeouts};
 use supervisor::replay::{Reply, Script};
 
@@ -45,7 +45,8 @@ async fn e5_a_connection_that_does_not_come_about_is_a_timeout() {
         assert!(queued.len() < 10_000, "the queue does not fill");
     }
     let timeouts = Timeouts { connect: Duration::from_millis(100), ..Timeouts::default() };
-    let config = Config { timeouts, ..config(&format!("http://{address}")) };
+    let mut config = config(&format!("http://{address}"));
+    config.connection.timeouts = timeouts;
     let items = ask(&Anthropic::new(config).expect("a provider")).await;
     let [Err(error)] = &items[..] else { panic!("{items:?}") };
     assert_eq!((error.kind.as_str(), error.retryable), ("timeout", true));
@@ -59,7 +60,8 @@ async fn e5_silence_is_a_timeout_before_and_within_a_reply() {
     for (reply, expected) in [(Reply::sse(half).then_silence(), 1), (Reply::sse("").then_silence(), 0)] {
         let server = serve(Script::new().push(reply));
         let timeouts = Timeouts { idle: Duration::from_millis(100), ..Timeouts::default() };
-        let config = Config { timeouts, ..config(&server.base_url()) };
+        let mut config = config(&server.base_url());
+        config.connection.timeouts = timeouts;
         let mut items = ask(&Anthropic::new(config).expect("a provider")).await;
         let Some(Err(error)) = items.pop() else { panic!("{items:?}") };
         assert_eq!((error.kind.as_str(), error.retryable), ("timeout", true));

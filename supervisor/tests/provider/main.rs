@@ -22,7 +22,9 @@ pub(crate) const KEY: &str = "sk-ant-canary-0123456789-tail";
 pub(crate) type Item = Result<StreamEvent, ProviderError>;
 
 pub(crate) fn config(base_url: &str) -> Config {
-    Config { base_url: base_url.to_owned(), ..Config::new(Some(SecretString::from(KEY))) }
+    let mut config = Config::new(Some(SecretString::from(KEY)));
+    base_url.clone_into(&mut config.connection.base_url);
+    config
 }
 
 pub(crate) fn provider(base_url: &str) -> Anthropic {

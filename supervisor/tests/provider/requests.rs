@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use ipc::event::TokenUsage;
 use serde_json::{Value, json};
-use supervisor::provider::anthropic::{Anthropic, ApiVersion, Config};
+use supervisor::provider::anthropic::{Anthropic, ApiVersion, Config, Credential};
 use supervisor::provider::{ContentBlock, Message, ModelProvider, StopReason, StreamEvent, UserBlock, debug};
 use supervisor::replay::{Block, Script, Usage, sse};
 
@@ -54,11 +54,21 @@ async fn a_reply_comes_as_typed_events_and_the_request_as_the_api_wants_it() {
 #[tokio::test]
 async fn r1_another_api_version_and_no_key_can_be_chosen() {
     let server = serve(Script::new().reply(hello()));
-    let config =
-        Config { base_url: server.base_url(), version: ApiVersion::V2023_06_01, ..Config::new(None) };
+    let mut config = Config { version: ApiVersion::V2023_06_01, ..Config::new(None) };
+    config.connection.base_url = server.base_url();
     ask(&Anthropic::new(config).expect("a provider")).await;
     let request = &server.requests()[0];
     assert_eq!(request.header("anthropic-version"), Some("2023-06-01"));
+    assert_eq!(request.header("x-api-key"), None);
+}
+
+#[tokio::test]
+async fn r1_a_token_goes_into_the_authorization_header_and_into_no_other() {
+    let server = serve(Script::new().reply(hello()));
+    let config = Config { credential: Credential::Bearer, ..config(&server.base_url()) };
+    ask(&Anthropic::new(config).expect("a provider")).await;
+    let request = &server.requests()[0];
+    assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
     assert_eq!(request.header("x-api-key"), None);
 }
 

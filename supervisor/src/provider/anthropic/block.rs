@@ -10,9 +10,9 @@ use ipc::id::ToolUseId;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::members::Members;
-use super::text::{Joined, Piece};
 use super::wire;
+use crate::provider::members::Members;
+use crate::provider::text::{Joined, Piece};
 use crate::provider::{AssistantBlock, ContentBlock, StreamEvent};
 
 /// How much of an input that is no JSON object the model gets to see again.

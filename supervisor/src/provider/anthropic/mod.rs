@@ -7,15 +7,11 @@ mod block;
 mod client;
 mod config;
 mod error;
-mod history;
-mod members;
+mod message;
 mod request;
 mod stream;
-mod text;
 mod wire;
 
 pub use client::Anthropic;
-pub use config::{ApiVersion, BASE_URL, Config, ConfigError};
-pub use stream::{Decoder, Envelope};
-
-pub(in crate::provider) use members::Members;
+pub use config::{ApiVersion, BASE_URL, Config, Credential};
+pub use stream::Decoder;

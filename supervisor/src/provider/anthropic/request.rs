@@ -4,7 +4,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::history::{History, MessageText};
+use super::message::{self, Messages};
+use crate::provider::messages::MessageText;
 use crate::provider::{ModelRequest, ProviderError};
 
 /// What marks the end of a prefix that the provider shall keep.
@@ -17,10 +18,10 @@ const MAX_BODY: usize = 32 * 1000 * 1000;
 ///
 /// Three cache markers (R8): the system prompt, which covers the tools too; the last block of the newest user message; and
 /// the same place one turn before, so that a retry still finds what the last request wrote.
-pub(super) fn body(request: &ModelRequest, history: &History) -> Result<Bytes, ProviderError> {
+pub(super) fn body(request: &ModelRequest, messages: &Messages) -> Result<Bytes, ProviderError> {
     let prefix = prefix(request).map_err(|error| unserialisable(&error))?;
-    let texts = history.texts(&request.messages).map_err(|error| unserialisable(&error))?;
-    let length = prefix.len() + texts.iter().map(|text| text.len() + 64).sum::<usize>();
+    let texts = messages.texts(&request.messages).map_err(|error| unserialisable(&error))?;
+    let length = prefix.len() + texts.iter().map(|text| text.json.len() + 64).sum::<usize>();
     let mut body = Vec::with_capacity(length + 16);
     // The prefix is an object without `messages`: they take the place of its closing brace.
     body.extend_from_slice(&prefix[..prefix.len() - 1]);
@@ -44,7 +45,7 @@ fn write_messages(texts: &[MessageText], body: &mut Vec<u8>) {
         if index > 0 {
             body.push(b',');
         }
-        text.write(marked.contains(&Some(index)), body);
+        message::write(text, marked.contains(&Some(index)), body);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The decoder of a reply: a pure state machine, the data of one SSE event at a time (WIRE S2 to S10).
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use ipc::event::TokenUsage;
 use serde_json::value::RawValue;
@@ -10,29 +10,8 @@ use serde_json::{Map, Value};
 use super::block::{End, OpenBlock};
 use super::error;
 use super::wire;
+use crate::provider::decode::{Decode, Envelope, Events, MAX_REPLY, invalid, truncated, violation};
 use crate::provider::{ProviderError, StopReason, StreamEvent};
-
-/// The most bytes of events that one reply may have: many times the longest reply of any model.
-const MAX_REPLY: usize = 64 * 1024 * 1024;
-
-/// What a message is besides its blocks.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Envelope {
-    /// The provider's id of the message.
-    pub id: String,
-    /// The model that answered.
-    pub model: String,
-    /// `assistant`.
-    pub role: String,
-    /// Why the model stopped, in the API's word.
-    pub stop_reason: Option<String>,
-    /// The stop sequence that came, if one did.
-    pub stop_sequence: Option<String>,
-    /// What the API says about a refusal.
-    pub stop_details: Option<Value>,
-    /// The usage as the API says it; cumulative (S6).
-    pub usage: Map<String, Value>,
-}
 
 /// Decodes one reply.
 #[derive(Default)]
@@ -56,26 +35,23 @@ enum Phase {
     Complete,
 }
 
-type Events = VecDeque<StreamEvent>;
-
 impl Decoder {
     /// A decoder for one reply.
     pub fn new() -> Self {
         Self::default()
     }
+}
 
-    /// Whether the reply is complete; what follows is ignored.
-    pub fn is_complete(&self) -> bool {
+impl Decode for Decoder {
+    fn is_complete(&self) -> bool {
         self.phase == Phase::Complete
     }
 
-    /// What is known of the message.
-    pub fn envelope(&self) -> &Envelope {
+    fn envelope(&self) -> &Envelope {
         &self.envelope
     }
 
-    /// Decodes the data of one SSE event and appends what it means to `events`.
-    pub fn push(&mut self, data: &str, events: &mut Events) -> Result<(), ProviderError> {
+    fn push(&mut self, data: &str, events: &mut Events) -> Result<(), ProviderError> {
         let is_done_marker = data.is_empty() || "[DONE]".starts_with(data);
         if self.is_complete() || is_done_marker {
             return Ok(());
@@ -95,8 +71,7 @@ impl Decoder {
         }
     }
 
-    /// Takes the end of the body: complete if a stop reason was seen, else a truncated stream (S7).
-    pub fn finish(&mut self, events: &mut Events) -> Result<(), ProviderError> {
+    fn finish(&mut self, events: &mut Events) -> Result<(), ProviderError> {
         match (self.phase, &self.envelope.stop_reason) {
             (Phase::Complete, _) => Ok(()),
             (Phase::Started, Some(_)) => self.complete(events),
@@ -105,8 +80,7 @@ impl Decoder {
         }
     }
 
-    /// Decodes a whole message: what some gateways send though a stream was asked for (S10).
-    pub fn push_whole(&mut self, json: &str, events: &mut Events) -> Result<(), ProviderError> {
+    fn push_whole(&mut self, json: &str, events: &mut Events) -> Result<(), ProviderError> {
         let kind = serde_json::from_str::<wire::Kind<'_>>(json).map_err(|error| invalid(&error))?.kind;
         match kind.as_ref() {
             "message" => {
@@ -118,7 +92,9 @@ impl Decoder {
             other => Err(violation(&format!("a JSON reply of type {other:?} instead of a stream"))),
         }
     }
+}
 
+impl Decoder {
     fn event(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
         match event.kind.as_ref() {
             "content_block_delta" => self.delta(event, events),
@@ -313,20 +289,4 @@ fn index(event: &wire::Event<'_>) -> Result<usize, ProviderError> {
 
 fn value(raw: &RawValue) -> Option<Value> {
     serde_json::from_str(raw.get()).ok().filter(|value: &Value| !value.is_null())
-}
-
-/// JSON that is cut short is a stream that is cut short (S7); other faults are an invalid reply.
-fn invalid(error: &serde_json::Error) -> ProviderError {
-    if error.is_eof() {
-        return truncated("the reply ended in the middle of an event");
-    }
-    violation(&format!("an event that is not as expected ({error})"))
-}
-
-fn violation(what: &str) -> ProviderError {
-    ProviderError::new("invalid_response", format!("the provider sent {what}")).retryable()
-}
-
-pub(super) fn truncated(what: &str) -> ProviderError {
-    ProviderError::new("truncated_stream", what).retryable()
 }

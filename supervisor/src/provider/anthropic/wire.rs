@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::text::Piece;
+use crate::provider::text::Piece;
 
 /// The kinds of events that this version decodes, pings aside.
 pub(super) const EVENTS: [&str; 7] = [

@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 /// A JSON string that may begin or end with half a character.
 #[derive(Debug)]
-pub(super) struct Piece<'a>(Cow<'a, [u8]>);
+pub(crate) struct Piece<'a>(Cow<'a, [u8]>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -36,7 +36,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
 
 /// Text joined from pieces; a half that finds no other half becomes U+FFFD (R2 forbids it in a request).
 #[derive(Debug, Default)]
-pub(super) struct Joined {
+pub(crate) struct Joined {
     text: String,
     /// The first half of a character, in WTF-8.
     half: Option<[u8; 3]>,
@@ -44,22 +44,22 @@ pub(super) struct Joined {
 
 impl Joined {
     /// Text that begins with `text`.
-    pub(super) fn new(text: String) -> Self {
+    pub(crate) fn new(text: String) -> Self {
         Self { text, half: None }
     }
 
     /// The text so far.
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
 
     /// The whole text.
-    pub(super) fn into_string(self) -> String {
+    pub(crate) fn into_string(self) -> String {
         self.text
     }
 
     /// Adds a piece, and returns what it added.
-    pub(super) fn push(&mut self, piece: &Piece<'_>) -> &str {
+    pub(crate) fn push(&mut self, piece: &Piece<'_>) -> &str {
         let before = self.text.len();
         match (self.half.take(), std::str::from_utf8(&piece.0)) {
             (None, Ok(text)) => self.text.push_str(text),
@@ -69,7 +69,7 @@ impl Joined {
     }
 
     /// Ends the text, and returns what that added.
-    pub(super) fn finish(&mut self) -> &str {
+    pub(crate) fn finish(&mut self) -> &str {
         let before = self.text.len();
         if self.half.take().is_some() {
             self.text.push(char::REPLACEMENT_CHARACTER);

@@ -6,11 +6,11 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// An object that can be changed member by member without touching the others.
-pub(in crate::provider) struct Members(Vec<(String, Box<RawValue>)>);
+pub(crate) struct Members(Vec<(String, Box<RawValue>)>);
 
 impl Members {
     /// Replaces the value of `name`, or adds the member at the end.
-    pub(in crate::provider) fn set(&mut self, name: &str, value: Box<RawValue>) {
+    pub(crate) fn set(&mut self, name: &str, value: Box<RawValue>) {
         match self.0.iter_mut().find(|(member, _)| member == name) {
             Some((_, old)) => *old = value,
             None => self.0.push((name.to_owned(), value)),
@@ -18,12 +18,12 @@ impl Members {
     }
 
     /// The value of `name`.
-    pub(in crate::provider) fn get(&self, name: &str) -> Option<&RawValue> {
+    pub(crate) fn get(&self, name: &str) -> Option<&RawValue> {
         self.0.iter().find(|(member, _)| member == name).map(|(_, value)| &**value)
     }
 
     /// The object as JSON text.
-    pub(in crate::provider) fn to_json(&self) -> Result<String, serde_json::Error> {
+    pub(crate) fn to_json(&self) -> Result<String, serde_json::Error> {
         let mut json = String::from("{");
         for (name, value) in &self.0 {
             if json.len() > 1 {

@@ -1,0 +1,68 @@
+//! What every decoder of a reply has in common: the data of one SSE event in, stream events out, without any I/O.
+
+use std::collections::VecDeque;
+
+use serde_json::{Map, Value};
+
+use super::{ProviderError, StreamEvent};
+
+/// The most bytes of events that one reply may have: many times the longest reply of any model.
+pub(crate) const MAX_REPLY: usize = 64 * 1024 * 1024;
+
+/// Stream events in the order in which they came.
+pub(crate) type Events = VecDeque<StreamEvent>;
+
+/// Decodes one reply: a pure state machine.
+pub trait Decode: Send {
+    /// Decodes the data of one SSE event and appends what it means to `events`.
+    fn push(&mut self, data: &str, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
+
+    /// Takes the end of the body: complete if the model said why it stopped, else a truncated stream (S7).
+    fn finish(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
+
+    /// Decodes a whole reply as one JSON text: what some gateways send though a stream was asked for (S10).
+    fn push_whole(&mut self, json: &str, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
+
+    /// Whether the reply is complete; what follows is ignored.
+    fn is_complete(&self) -> bool;
+
+    /// What is known of the message besides its blocks.
+    fn envelope(&self) -> &Envelope;
+}
+
+/// What a message is besides its blocks, in the Messages API's words.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Envelope {
+    /// The provider's id of the message.
+    pub id: String,
+    /// The model that answered.
+    pub model: String,
+    /// `assistant`.
+    pub role: String,
+    /// Why the model stopped.
+    pub stop_reason: Option<String>,
+    /// The stop sequence that came, if one did.
+    pub stop_sequence: Option<String>,
+    /// What the API says about a refusal.
+    pub stop_details: Option<Value>,
+    /// The usage as the API says it; cumulative (S6).
+    pub usage: Map<String, Value>,
+}
+
+/// A reply that ended too early; worth another attempt.
+pub(crate) fn truncated(what: &str) -> ProviderError {
+    ProviderError::new("truncated_stream", what).retryable()
+}
+
+/// A reply that breaks the protocol; another one may not.
+pub(crate) fn violation(what: &str) -> ProviderError {
+    ProviderError::new("invalid_response", format!("the provider sent {what}")).retryable()
+}
+
+/// JSON that is cut short is a stream that is cut short (S7); other faults are an invalid reply.
+pub(crate) fn invalid(error: &serde_json::Error) -> ProviderError {
+    if error.is_eof() {
+        return truncated("the reply ended in the middle of an event");
+    }
+    violation(&format!("an event that is not as expected ({error})"))
+}

@@ -1,0 +1,154 @@
+//! One address of a provider: a body goes out, a reply comes in.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, Response, StatusCode, Url};
+
+use super::connection::{self, ConfigError, Connection};
+use super::decode::Decode;
+use super::failure::{self, Failure};
+use super::http::{self, Http, Timeouts};
+use super::key::ApiKey;
+use super::reply::{Context, Reply};
+use super::{EventStream, ProviderError, StreamEvent};
+
+/// How much of the body of an error is read.
+const MAX_ERROR_BODY: usize = 64 * 1024;
+
+/// Where requests of one kind go, and how their replies are read.
+pub(crate) struct Endpoint {
+    client: Client,
+    url: Url,
+    /// What each request carries, the key aside.
+    headers: HeaderMap,
+    key: Arc<ApiKey>,
+    /// How the key is sent.
+    key_header: fn(&ApiKey) -> HeaderMap,
+    timeouts: Timeouts,
+    decoder: fn() -> Box<dyn Decode>,
+    notices: Vec<String>,
+}
+
+/// What makes an API what it is.
+pub(crate) struct Dialect {
+    /// The endpoint below the base URL: `/v1/messages`.
+    pub(crate) path: &'static str,
+    /// Headers of every request besides the content type and the key.
+    pub(crate) headers: HeaderMap,
+    /// How the key is sent.
+    pub(crate) key_header: fn(&ApiKey) -> HeaderMap,
+    /// A decoder for one reply.
+    pub(crate) decoder: fn() -> Box<dyn Decode>,
+}
+
+impl Endpoint {
+    /// An endpoint; nothing is sent yet.
+    pub(crate) fn new(connection: Connection, dialect: Dialect) -> Result<Self, ConfigError> {
+        let base = connection::base_url(&connection.base_url)?;
+        let key = ApiKey::new(connection.api_key, connection.key_origin)?;
+        let Http { client, notices } = Http::new(&base, connection.timeouts)?;
+        let mut headers = dialect.headers;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+        Ok(Self {
+            client,
+            url: connection::endpoint(&base, dialect.path),
+            headers,
+            key: Arc::new(key),
+            key_header: dialect.key_header,
+            timeouts: connection.timeouts,
+            decoder: dialect.decoder,
+            notices,
+        })
+    }
+
+    /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
+    pub(crate) fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// The host that requests go to.
+    pub(crate) fn host(&self) -> String {
+        http::host(&self.url)
+    }
+
+    /// The events of the reply to a body, which may have failed to come about.
+    pub(crate) fn stream(self: Arc<Self>, body: Result<Bytes, ProviderError>) -> EventStream {
+        Box::pin(stream::unfold(Attempt::Start(self, body), Attempt::next))
+    }
+
+    /// Sends a body as it is.
+    pub(crate) async fn attempt(&self, body: Result<Bytes, ProviderError>) -> Result<Reply, ProviderError> {
+        self.send(body?).await.map_err(|error| self.key.redact(error))
+    }
+
+    async fn send(&self, body: Bytes) -> Result<Reply, ProviderError> {
+        tracing::debug!(host = %self.host(), bytes = body.len(), "model request");
+        let mut headers = self.headers.clone();
+        headers.extend((self.key_header)(&self.key));
+        let request = self.client.post(self.url.clone()).headers(headers).body(body);
+        let response = request.send().await.map_err(|error| self.connection_error(&error))?;
+        let request_id = failure::request_id(response.headers()).map(|id| self.key.hide(&id));
+        tracing::debug!(status = response.status().as_u16(), request_id, "model reply");
+        if response.status() != StatusCode::OK {
+            return Err(self.failure(response).await);
+        }
+        let (url, timeouts) = (self.url.clone(), self.timeouts);
+        let bytes = response
+            .bytes_stream()
+            .map(move |chunk| chunk.map_err(|error| http::connection_error(&error, &url, timeouts)));
+        let context = Context { request_id, key: Arc::clone(&self.key) };
+        Ok(Reply::new(bytes, (self.decoder)(), context))
+    }
+
+    async fn failure(&self, response: Response) -> ProviderError {
+        let status = response.status();
+        let headers = response.headers().clone();
+        let mut body = Vec::new();
+        let mut chunks = response.bytes_stream();
+        // What cannot be read is not worth another error: the status says enough.
+        while body.len() < MAX_ERROR_BODY
+            && let Some(Ok(chunk)) = chunks.next().await
+        {
+            body.extend_from_slice(&chunk);
+        }
+        Failure { status, headers: &headers, body: &body, key: &self.key }.into_error()
+    }
+
+    fn connection_error(&self, error: &reqwest::Error) -> ProviderError {
+        http::connection_error(error, &self.url, self.timeouts)
+    }
+}
+
+/// The key as `authorization: Bearer`, where there is one.
+pub(crate) fn bearer(key: &ApiKey) -> HeaderMap {
+    key.bearer().map(|value| (reqwest::header::AUTHORIZATION, value)).into_iter().collect()
+}
+
+/// An attempt, from the request to the reply's last event. Dropping it closes the connection (E5).
+enum Attempt {
+    Start(Arc<Endpoint>, Result<Bytes, ProviderError>),
+    Reading(Box<Reply>),
+    Ended,
+}
+
+type Item = Result<StreamEvent, ProviderError>;
+
+impl Attempt {
+    async fn next(self) -> Option<(Item, Self)> {
+        let mut reply = match self {
+            Self::Start(endpoint, body) => match endpoint.attempt(body).await {
+                Ok(reply) => Box::new(reply),
+                Err(error) => return Some((Err(error), Self::Ended)),
+            },
+            Self::Reading(reply) => reply,
+            Self::Ended => return None,
+        };
+        let item = reply.next().await?;
+        let rest = if item.is_ok() { Self::Reading(reply) } else { Self::Ended };
+        Some((item, rest))
+    }
+}

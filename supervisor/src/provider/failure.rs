@@ -1,0 +1,176 @@
+//! What the API says went wrong, as one [`ProviderError`] (WIRE E1, E2).
+
+use std::time::SystemTime;
+
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, LOCATION};
+use serde_json::Value;
+
+use super::ProviderError;
+use super::key::ApiKey;
+use super::retry_after::retry_after;
+
+/// How much of a provider's message is shown.
+const SHOWN: usize = 600;
+
+/// A reply with a status other than 200.
+pub(crate) struct Failure<'a> {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: &'a HeaderMap,
+    /// Its body, as far as it was read.
+    pub(crate) body: &'a [u8],
+    /// The key that was sent: named in the advice.
+    pub(crate) key: &'a ApiKey,
+}
+
+impl Failure<'_> {
+    /// The error: what the API said, in one line, and what to do.
+    pub(crate) fn into_error(self) -> ProviderError {
+        let body = Body::parse(self.body);
+        let kind = body.kind.clone().unwrap_or_else(|| kind_of(self.status).to_owned());
+        let spend_limit = body.error_code.as_deref().is_some_and(|code| code.contains("spend_limit"));
+        let retryable = self.may_retry(spend_limit);
+        let request_id = request_id(self.headers).or(body.request_id);
+        let said = body.message.map_or_else(|| self.unreadable(), |message| one_line(&message));
+        let mut message = format!("the API answered {} ({kind}): {said}", self.status.as_u16());
+        if let Some(advice) = self.advice(spend_limit, &said) {
+            message = format!("{}; {advice}", message.trim_end_matches('.'));
+        }
+        if let Some(id) = &request_id {
+            message = format!("{message} [request-id {}]", one_line(id));
+        }
+        ProviderError {
+            message,
+            status: Some(self.status.as_u16()),
+            request_id,
+            retryable,
+            retry_after: retry_after(self.headers, SystemTime::now()),
+            ..ProviderError::new(one_line(&kind), "")
+        }
+    }
+
+    /// E2: the provider's word wins.
+    fn may_retry(&self, spend_limit: bool) -> bool {
+        match self.headers.get("x-should-retry").map(reqwest::header::HeaderValue::as_bytes) {
+            Some(b"true") => true,
+            Some(b"false") => false,
+            _ => match self.status.as_u16() {
+                408 | 409 => true,
+                429 => !spend_limit,
+                status => status >= 500,
+            },
+        }
+    }
+
+    fn advice(&self, spend_limit: bool, said: &str) -> Option<String> {
+        Some(match self.status.as_u16() {
+            300..400 => self.redirect(),
+            400 if said.contains("prompt is too long") => {
+                "the conversation is longer than the model's context: start a new one".to_owned()
+            }
+            401 => self.key.advice(),
+            402 => "check the account's billing".to_owned(),
+            403 => "this key may not do that: check its permissions and the model's name".to_owned(),
+            404 => "check the model's name and the base URL".to_owned(),
+            413 => "the request is too large: start a new conversation, or read less at once".to_owned(),
+            429 if spend_limit => {
+                "the account's spend limit is reached: raise it, or wait until it is reset".to_owned()
+            }
+            _ => return None,
+        })
+    }
+
+    fn redirect(&self) -> String {
+        let target = self.headers.get(LOCATION).and_then(|value| value.to_str().ok()).map(one_line);
+        let target = target.unwrap_or_else(|| "nowhere".to_owned());
+        format!(
+            "it redirects to {target}, and the key does not follow it there: set the base URL to the right address"
+        )
+    }
+
+    /// What is said of a body that says nothing itself.
+    fn unreadable(&self) -> String {
+        let reason = self.status.canonical_reason().unwrap_or("no reason given");
+        match self.body.trim_ascii() {
+            [] => format!("{reason}, with an empty body"),
+            [b'<', ..] => {
+                format!("{reason}, with a page of HTML: not the API but something before it answered")
+            }
+            text => format!("{reason}: {}", one_line(&String::from_utf8_lossy(text))),
+        }
+    }
+}
+
+/// The id under which the provider knows the request.
+pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
+    let id = ["request-id", "x-request-id"].iter().find_map(|name| headers.get(*name))?;
+    id.to_str().ok().map(one_line)
+}
+
+/// The API's `error.type` for a status (E1), for bodies that do not say.
+fn kind_of(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        400 | 422 => "invalid_request_error",
+        401 => "authentication_error",
+        402 => "billing_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        408 | 504 => "timeout_error",
+        409 => "conflict_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        529 => "overloaded_error",
+        500.. => "api_error",
+        _ => "invalid_response",
+    }
+}
+
+/// What a body says, in the API's shape or in one of the shapes that gateways use.
+#[derive(Default)]
+struct Body {
+    kind: Option<String>,
+    message: Option<String>,
+    error_code: Option<String>,
+    request_id: Option<String>,
+}
+
+impl Body {
+    fn parse(bytes: &[u8]) -> Self {
+        let Ok(Value::Object(body)) = serde_json::from_slice(bytes) else {
+            return Self::default();
+        };
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        let error = body.get("error");
+        let inner = |name| text(error.and_then(|error| error.get(name)));
+        let message = inner("message").or_else(|| text(error));
+        Self {
+            kind: inner("type"),
+            message: message.or_else(|| text(body.get("message"))).or_else(|| text(body.get("detail"))),
+            error_code: text(error.and_then(|error| error.pointer("/details/error_code"))),
+            request_id: text(body.get("request_id")),
+        }
+    }
+}
+
+/// A foreign text as one line for a terminal: no control characters, no runs of blanks, bounded.
+pub(crate) fn one_line(text: &str) -> String {
+    let visible = |c: char| !c.is_control() && !is_bidi_control(c);
+    let mut line = String::new();
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.extend(word.chars().filter(|&c| visible(c)));
+        if line.len() > SHOWN {
+            line.truncate(line.floor_char_boundary(SHOWN));
+            line.push('…');
+            break;
+        }
+    }
+    line
+}
+
+/// Characters that change the order of what stands beside them (Unicode TR 9).
+const fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}

@@ -1,0 +1,111 @@
+//! Messages as JSON text, each serialised once.
+//!
+//! History is append-only and shared (`Arc`), so a message's text never changes: a request is put together from texts
+//! that earlier requests have made already, and its bytes are the same each time (R8: a cache hit needs the same prefix).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use bytes::Bytes;
+
+use super::Message;
+
+/// How many messages are kept before the first look for dead ones.
+const FIRST_SWEEP: usize = 256;
+
+/// Writes a message as an API takes it: one or more JSON objects with commas between them; nothing for a message that
+/// would be empty, which APIs refuse.
+pub(crate) type Serialise = fn(&Message) -> Result<Option<Vec<u8>>, serde_json::Error>;
+
+/// The texts of the messages of all agents that use a provider.
+pub(crate) struct Messages {
+    serialise: Serialise,
+    texts: Mutex<Texts>,
+}
+
+#[derive(Default)]
+struct Texts {
+    /// By address. The weak reference keeps the address from being used for another message.
+    by_address: HashMap<usize, (Weak<Message>, Option<Bytes>)>,
+    sweep_at: usize,
+}
+
+/// A message as JSON text.
+pub(crate) struct MessageText {
+    /// The text.
+    pub(crate) json: Bytes,
+    /// Whether it is the user's.
+    pub(crate) of_user: bool,
+}
+
+impl Messages {
+    /// No messages yet.
+    pub(crate) fn new(serialise: Serialise) -> Self {
+        Self { serialise, texts: Mutex::default() }
+    }
+
+    /// The messages as JSON texts, without those that would be empty: APIs refuse them.
+    pub(crate) fn texts(&self, messages: &[Arc<Message>]) -> Result<Vec<MessageText>, serde_json::Error> {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Vec::with_capacity(messages.len());
+        for message in messages {
+            if let Some(json) = texts.get(message, self.serialise)? {
+                all.push(MessageText { json, of_user: matches!(**message, Message::User(_)) });
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Texts {
+    fn get(
+        &mut self,
+        message: &Arc<Message>,
+        serialise: Serialise,
+    ) -> Result<Option<Bytes>, serde_json::Error> {
+        let address = Arc::as_ptr(message).addr();
+        if let Some((_, text)) = self.by_address.get(&address) {
+            return Ok(text.clone());
+        }
+        let text = serialise(message)?.map(Bytes::from);
+        self.sweep();
+        self.by_address.insert(address, (Arc::downgrade(message), text.clone()));
+        Ok(text)
+    }
+
+    /// Forgets the messages that nobody else holds, each time that their number has doubled.
+    fn sweep(&mut self) {
+        if self.by_address.len() >= self.sweep_at.max(FIRST_SWEEP) {
+            self.by_address.retain(|_, (message, _)| message.strong_count() > 0);
+            self.sweep_at = 2 * self.by_address.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::UserBlock;
+
+    fn first_text(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
+        match message {
+            Message::User(blocks) => serde_json::to_vec(&format!("{blocks:?}")).map(Some),
+            Message::Assistant(_) => Ok(None),
+        }
+    }
+
+    #[test]
+    fn a_message_is_serialised_once_and_forgotten_when_nobody_holds_it() {
+        let messages = Messages::new(first_text);
+        let message = Arc::new(Message::User(vec![UserBlock::Text("a".to_owned())]));
+        let first = messages.texts(std::slice::from_ref(&message)).expect("JSON");
+        let second = messages.texts(std::slice::from_ref(&message)).expect("JSON");
+        assert_eq!(first[0].json.as_ptr(), second[0].json.as_ptr());
+        for number in 0..3 * FIRST_SWEEP {
+            let message = Arc::new(Message::User(vec![UserBlock::Text(number.to_string())]));
+            let text = messages.texts(&[message]).expect("JSON")[0].json.clone();
+            assert!(String::from_utf8_lossy(&text).contains(&format!("\\\"{number}\\\"")));
+        }
+        assert!(messages.texts.lock().expect("no panic").by_address.len() <= FIRST_SWEEP + 1);
+    }
+}
