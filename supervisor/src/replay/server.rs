@@ -41,7 +41,7 @@ pub struct RecordedRequest {
     pub method: String,
     /// The path, with the query.
     pub path: String,
-    /// The headers in their order; the value of a key is replaced by its length.
+    /// The headers in their order; a key is replaced by its length, and the scheme before it stays.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
@@ -187,13 +187,14 @@ fn response(reply: Reply) -> Response<ReplyBody> {
 }
 
 fn recorded(headers: &HeaderMap) -> Vec<(String, String)> {
-    let secret = |name: &str| matches!(name, "x-api-key" | "authorization");
     headers
         .iter()
         .map(|(name, value)| {
-            let text = match name.as_str() {
-                name if secret(name) => format!("[{} bytes]", value.len()),
-                _ => String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            let text = String::from_utf8_lossy(value.as_bytes());
+            let text = match (name.as_str(), text.strip_prefix("Bearer ")) {
+                ("authorization", Some(key)) => format!("Bearer [{} bytes]", key.len()),
+                ("x-api-key" | "authorization", _) => format!("[{} bytes]", value.len()),
+                _ => text.into_owned(),
             };
             (name.to_string(), text)
         })
