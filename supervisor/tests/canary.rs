@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::StreamExt;
 use secrecy::SecretString;
 use supervisor::provider::anthropic::{Anthropic, Config};
-use supervisor::provider::{Message, ModelProvider, ModelRequest, UserBlock};
+use supervisor::provider::{Message, ModelProvider, ModelRequest, RequestOptions, UserBlock};
 use supervisor::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -43,6 +43,7 @@ fn request() -> ModelRequest {
         tools: Arc::from([]),
         messages: vec![Arc::new(Message::User(vec![UserBlock::Text("hello".to_owned())]))],
         max_tokens: 10,
+        options: RequestOptions::default(),
     }
 }
 

@@ -15,7 +15,8 @@ use secrecy::SecretString;
 use serde_json::value::RawValue;
 use supervisor::provider::anthropic::{Anthropic, Config};
 use supervisor::provider::{
-    ContentBlock, Message, ModelProvider, ModelRequest, StopReason, StreamEvent, ToolDefinition, UserBlock,
+    ContentBlock, Message, ModelProvider, ModelRequest, RequestOptions, StopReason, StreamEvent,
+    ToolDefinition, UserBlock,
 };
 
 fn provider() -> Option<Anthropic> {
@@ -47,6 +48,7 @@ async fn a_tool_call_and_its_result_are_accepted_by_the_real_api() {
         tools: Arc::from([tool]),
         messages: vec![Arc::new(Message::User(vec![UserBlock::Text("What is in hello.txt?".to_owned())]))],
         max_tokens: 4096,
+        options: RequestOptions::default(),
     };
     let (blocks, stop_reason) = reply(&provider, &request).await;
     assert_eq!(stop_reason, StopReason::ToolUse);

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use supervisor::provider::{ModelProvider, ModelRequest, ProviderError, ReplayProvider, StreamEvent};
+use supervisor::provider::{
+    ModelProvider, ModelRequest, ProviderError, ReplayProvider, RequestOptions, StreamEvent,
+};
 
 fn fixtures() -> Vec<(String, Bytes)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/streams/anthropic");
@@ -32,6 +34,7 @@ fn request() -> ModelRequest {
         tools: Arc::from([]),
         messages: Vec::new(),
         max_tokens: 1,
+        options: RequestOptions::default(),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::gate::{Activity, ApprovalMode, Standing};
 use crate::monitor::PrivateTemp;
 use crate::prompt;
 use crate::provider::anthropic::{self, Anthropic};
-use crate::provider::{ConfigError, ModelProvider, ProviderError, RetryPolicy};
+use crate::provider::{ConfigError, ModelProvider, ProviderError, RequestOptions, RetryPolicy};
 use crate::secrets::{KeyError, TakenKeys, find_key};
 use crate::session::{LogError, SessionLog};
 use crate::tools::Registry;
@@ -276,6 +276,7 @@ fn agent(options: &SessionOptions, standing: Standing, conversation: &Conversati
         system: prompt::SYSTEM.into(),
         tools: Arc::new(Registry::builtin()),
         max_tokens: REPLY_TOKENS,
+        options: RequestOptions::default(),
         limits: options.limits,
         backoff: Box::new(Jittered(RetryPolicy::default())),
         standing,

@@ -7,7 +7,7 @@ use ipc::id::{AgentId, ConversationId};
 
 use crate::approval::ApprovalSettings;
 use crate::gate::{Activity, Standing};
-use crate::provider::ProviderError;
+use crate::provider::{ProviderError, RequestOptions};
 use crate::tools::Registry;
 
 /// What an agent is made with.
@@ -20,6 +20,8 @@ pub struct AgentConfig {
     pub tools: Arc<Registry>,
     /// The most tokens of one reply.
     pub max_tokens: u32,
+    /// What else each request asks for.
+    pub options: RequestOptions,
     /// Bounds on one run.
     pub limits: RunLimits,
     /// Whether and when a failed request is sent again.

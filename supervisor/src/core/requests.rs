@@ -41,6 +41,7 @@ impl Agent {
             tools: self.config.tools.definitions(),
             messages: self.history.messages(),
             max_tokens: self.config.max_tokens,
+            options: self.config.options,
         };
         self.effects.push(Effect::StartStream { request, model });
     }

@@ -32,6 +32,18 @@ pub(crate) struct Endpoint {
     notices: Vec<String>,
 }
 
+/// What goes out for one request: its body, and headers that the other requests do not have.
+pub(crate) struct Outgoing {
+    pub(crate) body: Bytes,
+    pub(crate) headers: HeaderMap,
+}
+
+impl From<Bytes> for Outgoing {
+    fn from(body: Bytes) -> Self {
+        Self { body, headers: HeaderMap::new() }
+    }
+}
+
 /// What makes an API what it is.
 pub(crate) struct Dialect {
     /// The endpoint below the base URL: `/v1/messages`.
@@ -75,21 +87,29 @@ impl Endpoint {
         http::host(&self.url)
     }
 
-    /// The events of the reply to a body, which may have failed to come about.
-    pub(crate) fn stream(self: Arc<Self>, body: Result<Bytes, ProviderError>) -> EventStream {
-        Box::pin(stream::unfold(Attempt::Start(self, body), Attempt::next))
+    /// The events of the reply to a request, which may have failed to come about.
+    pub(crate) fn stream(
+        self: Arc<Self>,
+        request: Result<impl Into<Outgoing>, ProviderError>,
+    ) -> EventStream {
+        let start = Attempt::Start(self, request.map(Into::into));
+        Box::pin(stream::unfold(start, Attempt::next))
     }
 
-    /// Sends a body as it is.
-    pub(crate) async fn attempt(&self, body: Result<Bytes, ProviderError>) -> Result<Reply, ProviderError> {
-        self.send(body?).await.map_err(|error| self.key.redact(error))
+    /// Sends a request as it is.
+    pub(crate) async fn attempt(
+        &self,
+        request: Result<impl Into<Outgoing>, ProviderError>,
+    ) -> Result<Reply, ProviderError> {
+        self.send(request?.into()).await.map_err(|error| self.key.redact(error))
     }
 
-    async fn send(&self, body: Bytes) -> Result<Reply, ProviderError> {
-        tracing::debug!(host = %self.host(), bytes = body.len(), "model request");
+    async fn send(&self, outgoing: Outgoing) -> Result<Reply, ProviderError> {
+        tracing::debug!(host = %self.host(), bytes = outgoing.body.len(), "model request");
         let mut headers = self.headers.clone();
+        headers.extend(outgoing.headers);
         headers.extend((self.key_header)(&self.key));
-        let request = self.client.post(self.url.clone()).headers(headers).body(body);
+        let request = self.client.post(self.url.clone()).headers(headers).body(outgoing.body);
         let response = request.send().await.map_err(|error| self.connection_error(&error))?;
         let request_id = failure::request_id(response.headers()).map(|id| self.key.hide(&id));
         tracing::debug!(status = response.status().as_u16(), request_id, "model reply");
@@ -130,7 +150,7 @@ pub(crate) fn bearer(key: &ApiKey) -> HeaderMap {
 
 /// An attempt, from the request to the reply's last event. Dropping it closes the connection (E5).
 enum Attempt {
-    Start(Arc<Endpoint>, Result<Bytes, ProviderError>),
+    Start(Arc<Endpoint>, Result<Outgoing, ProviderError>),
     Reading(Box<Reply>),
     Ended,
 }
@@ -140,7 +160,7 @@ type Item = Result<StreamEvent, ProviderError>;
 impl Attempt {
     async fn next(self) -> Option<(Item, Self)> {
         let mut reply = match self {
-            Self::Start(endpoint, body) => match endpoint.attempt(body).await {
+            Self::Start(endpoint, request) => match endpoint.attempt(request).await {
                 Ok(reply) => Box::new(reply),
                 Err(error) => return Some((Err(error), Self::Ended)),
             },

@@ -36,6 +36,8 @@ pub(crate) struct MessageText {
     pub(crate) json: Bytes,
     /// Whether it is the user's.
     pub(crate) of_user: bool,
+    /// Which of the messages it is.
+    pub(crate) place: usize,
 }
 
 impl Messages {
@@ -48,9 +50,9 @@ impl Messages {
     pub(crate) fn texts(&self, messages: &[Arc<Message>]) -> Result<Vec<MessageText>, serde_json::Error> {
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = Vec::with_capacity(messages.len());
-        for message in messages {
+        for (place, message) in messages.iter().enumerate() {
             if let Some(json) = texts.get(message, self.serialise)? {
-                all.push(MessageText { json, of_user: matches!(**message, Message::User(_)) });
+                all.push(MessageText { json, of_user: matches!(**message, Message::User(_)), place });
             }
         }
         Ok(all)

@@ -15,6 +15,7 @@ mod http;
 mod key;
 mod members;
 mod messages;
+mod options;
 mod replay;
 mod reply;
 mod retry;
@@ -27,6 +28,7 @@ pub use connection::{ConfigError, Connection};
 pub use decode::{Decode, Envelope};
 pub use http::{HttpError, Timeouts};
 pub use key::InvalidKey;
+pub use options::{CacheLifetime, Effort, RequestOptions, Temperature, Thinking, ThinkingDisplay};
 pub use replay::ReplayProvider;
 pub use retry::RetryPolicy;
 

@@ -7,6 +7,8 @@ use ipc::event::TokenUsage;
 use ipc::id::ToolUseId;
 use serde_json::value::RawValue;
 
+use super::RequestOptions;
+
 /// One request to the model. Cheap to clone: history is shared, and append-only.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
@@ -20,6 +22,8 @@ pub struct ModelRequest {
     pub messages: Vec<Arc<Message>>,
     /// The most tokens of the reply.
     pub max_tokens: u32,
+    /// What else is asked for: fixed for an agent's life.
+    pub options: RequestOptions,
 }
 
 /// A tool as the model sees it.

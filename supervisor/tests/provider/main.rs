@@ -4,6 +4,8 @@
 
 mod connections;
 mod errors;
+mod markers;
+mod options;
 mod requests;
 
 use std::sync::Arc;
@@ -13,7 +15,8 @@ use secrecy::SecretString;
 use serde_json::value::RawValue;
 use supervisor::provider::anthropic::{Anthropic, Config};
 use supervisor::provider::{
-    Message, ModelProvider, ModelRequest, ProviderError, StreamEvent, ToolDefinition, UserBlock,
+    Message, ModelProvider, ModelRequest, ProviderError, RequestOptions, StreamEvent, ToolDefinition,
+    UserBlock,
 };
 use supervisor::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
 
@@ -55,6 +58,7 @@ pub(crate) fn request(messages: &[Arc<Message>]) -> ModelRequest {
         tools: Arc::from([tool]),
         messages: messages.to_vec(),
         max_tokens: 32_000,
+        options: RequestOptions::default(),
     }
 }
 

@@ -19,7 +19,8 @@ use crate::core::{
 };
 use crate::gate::{Activity, ApprovalMode, Standing};
 use crate::provider::{
-    AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, StopReason, StreamEvent, UserBlock,
+    AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, RequestOptions, StopReason,
+    StreamEvent, UserBlock,
 };
 use crate::tools::Registry;
 
@@ -53,6 +54,7 @@ pub(super) fn config() -> AgentConfig {
         system: "be good".into(),
         tools: Registry::builtin().into(),
         max_tokens: 1000,
+        options: RequestOptions::default(),
         limits: RunLimits::default(),
         backoff: Box::new(Twice),
         standing: standing(),

@@ -7,19 +7,24 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::config::{Config, Credential};
 use super::message::{self, Messages};
-use super::{Decoder, request};
+use super::{ApiVersion, Decoder, request};
 use crate::provider::connection::ConfigError;
-use crate::provider::endpoint::{Dialect, Endpoint, bearer};
+use crate::provider::endpoint::{Dialect, Endpoint, Outgoing, bearer};
 use crate::provider::key::ApiKey;
 use crate::provider::reply::Reply;
-use crate::provider::{EventStream, ModelProvider, ModelRequest, ProviderError};
+use crate::provider::{EventStream, ModelProvider, ModelRequest, ProviderError, RequestOptions, Thinking};
 
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
+const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+
+/// Lets a model that thinks within a budget think between tool calls too, and not only before the first.
+const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
 /// Anthropic's Messages API, or anything that speaks it.
 pub struct Anthropic {
     endpoint: Arc<Endpoint>,
+    version: ApiVersion,
     messages: Messages,
 }
 
@@ -37,7 +42,7 @@ impl Anthropic {
             decoder: || Box::new(Decoder::new()),
         };
         let endpoint = Arc::new(Endpoint::new(config.connection, dialect)?);
-        Ok(Self { endpoint, messages: Messages::new(message::serialise) })
+        Ok(Self { endpoint, version: config.version, messages: Messages::new(message::serialise) })
     }
 
     /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
@@ -52,7 +57,7 @@ impl Anthropic {
 
     /// The exact bytes that [`ModelProvider::stream`] sends for a request.
     pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
-        request::body(request, &self.messages)
+        request::body(request, self.version, &self.messages)
     }
 
     /// Sends a body as it is.
@@ -67,7 +72,17 @@ impl ModelProvider for Anthropic {
     }
 
     fn stream(&self, request: ModelRequest) -> EventStream {
-        Arc::clone(&self.endpoint).stream(self.body(&request))
+        let headers = betas(&request.options).map(|betas| (BETA, betas)).into_iter().collect();
+        Arc::clone(&self.endpoint).stream(self.body(&request).map(|body| Outgoing { body, headers }))
+    }
+}
+
+/// The beta features that a request uses, as a list with commas (R1). Everything else that is ever asked for is part of
+/// both versions of the API: cache lifetimes, adaptive thinking, effort.
+const fn betas(options: &RequestOptions) -> Option<HeaderValue> {
+    match options.thinking {
+        Thinking::Budget { .. } => Some(HeaderValue::from_static(INTERLEAVED_THINKING)),
+        Thinking::ByModel | Thinking::Off | Thinking::Adaptive { .. } => None,
     }
 }
 

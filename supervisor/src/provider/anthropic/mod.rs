@@ -8,6 +8,7 @@ mod client;
 mod config;
 mod error;
 mod message;
+mod places;
 mod request;
 mod stream;
 mod wire;

@@ -4,29 +4,40 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::ApiVersion;
 use super::message::{self, Messages};
+use super::places::Places;
 use crate::provider::messages::MessageText;
-use crate::provider::{ModelRequest, ProviderError};
+use crate::provider::{
+    CacheLifetime, ModelRequest, ProviderError, RequestOptions, Temperature, Thinking, ThinkingDisplay,
+};
 
-/// What marks the end of a prefix that the provider shall keep.
+/// What marks the end of a prefix that the provider shall keep, within the messages.
 pub(super) const CACHE_MARKER: &str = r#""cache_control":{"type":"ephemeral"}"#;
 
 /// The API's limit of a request (R2).
 const MAX_BODY: usize = 32 * 1000 * 1000;
 
-/// The JSON of a request. No sampling parameters and no thinking: the model's defaults hold.
+/// The fewest tokens of a thinking budget that the API takes.
+const MIN_BUDGET: u32 = 1024;
+
+/// The JSON of a request: what stays the same from request to request comes first, and is the same byte for byte (R8).
 ///
-/// Three cache markers (R8): the system prompt, which covers the tools too; the last block of the newest user message; and
-/// the same place one turn before, so that a retry still finds what the last request wrote.
-pub(super) fn body(request: &ModelRequest, messages: &Messages) -> Result<Bytes, ProviderError> {
-    let prefix = prefix(request).map_err(|error| unserialisable(&error))?;
+/// What the options do not say is left out: the model's defaults hold.
+pub(super) fn body(
+    request: &ModelRequest,
+    version: ApiVersion,
+    messages: &Messages,
+) -> Result<Bytes, ProviderError> {
+    let prefix = prefix(request, version).map_err(|error| unserialisable(&error))?;
     let texts = messages.texts(&request.messages).map_err(|error| unserialisable(&error))?;
+    let places = Places::of(&request.messages, &texts);
     let length = prefix.len() + texts.iter().map(|text| text.json.len() + 64).sum::<usize>();
     let mut body = Vec::with_capacity(length + 16);
     // The prefix is an object without `messages`: they take the place of its closing brace.
     body.extend_from_slice(&prefix[..prefix.len() - 1]);
     body.extend_from_slice(br#","messages":["#);
-    write_messages(&texts, &mut body);
+    write_messages(&texts, places, &mut body);
     body.extend_from_slice(b"]}");
     if body.len() > MAX_BODY {
         let message = format!(
@@ -38,54 +49,101 @@ pub(super) fn body(request: &ModelRequest, messages: &Messages) -> Result<Bytes,
     Ok(body.into())
 }
 
-fn write_messages(texts: &[MessageText], body: &mut Vec<u8>) {
-    let mut of_user = texts.iter().enumerate().rev().filter(|(_, text)| text.of_user).map(|(index, _)| index);
-    let marked = [of_user.next(), of_user.next()];
+fn write_messages(texts: &[MessageText], places: Places, body: &mut Vec<u8>) {
     for (index, text) in texts.iter().enumerate() {
         if index > 0 {
             body.push(b',');
         }
-        message::write(text, marked.contains(&Some(index)), body);
+        message::write(text, places.contains(index), body);
     }
 }
 
 /// All but the messages.
-fn prefix(request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
+fn prefix(request: &ModelRequest, version: ApiVersion) -> Result<Vec<u8>, serde_json::Error> {
     let has_system = !request.system.is_empty();
     let last = request.tools.len().saturating_sub(1);
+    // R8: those that are kept longer come first, and nothing comes before tools and system prompt.
+    let cache_control = CacheControl::of(request.options.cache);
     let tools = request.tools.iter().enumerate().map(|(index, tool)| Tool {
         name: tool.name,
         description: tool.description,
         input_schema: &tool.input_schema,
         // Only where no system prompt follows the tools: its marker covers them.
-        cache_control: (!has_system && index == last).then_some(EPHEMERAL),
+        cache_control: (!has_system && index == last).then_some(cache_control),
     });
-    let system =
-        has_system.then(|| [System { r#type: "text", text: &request.system, cache_control: EPHEMERAL }]);
+    let system = has_system.then(|| [System { r#type: "text", text: &request.system, cache_control }]);
     serde_json::to_vec(&Prefix {
         model: &request.model,
         max_tokens: request.max_tokens,
         stream: true,
+        temperature: temperature(&request.options, version),
+        thinking: thinking(request),
+        output_config: request.options.effort.map(|effort| OutputConfig { effort: effort.as_str() }),
         tools: tools.collect(),
         system,
     })
+}
+
+/// `thinking`, if something is said of it. A budget is within the API's bounds, whatever was asked for: there is none
+/// where the reply has no room for it.
+fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
+    match request.options.thinking {
+        Thinking::ByModel => None,
+        Thinking::Off => Some(ThinkingConfig::Disabled),
+        Thinking::Adaptive { display } => {
+            Some(ThinkingConfig::Adaptive { display: display.map(ThinkingDisplay::as_str) })
+        }
+        Thinking::Budget { tokens } => {
+            let most = request.max_tokens.saturating_sub(1);
+            let budget_tokens = tokens.max(MIN_BUDGET).min(most);
+            (budget_tokens >= MIN_BUDGET).then_some(ThinkingConfig::Enabled { budget_tokens })
+        }
+    }
+}
+
+/// WIRE 0.1: since 2026-10-21 the API takes no sampling parameters, not even their defaults; before, none beside thinking.
+fn temperature(options: &RequestOptions, version: ApiVersion) -> Option<Temperature> {
+    let thinks = matches!(options.thinking, Thinking::Adaptive { .. } | Thinking::Budget { .. });
+    options.temperature.filter(|_| version == ApiVersion::V2023_06_01 && !thinks)
 }
 
 fn unserialisable(error: &serde_json::Error) -> ProviderError {
     ProviderError::new("invalid_request_error", format!("the request cannot be written as JSON: {error}"))
 }
 
-const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
-
 #[derive(Serialize)]
 struct Prefix<'a> {
     model: &'a str,
     max_tokens: u32,
     stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<Temperature>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<ThinkingConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<[System<'a>; 1]>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ThinkingConfig {
+    Disabled,
+    Adaptive {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display: Option<&'static str>,
+    },
+    Enabled {
+        budget_tokens: u32,
+    },
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: &'static str,
 }
 
 #[derive(Serialize)]
@@ -107,4 +165,17 @@ struct System<'a> {
 #[derive(Clone, Copy, Serialize)]
 struct CacheControl {
     r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl: Option<&'static str>,
+}
+
+impl CacheControl {
+    const fn of(lifetime: CacheLifetime) -> Self {
+        let ttl = match lifetime {
+            // The API's default: gateways that know no lifetimes take it too.
+            CacheLifetime::FiveMinutes => None,
+            CacheLifetime::OneHour => Some("1h"),
+        };
+        Self { r#type: "ephemeral", ttl }
+    }
 }

@@ -1,0 +1,68 @@
+//! Where a request is marked, so that the provider keeps what comes before (R8).
+//!
+//! The API takes four markers. One is at the end of the system prompt and covers the tools too. Within the messages:
+//!
+//! * the end of the newest user message: the whole request is kept for the next one;
+//! * the end of the user message before: what the last request wrote is found there, however long the turn was that
+//!   followed, and by a retry too;
+//! * the end of the calls of a turn that is longer than the provider looks back. Whoever goes on from the middle of such a
+//!   turn, a fork for one, would find nothing nearer than the turn before.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::provider::Message;
+use crate::provider::messages::MessageText;
+
+/// How many blocks before a marker the API looks for something that it kept.
+const LOOK_BACK: usize = 20;
+
+/// The messages of a request that are marked at their end, by their index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Places([Option<usize>; 3]);
+
+impl Places {
+    /// The places in a request with these messages, which were written as `texts`.
+    pub(super) fn of(messages: &[Arc<Message>], texts: &[MessageText]) -> Self {
+        let mut of_user = (0..texts.len()).rev().filter(|index| texts[*index].of_user);
+        let (newest, before) = (of_user.next(), of_user.next());
+        let calls = newest.and_then(|newest| {
+            let message = |index: usize| messages.get(texts.get(index)?.place);
+            let (calls, results) = (newest.checked_sub(1)?, message(newest)?);
+            let turn = message(calls)?;
+            (turn.ends_with_call() && turn.blocks() + results.blocks() > LOOK_BACK).then_some(calls)
+        });
+        Self([newest, before, calls])
+    }
+
+    /// Whether the message at this index is marked.
+    pub(super) fn contains(self, index: usize) -> bool {
+        self.0.contains(&Some(index))
+    }
+}
+
+impl Message {
+    fn blocks(&self) -> usize {
+        match self {
+            Self::User(blocks) => blocks.len(),
+            Self::Assistant(blocks) => blocks.len(),
+        }
+    }
+
+    /// Whether its last block is one that takes a marker for certain: thinking takes none.
+    fn ends_with_call(&self) -> bool {
+        match self {
+            Self::User(_) => false,
+            Self::Assistant(blocks) => blocks.last().is_some_and(|block| is_call(block)),
+        }
+    }
+}
+
+fn is_call(block: &RawValue) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Kind {
+        r#type: String,
+    }
+    serde_json::from_str::<Kind>(block.get()).is_ok_and(|block| block.r#type == "tool_use")
+}
