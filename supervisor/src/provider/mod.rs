@@ -6,6 +6,7 @@
 //! * [`debug`]: one request and its reply as JSON.
 
 pub mod anthropic;
+mod arguments;
 mod connection;
 pub mod debug;
 mod decode;
@@ -23,6 +24,7 @@ mod retry_after;
 mod sse;
 mod text;
 mod types;
+mod unknown;
 
 pub use connection::{ConfigError, Connection};
 pub use decode::{Decode, Envelope};

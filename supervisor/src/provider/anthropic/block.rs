@@ -7,16 +7,13 @@
 use std::collections::VecDeque;
 
 use ipc::id::ToolUseId;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::wire;
+use crate::provider::arguments::{self, one_line};
 use crate::provider::members::Members;
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{AssistantBlock, ContentBlock, StreamEvent};
-
-/// How much of an input that is no JSON object the model gets to see again.
-const SHOWN_INVALID_INPUT: usize = 1024;
 
 /// A block that is not closed.
 pub(super) struct OpenBlock {
@@ -193,10 +190,10 @@ impl OpenBlock {
         }
         let block: wire::Block<'_> = serde_json::from_str(self.start.get())?;
         let initial = block.input.map(RawValue::get);
-        let input = json_object(if text.is_empty() { initial.unwrap_or("{}") } else { text });
+        let input = arguments::object(if text.is_empty() { initial.unwrap_or("{}") } else { text });
         let echoed = match &input {
             Ok(json) => json.clone(),
-            Err(_) => invalid_input(text)?,
+            Err(_) => arguments::invalid(text)?,
         };
         if initial != Some(&echoed) {
             self.set("input", RawValue::from_string(echoed)?);
@@ -232,36 +229,12 @@ impl OpenBlock {
     }
 }
 
-/// The text as one line of JSON, if it is an object that the API will take back: parsed in full, since half a surrogate
-/// pair in a string passes as raw JSON and is refused in a request (R2).
-fn json_object(text: &str) -> Result<String, String> {
-    match serde_json::from_str::<Value>(text) {
-        Ok(Value::Object(_)) => Ok(one_line(text)),
-        Ok(_) => Err("the arguments are not a JSON object".to_owned()),
-        Err(error) => Err(format!("the arguments are not valid JSON: {error}")),
-    }
-}
-
-/// What is echoed for an input that is no JSON object: an object that shows the model what it wrote.
-fn invalid_input(text: &str) -> Result<String, serde_json::Error> {
-    let end = text.floor_char_boundary(SHOWN_INVALID_INPUT);
-    let shown = serde_json::to_string(&text[..end])?;
-    Ok(match text.len() - end {
-        0 => format!(r#"{{"invalid_json":{shown}}}"#),
-        more => format!(r#"{{"invalid_json":{shown},"omitted_bytes":{more}}}"#),
-    })
-}
-
 fn text_delta(index: usize, text: &str) -> Option<StreamEvent> {
     (!text.is_empty()).then(|| StreamEvent::TextDelta { index, text: text.to_owned() })
 }
 
 fn thinking_delta(index: usize, text: &str) -> Option<StreamEvent> {
     (!text.is_empty()).then(|| StreamEvent::ThinkingDelta { index, text: text.to_owned() })
-}
-
-fn one_line(json: &str) -> String {
-    json.trim().replace(['\n', '\r'], " ")
 }
 
 fn string(raw: Option<&RawValue>) -> String {

@@ -11,6 +11,7 @@ use super::block::{End, OpenBlock};
 use super::error;
 use super::wire;
 use crate::provider::decode::{Decode, Envelope, Events, MAX_REPLY, invalid, truncated, violation};
+use crate::provider::unknown::Unknown;
 use crate::provider::{ProviderError, StopReason, StreamEvent};
 
 /// Decodes one reply.
@@ -20,8 +21,8 @@ pub struct Decoder {
     open: BTreeMap<usize, OpenBlock>,
     /// Blocks that are closed: their index cannot come again.
     closed: BTreeSet<usize>,
-    /// Kinds of events and deltas that this version does not know, each told once (S3).
-    unknown: BTreeSet<String>,
+    /// Kinds of events and deltas that this version does not know.
+    unknown: Unknown,
     envelope: Envelope,
     received: usize,
 }
@@ -110,7 +111,7 @@ impl Decoder {
             "error" => Err(error::from_event(event.error, event.request_id.clone())),
             "ping" => Ok(()),
             other => {
-                self.note_unknown(other);
+                self.unknown.note(other);
                 Ok(())
             }
         }
@@ -171,7 +172,7 @@ impl Decoder {
             return Err(violation(&format!("a delta for content block {index}, which is not open")));
         };
         if !block.push(index, delta, events) {
-            self.note_unknown(&delta.kind);
+            self.unknown.note(&delta.kind);
         }
         Ok(())
     }
@@ -202,18 +203,8 @@ impl Decoder {
         } else {
             return Err(invalid(error));
         };
-        self.note_unknown(&unknown);
+        self.unknown.note(&unknown);
         Ok(())
-    }
-
-    fn note_unknown(&mut self, kind: &str) {
-        /// More than any version of the API will ever add; a hostile stream is not remembered in full.
-        const REMEMBERED: usize = 32;
-        // The provider chose the word: only one that looks like a kind is told.
-        let plain = kind.len() <= 64 && kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-        if plain && self.unknown.len() < REMEMBERED && self.unknown.insert(kind.to_owned()) {
-            tracing::debug!(kind, "unknown stream event");
-        }
     }
 
     fn message_delta(&mut self, event: &wire::Event<'_>) -> Result<(), ProviderError> {

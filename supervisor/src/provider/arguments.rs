@@ -1,0 +1,55 @@
+//! The arguments of a tool call, as the model wrote them.
+
+use serde_json::Value;
+
+/// How much of arguments that are no JSON object the model gets to see again.
+const SHOWN_INVALID: usize = 1024;
+
+/// The text as one line of JSON, if it is an object that an API will take back: parsed in full, since half a surrogate
+/// pair in a string passes as raw JSON and is refused in a request (R2).
+pub(crate) fn object(text: &str) -> Result<String, String> {
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(_)) => Ok(one_line(text)),
+        Ok(_) => Err("the arguments are not a JSON object".to_owned()),
+        Err(error) => Err(format!("the arguments are not valid JSON: {error}")),
+    }
+}
+
+/// What stands in the history for arguments that are no JSON object: an object that shows the model what it wrote.
+pub(crate) fn invalid(text: &str) -> Result<String, serde_json::Error> {
+    let end = text.floor_char_boundary(SHOWN_INVALID);
+    let shown = serde_json::to_string(&text[..end])?;
+    Ok(match text.len() - end {
+        0 => format!(r#"{{"invalid_json":{shown}}}"#),
+        more => format!(r#"{{"invalid_json":{shown},"omitted_bytes":{more}}}"#),
+    })
+}
+
+/// JSON on one line: what is between its tokens may be line breaks, what is inside its strings never is.
+pub(crate) fn one_line(json: &str) -> String {
+    json.trim().replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s5_only_a_whole_object_counts_and_it_stays_as_it_was_written() {
+        assert_eq!(object("{\"b\": 1.0,\n \"a\":1e2}").as_deref(), Ok("{\"b\": 1.0,  \"a\":1e2}"));
+        for text in ["", "[]", "\"a\"", "{\"a\":", "{\"a\":\"\\ud83e\"}", "{} {}"] {
+            assert!(object(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_is_shown_in_one_and_cut_between_characters() {
+        assert_eq!(invalid("{\"a").expect("JSON"), r#"{"invalid_json":"{\"a"}"#);
+        let long = "ä".repeat(SHOWN_INVALID);
+        let shown = "ä".repeat(SHOWN_INVALID / 2);
+        assert_eq!(
+            invalid(&long).expect("JSON"),
+            format!(r#"{{"invalid_json":"{shown}","omitted_bytes":1024}}"#)
+        );
+    }
+}

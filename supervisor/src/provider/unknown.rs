@@ -1,0 +1,39 @@
+//! Kinds of events that a version does not know: each is told once, and changes nothing (S3).
+
+use std::collections::BTreeSet;
+
+/// More than any version of an API will ever add; a hostile stream is not remembered in full.
+const REMEMBERED: usize = 32;
+
+/// The unknown kinds that one reply brought.
+#[derive(Debug, Default)]
+pub(crate) struct Unknown(BTreeSet<String>);
+
+impl Unknown {
+    /// Notes a kind. The provider chose the word: only one that looks like a kind is told.
+    pub(crate) fn note(&mut self, kind: &str) {
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'.');
+        let plain = kind.len() <= 64 && kind.bytes().all(is_plain);
+        if plain && self.0.len() < REMEMBERED && self.0.insert(kind.to_owned()) {
+            tracing::debug!(kind, "unknown stream event");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_remembered_once_and_a_hostile_stream_not_in_full() {
+        let mut unknown = Unknown::default();
+        for kind in ["a.b", "a.b", "A", "a b", &"x".repeat(65)] {
+            unknown.note(kind);
+        }
+        assert_eq!(unknown.0.len(), 1);
+        for number in 0..100 {
+            unknown.note(&"x".repeat(number));
+        }
+        assert_eq!(unknown.0.len(), REMEMBERED);
+    }
+}
