@@ -68,7 +68,8 @@ impl Agent {
             retry_in_ms: delay.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
         });
         let Some(after) = delay else {
-            let reason = if is_overflow(error) { EndReason::ContextFull } else { EndReason::Provider };
+            let reason =
+                if error.is_context_overflow() { EndReason::ContextFull } else { EndReason::Provider };
             return self.finish(reason, Some(given_up(error, self.run.attempt)));
         };
         self.last_timer = TimerId(self.last_timer.0.saturating_add(1));
@@ -227,9 +228,4 @@ fn twin_calls() -> ProviderError {
         retryable: true,
         retry_after: None,
     }
-}
-
-/// `prompt is too long: N tokens > M maximum` is an ordinary 400 (WIRE R12).
-fn is_overflow(error: &ProviderError) -> bool {
-    error.message.contains("prompt is too long")
 }

@@ -36,11 +36,13 @@ pub(crate) struct Endpoint {
 pub(crate) struct Outgoing {
     pub(crate) body: Bytes,
     pub(crate) headers: HeaderMap,
+    /// A decoder that knows the conversation, where the endpoint's own is not enough.
+    pub(crate) decoder: Option<Box<dyn Decode>>,
 }
 
 impl From<Bytes> for Outgoing {
     fn from(body: Bytes) -> Self {
-        Self { body, headers: HeaderMap::new() }
+        Self { body, headers: HeaderMap::new(), decoder: None }
     }
 }
 
@@ -61,7 +63,7 @@ impl Endpoint {
     pub(crate) fn new(connection: Connection, dialect: Dialect) -> Result<Self, ConfigError> {
         let base = connection::base_url(&connection.base_url)?;
         let key = ApiKey::new(connection.api_key, connection.key_origin)?;
-        let Http { client, notices } = Http::new(&base, connection.timeouts)?;
+        let Http { client, notices } = Http::new(&base, connection.timeouts, key.is_set())?;
         let mut headers = dialect.headers;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
@@ -121,7 +123,7 @@ impl Endpoint {
             .bytes_stream()
             .map(move |chunk| chunk.map_err(|error| http::connection_error(&error, &url, timeouts)));
         let context = Context { request_id, key: Arc::clone(&self.key) };
-        Ok(Reply::new(bytes, (self.decoder)(), context))
+        Ok(Reply::new(bytes, outgoing.decoder.unwrap_or_else(self.decoder), context))
     }
 
     async fn failure(&self, response: Response) -> ProviderError {
@@ -135,7 +137,7 @@ impl Endpoint {
         {
             body.extend_from_slice(&chunk);
         }
-        Failure { status, headers: &headers, body: &body, key: &self.key }.into_error()
+        Failure { status, headers: &headers, body: &body, key: &self.key, url: &self.url }.into_error()
     }
 
     fn connection_error(&self, error: &reqwest::Error) -> ProviderError {

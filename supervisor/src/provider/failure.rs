@@ -2,11 +2,11 @@
 
 use std::time::SystemTime;
 
-use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, LOCATION};
-use serde_json::Value;
+use reqwest::{StatusCode, Url};
 
 use super::ProviderError;
+use super::fault::Fault;
 use super::key::ApiKey;
 use super::retry_after::retry_after;
 
@@ -21,60 +21,64 @@ pub(crate) struct Failure<'a> {
     pub(crate) body: &'a [u8],
     /// The key that was sent: named in the advice.
     pub(crate) key: &'a ApiKey,
+    /// The address that was asked: named where nothing was there.
+    pub(crate) url: &'a Url,
 }
 
 impl Failure<'_> {
     /// The error: what the API said, in one line, and what to do.
     pub(crate) fn into_error(self) -> ProviderError {
-        let body = Body::parse(self.body);
-        let kind = body.kind.clone().unwrap_or_else(|| kind_of(self.status).to_owned());
-        let spend_limit = body.error_code.as_deref().is_some_and(|code| code.contains("spend_limit"));
-        let retryable = self.may_retry(spend_limit);
-        let request_id = request_id(self.headers).or(body.request_id);
-        let said = body.message.map_or_else(|| self.unreadable(), |message| one_line(&message));
-        let mut message = format!("the API answered {} ({kind}): {said}", self.status.as_u16());
-        if let Some(advice) = self.advice(spend_limit, &said) {
-            message = format!("{}; {advice}", message.trim_end_matches('.'));
-        }
-        if let Some(id) = &request_id {
-            message = format!("{message} [request-id {}]", one_line(id));
-        }
-        ProviderError {
-            message,
-            status: Some(self.status.as_u16()),
-            request_id,
+        let fault = Fault::parse(self.body);
+        let kind = one_line(&fault.kind().unwrap_or_else(|| kind_of(self.status).to_owned()));
+        let retryable = self.may_retry(&fault);
+        let said = fault.message.as_deref().map_or_else(|| self.unreadable(), one_line);
+        let status = self.status.as_u16();
+        let error = ProviderError {
+            status: Some(status),
+            request_id: request_id(self.headers).or_else(|| fault.request_id.as_deref().map(one_line)),
             retryable,
             retry_after: retry_after(self.headers, SystemTime::now()),
-            ..ProviderError::new(one_line(&kind), "")
+            ..ProviderError::new(kind.clone(), format!("the API answered {status} ({kind}): {said}"))
+        };
+        let mut message = error.message.clone();
+        if let Some(advice) = self.advice(&fault, &error) {
+            message = format!("{}; {advice}", message.trim_end_matches('.'));
         }
+        if let Some(id) = &error.request_id {
+            message = format!("{message} [request-id {id}]");
+        }
+        ProviderError { message, ..error }
     }
 
     /// E2: the provider's word wins.
-    fn may_retry(&self, spend_limit: bool) -> bool {
+    fn may_retry(&self, fault: &Fault) -> bool {
         match self.headers.get("x-should-retry").map(reqwest::header::HeaderValue::as_bytes) {
             Some(b"true") => true,
             Some(b"false") => false,
             _ => match self.status.as_u16() {
                 408 | 409 => true,
-                429 => !spend_limit,
-                status => status >= 500,
+                429 => !fault.is_spent(),
+                status => status >= 500 || fault.is_failed_generation(),
             },
         }
     }
 
-    fn advice(&self, spend_limit: bool, said: &str) -> Option<String> {
+    fn advice(&self, fault: &Fault, error: &ProviderError) -> Option<String> {
         Some(match self.status.as_u16() {
-            300..400 => self.redirect(),
-            400 if said.contains("prompt is too long") => {
+            300..=399 => self.redirect(),
+            _ if error.is_context_overflow() => {
                 "the conversation is longer than the model's context: start a new one".to_owned()
             }
             401 => self.key.advice(),
             402 => "check the account's billing".to_owned(),
             403 => "this key may not do that: check its permissions and the model's name".to_owned(),
-            404 => "check the model's name and the base URL".to_owned(),
+            404 => format!("check the model's name and the base URL: {} was asked", self.url),
             413 => "the request is too large: start a new conversation, or read less at once".to_owned(),
-            429 if spend_limit => {
+            429 if fault.is_limited() => {
                 "the account's spend limit is reached: raise it, or wait until it is reset".to_owned()
+            }
+            429 if fault.is_spent() => {
+                "the account has no credit left: check its plan and billing".to_owned()
             }
             _ => return None,
         })
@@ -122,33 +126,6 @@ fn kind_of(status: StatusCode) -> &'static str {
         529 => "overloaded_error",
         500.. => "api_error",
         _ => "invalid_response",
-    }
-}
-
-/// What a body says, in the API's shape or in one of the shapes that gateways use.
-#[derive(Default)]
-struct Body {
-    kind: Option<String>,
-    message: Option<String>,
-    error_code: Option<String>,
-    request_id: Option<String>,
-}
-
-impl Body {
-    fn parse(bytes: &[u8]) -> Self {
-        let Ok(Value::Object(body)) = serde_json::from_slice(bytes) else {
-            return Self::default();
-        };
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-        let error = body.get("error");
-        let inner = |name| text(error.and_then(|error| error.get(name)));
-        let message = inner("message").or_else(|| text(error));
-        Self {
-            kind: inner("type"),
-            message: message.or_else(|| text(body.get("message"))).or_else(|| text(body.get("detail"))),
-            error_code: text(error.and_then(|error| error.pointer("/details/error_code"))),
-            request_id: text(body.get("request_id")),
-        }
     }
 }
 

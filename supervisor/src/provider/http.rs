@@ -38,12 +38,13 @@ pub struct HttpError(#[source] reqwest::Error);
 impl Http {
     /// A client that follows no redirect (E6) and trusts the system's certificate authorities, or those that come with
     /// this program where the system has none (containers).
-    pub(crate) fn new(base: &Url, timeouts: Timeouts) -> Result<Self, HttpError> {
+    pub(crate) fn new(base: &Url, timeouts: Timeouts, has_key: bool) -> Result<Self, HttpError> {
         install_crypto();
         let mut notices = Vec::new();
         if base.scheme() == "http" {
             if !is_loopback(base) {
-                notices.push(format!("the API key goes to {} without encryption", host(base)));
+                let what = if has_key { "the API key goes" } else { "everything the model is told goes" };
+                notices.push(format!("{what} to {} without encryption", host(base)));
             }
             // Without TLS no authorities are needed: reading the system's would only cost time.
             let client = builder(base, timeouts).tls_certs_only([]).build().map_err(HttpError)?;
@@ -215,11 +216,15 @@ mod tests {
 
     #[test]
     fn a_key_in_the_clear_is_noticed() {
-        let notices = |text| Http::new(&url(text), Timeouts::default()).expect("a client").notices;
+        let notices =
+            |text, has_key| Http::new(&url(text), Timeouts::default(), has_key).expect("a client").notices;
         assert_eq!(
-            notices("http://gw.example:81/v"),
-            ["the API key goes to gw.example:81 without encryption"]
+            [notices("http://gw.example:81/v", true), notices("http://gw.example:81/v", false)].concat(),
+            [
+                "the API key goes to gw.example:81 without encryption",
+                "everything the model is told goes to gw.example:81 without encryption",
+            ]
         );
-        assert!(notices("http://127.0.0.1:81").is_empty());
+        assert!(notices("http://127.0.0.1:81", true).is_empty());
     }
 }

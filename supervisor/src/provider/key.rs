@@ -39,6 +39,11 @@ impl ApiKey {
         }
     }
 
+    /// Whether there is one.
+    pub(crate) const fn is_set(&self) -> bool {
+        self.secret.is_some()
+    }
+
     /// The header value; it prints as `Sensitive`.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(self.secret.as_ref()?.expose_secret()).ok()?;

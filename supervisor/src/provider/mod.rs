@@ -12,6 +12,7 @@ pub mod debug;
 mod decode;
 mod endpoint;
 mod failure;
+mod fault;
 mod http;
 mod key;
 mod members;

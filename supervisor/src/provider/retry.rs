@@ -51,7 +51,8 @@ fn back_off(attempt: u32, overloaded: bool, jitter: f64) -> Duration {
 }
 
 fn is_overload(error: &ProviderError) -> bool {
-    error.status == Some(529) || matches!(error.kind.as_str(), "overloaded_error" | "rate_limit_error")
+    matches!(error.status, Some(429 | 529))
+        || matches!(error.kind.as_str(), "overloaded_error" | "rate_limit_error")
 }
 
 #[cfg(test)]

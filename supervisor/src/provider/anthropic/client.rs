@@ -73,7 +73,7 @@ impl ModelProvider for Anthropic {
 
     fn stream(&self, request: ModelRequest) -> EventStream {
         let headers = betas(&request.options).map(|betas| (BETA, betas)).into_iter().collect();
-        Arc::clone(&self.endpoint).stream(self.body(&request).map(|body| Outgoing { body, headers }))
+        Arc::clone(&self.endpoint).stream(self.body(&request).map(|body| Outgoing { headers, ..body.into() }))
     }
 }
 
