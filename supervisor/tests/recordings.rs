@@ -12,10 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use secrecy::SecretString;
 use serde_json::{Map, Value};
-use supervisor::provider::anthropic::Config;
-use supervisor::provider::debug;
+use supervisor::provider::{ProviderKind, debug};
 use supervisor::replay::{ReplayServer, Reply, Script};
 
 /// Names the directory with the recordings.
@@ -102,7 +100,7 @@ async fn every_recorded_stream_is_understood_as_the_sdk_understands_it() {
         let Ok(body) = fs::read(path.join("response.sse")) else {
             continue;
         };
-        let ours = debug::decode(Bytes::from(body)).await;
+        let ours = debug::decode(ProviderKind::Anthropic, Bytes::from(body)).await;
         check(&name, &ours, &json(&path.join("expected.json")));
         checked += 1;
     }
@@ -122,10 +120,10 @@ async fn every_recorded_error_is_understood_as_the_sdk_understands_it() {
         let theirs = json(&path.join("expected.json"));
         let status = meta["status"].as_u64().and_then(|status| status.try_into().ok()).expect("a status");
         let server = ReplayServer::start(Script::new().push(Reply::new(status, body))).expect("a server");
-        let key = Some(SecretString::from("sk-ant-0123456789"));
-        let mut config = Config::new(key);
-        config.connection.base_url = server.base_url();
-        let ours = debug::stream(config, b"{}").await;
+        let kind = ProviderKind::Anthropic;
+        let key = Some("sk-ant-0123456789".into());
+        let connection = kind.connection(Some(server.base_url()), key, String::new());
+        let ours = debug::stream(kind, connection, b"{}").await;
         let (ours, theirs) = (&ours["error"], &theirs["error"]);
         assert_eq!(
             (&ours["type"], &ours["status"]),

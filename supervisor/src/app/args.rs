@@ -8,6 +8,7 @@ use ipc::confinement::TierChoice;
 
 use super::exit::EXIT_STATUS;
 use crate::gate::ApprovalMode;
+use crate::provider::ProviderKind;
 
 /// A terminal coding agent whose actions the kernel confines.
 ///
@@ -67,7 +68,11 @@ pub(super) struct TuiArgs {
     /// The model [default: what the settings say, or claude-opus-5-5]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// The address of the Messages API, or of a server that speaks it; a path prefix is kept
+    /// Who the model is asked of, and how: `openai` is chat completions, at whatever server speaks them [default: what the
+    /// settings say, or anthropic]
+    #[arg(long, value_enum, value_name = "PROVIDER")]
+    pub provider: Option<ProviderArg>,
+    /// The address of the provider's API, or of a server that speaks it; a path prefix is kept
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
 }
@@ -110,7 +115,11 @@ pub(super) struct ExecArgs {
     /// The model [default: what the settings say, or claude-opus-5-5]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// The address of the Messages API, or of a server that speaks it; a path prefix is kept
+    /// Who the model is asked of, and how: `openai` is chat completions, at whatever server speaks them [default: what the
+    /// settings say, or anthropic]
+    #[arg(long, value_enum, value_name = "PROVIDER")]
+    pub provider: Option<ProviderArg>,
+    /// The address of the provider's API, or of a server that speaks it; a path prefix is kept
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
     /// Ends the run after this many replies of the model
@@ -337,6 +346,9 @@ pub(super) enum Output {
 pub(super) enum ProviderArg {
     /// The Messages API.
     Anthropic,
+    /// Chat completions.
+    #[value(name = "openai")]
+    OpenAi,
 }
 
 impl From<ModeArg> for ApprovalMode {
@@ -345,6 +357,15 @@ impl From<ModeArg> for ApprovalMode {
             ModeArg::Ask => Self::Ask,
             ModeArg::Auto => Self::Auto,
             ModeArg::Deny => Self::Deny,
+        }
+    }
+}
+
+impl From<ProviderArg> for ProviderKind {
+    fn from(provider: ProviderArg) -> Self {
+        match provider {
+            ProviderArg::Anthropic => Self::Anthropic,
+            ProviderArg::OpenAi => Self::OpenAi,
         }
     }
 }
@@ -368,6 +389,16 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_provider_is_a_flag_by_its_own_name() {
+        let flags: Vec<_> =
+            ProviderArg::value_variants().iter().map(|flag| ProviderKind::from(*flag)).collect();
+        assert_eq!(flags, ProviderKind::ALL);
+        for (flag, kind) in ProviderArg::value_variants().iter().zip(flags) {
+            assert_eq!(flag.to_possible_value().unwrap().get_name(), kind.as_str());
+        }
     }
 
     #[test]

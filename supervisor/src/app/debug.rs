@@ -2,10 +2,9 @@
 
 use std::io::Write;
 
-use super::args::{DebugStreamArgs, ProviderArg};
+use super::args::DebugStreamArgs;
 use super::exit::Exit;
-use crate::provider::anthropic::Config;
-use crate::provider::debug;
+use crate::provider::{ProviderKind, debug};
 use crate::secrets::TakenKeys;
 
 /// `debug stream`: sends one request body and prints what came back.
@@ -17,10 +16,9 @@ pub(super) async fn stream(args: DebugStreamArgs, keys: TakenKeys) -> Exit {
             return Exit::Usage;
         }
     };
-    let ProviderArg::Anthropic = args.provider;
-    let mut config = Config::new(keys.anthropic);
-    config.connection.base_url = args.base_url;
-    let answer = debug::stream(config, &request).await;
+    let kind = ProviderKind::from(args.provider);
+    let connection = kind.connection(Some(args.base_url), keys.of(kind), kind.key_variable().to_owned());
+    let answer = debug::stream(kind, connection, &request).await;
     let printed = writeln!(std::io::stdout(), "{answer}");
     match (printed, answer["ok"].as_bool()) {
         (Err(_), _) => Exit::Internal,

@@ -13,7 +13,7 @@ use ipc::denial::Grade;
 use ipc::event::{EventKind, ToolCallStatus};
 use tempfile::TempDir;
 
-use super::args::{ConfinementArgs, DemoArgs, ExecArgs, ModeArg, Output, TuiArgs};
+use super::args::{ConfinementArgs, DemoArgs, ExecArgs, ModeArg, Output, ProviderArg, TuiArgs};
 use super::exec;
 use super::exit::Exit;
 use super::session::Place;
@@ -136,6 +136,7 @@ impl Stage {
             mode: Some(ModeArg::Auto),
             confinement: ConfinementArgs::default(),
             model: Some("scripted".to_owned()),
+            provider: Some(ProviderArg::Anthropic),
             base_url: Some(self.server.base_url()),
         }
     }
@@ -150,6 +151,7 @@ impl Stage {
             patch: Some(PATCH.into()),
             model: Some("scripted".to_owned()),
             approval_socket: None,
+            provider: Some(ProviderArg::Anthropic),
             base_url: Some(self.server.base_url()),
             max_steps: None,
             max_tokens: None,

@@ -4,22 +4,24 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::anthropic::{Anthropic, Config, Decoder};
-use super::decode::{Decode, Envelope};
+use super::anthropic::{self, Anthropic};
+use super::chat::{self, OpenAiChat};
+use super::decode::Envelope;
 use super::members::Members;
 use super::reply::{Context, Reply};
-use super::{ProviderError, StreamEvent};
+use super::{ConfigError, Connection, ProviderError, ProviderKind, StreamEvent};
 
 /// Sends the body of a request as it is, but for `stream`, which is made true, and returns
-/// `{"ok":true,"message":{…}}` in the API's shape or `{"ok":false,"error":{"type":…,"message":…}}`. One attempt.
-pub async fn stream(config: Config, request: &[u8]) -> Value {
-    answer(attempt(config, request).await)
+/// `{"ok":true,"message":{…}}` in the shape of the Messages API, whoever the provider is, or
+/// `{"ok":false,"error":{"type":…,"message":…}}`. One attempt.
+pub async fn stream(kind: ProviderKind, connection: Connection, request: &[u8]) -> Value {
+    answer(attempt(kind, connection, request).await)
 }
 
 /// The same for the body of a reply that was recorded.
-pub async fn decode(body: Bytes) -> Value {
-    let decoder: Box<dyn Decode> = Box::new(Decoder::new());
-    answer(message(Reply::new(futures_util::stream::iter([Ok(body)]), decoder, Context::default())).await)
+pub async fn decode(kind: ProviderKind, body: Bytes) -> Value {
+    let body = futures_util::stream::iter([Ok(body)]);
+    answer(message(Reply::new(body, kind.decoder(), Context::default())).await)
 }
 
 fn answer(result: Result<Value, ProviderError>) -> Value {
@@ -29,11 +31,18 @@ fn answer(result: Result<Value, ProviderError>) -> Value {
     }
 }
 
-async fn attempt(config: Config, request: &[u8]) -> Result<Value, ProviderError> {
+async fn attempt(kind: ProviderKind, connection: Connection, request: &[u8]) -> Result<Value, ProviderError> {
     let body = streaming(request)?;
-    let provider = Anthropic::new(config)
-        .map_err(|error| ProviderError::new("invalid_request_error", error.to_string()))?;
-    message(provider.send(body).await?).await
+    let unusable = |error: ConfigError| ProviderError::new("invalid_request_error", error.to_string());
+    let reply = match kind {
+        ProviderKind::Anthropic => {
+            Anthropic::new(anthropic::Config::at(connection)).map_err(unusable)?.send(body).await?
+        }
+        ProviderKind::OpenAi => {
+            OpenAiChat::new(chat::Config::at(connection)).map_err(unusable)?.send(body).await?
+        }
+    };
+    message(reply).await
 }
 
 /// The message that a reply amounts to.

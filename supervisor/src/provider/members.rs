@@ -22,6 +22,11 @@ impl Members {
         self.0.iter().find(|(member, _)| member == name).map(|(_, value)| &**value)
     }
 
+    /// The members in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), &**value))
+    }
+
     /// The object as JSON text.
     pub(crate) fn to_json(&self) -> Result<String, serde_json::Error> {
         let mut json = String::from("{");

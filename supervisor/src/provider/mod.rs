@@ -1,12 +1,15 @@
 //! Model providers: a request in, a stream of typed events out.
 //!
 //! * [`anthropic`]: the Messages API over HTTPS.
+//! * [`chat`]: chat completions, as many servers speak them.
+//! * [`open()`]: any of them by its name.
 //! * [`ReplayProvider`]: recorded replies, without any network.
 //! * [`RetryPolicy`]: whether and when a failed attempt is made again.
 //! * [`debug`]: one request and its reply as JSON.
 
 pub mod anthropic;
 mod arguments;
+pub mod chat;
 mod connection;
 pub mod debug;
 mod decode;
@@ -17,6 +20,7 @@ mod http;
 mod key;
 mod members;
 mod messages;
+mod open;
 mod options;
 mod replay;
 mod reply;
@@ -31,6 +35,7 @@ pub use connection::{ConfigError, Connection};
 pub use decode::{Decode, Envelope};
 pub use http::{HttpError, Timeouts};
 pub use key::InvalidKey;
+pub use open::{Opened, ProviderKind, open};
 pub use options::{CacheLifetime, Effort, RequestOptions, Temperature, Thinking, ThinkingDisplay};
 pub use replay::ReplayProvider;
 pub use retry::RetryPolicy;
@@ -51,7 +56,7 @@ pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderErr
 ///
 /// One call is one attempt: whether and when to try again is the core's decision (see [`RetryPolicy`]).
 pub trait ModelProvider: Send + Sync {
-    /// The provider's name: `anthropic` …
+    /// The provider's name: `anthropic`, `openai` …
     fn name(&self) -> &'static str;
 
     /// Sends a request. Errors of every kind arrive as the stream's last item.

@@ -7,15 +7,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use futures_util::stream;
 
-use super::anthropic::Decoder;
 use super::reply::{Context, Reply};
-use super::{EventStream, ModelProvider, ModelRequest, ProviderError};
+use super::{EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKind};
 
 /// Answers each request with the next recording.
 #[derive(Default)]
 pub struct ReplayProvider {
     /// How many bytes come at a time, where not all do.
     chunk: Option<NonZeroUsize>,
+    kind: ProviderKind,
     state: Mutex<State>,
 }
 
@@ -34,13 +34,19 @@ impl ReplayProvider {
     /// The same, where some requests fail.
     pub fn with_errors(replies: impl IntoIterator<Item = Result<Bytes, ProviderError>>) -> Self {
         let state = State { replies: replies.into_iter().collect(), requests: Vec::new() };
-        Self { chunk: None, state: Mutex::new(state) }
+        Self { chunk: None, kind: ProviderKind::default(), state: Mutex::new(state) }
     }
 
     /// The same, in chunks of `size` bytes as a network might deliver them.
     #[must_use]
     pub fn in_chunks(self, size: NonZeroUsize) -> Self {
         Self { chunk: Some(size), ..self }
+    }
+
+    /// The same, with recordings of this provider.
+    #[must_use]
+    pub fn of(self, kind: ProviderKind) -> Self {
+        Self { kind, ..self }
     }
 
     /// The requests that came so far.
@@ -68,8 +74,8 @@ impl ModelProvider for ReplayProvider {
                 format!("the recording has no reply to request {count}"),
             ))
         });
-        let reply =
-            Reply::new(stream::iter(split(reply, self.chunk)), Box::new(Decoder::new()), Context::default());
+        let decoder = self.kind.decoder();
+        let reply = Reply::new(stream::iter(split(reply, self.chunk)), decoder, Context::default());
         Box::pin(stream::unfold(reply, async |mut reply| Some((reply.next().await?, reply))))
     }
 }

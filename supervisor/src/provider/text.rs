@@ -12,6 +12,19 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 #[derive(Debug)]
 pub(crate) struct Piece<'a>(Cow<'a, [u8]>);
 
+impl Piece<'_> {
+    /// Whether it adds nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'a> From<&'a str> for Piece<'a> {
+    fn from(text: &'a str) -> Self {
+        Self(Cow::Borrowed(text.as_bytes()))
+    }
+}
+
 impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Bytes;

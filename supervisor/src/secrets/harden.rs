@@ -7,6 +7,8 @@ use nix::sys::prctl::set_dumpable;
 use nix::sys::resource::{Resource, setrlimit};
 use secrecy::SecretString;
 
+use crate::provider::ProviderKind;
+
 /// The variables that can hold a key.
 const KEY_VARIABLES: [&str; 2] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"];
 
@@ -17,6 +19,16 @@ pub struct TakenKeys {
     pub anthropic: Option<SecretString>,
     /// `OPENAI_API_KEY`.
     pub openai: Option<SecretString>,
+}
+
+impl TakenKeys {
+    /// The key of a provider.
+    pub fn of(self, provider: ProviderKind) -> Option<SecretString> {
+        match provider {
+            ProviderKind::Anthropic => self.anthropic,
+            ProviderKind::OpenAi => self.openai,
+        }
+    }
 }
 
 /// Makes the process non-dumpable (no ptrace, no `/proc/PID/mem` for others of our uid) and forbids core files.
@@ -66,6 +78,6 @@ mod tests {
     fn every_key_variable_has_its_place() {
         let keys = TakenKeys::default();
         assert!(keys.anthropic.is_none() && keys.openai.is_none());
-        assert_eq!(KEY_VARIABLES[0], "ANTHROPIC_API_KEY");
+        assert_eq!(ProviderKind::ALL.map(ProviderKind::key_variable), KEY_VARIABLES);
     }
 }

@@ -6,7 +6,9 @@ use futures_util::StreamExt;
 use ipc::event::TokenUsage;
 use serde_json::json;
 use supervisor::provider::anthropic::{Anthropic, ApiVersion, Config, Credential};
-use supervisor::provider::{ContentBlock, Message, ModelProvider, StopReason, StreamEvent, UserBlock, debug};
+use supervisor::provider::{
+    ContentBlock, Message, ModelProvider, ProviderKind, StopReason, StreamEvent, UserBlock, debug,
+};
 use supervisor::replay::{Block, Script, Usage, sse};
 
 use crate::{Item, KEY, ask, config, hello, provider, raw, request, serve, user};
@@ -128,13 +130,14 @@ async fn r2_a_request_that_is_too_large_is_not_sent() {
 async fn debug_stream_prints_the_message_or_the_error() {
     let server = serve(Script::new().reply(hello()).reply_error(529, "overloaded_error", "Overloaded"));
     let request = br#"{"model": "m", "max_tokens": 1.0e1}"#;
-    let first = debug::stream(config(&server.base_url()), request).await;
+    let first = debug::stream(ProviderKind::Anthropic, config(&server.base_url()).connection, request).await;
     insta::assert_snapshot!(first, @r#"{"ok":true,"message":{"id":"msg_replay","type":"message","role":"assistant","model":"replay","content":[{"type":"text","text":"Hello there."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":100,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":20}}}"#);
-    let second = debug::stream(config(&server.base_url()), request).await;
+    let second = debug::stream(ProviderKind::Anthropic, config(&server.base_url()).connection, request).await;
     insta::assert_snapshot!(second, @r#"{"ok":false,"error":{"type":"overloaded_error","message":"the API answered 529 (overloaded_error): Overloaded","status":529,"request_id":null,"retryable":true}}"#);
     let sent = server.requests().remove(0).body;
     assert_eq!(sent, r#"{"model":"m","max_tokens":1.0e1,"stream":true}"#);
-    let third = debug::stream(config(&server.base_url()), b"no JSON").await;
+    let third =
+        debug::stream(ProviderKind::Anthropic, config(&server.base_url()).connection, b"no JSON").await;
     assert_eq!(
         (third["ok"].clone(), third["error"]["type"].clone()),
         (json!(false), json!("invalid_request_error"))

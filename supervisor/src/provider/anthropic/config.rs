@@ -52,12 +52,16 @@ pub struct Config {
 impl Config {
     /// The vendor's API with a key from the environment.
     pub fn new(api_key: Option<SecretString>) -> Self {
-        let connection = Connection {
+        Self::at(Connection {
             base_url: BASE_URL.to_owned(),
             api_key,
             key_origin: "ANTHROPIC_API_KEY".to_owned(),
             timeouts: Timeouts::default(),
-        };
+        })
+    }
+
+    /// A server of which nothing but its address is known.
+    pub fn at(connection: Connection) -> Self {
         Self { connection, version: ApiVersion::default(), credential: Credential::default() }
     }
 }

@@ -1,0 +1,169 @@
+//! The tool calls of a reply while they come in.
+//!
+//! A delta belongs to the call with its `index`. Servers deviate: an index may be missing, or the same for all calls; ids
+//! may be missing, or null after the first delta; a call may come in one piece. What tells two calls of one index apart is
+//! the id, and where there is neither, a name begins a call.
+
+use ipc::id::ToolUseId;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::wire::{CallDelta, Function, string};
+use crate::provider::arguments::{self, one_line};
+use crate::provider::decode::{Events, violation};
+use crate::provider::text::{Joined, Piece};
+use crate::provider::{AssistantBlock, ContentBlock, ProviderError, StreamEvent};
+
+/// How a reply ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The model was done.
+    Whole,
+    /// It was cut off.
+    CutOff,
+}
+
+/// The calls of a reply, in the order in which they began.
+pub(super) struct Calls {
+    calls: Vec<Call>,
+    /// The number of the first call that has no id of the server's.
+    first: usize,
+}
+
+struct Call {
+    /// The index of its block.
+    block: usize,
+    index: Option<u64>,
+    id: Option<String>,
+    name: Option<String>,
+    arguments: Joined,
+    extra_content: Option<Box<RawValue>>,
+}
+
+impl Calls {
+    /// No calls yet, in a conversation that has had `earlier` ones.
+    pub(super) const fn after(earlier: usize) -> Self {
+        Self { calls: Vec::new(), first: earlier }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Adds a delta; `next_block` is the index of the block that it may begin, and is moved on if it does.
+    pub(super) fn push(&mut self, delta: &CallDelta<'_>, next_block: &mut usize, events: &mut Events) {
+        let function = delta.function.as_ref();
+        let (id, name) = (string(delta.id), function.and_then(|function| string(function.name)));
+        let position = self.position(delta.index, id.as_deref(), name.is_some()).unwrap_or_else(|| {
+            self.calls.push(Call::new(*next_block, delta.index));
+            *next_block += 1;
+            self.calls.len() - 1
+        });
+        let made_up = format!("call_bw_{}", self.first.saturating_add(position));
+        let call = &mut self.calls[position];
+        call.id = call.id.take().or(id);
+        if let Some(extra) = delta.extra_content {
+            call.extra_content = Some(extra.to_owned());
+        }
+        if let (None, Some(name)) = (&call.name, name) {
+            let id = call.id.get_or_insert(made_up).clone();
+            call.name = Some(name.clone());
+            events.push_back(StreamEvent::ToolUseStarted { index: call.block, id: ToolUseId(id), name });
+        }
+        if let Some(function) = function {
+            call.add_arguments(function);
+        }
+    }
+
+    /// Where the call is that a delta goes on with, if it does not begin one.
+    fn position(&self, index: Option<u64>, id: Option<&str>, is_named: bool) -> Option<usize> {
+        let last = |fits: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(fits);
+        match (index, id) {
+            (Some(_), Some(id)) => {
+                last(&|call| call.index == index && call.id.as_deref().is_none_or(|other| other == id))
+            }
+            (Some(_), None) => last(&|call| call.index == index),
+            (None, Some(id)) => last(&|call| call.id.as_deref() == Some(id)),
+            (None, None) if is_named => None,
+            (None, None) => self.calls.len().checked_sub(1),
+        }
+    }
+
+    /// Ends all calls.
+    pub(super) fn close(&mut self, end: End, events: &mut Events) -> Result<(), ProviderError> {
+        for call in std::mem::take(&mut self.calls) {
+            let index = call.block;
+            let block = call.close(end)?;
+            events.push_back(StreamEvent::BlockClosed { index, block });
+        }
+        Ok(())
+    }
+}
+
+impl Call {
+    fn new(block: usize, index: Option<u64>) -> Self {
+        Self { block, index, id: None, name: None, arguments: Joined::default(), extra_content: None }
+    }
+
+    fn add_arguments(&mut self, function: &Function<'_>) {
+        let Some(raw) = function.arguments else { return };
+        // What is no string is the object itself.
+        let piece = serde_json::from_str(raw.get()).unwrap_or_else(|_| Piece::from(raw.get()));
+        self.arguments.push(&piece);
+    }
+
+    /// The call as a block. Text that was cut off never is a whole object, unless none came at all.
+    fn close(mut self, end: End) -> Result<AssistantBlock, ProviderError> {
+        let (Some(id), Some(name)) = (self.id, self.name) else {
+            return Err(violation("a tool call without a name"));
+        };
+        self.arguments.finish();
+        let text = self.arguments.as_str();
+        let input = match (text.trim(), end) {
+            ("", End::Whole) => Ok("{}".to_owned()),
+            ("", End::CutOff) => Err("the reply ended before the arguments began".to_owned()),
+            (text, _) => arguments::object(text),
+        };
+        let raw = raw_block(&id, &name, &input, text, self.extra_content.as_deref())
+            .map_err(|error| violation(&format!("a tool call that cannot be kept ({error})")))?;
+        let content = ContentBlock::ToolUse { id: ToolUseId(id), name, input };
+        Ok(AssistantBlock { content, raw })
+    }
+}
+
+/// The block that is kept. Arguments that are no object go back as one that shows them: some servers parse them again,
+/// and would refuse every later request.
+fn raw_block(
+    id: &str,
+    name: &str,
+    input: &Result<String, String>,
+    text: &str,
+    extra_content: Option<&RawValue>,
+) -> Result<Box<RawValue>, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Block<'a> {
+        r#type: &'static str,
+        id: &'a str,
+        name: &'a str,
+        input: Box<RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        arguments: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        extra_content: Option<Box<RawValue>>,
+    }
+    let kept = match input {
+        Ok(object) => object.clone(),
+        Err(_) => arguments::invalid(text)?,
+    };
+    let is_exact = input.is_err() || text.trim().is_empty() || *text == kept;
+    let extra_content =
+        extra_content.map(|extra| RawValue::from_string(one_line(extra.get()))).transpose()?;
+    to_raw_value(&Block {
+        r#type: "tool_use",
+        id,
+        name,
+        input: RawValue::from_string(kept)?,
+        arguments: (!is_exact).then_some(text),
+        extra_content,
+    })
+}

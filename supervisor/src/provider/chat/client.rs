@@ -1,0 +1,76 @@
+//! Chat completions over HTTP.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+
+use super::config::{Config, Server};
+use super::{Decoder, message, request};
+use crate::provider::connection::{self, ConfigError};
+use crate::provider::endpoint::{Dialect, Endpoint, Outgoing, bearer};
+use crate::provider::messages::Messages;
+use crate::provider::reply::Reply;
+use crate::provider::{EventStream, Message, ModelProvider, ModelRequest, ProviderError, UserBlock};
+
+/// A server that speaks chat completions: the vendor's, a gateway, or one on this machine.
+pub struct OpenAiChat {
+    endpoint: Arc<Endpoint>,
+    messages: Messages,
+    server: Server,
+}
+
+impl OpenAiChat {
+    /// A client for the address and with the key of `config`, if it has one. Nothing is sent yet.
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        let known = Server::at(&connection::base_url(&config.connection.base_url)?);
+        let reply_limit = config.reply_limit.unwrap_or(known.reply_limit);
+        let server = Server { reply_limit, ..known };
+        let dialect = Dialect {
+            path: server.path,
+            headers: HeaderMap::new(),
+            key_header: bearer,
+            decoder: || Box::new(Decoder::new()),
+        };
+        let endpoint = Arc::new(Endpoint::new(config.connection, dialect)?);
+        Ok(Self { endpoint, messages: Messages::new(message::serialise), server })
+    }
+
+    /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
+    pub fn notices(&self) -> &[String] {
+        self.endpoint.notices()
+    }
+
+    /// The exact bytes that [`ModelProvider::stream`] sends for a request.
+    pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
+        request::body(request, &self.messages, self.server)
+    }
+
+    /// Sends a body as it is.
+    pub(crate) async fn send(&self, body: Bytes) -> Result<Reply, ProviderError> {
+        self.endpoint.attempt(Ok(body)).await
+    }
+}
+
+impl ModelProvider for OpenAiChat {
+    fn name(&self) -> &'static str {
+        "openai"
+    }
+
+    fn stream(&self, request: ModelRequest) -> EventStream {
+        let decoder = Decoder::after(answered_calls(&request.messages));
+        let outgoing = |body: Bytes| Outgoing { decoder: Some(Box::new(decoder)), ..body.into() };
+        Arc::clone(&self.endpoint).stream(self.body(&request).map(outgoing))
+    }
+}
+
+/// How many calls of the conversation have their result: all of them (R4).
+fn answered_calls(messages: &[Arc<Message>]) -> usize {
+    let results = |message: &Arc<Message>| match &**message {
+        Message::User(blocks) => {
+            blocks.iter().filter(|block| matches!(block, UserBlock::ToolResult { .. })).count()
+        }
+        Message::Assistant(_) => 0,
+    };
+    messages.iter().map(results).sum()
+}

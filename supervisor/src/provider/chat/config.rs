@@ -1,0 +1,114 @@
+//! How chat completions are spoken.
+
+use reqwest::Url;
+use secrecy::SecretString;
+
+use crate::provider::Connection;
+use crate::provider::http::Timeouts;
+
+/// The address of the vendor's own API.
+pub const BASE_URL: &str = "https://api.openai.com";
+
+/// The member of a request that bounds the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyLimit {
+    /// `max_tokens`: what llama.cpp, ollama, vLLM, Mistral and the gateways know.
+    MaxTokens,
+    /// `max_completion_tokens`: what the vendor's own models take, and no other.
+    MaxCompletionTokens,
+}
+
+/// How the API is reached and spoken.
+#[derive(Debug)]
+pub struct Config {
+    /// How it is reached.
+    pub connection: Connection,
+    /// How the reply is bounded, if not as the host is known to want it.
+    pub reply_limit: Option<ReplyLimit>,
+}
+
+impl Config {
+    /// The vendor's API with a key from the environment.
+    pub fn new(api_key: Option<SecretString>) -> Self {
+        Self::at(Connection {
+            base_url: BASE_URL.to_owned(),
+            api_key,
+            key_origin: "OPENAI_API_KEY".to_owned(),
+            timeouts: Timeouts::default(),
+        })
+    }
+
+    /// A server of which nothing but its address is known.
+    pub const fn at(connection: Connection) -> Self {
+        Self { connection, reply_limit: None }
+    }
+}
+
+/// What is known of a server by its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Server {
+    /// The endpoint below its base URL.
+    pub(super) path: &'static str,
+    /// How the reply is bounded.
+    pub(super) reply_limit: ReplyLimit,
+    /// Whether it takes `stream_options`. Without them most servers send no usage.
+    pub(super) takes_stream_options: bool,
+}
+
+impl Server {
+    pub(super) fn at(base: &Url) -> Self {
+        let host = base.host_str().unwrap_or_default();
+        let within = |domain: &str| host == domain || host.ends_with(&format!(".{domain}"));
+        let reply_limit = if within("openai.com") || within("openai.azure.com") {
+            ReplyLimit::MaxCompletionTokens
+        } else {
+            ReplyLimit::MaxTokens
+        };
+        // Mistral sends the usage anyway, and refuses members that it does not know.
+        Self { path: path(base), reply_limit, takes_stream_options: !within("mistral.ai") }
+    }
+}
+
+/// Base URLs of this API are told with their version or without it. One that names a version anywhere is complete:
+/// `https://gw.example/v1beta/openai`, `https://host/api/paas/v4`.
+fn path(base: &Url) -> &'static str {
+    let is_version = |segment: &str| {
+        segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    let is_versioned = base.path_segments().is_some_and(|mut segments| segments.any(is_version));
+    if is_versioned { "/chat/completions" } else { "/v1/chat/completions" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::connection::{base_url, endpoint};
+
+    #[test]
+    fn a_base_url_is_told_with_its_version_or_without() {
+        for (base, expected) in [
+            ("https://api.openai.com", "https://api.openai.com/v1/chat/completions"),
+            ("https://api.openai.com/v1", "https://api.openai.com/v1/chat/completions"),
+            ("http://127.0.0.1:8080/", "http://127.0.0.1:8080/v1/chat/completions"),
+            ("https://openrouter.ai/api/v1/", "https://openrouter.ai/api/v1/chat/completions"),
+            ("https://gw.example/team", "https://gw.example/team/v1/chat/completions"),
+            ("https://gw.example/v1beta/openai/", "https://gw.example/v1beta/openai/chat/completions"),
+            ("https://host/api/paas/v4", "https://host/api/paas/v4/chat/completions"),
+            ("https://host/vienna", "https://host/vienna/v1/chat/completions"),
+        ] {
+            let base = base_url(base).expect(base);
+            assert_eq!(endpoint(&base, Server::at(&base).path).as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn a_host_is_known_by_its_name_and_not_by_what_it_looks_like() {
+        let server = |base: &str| Server::at(&base_url(base).expect(base));
+        assert_eq!(server(BASE_URL).reply_limit, ReplyLimit::MaxCompletionTokens);
+        assert_eq!(server("https://x.openai.azure.com/v1").reply_limit, ReplyLimit::MaxCompletionTokens);
+        assert_eq!(server("https://notopenai.com").reply_limit, ReplyLimit::MaxTokens);
+        assert_eq!(server("http://127.0.0.1:1").reply_limit, ReplyLimit::MaxTokens);
+        assert!(!server("https://api.mistral.ai/v1").takes_stream_options);
+        assert!(server("http://localhost:11434").takes_stream_options);
+    }
+}

@@ -1,0 +1,74 @@
+//! Text or reasoning while it comes in.
+
+use serde::Serialize;
+use serde_json::value::to_raw_value;
+
+use crate::provider::decode::Events;
+use crate::provider::text::{Joined, Piece};
+use crate::provider::{AssistantBlock, ContentBlock, StreamEvent};
+
+/// What a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TextKind {
+    /// What the model says.
+    Said,
+    /// Its reasoning, and the member that brought it, where that one goes back.
+    Reasoning(Option<&'static str>),
+}
+
+/// A block of text that is not closed.
+pub(super) struct OpenText {
+    index: usize,
+    pub(super) kind: TextKind,
+    text: Joined,
+}
+
+impl OpenText {
+    pub(super) fn new(index: usize, kind: TextKind) -> Self {
+        Self { index, kind, text: Joined::default() }
+    }
+
+    /// Adds a piece.
+    pub(super) fn push(&mut self, piece: &Piece<'_>, events: &mut Events) {
+        let added = self.text.push(piece);
+        events.extend(delta(self.index, self.kind, added));
+    }
+
+    /// Ends the block.
+    pub(super) fn close(mut self, events: &mut Events) -> Result<(), serde_json::Error> {
+        let added = self.text.finish();
+        events.extend(delta(self.index, self.kind, added));
+        let (index, text) = (self.index, self.text.into_string());
+        let (raw, content) = match self.kind {
+            TextKind::Said => (to_raw_value(&Block::Text { text: &text })?, ContentBlock::Text { text }),
+            TextKind::Reasoning(field) => {
+                let raw = to_raw_value(&Block::Thinking { thinking: &text, field })?;
+                (raw, ContentBlock::Thinking { thinking: text })
+            }
+        };
+        events.push_back(StreamEvent::BlockClosed { index, block: AssistantBlock { content, raw } });
+        Ok(())
+    }
+}
+
+fn delta(index: usize, kind: TextKind, added: &str) -> Option<StreamEvent> {
+    let text = added.to_owned();
+    match kind {
+        _ if added.is_empty() => None,
+        TextKind::Said => Some(StreamEvent::TextDelta { index, text }),
+        TextKind::Reasoning(_) => Some(StreamEvent::ThinkingDelta { index, text }),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: &'a str,
+    },
+    Thinking {
+        thinking: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        field: Option<&'static str>,
+    },
+}

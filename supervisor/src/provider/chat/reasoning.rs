@@ -1,0 +1,159 @@
+//! `reasoning_details`: reasoning that a gateway signs or encrypts, and wants back as it sent it.
+
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::wire::string;
+use crate::provider::arguments::one_line;
+use crate::provider::members::Members;
+use crate::provider::{AssistantBlock, ContentBlock};
+
+/// The members that come in pieces.
+const PIECES: [&str; 2] = ["text", "summary"];
+
+/// The name of the block, and of the member of a message.
+const KIND: &str = "reasoning_details";
+
+/// The details of a reply, in their order. An item that came whole stays byte for byte as it was.
+pub(super) struct Details {
+    /// The index of their block.
+    pub(super) block: usize,
+    items: Vec<Item>,
+}
+
+struct Item {
+    /// As it came, as long as nothing was added.
+    raw: Option<Box<RawValue>>,
+    members: Members,
+    /// What is joined: putting it into the members with each piece would be quadratic.
+    texts: [String; 2],
+}
+
+impl Details {
+    pub(super) const fn new(block: usize) -> Self {
+        Self { block, items: Vec::new() }
+    }
+
+    /// Adds the items of a delta, and returns what they let the user read.
+    pub(super) fn push(&mut self, items: &[&RawValue]) -> Result<Vec<String>, serde_json::Error> {
+        let mut shown = Vec::new();
+        for raw in items {
+            let piece: Members = serde_json::from_str(raw.get())?;
+            shown.extend(PIECES.iter().find_map(|name| string(piece.get(name))));
+            match self.items.last_mut() {
+                Some(last) if last.goes_on_with(&piece) => last.add(&piece),
+                _ => self.items.push(Item::new(raw, piece)),
+            }
+        }
+        Ok(shown)
+    }
+
+    /// The details as a block.
+    pub(super) fn close(self) -> Result<AssistantBlock, serde_json::Error> {
+        let items = self.items.into_iter().map(Item::into_json).collect::<Result<Vec<_>, _>>()?;
+        let json = format!(r#"{{"type":"{KIND}","{KIND}":[{}]}}"#, items.join(","));
+        let raw = RawValue::from_string(json)?;
+        Ok(AssistantBlock { content: ContentBlock::Other { kind: KIND.to_owned() }, raw })
+    }
+}
+
+impl Item {
+    fn new(raw: &RawValue, members: Members) -> Self {
+        let texts = PIECES.map(|name| string(members.get(name)).unwrap_or_default());
+        Self { raw: Some(raw.to_owned()), members, texts }
+    }
+
+    /// Whether a piece continues this item: readable reasoning of the same type, place and id.
+    fn goes_on_with(&self, piece: &Members) -> bool {
+        let kind = string(piece.get("type")).unwrap_or_default();
+        let is_readable = matches!(kind.as_str(), "reasoning.text" | "reasoning.summary");
+        let same = |name: &str| match (known(&self.members, name), known(piece, name)) {
+            (Some(ours), Some(theirs)) => ours == theirs,
+            _ => true,
+        };
+        is_readable && known(&self.members, "type") == known(piece, "type") && same("index") && same("id")
+    }
+
+    /// Joins what comes in pieces; of the other members what is said last holds.
+    fn add(&mut self, piece: &Members) {
+        self.raw = None;
+        for (name, text) in PIECES.iter().zip(&mut self.texts) {
+            text.push_str(&string(piece.get(name)).unwrap_or_default());
+        }
+        for (name, value) in piece.iter() {
+            if !PIECES.contains(&name) && value.get() != "null" {
+                self.members.set(name, value.to_owned());
+            }
+        }
+    }
+
+    fn into_json(mut self) -> Result<String, serde_json::Error> {
+        if let Some(raw) = self.raw {
+            return Ok(one_line(raw.get()));
+        }
+        for (name, text) in PIECES.iter().zip(self.texts).filter(|(_, text)| !text.is_empty()) {
+            self.members.set(name, to_raw_value(&text)?);
+        }
+        Ok(one_line(&self.members.to_json()?))
+    }
+}
+
+/// The value of a member, unless it is null.
+fn known<'a>(members: &'a Members, name: &str) -> Option<&'a str> {
+    members.get(name).map(RawValue::get).filter(|value| *value != "null")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn details(pushed: &[&str]) -> (Vec<String>, String) {
+        let mut details = Details::new(0);
+        let mut shown = Vec::new();
+        for items in pushed {
+            let items: Vec<&RawValue> = serde_json::from_str(items).expect("a list");
+            shown.extend(details.push(&items).expect("objects"));
+        }
+        (shown, details.close().expect("JSON").raw.get().to_owned())
+    }
+
+    #[test]
+    fn r6_an_item_that_comes_whole_stays_byte_for_byte() {
+        let items = r#"[{"type":"reasoning.encrypted", "data":"\u00e9","index":0},{"type":"reasoning.text","text":"a"}]"#;
+        let inner = items.trim_start_matches('[').trim_end_matches(']');
+        let expected = format!(r#"{{"type":"reasoning_details","reasoning_details":[{inner}]}}"#);
+        assert_eq!(details(&[items]), (vec!["a".to_owned()], expected));
+    }
+
+    #[test]
+    fn pieces_of_a_text_are_joined_and_its_signature_is_added() {
+        let (shown, block) = details(&[
+            r#"[{"type":"reasoning.text","text":"a","index":0,"format":null}]"#,
+            r#"[{"type":"reasoning.text","text":"b","index":0,"format":"f"}]"#,
+            r#"[{"type":"reasoning.text","signature":"s","index":0,"format":null}]"#,
+        ]);
+        assert_eq!(shown, ["a", "b"]);
+        assert_eq!(
+            block,
+            r#"{"type":"reasoning_details","reasoning_details":[{"type":"reasoning.text","text":"ab","index":0,"format":"f","signature":"s"}]}"#
+        );
+    }
+
+    #[test]
+    fn what_is_another_item_is_not_joined() {
+        for (first, second) in [
+            (
+                r#"{"type":"reasoning.text","text":"a","index":0}"#,
+                r#"{"type":"reasoning.text","text":"b","index":1}"#,
+            ),
+            (
+                r#"{"type":"reasoning.text","text":"a","id":"x"}"#,
+                r#"{"type":"reasoning.text","text":"b","id":"y"}"#,
+            ),
+            (r#"{"type":"reasoning.text","text":"a"}"#, r#"{"type":"reasoning.summary","summary":"b"}"#),
+            (r#"{"type":"reasoning.encrypted","data":"a"}"#, r#"{"type":"reasoning.encrypted","data":"b"}"#),
+        ] {
+            let (_, block) = details(&[&format!("[{first}]"), &format!("[{second}]")]);
+            assert!(block.ends_with(&format!("[{first},{second}]}}")), "{block}");
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! The decoder of a reply: a pure state machine, the data of one SSE event at a time.
+
+use ipc::event::TokenUsage;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::calls::{Calls, End};
+use super::open_text::{OpenText, TextKind};
+use super::reasoning::Details;
+use super::wire::{CallDelta, Choice, Chunk, Delta, Part, string};
+use super::{error, usage};
+use crate::provider::decode::{Decode, Envelope, Events, MAX_REPLY, invalid, truncated, violation};
+use crate::provider::text::{Joined, Piece};
+use crate::provider::{ProviderError, StopReason, StreamEvent};
+
+/// How deep lists of parts are read: Mistral's reasoning is a list within a list.
+const DEEPEST_PART: usize = 2;
+
+/// Decodes one reply.
+///
+/// A reply is complete with `[DONE]` or the end of the body, if it said why it stopped before. Some servers never say so
+/// (Claude behind Snowflake): then `[DONE]` after content is the end of the turn, and the end of the body alone is a cut.
+pub struct Decoder {
+    phase: Phase,
+    open: Option<OpenText>,
+    calls: Calls,
+    details: Option<Details>,
+    refusal: Joined,
+    finish_reason: Option<String>,
+    /// The index of the next block.
+    next_block: usize,
+    usage: TokenUsage,
+    envelope: Envelope,
+    received: usize,
+    /// Whether a second reply to the request was told of.
+    told_of_others: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// No choice came.
+    Waiting,
+    Started,
+    Complete,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Decoder {
+    /// A decoder for the first reply of a conversation.
+    pub fn new() -> Self {
+        Self::after(0)
+    }
+
+    /// A decoder for a reply in a conversation that has had this many tool calls: their number keeps the ids of calls
+    /// apart to which the server gives none (R4).
+    pub fn after(earlier_calls: usize) -> Self {
+        Self {
+            phase: Phase::Waiting,
+            open: None,
+            calls: Calls::after(earlier_calls),
+            details: None,
+            refusal: Joined::default(),
+            finish_reason: None,
+            next_block: 0,
+            usage: TokenUsage::default(),
+            envelope: Envelope { role: "assistant".to_owned(), ..Envelope::default() },
+            received: 0,
+            told_of_others: false,
+        }
+    }
+}
+
+impl Decode for Decoder {
+    fn is_complete(&self) -> bool {
+        self.phase == Phase::Complete
+    }
+
+    fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    fn push(&mut self, data: &str, events: &mut Events) -> Result<(), ProviderError> {
+        let data = data.trim();
+        if self.is_complete() || data.is_empty() {
+            return Ok(());
+        }
+        if data == "[DONE]" {
+            return self.done(events);
+        }
+        self.received += data.len();
+        if self.received > MAX_REPLY {
+            let message = format!("the reply has more than {MAX_REPLY} bytes");
+            return Err(ProviderError::new("invalid_response", message));
+        }
+        match serde_json::from_str::<Chunk<'_>>(data) {
+            Ok(chunk) => self.chunk(data, chunk, events),
+            Err(error) => {
+                let is_cut = error.is_eof() || "[DONE]".starts_with(data);
+                match self.finish_reason {
+                    // S7: nothing is missed after the finish reason.
+                    Some(_) if is_cut => Ok(()),
+                    None if is_cut => Err(truncated("the reply ended in the middle of an event")),
+                    _ => Err(invalid(&error)),
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, events: &mut Events) -> Result<(), ProviderError> {
+        match (self.phase, &self.finish_reason) {
+            (Phase::Complete, _) => Ok(()),
+            (Phase::Started, Some(_)) => self.complete(events),
+            (Phase::Started, None) => Err(truncated("the reply ended before the model was done")),
+            (Phase::Waiting, _) => Err(truncated("the reply ended before it began")),
+        }
+    }
+
+    fn push_whole(&mut self, json: &str, events: &mut Events) -> Result<(), ProviderError> {
+        let json = json.trim().trim_start_matches('\u{feff}');
+        self.push(json, events)?;
+        if self.phase == Phase::Waiting {
+            return Err(violation("a JSON reply without choices instead of a stream"));
+        }
+        self.complete(events)
+    }
+}
+
+impl Decoder {
+    fn chunk(&mut self, data: &str, chunk: Chunk<'_>, events: &mut Events) -> Result<(), ProviderError> {
+        let nothing_else = chunk.choices.is_none() && chunk.usage.is_none();
+        let is_error = chunk.error.is_some_and(|error| !matches!(error.get(), "{}" | "\"\"" | "false"))
+            || nothing_else && (chunk.message.is_some() || chunk.detail.is_some());
+        if is_error {
+            return Err(error::from_chunk(data));
+        }
+        self.name(&chunk);
+        if let Some(usage) = chunk.usage.and_then(usage::parse) {
+            self.usage = usage;
+            self.envelope.usage = usage::in_messages_words(usage);
+        }
+        for choice in chunk.choices.into_iter().flatten() {
+            self.choice(&choice, events)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the first id and model that are said: some servers send a chunk without them first, or change them later.
+    fn name(&mut self, chunk: &Chunk<'_>) {
+        if self.envelope.id.is_empty() {
+            self.envelope.id = string(chunk.id).unwrap_or_default();
+        }
+        if self.envelope.model.is_empty() {
+            self.envelope.model = string(chunk.model).unwrap_or_default();
+        }
+    }
+
+    fn choice(&mut self, choice: &Choice<'_>, events: &mut Events) -> Result<(), ProviderError> {
+        if choice.index.is_some_and(|index| index != 0) {
+            if !std::mem::replace(&mut self.told_of_others, true) {
+                tracing::debug!("more than one reply came; the first holds");
+            }
+            return Ok(());
+        }
+        if self.phase == Phase::Waiting {
+            self.phase = Phase::Started;
+            let (message_id, model) = (self.envelope.id.clone(), self.envelope.model.clone());
+            events.push_back(StreamEvent::MessageStarted { message_id, model });
+        }
+        if let Some(delta) = choice.delta.as_ref().or(choice.message.as_ref()) {
+            self.delta(delta, events)?;
+        }
+        self.finish_reason = string(choice.finish_reason).or_else(|| self.finish_reason.take());
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: &Delta<'_>, events: &mut Events) -> Result<(), ProviderError> {
+        self.reasoning(delta, events)?;
+        if let Some(content) = delta.content {
+            self.content(content, DEEPEST_PART, TextKind::Said, events)?;
+        }
+        if let Some(Ok(piece)) = delta.refusal.map(|raw| serde_json::from_str::<Piece<'_>>(raw.get())) {
+            self.refusal.push(&piece);
+        }
+        for call in delta.tool_calls.iter().flatten() {
+            self.call(call, events)?;
+        }
+        if let Some(function) = &delta.function_call {
+            // There is one such call in a reply.
+            let call = CallDelta { index: Some(0), function: Some(*function), ..CallDelta::default() };
+            self.call(&call, events)?;
+        }
+        Ok(())
+    }
+
+    /// The same reasoning may come in two members, and as details: what the user reads comes from the first that has it.
+    fn reasoning(&mut self, delta: &Delta<'_>, events: &mut Events) -> Result<(), ProviderError> {
+        let members = [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)];
+        let plain = members
+            .into_iter()
+            .find_map(|(field, raw)| Some((field, raw.filter(|raw| raw.get() != "\"\"")?)));
+        if let Some((field, raw)) = plain {
+            self.content(raw, 1, TextKind::Reasoning(Some(field)), events)?;
+        }
+        for text in self.details(delta.reasoning_details)? {
+            if plain.is_none() {
+                self.text(&Piece::from(text.as_str()), TextKind::Reasoning(None), events)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps details, and returns what they let the user read.
+    fn details(&mut self, items: Option<&RawValue>) -> Result<Vec<String>, ProviderError> {
+        let Some(items) = items.filter(|items| items.get().starts_with('[')) else { return Ok(Vec::new()) };
+        let items: Vec<&RawValue> = serde_json::from_str(items.get()).map_err(|error| invalid(&error))?;
+        if items.is_empty() {
+            return Ok(Vec::new());
+        }
+        let details = self.details.get_or_insert_with(|| {
+            self.next_block += 1;
+            Details::new(self.next_block - 1)
+        });
+        details.push(&items).map_err(|error| invalid(&error))
+    }
+
+    /// A string, or a list of parts; what is neither has nothing to say.
+    fn content(
+        &mut self,
+        raw: &RawValue,
+        depth: usize,
+        kind: TextKind,
+        events: &mut Events,
+    ) -> Result<(), ProviderError> {
+        if !raw.get().starts_with('[') {
+            return match serde_json::from_str::<Piece<'_>>(raw.get()) {
+                Ok(piece) => self.text(&piece, kind, events),
+                Err(_) => Ok(()),
+            };
+        }
+        let parts: Vec<&RawValue> = serde_json::from_str(raw.get()).map_err(|error| invalid(&error))?;
+        let parts = parts.into_iter().filter_map(|part| serde_json::from_str::<Part<'_>>(part.get()).ok());
+        for part in parts {
+            if let Some(text) = part.text {
+                self.content(text, 0, kind, events)?;
+            }
+            if let (Some(thinking), Some(depth)) = (part.thinking, depth.checked_sub(1)) {
+                self.content(thinking, depth, TextKind::Reasoning(None), events)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds to the open text, or begins another where that is of another kind.
+    fn text(&mut self, piece: &Piece<'_>, kind: TextKind, events: &mut Events) -> Result<(), ProviderError> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        if self.open.as_ref().is_none_or(|open| open.kind != kind) {
+            self.close_open(events)?;
+            self.open = Some(OpenText::new(self.next_block, kind));
+            self.next_block += 1;
+        }
+        if let Some(open) = &mut self.open {
+            open.push(piece, events);
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, delta: &CallDelta<'_>, events: &mut Events) -> Result<(), ProviderError> {
+        self.close_open(events)?;
+        self.calls.push(delta, &mut self.next_block, events);
+        Ok(())
+    }
+
+    fn close_open(&mut self, events: &mut Events) -> Result<(), ProviderError> {
+        match self.open.take() {
+            Some(open) => open.close(events).map_err(|error| invalid(&error)),
+            None => Ok(()),
+        }
+    }
+
+    fn done(&mut self, events: &mut Events) -> Result<(), ProviderError> {
+        let has_content = self.next_block > 0 || !self.refusal.as_str().is_empty();
+        if self.phase == Phase::Started && (self.finish_reason.is_some() || has_content) {
+            return self.complete(events);
+        }
+        Err(truncated("the reply ended without content and without a finish reason"))
+    }
+
+    fn complete(&mut self, events: &mut Events) -> Result<(), ProviderError> {
+        self.refusal.finish();
+        self.close_open(events)?;
+        if let Some(details) = self.details.take() {
+            let index = details.block;
+            let block = details.close().map_err(|error| invalid(&error))?;
+            events.push_back(StreamEvent::BlockClosed { index, block });
+        }
+        let stop_reason = self.stop_reason()?;
+        let is_whole = matches!(stop_reason, StopReason::EndTurn | StopReason::ToolUse);
+        self.calls.close(if is_whole { End::Whole } else { End::CutOff }, events)?;
+        self.phase = Phase::Complete;
+        self.envelope.stop_reason = Some(stop_reason.as_str().to_owned());
+        if let StopReason::Refusal(Some(explanation)) = &stop_reason {
+            self.envelope.stop_details = Some(json!({"type": "refusal", "explanation": explanation}));
+        }
+        events.push_back(StreamEvent::MessageCompleted { stop_reason, usage: self.usage });
+        Ok(())
+    }
+
+    /// Calls decide, since some servers say `stop` with them, unless the reply was cut off or refused (S5).
+    fn stop_reason(&self) -> Result<StopReason, ProviderError> {
+        let refusal = self.refusal.as_str();
+        Ok(match self.finish_reason.as_deref().unwrap_or("stop") {
+            "length" | "model_length" | "max_tokens" => StopReason::MaxTokens,
+            "content_filter" if refusal.is_empty() => {
+                StopReason::Refusal(Some("the provider's content filter stopped the reply".to_owned()))
+            }
+            "error" | "abort" => {
+                let message = "the API broke off its reply without saying why";
+                return Err(ProviderError::new("api_error", message).retryable());
+            }
+            "insufficient_system_resource" => {
+                let message = "the API broke off its reply: it is overloaded";
+                return Err(ProviderError::new("overloaded_error", message).retryable());
+            }
+            _ if !refusal.is_empty() => StopReason::Refusal(Some(refusal.to_owned())),
+            "stop" | "tool_calls" | "function_call" | "tool_use" | "end_turn" | "eos" | "eos_token" => {
+                if self.calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse }
+            }
+            other => StopReason::Other(other.to_owned()),
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! The chunks of a stream as they are on the wire, and whole replies, whose message has the shape of a delta.
+//!
+//! Servers agree on names, not on types: what may be a string, null or something else is taken raw and read where it is used.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A chunk of a stream, or a whole reply.
+#[derive(Deserialize)]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow)]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) choices: Option<Vec<Choice<'a>>>,
+    #[serde(borrow)]
+    pub(super) usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+    /// Present in errors without `error` (Mistral, older vLLM).
+    #[serde(borrow)]
+    pub(super) message: Option<&'a RawValue>,
+    /// The same, of servers made with `FastAPI`.
+    #[serde(borrow)]
+    pub(super) detail: Option<&'a RawValue>,
+}
+
+/// One of the replies that a request asks for; ours asks for one.
+#[derive(Deserialize)]
+pub(super) struct Choice<'a> {
+    /// Absent means the first.
+    #[serde(default)]
+    pub(super) index: Option<u64>,
+    #[serde(borrow)]
+    pub(super) delta: Option<Delta<'a>>,
+    /// What a whole reply has instead; some send both, and then the message holds what came already.
+    #[serde(borrow)]
+    pub(super) message: Option<Delta<'a>>,
+    #[serde(borrow)]
+    pub(super) finish_reason: Option<&'a RawValue>,
+}
+
+/// What is new, or a whole message.
+#[derive(Deserialize)]
+pub(super) struct Delta<'a> {
+    /// A string, null, or a list of parts.
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) reasoning: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) reasoning_details: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) refusal: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
+    /// What was there before `tool_calls`.
+    #[serde(borrow)]
+    pub(super) function_call: Option<Function<'a>>,
+}
+
+/// What is new of a tool call.
+#[derive(Default, Deserialize)]
+pub(super) struct CallDelta<'a> {
+    pub(super) index: Option<u64>,
+    #[serde(borrow)]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) function: Option<Function<'a>>,
+    /// What a server wants back with the call: Google's signatures of thoughts.
+    #[serde(borrow)]
+    pub(super) extra_content: Option<&'a RawValue>,
+}
+
+/// The function that is called.
+#[derive(Clone, Copy, Deserialize)]
+pub(super) struct Function<'a> {
+    #[serde(borrow)]
+    pub(super) name: Option<&'a RawValue>,
+    /// A piece of JSON text as a string; of some servers the object itself.
+    #[serde(borrow)]
+    pub(super) arguments: Option<&'a RawValue>,
+}
+
+/// A part of a content that is a list.
+#[derive(Deserialize)]
+pub(super) struct Part<'a> {
+    #[serde(borrow)]
+    pub(super) text: Option<&'a RawValue>,
+    /// The reasoning of Mistral's models: a string, or a list of parts again.
+    #[serde(borrow)]
+    pub(super) thinking: Option<&'a RawValue>,
+}
+
+/// A string that is not empty.
+pub(super) fn string(raw: Option<&RawValue>) -> Option<String> {
+    let text: String = serde_json::from_str(raw?.get()).ok()?;
+    (!text.is_empty()).then_some(text)
+}

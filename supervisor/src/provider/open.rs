@@ -1,0 +1,144 @@
+//! Any provider by its name.
+
+use std::sync::Arc;
+
+use secrecy::SecretString;
+
+use super::anthropic::{self, Anthropic};
+use super::chat::{self, OpenAiChat};
+use super::decode::Decode;
+use super::{ConfigError, Connection, ModelProvider, Timeouts, connection};
+
+/// A kind of provider: whose API is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProviderKind {
+    /// Anthropic's Messages API.
+    #[default]
+    Anthropic,
+    /// Chat completions, as many servers speak them.
+    OpenAi,
+}
+
+/// A provider that is ready.
+pub struct Opened {
+    /// The provider.
+    pub provider: Arc<dyn ModelProvider>,
+    /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
+    pub notices: Vec<String>,
+}
+
+/// Opens a provider. Nothing is sent yet.
+pub fn open(kind: ProviderKind, connection: Connection) -> Result<Opened, ConfigError> {
+    Ok(match kind {
+        ProviderKind::Anthropic => {
+            let provider = Anthropic::new(anthropic::Config::at(connection))?;
+            let notices = provider.notices().to_vec();
+            Opened { provider: Arc::new(provider), notices }
+        }
+        ProviderKind::OpenAi => {
+            let provider = OpenAiChat::new(chat::Config::at(connection))?;
+            let notices = provider.notices().to_vec();
+            Opened { provider: Arc::new(provider), notices }
+        }
+    })
+}
+
+impl ProviderKind {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Anthropic, Self::OpenAi];
+
+    /// Its name, in flags and settings and in the log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAi => "openai",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// The variable that holds its key.
+    pub const fn key_variable(self) -> &'static str {
+        match self {
+            Self::Anthropic => "ANTHROPIC_API_KEY",
+            Self::OpenAi => "OPENAI_API_KEY",
+        }
+    }
+
+    /// The variable that holds its address.
+    pub const fn address_variable(self) -> &'static str {
+        match self {
+            Self::Anthropic => "ANTHROPIC_BASE_URL",
+            Self::OpenAi => "OPENAI_BASE_URL",
+        }
+    }
+
+    /// Where it is, unless somebody says otherwise.
+    pub const fn base_url(self) -> &'static str {
+        match self {
+            Self::Anthropic => anthropic::BASE_URL,
+            Self::OpenAi => chat::BASE_URL,
+        }
+    }
+
+    /// How it is reached: at its own address, if there is no other.
+    pub fn connection(
+        self,
+        base_url: Option<String>,
+        api_key: Option<SecretString>,
+        key_origin: String,
+    ) -> Connection {
+        let base_url = base_url.unwrap_or_else(|| self.base_url().to_owned());
+        Connection { base_url, api_key, key_origin, timeouts: Timeouts::default() }
+    }
+
+    /// Whether there is no use in asking without a key. Chat completions are spoken by many servers that need none, on
+    /// this machine and elsewhere: only the vendor's own is known to want one, and the others say so.
+    pub fn needs_key(self, base_url: &str) -> bool {
+        let host = |text: &str| Some(connection::base_url(text).ok()?.host_str()?.to_owned());
+        match self {
+            Self::Anthropic => true,
+            Self::OpenAi => host(base_url).is_some_and(|given| Some(given) == host(self.base_url())),
+        }
+    }
+
+    /// A decoder for a reply that stands alone.
+    pub(crate) fn decoder(self) -> Box<dyn Decode> {
+        match self {
+            Self::Anthropic => Box::new(anthropic::Decoder::new()),
+            Self::OpenAi => Box::new(chat::Decoder::new()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_known_by_its_name_which_is_the_providers() {
+        for kind in ProviderKind::ALL {
+            assert_eq!(ProviderKind::named(kind.as_str()), Some(kind));
+            let opened = open(kind, kind.connection(None, None, String::new())).expect("its own address");
+            assert_eq!(opened.provider.name(), kind.as_str());
+        }
+        assert_eq!(ProviderKind::named("open ai"), None);
+    }
+
+    #[test]
+    fn only_the_vendors_own_address_is_known_to_want_a_key() {
+        for (base_url, expected) in [
+            ("https://api.openai.com", true),
+            ("https://api.openai.com/v1/", true),
+            ("http://127.0.0.1:8080", false),
+            ("https://models.example/v1", false),
+            ("no address", false),
+        ] {
+            assert_eq!(ProviderKind::OpenAi.needs_key(base_url), expected, "{base_url}");
+        }
+        assert!(ProviderKind::Anthropic.needs_key("http://127.0.0.1:8080"));
+    }
+}
