@@ -167,6 +167,9 @@ pub struct NewConversationParams {
     /// The model's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Who the model is asked of: `anthropic` or `openai`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
     /// The provider's address, if it is another than its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,

@@ -79,6 +79,7 @@ fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
         approvals: effective.approvals(args.approval_socket.is_some()),
         wanted: Wanted::new(&effective, &args.confinement),
         model: effective.model().to_owned(),
+        provider: effective.provider(),
         base_url: effective.base_url().map(str::to_owned),
         limits: effective.run_limits(),
         timeout: effective.timeout(),

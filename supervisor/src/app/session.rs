@@ -20,8 +20,9 @@ use crate::driver::{ChangeTracker, Driver, DriverError, Guard, Observer, Running
 use crate::gate::{Activity, ApprovalMode, Standing};
 use crate::monitor::PrivateTemp;
 use crate::prompt;
-use crate::provider::anthropic::{self, Anthropic};
-use crate::provider::{ConfigError, ModelProvider, ProviderError, RequestOptions, RetryPolicy};
+use crate::provider::{
+    self, ConfigError, ModelProvider, ProviderError, ProviderKind, RequestOptions, RetryPolicy,
+};
 use crate::secrets::{KeyError, TakenKeys, find_key};
 use crate::session::{LogError, SessionLog};
 use crate::tools::Registry;
@@ -54,6 +55,8 @@ pub(super) struct SessionOptions {
     pub wanted: Wanted,
     /// The model.
     pub model: String,
+    /// Who the model is asked of.
+    pub provider: ProviderKind,
     /// The address of the provider, if it is another than its own.
     pub base_url: Option<String>,
     /// Bounds on one turn.
@@ -142,7 +145,7 @@ pub(super) fn open(
     began: Instant,
 ) -> Result<(Session, Handle, Events), OpenError> {
     let setup = Setup::new(place.directories, &options.directory, mode(&options), &options.wanted)?;
-    let provider = provider(options.base_url.clone(), place.keys, &setup)?;
+    let provider = provider(options.provider, options.base_url.clone(), place.keys, &setup)?;
     // Opened before the first worker exists, so that no agent can choose what it is.
     let patch = options.patch.as_deref().map(PatchFile::open).transpose()?;
     let standing = setup.standing();
@@ -309,23 +312,26 @@ fn surroundings() -> prompt::Surroundings {
     prompt::Surroundings { platform, date, activity: ACTIVITY }
 }
 
+/// The one place where providers are made.
 fn provider(
+    kind: ProviderKind,
     base_url: Option<String>,
     keys: TakenKeys,
     setup: &Setup,
 ) -> Result<Arc<dyn ModelProvider>, OpenError> {
-    let file = setup.directories.key_file("anthropic");
-    let key = find_key(keys.anthropic, "ANTHROPIC_API_KEY", &file)?;
-    let mut config = anthropic::Config::new(Some(key.secret));
-    config.connection.key_origin = key.origin;
-    if let Some(base_url) = base_url {
-        config.connection.base_url = base_url;
-    }
-    let provider = Anthropic::new(config)?;
-    for notice in provider.notices() {
+    let variable = kind.key_variable();
+    let file = setup.directories.key_file(kind.as_str());
+    let needs_key = kind.needs_key(base_url.as_deref().unwrap_or(kind.base_url()));
+    let (secret, origin) = match find_key(keys.of(kind), variable, &file) {
+        Ok(key) => (Some(key.secret), key.origin),
+        Err(KeyError::Missing { .. }) if !needs_key => (None, variable.to_owned()),
+        Err(error) => return Err(error.into()),
+    };
+    let opened = provider::open(kind, kind.connection(base_url, secret, origin))?;
+    for notice in &opened.notices {
         super::say(notice);
     }
-    Ok(Arc::new(provider))
+    Ok(opened.provider)
 }
 
 fn observer(setup: &Setup, temp: &PrivateTemp) -> Observer {

@@ -15,6 +15,7 @@ use super::settled::{Ignored, Settled};
 use super::value::{Element, Value};
 use crate::approval::ApprovalSettings;
 use crate::core::RunLimits;
+use crate::provider::ProviderKind;
 
 /// What holds of every key.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +41,11 @@ impl Effective {
     /// The model.
     pub fn model(&self) -> &str {
         self.text("model").unwrap_or_default()
+    }
+
+    /// Who the model is asked of.
+    pub fn provider(&self) -> ProviderKind {
+        self.text("provider").and_then(ProviderKind::named).unwrap_or_default()
     }
 
     /// The address of the provider, if it is another than its own.

@@ -97,11 +97,18 @@ pub const KEYS: &[Key] = &[
         about: "The model.",
     },
     Key {
+        name: "provider",
+        kind: Kind::Choice(&["anthropic", "openai"]),
+        project: ProjectMay::Never,
+        preset: Preset::Word("anthropic"),
+        about: "Who the model is asked of, and how: `anthropic` is the Messages API; `openai` is chat completions, at the vendor's or whatever server speaks them.",
+    },
+    Key {
         name: "base_url",
         kind: Kind::Address,
         project: ProjectMay::Never,
         preset: Preset::Unset("the provider's own"),
-        about: "The address of the Messages API, or of a server that speaks it: where the key is sent.",
+        about: "The address of the provider's API, or of a server that speaks it: where the key is sent. `--base-url` wins over `ANTHROPIC_BASE_URL` or `OPENAI_BASE_URL`, and these over the file; the file's holds for the provider of the file alone.",
     },
     Key {
         name: "rights.net",

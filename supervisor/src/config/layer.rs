@@ -79,6 +79,14 @@ impl Layer {
         self
     }
 
+    /// The same, but for what it says of one key.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        let mut layer = self.clone();
+        layer.settings.remove(name);
+        layer
+    }
+
     /// The same, with a list of single words.
     #[must_use]
     pub fn with_list<T: Into<OsString>>(

@@ -75,6 +75,7 @@ fn a_new_conversation_has_its_shape() {
         net: Some(Network::On),
         reach: Some(Reach::default()),
         model: Some("m".to_owned()),
+        provider: Some("openai".to_owned()),
         base_url: Some("http://127.0.0.1:1/x".to_owned()),
         write: vec!["/w".into()],
         hide: vec!["h".into()],
@@ -90,7 +91,7 @@ fn a_new_conversation_has_its_shape() {
         concat!(
             r#"{"method":"newConversation","params":{"cwd":{"base64":"L3D/"},"mode":"ask","net":"on","#,
             r#""reach":{"host":false,"link_local":false,"metadata":false},"model":"m","#,
-            r#""base_url":"http://127.0.0.1:1/x","write":["/w"],"hide":["h"],"env":["CI"],"tier":"floor","#,
+            r#""provider":"openai","base_url":"http://127.0.0.1:1/x","write":["/w"],"hide":["h"],"env":["CI"],"tier":"floor","#,
             r#""allow_degraded":true,"approval_timeout_s":2,"max_steps":3,"max_tokens":4}}"#
         ),
     );

@@ -7,17 +7,16 @@ use ipc::path::WirePath;
 use ipc::rights::{Network, Reach};
 use ipc::rpc::{NEW_CONVERSATION_METHOD, NewConversationParams};
 
-use crate::app::args::{ConfinementArgs, ExecArgs, TuiArgs};
+use crate::app::args::{ConfinementArgs, ExecArgs, ProviderArg, TuiArgs};
 use crate::config::{Layer, Origin, Value};
 use crate::gate::ApprovalMode;
+use crate::provider::ProviderKind;
 
-/// The variable that says where the provider is.
-const BASE_URL: &str = "ANTHROPIC_BASE_URL";
-
-/// What the environment says.
-pub(super) fn of_environment() -> Layer {
-    let base_url = std::env::var(BASE_URL).ok().filter(|url| !url.is_empty());
-    Layer::default().with("base_url", base_url.map(Value::Text), Origin::Environment(BASE_URL))
+/// What the environment says to who asks this provider: each has a variable for its address.
+pub(super) fn of_environment(provider: ProviderKind) -> Layer {
+    let variable = provider.address_variable();
+    let base_url = std::env::var(variable).ok().filter(|url| !url.is_empty());
+    Layer::default().with("base_url", base_url.map(Value::Text), Origin::Environment(variable))
 }
 
 /// What the flags of a confinement say.
@@ -33,12 +32,17 @@ pub(in crate::app) fn of_confinement(args: &ConfinementArgs) -> Layer {
         .with_list("rights.env", &args.env, &Origin::Flag("--env"))
 }
 
+fn provider(flag: Option<ProviderArg>) -> Option<Value> {
+    flag.map(|provider| Value::Text(ProviderKind::from(provider).as_str().to_owned()))
+}
+
 /// What the flags of the terminal UI say.
 pub(in crate::app) fn of_tui(args: &TuiArgs) -> Layer {
     let mode = args.mode.map(|mode| ApprovalMode::from(mode).as_str().to_owned());
     of_confinement(&args.confinement)
         .with("mode", mode.map(Value::Text), Origin::Flag("--mode"))
         .with("model", args.model.clone().map(Value::Text), Origin::Flag("--model"))
+        .with("provider", provider(args.provider), Origin::Flag("--provider"))
         .with("base_url", args.base_url.clone().map(Value::Text), Origin::Flag("--base-url"))
 }
 
@@ -54,6 +58,7 @@ pub(in crate::app) fn of_request(params: &NewConversationParams) -> Layer {
     Layer::default()
         .with("mode", params.mode.and_then(|mode| word(mode.as_str())), origin.clone())
         .with("model", params.model.as_deref().and_then(word), origin.clone())
+        .with("provider", params.provider.as_deref().and_then(word), origin.clone())
         .with("base_url", params.base_url.as_deref().and_then(word), origin.clone())
         .with("rights.net", net, origin.clone())
         .with_list("rights.reach", reach, &origin)
@@ -68,6 +73,7 @@ pub(in crate::app) fn of_request(params: &NewConversationParams) -> Layer {
 pub(in crate::app) fn of_exec(args: &ExecArgs) -> Layer {
     of_confinement(&args.confinement)
         .with("model", args.model.clone().map(Value::Text), Origin::Flag("--model"))
+        .with("provider", provider(args.provider), Origin::Flag("--provider"))
         .with("base_url", args.base_url.clone().map(Value::Text), Origin::Flag("--base-url"))
         .with(
             "limits.max_steps",

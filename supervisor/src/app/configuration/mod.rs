@@ -27,7 +27,6 @@ pub(crate) struct Sources {
     user: UserFile,
     /// Absent where there is no such directory, which is found out and told elsewhere.
     project: Option<ProjectFile>,
-    environment: Layer,
     trust: Trust,
     trusted: bool,
 }
@@ -43,16 +42,28 @@ impl Sources {
             file.digest.as_ref().is_some_and(|digest| trust.is_given(&file.project, digest))
         };
         let trusted = project.as_ref().is_some_and(given);
-        Ok(Self { user, project, environment: flags::of_environment(), trust, trusted })
+        Ok(Self { user, project, trust, trusted })
     }
 
-    /// What holds, with these flags.
+    /// What holds, with these flags. The address in the user's file is that of the provider there: another one that a flag
+    /// names is not asked at it, and does not get its key.
     pub(crate) fn effective(&self, flags: &Layer) -> Effective {
+        let none = Layer::default();
+        let of_file = self.merged(&none, &none, &self.user.layer).provider();
+        let provider = self.merged(flags, &none, &self.user.layer).provider();
+        let environment = flags::of_environment(provider);
+        if provider == of_file {
+            return self.merged(flags, &environment, &self.user.layer);
+        }
+        self.merged(flags, &environment, &self.user.layer.without("base_url"))
+    }
+
+    fn merged(&self, flags: &Layer, environment: &Layer, user: &Layer) -> Effective {
         let none = Layer::default();
         merge(Layers {
             flags,
-            environment: &self.environment,
-            user: &self.user.layer,
+            environment,
+            user,
             project: self.project.as_ref().map_or(&none, |file| &file.layer),
             trusted: self.trusted,
         })

@@ -11,6 +11,7 @@ use crate::app::session::{self, OpenError, Place, SessionOptions};
 use crate::app::setup::{SetupError, Wanted};
 use crate::directories::Directories;
 use crate::driver::Turns;
+use crate::provider::ProviderKind;
 
 /// Opens sessions, all with our own key and directories.
 pub(super) struct Sessions {
@@ -42,6 +43,10 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
     if let Some(name) = params.env.iter().find(|name| name.contains('=')) {
         return refused(format!("env: {name:?} is no name: values do not pass through the protocol"));
     }
+    if let Some(name) = params.provider.as_deref().filter(|name| ProviderKind::named(name).is_none()) {
+        let known = ProviderKind::ALL.map(ProviderKind::as_str).join(", ");
+        return refused(format!("provider: {name:?} is none of {known}"));
+    }
     let sources =
         Sources::read(directories, &directory).map_err(|error| ErrorWord::OptionRefused.because(error))?;
     let asked = configuration::of_request(params);
@@ -58,6 +63,7 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
         approvals,
         wanted: Wanted::of(&effective, tier, degraded),
         model: effective.model().to_owned(),
+        provider: effective.provider(),
         base_url: effective.base_url().map(str::to_owned),
         limits: effective.run_limits(),
         timeout: effective.timeout(),

@@ -124,6 +124,7 @@ fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
         approvals: effective.approvals(true),
         wanted: Wanted::new(effective, &args.confinement),
         model: effective.model().to_owned(),
+        provider: effective.provider(),
         base_url: effective.base_url().map(str::to_owned),
         limits: effective.run_limits(),
         timeout: effective.timeout(),
