@@ -5,6 +5,7 @@
 //!
 //! * [`rights`]: what an agent may do, as a lattice.
 //! * [`tool`] and [`effect`]: calls that the model made, and the exact change that a call would make.
+//! * [`image`]: pictures that a model is shown.
 //! * [`message`] and [`phase`]: the two directions of the worker boundary, and which message may come when.
 //! * [`frame`], [`codec`] and [`pipe`]: how a message becomes bytes on a pipe.
 //! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports.
@@ -24,6 +25,7 @@ pub mod frame;
 #[cfg(feature = "frontend")]
 pub mod frontend;
 pub mod id;
+pub mod image;
 pub mod message;
 pub mod path;
 pub mod phase;
