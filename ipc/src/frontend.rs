@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest};
 use crate::event::SessionEvent;
 use crate::id::{ApprovalId, CallId, ConversationId, GrantId};
+use crate::image::Image;
 use crate::rights::RightsChange;
 
 /// Core → front end.
@@ -70,6 +71,9 @@ pub enum UserActionKind {
     Prompt {
         /// The message.
         text: String,
+        /// The pictures that go before it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
     },
     /// Changes the rights of the agent. Answered by the event `rights_changed`, or by a notice that says why not.
     SetRights {
@@ -108,6 +112,8 @@ pub enum Op {
     UserTurn {
         /// The user's message.
         text: String,
+        /// The pictures that go before it.
+        images: Vec<Image>,
     },
     /// Changes the rights of the agent.
     SetRights {

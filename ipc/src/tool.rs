@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::denial::Operation;
+use crate::image::Image;
 use crate::path::WirePath;
 use crate::rights::Network;
 
@@ -142,6 +143,8 @@ pub enum Access {
 pub enum ToolOutput {
     /// Lines of a file.
     File(FileText),
+    /// A picture, whole.
+    Image(Image),
     /// A directory's entries.
     Listing(Listing),
     /// Matches of a search.

@@ -57,6 +57,7 @@ async fn a_tool_call_and_its_result_are_accepted_by_the_real_api() {
             tool_use: id.clone(),
             content: "bailiwick".to_owned(),
             is_error: false,
+            images: vec![],
         }),
         _ => None,
     });

@@ -208,7 +208,7 @@ impl FrontEnd {
 
     /// Says something to the agent.
     pub async fn prompt(&self, text: &str) {
-        self.act(UserActionKind::Prompt { text: text.to_owned() }).await;
+        self.act(UserActionKind::Prompt { text: text.to_owned(), images: vec![] }).await;
     }
 
     /// Takes events in until one of them says so.
@@ -284,7 +284,7 @@ fn logged(kind: &EventKind) -> String {
         }
         EventKind::WorkerEnded { generation, reason } => format!("worker {generation} ended: {reason}"),
         EventKind::ContextAdded { source, .. } => format!("context from {source}"),
-        EventKind::UserMessage { text } => format!("user {text:?}"),
+        EventKind::UserMessage { text, .. } => format!("user {text:?}"),
         EventKind::ModelRequested { step, attempt } => format!("request {step}.{attempt}"),
         EventKind::AssistantMessage(message) => format!("reply ({})", message.stop_reason),
         EventKind::ModelFailed { kind, .. } => format!("failed: {kind}"),

@@ -84,7 +84,7 @@ async fn a_front_end_that_is_gone_ends_the_session() {
 async fn actions_for_another_session_are_ignored() {
     let front = FrontEnd::open([done()]);
     let other = ConversationId("theirs".to_owned());
-    front.act_in(&other, UserActionKind::Prompt { text: "not for you".to_owned() }).await;
+    front.act_in(&other, UserActionKind::Prompt { text: "not for you".to_owned(), images: vec![] }).await;
     front.act_in(&other, UserActionKind::Quit).await;
     front.prompt("for you").await;
     let said = front.end().await;

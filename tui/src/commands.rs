@@ -52,6 +52,7 @@ pub enum Command {
     Rights,
     Grants,
     Revoke,
+    Image,
     Help,
     Quit,
     Insert,
@@ -134,6 +135,7 @@ pub const TABLE: &[Row] = &[
     typed(Command::Rights, "rights", "rights", "what the agent may do now"),
     typed(Command::Grants, "grants", "grants", "what was approved for the session"),
     typed(Command::Revoke, "revoke", "revoke N", "take back what was approved for the session"),
+    typed(Command::Image, "image", "image PATH", "a picture to go with the next message; without PATH: none"),
     Row {
         command: Command::Help,
         name: "help",

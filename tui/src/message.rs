@@ -1,7 +1,10 @@
 //! What goes in and what comes out.
 
+use std::path::PathBuf;
+
 use crossterm::event::KeyEvent;
 use ipc::frontend::{UiEvent, UserActionKind};
+use ipc::image::Image;
 
 use crate::view::Shown;
 
@@ -28,6 +31,8 @@ pub enum Msg {
     Drawn(Shown),
     /// The process was stopped and goes on: nothing of what was on the screen counts as seen.
     Resumed,
+    /// The picture that [`Action::Attach`] asked for, or why there is none.
+    Attached(Result<Image, String>),
     /// A sentence of the wiring's own, shown as a notice.
     Note(String),
     /// The core is gone: nothing will be answered any more.
@@ -39,6 +44,8 @@ pub enum Msg {
 pub enum Action {
     /// Tell the core.
     User(UserActionKind),
+    /// Read this picture of the user's; [`Msg::Attached`] brings it.
+    Attach(PathBuf),
     /// What is shown has changed: draw when convenient, at most 60 times a second.
     Redraw,
     /// Draw everything anew, as if nothing were on the screen.

@@ -12,6 +12,7 @@ use super::{
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 use crate::denial::Denial;
 use crate::id::{ApprovalId, CallId, Generation, GrantId, ToolUseId};
+use crate::image::Image;
 use crate::path::WirePath;
 
 /// What happened.
@@ -25,6 +26,9 @@ pub enum EventKind {
     UserMessage {
         /// What.
         text: String,
+        /// The pictures that go before it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
     },
     /// Something that the model is told besides the user's words.
     ContextAdded {
@@ -76,6 +80,9 @@ pub enum EventKind {
         content: String,
         /// How long it took, in milliseconds.
         duration_ms: u64,
+        /// The pictures that the model is shown with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
     },
     /// Something was beyond the rights.
     Denied {

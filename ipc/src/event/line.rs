@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Observer, SCHEMA, SessionEvent};
+use super::{OLDEST_SCHEMA, Observer, SCHEMA, SessionEvent};
 use crate::id::{AgentId, ConversationId, EventId};
 
 /// The form of an event in JSON: envelope first, then the kind's own `type` and `data`.
@@ -54,9 +54,10 @@ impl<'de> Deserialize<'de> for SessionEvent {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let line = Line::deserialize(deserializer)?;
-        if line.v != SCHEMA {
+        if !(OLDEST_SCHEMA..=SCHEMA).contains(&line.v) {
             let version = line.v;
-            return Err(D::Error::custom(format!("event of schema version {version}, expected {SCHEMA}")));
+            let expected = format!("expected {OLDEST_SCHEMA} to {SCHEMA}");
+            return Err(D::Error::custom(format!("event of schema version {version}, {expected}")));
         }
         // The tag has to stand before the content: only then does serde hand the content on without buffering it,
         // and raw JSON inside it stays raw.

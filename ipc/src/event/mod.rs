@@ -20,7 +20,10 @@ pub use kind::{EventKind, ToolCallStatus};
 pub use worker::{OneShot, RightsChanged, WorkerStarted};
 
 /// The version of the event schema; it changes whenever a field does.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
+
+/// The oldest version that is still read: what came since has a meaning where it is absent.
+pub const OLDEST_SCHEMA: u32 = 3;
 
 /// One event of a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,7 +91,7 @@ mod tests {
         let line = serde_json::to_string(&event(EventKind::AssistantMessage(message))).unwrap();
         assert!(
             line.starts_with(
-                r#"{"v":3,"id":2,"parent":1,"time_ms":1700000000000,"session":"s","agent":"1","#
+                r#"{"v":4,"id":2,"parent":1,"time_ms":1700000000000,"session":"s","agent":"1","#
             )
         );
         let back: SessionEvent = serde_json::from_str(&line).unwrap();
@@ -98,8 +101,28 @@ mod tests {
 
     #[test]
     fn another_schema_version_is_refused_by_name() {
-        let line = serde_json::to_string(&event(EventKind::UserMessage { text: "hi".to_owned() })).unwrap();
-        let error = serde_json::from_str::<SessionEvent>(&line.replace("\"v\":3", "\"v\":9")).unwrap_err();
-        assert!(error.to_string().contains("event of schema version 9, expected 3"), "{error}");
+        let message = EventKind::UserMessage { text: "hi".to_owned(), images: vec![] };
+        let line = serde_json::to_string(&event(message)).unwrap();
+        for version in [SCHEMA + 1, OLDEST_SCHEMA - 1] {
+            let other = line.replace("\"v\":4", &format!("\"v\":{version}"));
+            let error = serde_json::from_str::<SessionEvent>(&other).unwrap_err().to_string();
+            assert!(
+                error.contains(&format!("event of schema version {version}, expected 3 to 4")),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_an_older_version_wrote_is_read() {
+        let old = r#"{"v":3,"id":2,"time_ms":1,"session":"s","agent":"1","observed_by":"supervisor","#;
+        let message = format!(r#"{old}"type":"user_message","data":{{"text":"hi"}}}}"#);
+        let back: SessionEvent = serde_json::from_str(&message).unwrap();
+        assert_eq!(back.kind, EventKind::UserMessage { text: "hi".to_owned(), images: vec![] });
+        let call = r#"{"call":1,"tool_use":"t","status":"completed","content":"ok","duration_ms":1}"#;
+        let finished = format!(r#"{old}"type":"tool_call_finished","data":{call}}}"#);
+        let back: SessionEvent = serde_json::from_str(&finished).unwrap();
+        let EventKind::ToolCallFinished { images, .. } = back.kind else { unreachable!("{finished}") };
+        assert!(images.is_empty());
     }
 }

@@ -10,6 +10,7 @@ use super::{ErrorObject, ErrorWord, NotificationForm};
 use crate::approval::ApprovalMode;
 use crate::confinement::TierChoice;
 use crate::id::{ConversationId, GrantId};
+use crate::image::Image;
 use crate::path::WirePath;
 use crate::rights::{Network, Reach};
 
@@ -217,6 +218,9 @@ pub struct SendUserMessageParams {
     pub conversation_id: ConversationId,
     /// The message.
     pub text: String,
+    /// The pictures that go before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
 }
 
 /// Parameters of what concerns a conversation as a whole.

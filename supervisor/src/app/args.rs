@@ -122,6 +122,9 @@ pub(super) struct ExecArgs {
     /// The address of the provider's API, or of a server that speaks it; a path prefix is kept
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
+    /// Shows the model a picture (PNG, JPEG, GIF or WebP) with the task
+    #[arg(long, value_name = "FILE")]
+    pub image: Vec<PathBuf>,
     /// Ends the run after this many replies of the model
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: Option<u32>,

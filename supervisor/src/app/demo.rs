@@ -148,6 +148,7 @@ impl Stage {
             mode: ModeArg::Auto,
             confinement: ConfinementArgs::default(),
             output: Output::Text,
+            image: Vec::new(),
             patch: Some(PATCH.into()),
             model: Some("scripted".to_owned()),
             approval_socket: None,
@@ -246,6 +247,7 @@ mod tests {
             status,
             content,
             duration_ms: 1,
+            images: Vec::new(),
         }
     }
 

@@ -12,6 +12,7 @@ use super::args::ExecArgs;
 use super::configuration::{self, Sources};
 use super::exit::Exit;
 use super::output::Printer;
+use super::pictures;
 use super::session::{self, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
 use crate::driver::Turns;
@@ -33,13 +34,15 @@ struct Prepared {
     session: Session,
     handle: Handle,
     printer: Printer,
-    prompt: String,
+    prompt: UserActionKind,
     /// Whoever answers approvals, if somebody may.
     relay: Option<JoinSet<()>>,
 }
 
 fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Refusal> {
-    let prompt = prompt_text(args.prompt.as_deref())?;
+    let text = prompt_text(args.prompt.as_deref())?;
+    let images = args.image.iter().map(|path| pictures::read(path)).collect::<Result<_, _>>();
+    let prompt = UserActionKind::Prompt { text, images: images.map_err(Refusal::usage)? };
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     let options = options(args, &sources);
     let socket = args.approval_socket.as_deref().map(|path| approval_socket(path, &options)).transpose()?;
@@ -90,7 +93,7 @@ fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
 
 impl Prepared {
     async fn run(self) -> Exit {
-        self.handle.act(UserActionKind::Prompt { text: self.prompt }).await;
+        self.handle.act(self.prompt).await;
         tokio::spawn(self.handle.forward_signals());
         let ended = Box::pin(self.session.run()).await;
         self.printer.finish().await;

@@ -10,6 +10,7 @@ mod exec;
 mod exit;
 mod notes;
 mod output;
+mod pictures;
 mod sandbox;
 mod serve;
 mod session;

@@ -25,7 +25,7 @@ pub(super) fn session_log(_: &Setup) -> Result<Report, BenchError> {
     let agent = AgentId::root();
     let mut appended = Vec::with_capacity(LINES);
     for _ in 0..LINES {
-        let kind = EventKind::UserMessage { text: "said ".repeat(CONTENT / 5) };
+        let kind = EventKind::UserMessage { text: "said ".repeat(CONTENT / 5), images: vec![] };
         let began = Instant::now();
         log.append(&agent, Observer::Supervisor, kind)?;
         appended.push(began.elapsed());

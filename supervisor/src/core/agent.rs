@@ -3,6 +3,7 @@
 use ipc::event::{EventKind, Observer, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{ApprovalId, CallId};
+use ipc::image::Image;
 
 use super::calls::Calls;
 use super::history::History;
@@ -24,7 +25,7 @@ pub struct Agent {
     pub(super) run: Run,
     /// What joins the next user message: context, then words of the user that came while the agent was busy.
     pub(super) context: Vec<ContextItem>,
-    queue: Vec<String>,
+    queue: Vec<Said>,
     pub(super) last_request: RequestId,
     pub(super) last_timer: TimerId,
     pub(super) last_call: CallId,
@@ -32,6 +33,13 @@ pub struct Agent {
     /// What was approved for the session.
     pub(super) grants: SessionGrants,
     pub(super) effects: Vec<Effect>,
+}
+
+/// A message of the user.
+#[derive(Debug)]
+struct Said {
+    text: String,
+    images: Vec<Image>,
 }
 
 /// What the agent waits for.
@@ -135,7 +143,7 @@ impl Agent {
 
     fn on_op(&mut self, op: Op) {
         match op {
-            Op::UserTurn { text } => self.on_user_turn(text),
+            Op::UserTurn { text, images } => self.on_user_turn(Said { text, images }),
             Op::SetRights { change } => self.on_change(Change::Rights(change)),
             Op::Interrupt => self.stop(EndReason::Interrupted, None),
             Op::Shutdown => self.close(EndReason::Closed, None),
@@ -148,18 +156,18 @@ impl Agent {
         }
     }
 
-    fn on_user_turn(&mut self, text: String) {
-        if text.trim().is_empty() {
+    fn on_user_turn(&mut self, said: Said) {
+        if said.text.trim().is_empty() && said.images.is_empty() {
             self.notice("empty_message", "an empty message was not sent");
             return;
         }
         match self.state {
             State::Closed => {}
             State::Resting => {
-                self.queue.push(text);
+                self.queue.push(said);
                 self.begin_run();
             }
-            _ => self.queue.push(text),
+            _ => self.queue.push(said),
         }
     }
 
@@ -177,11 +185,26 @@ impl Agent {
                 self.log(EventKind::ContextAdded { source, text });
             }
         }
-        for text in std::mem::take(&mut self.queue) {
-            blocks.push(UserBlock::Text(text.clone()));
-            self.log(EventKind::UserMessage { text });
+        for said in std::mem::take(&mut self.queue) {
+            self.say(said, &mut blocks);
         }
         self.history.push_user(blocks);
+    }
+
+    /// What the user said: pictures before the words that are about them.
+    fn say(&mut self, Said { mut text, images }: Said, blocks: &mut Vec<UserBlock>) {
+        let (shown, left_out) = self.history.admit(images);
+        for cause in left_out {
+            self.notice("image_left_out", &cause);
+            // The model should know what it does not see; and without pictures and words the message would be empty.
+            let line = if text.is_empty() { "" } else { "\n" };
+            text = format!("{text}{line}({cause})");
+        }
+        blocks.extend(shown.iter().cloned().map(UserBlock::Image));
+        if !text.trim().is_empty() {
+            blocks.push(UserBlock::Text(text.clone()));
+        }
+        self.log(EventKind::UserMessage { text, images: shown });
     }
 
     /// Tells the model something that it would not understand otherwise.

@@ -5,6 +5,7 @@
 
 use ipc::event::ToolCallStatus;
 use ipc::id::{ApprovalId, CallId, ToolUseId};
+use ipc::image::Image;
 use ipc::rights::{Grant, RightsChange};
 use ipc::tool::ToolCall;
 
@@ -76,6 +77,7 @@ pub(super) struct CallResult {
     pub(super) status: ToolCallStatus,
     pub(super) content: String,
     pub(super) is_error: bool,
+    pub(super) images: Vec<Image>,
     /// The sentence of the denial behind it.
     pub(super) denial: Option<String>,
 }
@@ -216,17 +218,18 @@ impl Calls {
 impl CallResult {
     /// A call that was not carried out to its end, and why.
     pub(super) fn not_done(status: ToolCallStatus, content: impl Into<String>) -> Self {
-        Self { status, content: content.into(), is_error: true, denial: None }
+        Self { status, content: content.into(), is_error: true, images: Vec::new(), denial: None }
     }
 
     /// A call that nobody approved.
     pub(super) fn denied(content: impl Into<String>) -> Self {
         let content = content.into();
         let denial = Some(content.clone());
-        Self { status: ToolCallStatus::Denied, content, is_error: true, denial }
+        Self { status: ToolCallStatus::Denied, content, is_error: true, images: Vec::new(), denial }
     }
 
     pub(super) fn into_block(self, tool_use: ToolUseId) -> UserBlock {
-        UserBlock::ToolResult { tool_use, content: self.content, is_error: self.is_error }
+        let Self { content, is_error, images, .. } = self;
+        UserBlock::ToolResult { tool_use, content, is_error, images }
     }
 }

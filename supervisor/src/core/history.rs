@@ -2,20 +2,36 @@
 
 use std::sync::Arc;
 
+use ipc::image::Image;
 use serde_json::value::RawValue;
 
+use super::images::Images;
 use crate::provider::{Message, UserBlock};
 
 /// The conversation so far. Messages are shared with the requests that were made of it.
 #[derive(Debug, Default)]
 pub(super) struct History {
     messages: Vec<Arc<Message>>,
+    /// The pictures in them, and those that have been promised to the next.
+    images: Images,
 }
 
 impl History {
     /// The conversation, cheap to clone.
     pub(super) fn messages(&self) -> Vec<Arc<Message>> {
         self.messages.clone()
+    }
+
+    /// The pictures that there is room for; of each other one, why there is none.
+    pub(super) fn admit(&mut self, images: Vec<Image>) -> (Vec<Image>, Vec<String>) {
+        let (mut admitted, mut left_out) = (Vec::new(), Vec::new());
+        for image in images {
+            match self.images.admit(&image) {
+                Ok(()) => admitted.push(image),
+                Err(full) => left_out.push(format!("{image} was left out: {full}")),
+            }
+        }
+        (admitted, left_out)
     }
 
     /// Appends blocks of the user. The API joins neighbours of one role (WIRE R3); joining them here keeps the prefix

@@ -15,6 +15,7 @@ mod calls;
 mod config;
 mod end;
 mod history;
+mod images;
 mod protocol;
 mod reply;
 mod requests;

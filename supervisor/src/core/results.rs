@@ -4,6 +4,7 @@ use ipc::approval::ApprovalMode;
 use ipc::denial::{Denial, Layer, Object, Operation};
 use ipc::event::{EventKind, Observer, ToolCallStatus};
 use ipc::id::{CallId, ToolUseId};
+use ipc::image::Image;
 use ipc::message::Outcome;
 use ipc::rights::Network;
 use ipc::tool::{Access, ShellExec, ToolCall, ToolError, ToolErrorKind, ToolOutput};
@@ -290,6 +291,7 @@ impl Agent {
         standing: &Standing,
     ) -> CallResult {
         match outcome {
+            Outcome::Done(ToolOutput::Image(image)) => self.result_of_picture(image),
             Outcome::Done(output) => self.result_of_output(call, tool, &output, standing),
             Outcome::Failed(error) => self.result_of_error(call, &error, standing),
             Outcome::Cancelled => CallResult::not_done(
@@ -301,6 +303,22 @@ impl Agent {
                 ToolCallStatus::Failed,
                 "the worker gave an answer that does not fit the call",
             ),
+        }
+    }
+
+    /// A picture is shown as it is, as long as the conversation has room for it.
+    fn result_of_picture(&mut self, image: Image) -> CallResult {
+        let content = image.to_string();
+        let (images, left_out) = self.history.admit(vec![image]);
+        match left_out.first() {
+            Some(cause) => CallResult::not_done(ToolCallStatus::Failed, cause),
+            None => CallResult {
+                status: ToolCallStatus::Completed,
+                content,
+                is_error: false,
+                images,
+                denial: None,
+            },
         }
     }
 
@@ -339,7 +357,7 @@ impl Agent {
             content.push_str(hint);
         }
         let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
-        CallResult { status, content, is_error, denial: None }
+        CallResult { status, content, is_error, images: Vec::new(), denial: None }
     }
 
     fn result_of_error(&mut self, call: CallId, error: &ToolError, standing: &Standing) -> CallResult {
@@ -372,7 +390,8 @@ impl Agent {
         let rights = standing.line();
         let content = format!("{}\n{sentence}. Your rights: {rights}", said.content);
         self.log_seen_by(observed_by, EventKind::Denied { call, denial, rights });
-        CallResult { status: ToolCallStatus::Denied, content, is_error: true, denial: Some(sentence) }
+        let status = ToolCallStatus::Denied;
+        CallResult { status, content, is_error: true, images: Vec::new(), denial: Some(sentence) }
     }
 
     fn log_finished(
@@ -383,8 +402,8 @@ impl Agent {
         (duration_ms, observed_by): (u64, Observer),
     ) {
         let (tool_use, content) = (tool_use.clone(), result.content.clone());
-        let kind =
-            EventKind::ToolCallFinished { call, tool_use, status: result.status, content, duration_ms };
+        let (status, images) = (result.status, result.images.clone());
+        let kind = EventKind::ToolCallFinished { call, tool_use, status, content, duration_ms, images };
         self.log_seen_by(observed_by, kind);
     }
 }

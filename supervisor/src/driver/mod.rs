@@ -290,7 +290,7 @@ impl Driver {
 /// The input that an action is, with the path that the user named resolved, once: the core knows nothing of file systems.
 fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, String> {
     Ok(match kind {
-        UserActionKind::Prompt { text } => Op::UserTurn { text },
+        UserActionKind::Prompt { text, images } => Op::UserTurn { text, images },
         UserActionKind::SetRights { change: RightsChange::AddWrite { path } } => {
             let root = write_root(project, path.as_path()).map_err(|why| format!("{path} {why}"))?;
             Op::SetRights { change: RightsChange::AddWrite { path: root } }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ipc::event::TokenUsage;
 use ipc::id::ToolUseId;
+use ipc::image::Image;
 use serde_json::value::RawValue;
 
 use super::RequestOptions;
@@ -51,6 +52,8 @@ pub enum Message {
 pub enum UserBlock {
     /// Text; never empty.
     Text(String),
+    /// A picture.
+    Image(Image),
     /// The result of a tool call.
     ToolResult {
         /// The model's id of the call.
@@ -59,6 +62,8 @@ pub enum UserBlock {
         content: String,
         /// Whether the call failed.
         is_error: bool,
+        /// The pictures that it brought.
+        images: Vec<Image>,
     },
 }
 

@@ -36,6 +36,7 @@ impl From<&ToolError> for Rendered {
 pub fn render(output: &ToolOutput) -> Rendered {
     let content = match output {
         ToolOutput::File(file) => render_file(file),
+        ToolOutput::Image(image) => image.to_string(),
         ToolOutput::Listing(listing) => render_listing(listing),
         ToolOutput::Matches(matches) => render_matches(matches),
         ToolOutput::Written(written) => render_written(written),

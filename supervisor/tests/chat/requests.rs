@@ -100,7 +100,12 @@ fn echo(blocks: &[AssistantBlock]) -> Arc<Message> {
 }
 
 fn result(id: &str, content: &str) -> Arc<Message> {
-    let result = UserBlock::ToolResult { tool_use: id.into(), content: content.to_owned(), is_error: false };
+    let result = UserBlock::ToolResult {
+        tool_use: id.into(),
+        content: content.to_owned(),
+        is_error: false,
+        images: vec![],
+    };
     Arc::new(Message::User(vec![result]))
 }
 
@@ -148,7 +153,12 @@ async fn r4_calls_without_ids_get_some_that_no_other_call_of_the_conversation_ha
         let results = blocks.iter().map(|block| {
             let block: Value = serde_json::from_str(block.raw.get()).expect("JSON");
             let id = block["id"].as_str().expect("an id");
-            UserBlock::ToolResult { tool_use: id.into(), content: "ok".to_owned(), is_error: false }
+            UserBlock::ToolResult {
+                tool_use: id.into(),
+                content: "ok".to_owned(),
+                is_error: false,
+                images: vec![],
+            }
         });
         messages.push(Arc::new(Message::User(results.collect())));
     }

@@ -42,6 +42,7 @@ fn turn(calls: usize) -> [Arc<Message>; 2] {
         tool_use: id.to_string().as_str().into(),
         content: "x".to_owned(),
         is_error: false,
+        images: vec![],
     };
     [
         Arc::new(Message::Assistant((0..calls).map(call).collect())),

@@ -83,6 +83,7 @@ fn turns() -> [Vec<Arc<Message>>; 3] {
         tool_use: id.into(),
         content: content.to_owned(),
         is_error: false,
+        images: vec![],
     };
     let first = vec![user("hello")];
     let mut second = first.clone();

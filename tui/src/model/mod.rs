@@ -5,6 +5,7 @@ mod calls;
 mod editor;
 mod history;
 mod look;
+mod outgoing;
 mod part;
 mod screen;
 mod session;
@@ -15,12 +16,14 @@ mod written;
 use std::collections::{BTreeMap, VecDeque};
 
 use ipc::id::CallId;
+use ipc::image::Image;
 
 pub(crate) use block::{Block, BlockRow};
 pub(crate) use calls::Call;
 pub(crate) use editor::{Editor, Motion};
 pub(crate) use history::History;
 pub(crate) use look::Look;
+pub(crate) use outgoing::Outgoing;
 pub(crate) use part::{Fold, Part, Unfolded};
 pub(crate) use screen::{Areas, CARD_FRAME, is_tiny};
 pub(crate) use session::{Pending, Session};
@@ -45,8 +48,10 @@ pub struct Model {
     /// What is typed after `:`.
     pub(crate) line: Editor,
     pub(crate) history: History,
+    /// The pictures that go with the next message.
+    pub(crate) attached: Vec<Image>,
     /// Messages that wait for the turn to end.
-    pub(crate) queue: VecDeque<String>,
+    pub(crate) queue: VecDeque<Outgoing>,
     pub(crate) transcript: Transcript,
     pub(crate) session: Session,
     pub(crate) turn: Turn,
@@ -91,6 +96,7 @@ impl Model {
             prompt: Editor::default(),
             line: Editor::default(),
             history: History::default(),
+            attached: Vec::new(),
             queue: VecDeque::new(),
             transcript: Transcript::default(),
             session: Session::new(&start),

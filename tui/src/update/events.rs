@@ -10,6 +10,7 @@ use ipc::event::{
 };
 use ipc::frontend::UiEventKind;
 use ipc::id::{CallId, Generation};
+use ipc::image::Image;
 
 use super::{denial, turns};
 use crate::card::Card;
@@ -73,7 +74,7 @@ fn push(model: &mut Model, block: usize, text: &str) {
 fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> bool {
     match event.kind {
         EventKind::SessionStarted(started) => session_started(model, started),
-        EventKind::UserMessage { text } => user_message(model, &text),
+        EventKind::UserMessage { text, images } => user_message(model, &text, &images),
         EventKind::ContextAdded { source, .. } if source != "environment" => {
             model.say(Look::Notice, &format!("told the model: {source}"));
         }
@@ -155,12 +156,14 @@ fn session_started(model: &mut Model, started: SessionStarted) {
     }
 }
 
-fn user_message(model: &mut Model, text: &str) {
+fn user_message(model: &mut Model, text: &str, images: &[Image]) {
     if !model.turn.is_running() {
         model.turn.begin(model.now);
     }
-    let block = Block::of(vec![Part::new(SafeText::prose(text), Look::User)]).apart();
-    model.transcript.push(block);
+    let images = images.iter().map(ToString::to_string);
+    let said = images.chain(Some(text.to_owned()).filter(|text| !text.is_empty()));
+    let parts = said.map(|said| Part::new(SafeText::prose(&said), Look::User)).collect();
+    model.transcript.push(Block::of(parts).apart());
 }
 
 /// What was streamed is whole now; what was not streamed is shown at once.

@@ -8,7 +8,7 @@ use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
 use crate::message::Action;
-use crate::model::{Areas, Editor, Look, Mode, Model};
+use crate::model::{Areas, Editor, Look, Mode, Model, Outgoing};
 use crate::moment::Moment;
 
 /// A key; says whether anything changed.
@@ -128,18 +128,19 @@ fn submit(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
         let line = model.line.take();
         return typed::run(model, &line, actions);
     }
-    if model.prompt.text().trim().is_empty() {
+    if model.prompt.text().trim().is_empty() && model.attached.is_empty() {
         return;
     }
     let text = model.prompt.take();
     send(model, at, text, actions);
 }
 
-/// Sends a message, and remembers it.
+/// Sends a message with what is attached, and remembers it.
 pub(super) fn send(model: &mut Model, at: Moment, text: String, actions: &mut Vec<Action>) {
     model.history.add(&text);
     model.transcript.follow();
-    turns::send(model, at, text, actions);
+    let images = std::mem::take(&mut model.attached);
+    turns::send(model, at, Outgoing { text, images }, actions);
 }
 
 fn history(model: &mut Model, forward: bool) {

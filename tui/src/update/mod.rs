@@ -43,6 +43,7 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
             model.say(Look::Notice, &text);
             true
         }
+        Msg::Attached(read) => typed::attached(model, read),
         Msg::CoreGone => core_gone(model),
     };
     if changed {

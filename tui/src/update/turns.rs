@@ -5,18 +5,19 @@ use ipc::frontend::UserActionKind;
 
 use super::tell;
 use crate::message::Action;
-use crate::model::{Editor, Look, Model, summary};
+use crate::model::{Editor, Look, Model, Outgoing, summary};
 use crate::moment::Moment;
 
 /// Sends a message, or lets it wait for the turn to end.
-pub(super) fn send(model: &mut Model, at: Moment, text: String, actions: &mut Vec<Action>) {
+pub(super) fn send(model: &mut Model, at: Moment, message: Outgoing, actions: &mut Vec<Action>) {
     if model.session.over {
         model.say(Look::Error, "the session is over; :q leaves");
     } else if model.turn.is_running() {
-        model.queue.push_back(text);
+        model.queue.push_back(message);
     } else {
         model.turn.begin(at);
-        tell(actions, UserActionKind::Prompt { text });
+        let Outgoing { text, images } = message;
+        tell(actions, UserActionKind::Prompt { text, images });
     }
 }
 
@@ -35,8 +36,8 @@ pub(super) fn finished(model: &mut Model, turn: &TurnFinished, actions: &mut Vec
     model.turn.usage = turn.usage;
     model.say(Look::Turn, &summary(turn, model.start.prices));
     if turn.reason == "done" && !model.turn.interrupted {
-        if let Some(text) = model.queue.pop_front() {
-            send(model, model.now, text, actions);
+        if let Some(message) = model.queue.pop_front() {
+            send(model, model.now, message, actions);
         }
     } else {
         give_back(model);
@@ -48,9 +49,12 @@ fn give_back(model: &mut Model) {
     if model.queue.is_empty() {
         return;
     }
-    let mut waiting: Vec<String> = model.queue.drain(..).collect();
-    let draft = model.prompt.take();
-    waiting.extend(Some(draft).filter(|draft| !draft.is_empty()));
-    model.prompt = Editor::with(waiting.join("\n"));
+    let draft = Outgoing { text: model.prompt.take(), images: std::mem::take(&mut model.attached) };
+    let mut texts = Vec::new();
+    for Outgoing { text, images } in model.queue.drain(..).chain([draft]) {
+        texts.extend(Some(text).filter(|text| !text.is_empty()));
+        model.attached.extend(images);
+    }
+    model.prompt = Editor::with(texts.join("\n"));
     model.say(Look::Notice, "what waited is in the prompt again: Enter sends it");
 }

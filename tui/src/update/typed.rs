@@ -1,7 +1,10 @@
 //! Commands that are typed after `:`.
 
+use std::path::PathBuf;
+
 use ipc::approval::ApprovalMode;
 use ipc::frontend::UserActionKind;
+use ipc::image::Image;
 use ipc::rights::{Network, Reach, RightsChange};
 
 use super::{help, keys, tell};
@@ -14,10 +17,10 @@ use crate::text::SafeText;
 pub(super) fn run(model: &mut Model, line: &str, actions: &mut Vec<Action>) {
     let mut words = line.split_whitespace();
     let Some(name) = words.next() else { return };
-    let argument = words.next();
+    let rest = line.trim_start().strip_prefix(name).map(str::trim).filter(|rest| !rest.is_empty());
     let found = TABLE.iter().find(|row| row.typed.is_some_and(|typed| typed.split(' ').next() == Some(name)));
     let command = found.map(|row| row.command).or_else(|| (name == "quit").then_some(Command::Quit));
-    if words.next().is_some() || !command.is_some_and(|command| perform(model, command, argument, actions)) {
+    if !command.is_some_and(|command| perform(model, command, rest, actions)) {
         let usage = found.and_then(|row| row.typed);
         let message = match usage {
             Some(usage) => format!("it is :{usage}"),
@@ -42,11 +45,32 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
             Ok(id) => keys::revoke(id, actions),
             Err(_) => return false,
         },
+        (Command::Image, Some(path)) => actions.push(Action::Attach(PathBuf::from(path))),
+        (Command::Image, None) => detach(model),
         (Command::Rights, None) => rights(model),
         (Command::Grants, None) => grants(model),
         (Command::Help, None) => help::show(model),
         (Command::Quit, None) => actions.push(Action::Quit),
         _ => return false,
+    }
+    true
+}
+
+/// Takes back what is attached.
+fn detach(model: &mut Model) {
+    if model.attached.is_empty() {
+        model.say(Look::Notice, "no picture is attached; :image PATH attaches one");
+    }
+    for image in std::mem::take(&mut model.attached) {
+        model.say(Look::Notice, &format!("no longer attached: {image}"));
+    }
+}
+
+/// A picture goes with the next message.
+pub(super) fn attached(model: &mut Model, read: Result<Image, String>) -> bool {
+    match read {
+        Ok(image) => model.attached.push(image),
+        Err(why) => model.say(Look::Error, &why),
     }
     true
 }

@@ -14,13 +14,8 @@ use crate::text::SafeText;
 pub(super) fn queue(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     for (y, message) in (0..pane.height()).zip(&model.queue) {
         let x = pane.put(0, y, "queued › ", theme.dim());
-        pane.put(x, y, SafeText::line(&beginning(message)).all(), theme.dim());
+        pane.put(x, y, SafeText::line(&message.beginning()).all(), theme.dim());
     }
-}
-
-/// As much of a message as a row can hold.
-fn beginning(message: &str) -> String {
-    message.chars().take(500).collect()
 }
 
 /// The line above the prompt: what happens now.
@@ -37,6 +32,10 @@ pub(super) fn rule(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
 
 fn activity(model: &Model) -> String {
     let mut words = String::new();
+    let add = |words: &mut String, more: &str| {
+        words.push_str(if words.is_empty() { "" } else { " · " });
+        words.push_str(more);
+    };
     if !model.cards.is_empty() {
         words.push_str("waiting for your answer");
     } else if let Some(began) = model.turn.began {
@@ -47,16 +46,15 @@ fn activity(model: &Model) -> String {
     } else if model.session.over {
         words.push_str("the session is over · :q leaves");
     }
+    for image in &model.attached {
+        add(&mut words, &format!("{image} goes with the next message"));
+    }
     if let Some(Pending::Net(_)) = model.session.pending {
-        let _ = write!(words, "{}the worker is drained", if words.is_empty() { "" } else { " · " });
+        add(&mut words, "the worker is drained");
     }
     if !model.transcript.follows() {
         let follow = model.start.keymap.hint(KeyMode::Normal, Command::Bottom);
-        let _ = write!(
-            words,
-            "{}scrolled: {follow} in Normal follows",
-            if words.is_empty() { "" } else { " · " }
-        );
+        add(&mut words, &format!("scrolled: {follow} in Normal follows"));
     }
     words
 }

@@ -119,6 +119,7 @@ impl Seat {
             status,
             content,
             duration_ms: 12,
+            images: vec![],
         });
     }
 

@@ -13,7 +13,7 @@ use crate::seat::{Seat, start};
 /// A turn with a bit of everything.
 fn work(seat: &mut Seat) {
     seat.keys("Mend the parser\n");
-    seat.log(EventKind::UserMessage { text: "Mend the parser".to_owned() });
+    seat.log(EventKind::UserMessage { text: "Mend the parser".to_owned(), images: vec![] });
     seat.core(UiEventKind::ThinkingDelta {
         text: "The error is in parse.rs, I think.\nLet me look.".to_owned(),
     });

@@ -20,6 +20,7 @@ fn help_is_made_from_the_table() {
       :rights                       what the agent may do now
       :grants                       what was approved for the session
       :revoke N                     take back what was approved for the session
+      :image PATH                   a picture to go with the next message; without PATH: none
       :help                         this table
       :q                            end the session (a key: only at an empty prompt)
     keys in the mode normal

@@ -5,13 +5,14 @@ use ipc::approval::ApprovalMode;
 use ipc::event::EventKind;
 use ipc::frontend::UserActionKind;
 use ipc::id::GrantId;
+use ipc::image::Image;
 use ipc::rights::{Network, Reach, RightsChange};
 use tui::{Action, Msg};
 
 use crate::seat::Seat;
 
 fn prompt(text: &str) -> UserActionKind {
-    UserActionKind::Prompt { text: text.to_owned() }
+    UserActionKind::Prompt { text: text.to_owned(), images: vec![] }
 }
 
 #[test]
@@ -34,7 +35,7 @@ fn a_paste_does_not_submit_however_it_ends() {
     assert_eq!(seat.told(), []);
     seat.keys("x\n");
     let told = seat.told();
-    let [UserActionKind::Prompt { text }] = &told[..] else { panic!("{} actions", told.len()) };
+    let [UserActionKind::Prompt { text, .. }] = &told[..] else { panic!("{} actions", told.len()) };
     assert!(text.len() > 800_000 && text.ends_with("line\n\n\nx") && !text.contains('\r'));
 }
 
@@ -188,4 +189,64 @@ fn what_was_scrolled_up_stays_while_more_comes() {
     seat.press(KeyCode::Esc);
     seat.keys("G");
     assert!(seat.screen().contains("and more"));
+}
+
+fn picture() -> Image {
+    Image::read(&include_bytes!("../../../fixtures/images/shapes.png")[..]).unwrap()
+}
+
+#[test]
+fn a_picture_goes_with_the_next_message_and_no_other() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys(":image ~/my shapes.png\n");
+    assert_eq!(seat.actions, [Action::Attach("~/my shapes.png".into())]);
+    seat.send(Msg::Attached(Ok(picture())));
+    assert!(
+        seat.screen().contains("[image png 48×32, 192 bytes] goes with the next message"),
+        "{}",
+        seat.screen()
+    );
+    seat.told();
+    seat.keys("what is it?\nand now?\n");
+    let sent = UserActionKind::Prompt { text: "what is it?".to_owned(), images: vec![picture()] };
+    assert_eq!(seat.told(), [sent]);
+    assert!(!seat.screen().contains("goes with the next message"));
+    seat.end_turn("done");
+    assert_eq!(seat.told(), [prompt("and now?")]);
+}
+
+#[test]
+fn a_picture_alone_is_a_message_and_the_transcript_says_what_it_was() {
+    let mut seat = Seat::new(80, 24);
+    seat.send(Msg::Attached(Ok(picture())));
+    seat.keys("\n");
+    assert_eq!(seat.told(), [UserActionKind::Prompt { text: String::new(), images: vec![picture()] }]);
+    seat.log(EventKind::UserMessage { text: String::new(), images: vec![picture()] });
+    assert!(seat.screen().contains("[image png 48×32, 192 bytes]"), "{}", seat.screen());
+}
+
+#[test]
+fn a_picture_can_be_taken_back_and_a_failure_is_said() {
+    let mut seat = Seat::new(80, 24);
+    seat.send(Msg::Attached(Ok(picture())));
+    seat.keys(":image\n");
+    assert!(seat.screen().contains("no longer attached: [image png 48×32, 192 bytes]"));
+    seat.send(Msg::Attached(Err("`x.png` is no regular file".to_owned())));
+    assert!(seat.screen().contains("`x.png` is no regular file"));
+    seat.keys("go\n");
+    assert_eq!(seat.told(), [prompt("go")]);
+}
+
+#[test]
+fn after_an_interruption_pictures_are_given_back_too() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys("one\n");
+    seat.send(Msg::Attached(Ok(picture())));
+    seat.keys("look\n");
+    assert!(seat.screen().contains("queued › [image png 48×32, 192 bytes] look"));
+    seat.press(KeyCode::Esc);
+    seat.end_turn("interrupted");
+    seat.told();
+    seat.keys("\n");
+    assert_eq!(seat.told(), [UserActionKind::Prompt { text: "look".to_owned(), images: vec![picture()] }]);
 }

@@ -77,7 +77,7 @@ impl Tools {
             Ok(_) => return None,
             Err(stop) => Err(stop),
         };
-        Some(outcome(read.map(ToolOutput::File)))
+        Some(outcome(read))
     }
 
     /// Serves any call.
@@ -117,9 +117,7 @@ impl Tools {
     fn read(&self, call: &ToolCall, open: &OpenCall) -> Result<ToolOutput> {
         let assignment = &self.assignment;
         match call {
-            ToolCall::ReadFile(call) => {
-                Opened::open(assignment, call)?.read(call, || open.check()).map(ToolOutput::File)
-            }
+            ToolCall::ReadFile(call) => Opened::open(assignment, call)?.read(call, || open.check()),
             ToolCall::ListDirectory(call) => {
                 list_directory::list_directory(assignment, call, open).map(ToolOutput::Listing)
             }

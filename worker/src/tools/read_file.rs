@@ -1,4 +1,4 @@
-//! `read_file`: a range of a file's lines, as valid UTF-8.
+//! `read_file`: a range of a file's lines, as valid UTF-8; or a picture.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use encoding_rs::{CoderResult, Decoder};
 use ipc::denial::Operation;
-use ipc::tool::{FileText, ReadFile, ToolErrorKind};
+use ipc::image::{Image, ImageError, MAX_IMAGE_BYTES, MediaType};
+use ipc::tool::{FileText, ReadFile, ToolErrorKind, ToolOutput};
 use nix::libc;
 
 use super::lines::{DEFAULT_LINES, Lines};
@@ -51,19 +52,36 @@ impl Opened {
         (1..=SMALL).contains(&self.size)
     }
 
-    /// Reads the range that the call asks for; `check` is asked between blocks whether to go on.
-    pub fn read(mut self, call: &ReadFile, check: impl Fn() -> Result<()>) -> Result<FileText> {
-        let (first, limit) = range(call)?;
+    /// Reads the range that the call asks for, or a picture, which has no lines; `check` is asked between blocks whether to
+    /// go on.
+    pub fn read(mut self, call: &ReadFile, check: impl Fn() -> Result<()>) -> Result<ToolOutput> {
+        let range = range(call)?;
         let mut block = vec![0; self.block()];
-        let (mut filled, mut ended) = self.fill(&mut block)?;
-        if is_binary(&block[..filled]) {
+        let (filled, ended) = self.fill(&mut block)?;
+        block.truncate(filled);
+        if MediaType::of(&block).is_some() {
+            return self.picture(block, ended, check).map(ToolOutput::Image);
+        }
+        if is_binary(&block) {
             return Err(self.binary());
         }
-        let form = Form::of(&block[..filled], ended);
+        self.text(range, (block, ended), check).map(ToolOutput::File)
+    }
+
+    /// The lines of a range; `block` is the file's first one.
+    fn text(
+        mut self,
+        (first, limit): (u64, u64),
+        (mut block, mut ended): (Vec<u8>, bool),
+        check: impl Fn() -> Result<()>,
+    ) -> Result<FileText> {
+        let form = Form::of(&block, ended);
         let mut text = Text { lines: Lines::new(first, limit), decoder: form.decoder(), broken: false };
-        text.push(&block[form.mark.min(filled)..filled], ended);
+        text.push(&block[form.mark.min(block.len())..], ended);
         while !(ended || text.lines.is_done() && self.size > COUNTED) {
             check()?;
+            let filled;
+            // A block that the file did not fill was its last.
             (filled, ended) = self.fill(&mut block)?;
             text.push(&block[..filled], ended);
         }
@@ -71,6 +89,34 @@ impl Opened {
             return Err(beyond(&self.path, first, text.lines.seen()));
         }
         Ok(text.finish(form, ended))
+    }
+
+    /// All of a picture whose beginning is `bytes`.
+    fn picture(
+        mut self,
+        mut bytes: Vec<u8>,
+        mut ended: bool,
+        check: impl Fn() -> Result<()>,
+    ) -> Result<Image> {
+        while !ended && bytes.len() <= MAX_IMAGE_BYTES {
+            check()?;
+            let read = bytes.len();
+            bytes.resize(read + BLOCK, 0);
+            let filled;
+            (filled, ended) = self.fill(&mut bytes[read..])?;
+            bytes.truncate(read + filled);
+        }
+        Image::read(bytes).map_err(|error| self.no_picture(&error))
+    }
+
+    fn no_picture(&self, error: &ImageError) -> crate::fault::Stop {
+        // More than was read may be there.
+        let error = match error {
+            ImageError::TooManyBytes(read) => &ImageError::TooManyBytes(self.size.max(*read)),
+            other => other,
+        };
+        let message = format!("`{}` {error}; shell_exec may look at it or change it.", self.path.display());
+        failed(ToolErrorKind::Unreadable, message)
     }
 
     /// One byte more than a small file has, so that its end is seen with its last byte.

@@ -17,7 +17,7 @@ fn each_request_has_its_shape() {
     let conversation = || ConversationParams { conversation_id: "c".into() };
     let client = Some(ClientInfo { name: "e".to_owned(), version: Some("1".to_owned()) });
     let hello = InitializeParams { client, notifications: Some(NotificationForm::Generic) };
-    let text = SendUserMessageParams { conversation_id: "c".into(), text: "hi".to_owned() };
+    let text = SendUserMessageParams { conversation_id: "c".into(), text: "hi".to_owned(), images: vec![] };
     let reach = Some(Reach { host: true, link_local: false, metadata: false });
     let net = |reach| SetNetParams { conversation_id: "c".into(), net: Network::On, reach };
     let mode = SetModeParams { conversation_id: "c".into(), mode: ApprovalMode::Auto };

@@ -9,7 +9,7 @@ use ipc::id::ConversationId;
 use ipc::rights::RightsChange;
 use ipc::rpc::{
     Accepted, CLIENT_METHODS, Capabilities, ClientRequest, ErrorObject, ErrorWord, InitializeParams,
-    InitializeResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId,
+    InitializeResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId, SendUserMessageParams,
 };
 use serde_json::value::RawValue;
 
@@ -35,7 +35,8 @@ impl<O: Open> Server<O> {
                 self.end(Ending::Shutdown);
             }
             ClientRequest::SendUserMessage(params) => {
-                self.act(&id, &params.conversation_id, UserActionKind::Prompt { text: params.text });
+                let SendUserMessageParams { conversation_id, text, images } = params;
+                self.act(&id, &conversation_id, UserActionKind::Prompt { text, images });
             }
             ClientRequest::Interrupt(params) => {
                 self.act(&id, &params.conversation_id, UserActionKind::Interrupt);

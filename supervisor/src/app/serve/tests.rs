@@ -179,7 +179,7 @@ async fn each_action_reaches_its_own_conversation() {
         (
             "sendUserMessage",
             json!({"conversation_id": "c2", "text": "hi"}),
-            UserActionKind::Prompt { text: "hi".to_owned() },
+            UserActionKind::Prompt { text: "hi".to_owned(), images: vec![] },
         ),
         ("interrupt", json!({"conversation_id": "c2"}), UserActionKind::Interrupt),
         (

@@ -150,11 +150,12 @@ impl Prepared {
         // From here on no signal has its default effect: none leaves the terminal as it is.
         let signals = (Endings::new()?, Changes::new()?);
         let tty = Arc::new(Tty::new(stdout().as_fd())?);
+        let project = session.standing().project.as_path().to_owned();
         let start = start::of(&session, &effective, tty.size()).map_err(io::Error::other)?;
         tty.release_on_panic();
         let engaged = Engaged(Arc::clone(&tty));
         tty.engage()?;
-        let mut ui = Ui::new(tty, signals, tui::Model::new(start), (handle, events), began)?;
+        let mut ui = Ui::new(tty, signals, tui::Model::new(start), (handle, events), (project, began))?;
         ui.begin(prompt).await?;
         let ended = ui.run(tokio::spawn(session.run())).await;
         drop(engaged);

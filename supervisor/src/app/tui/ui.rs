@@ -1,6 +1,7 @@
 //! The loop between terminal, model and session: one message at a time, a frame when something changed.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,6 +12,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tui::{Action, Model, Moment, Msg, Shown};
 
 use super::super::notes;
+use super::super::pictures;
 use super::super::session::{Events, Handle};
 use super::super::signals::{Change, Changes, Endings};
 use super::super::terminal::stop_job;
@@ -19,6 +21,7 @@ use super::input::Input;
 use super::keys::Typed;
 use super::memory;
 use super::tty::Tty;
+use crate::config::at_home;
 use crate::core::RunEnd;
 use crate::driver::DriverError;
 
@@ -38,6 +41,8 @@ pub(super) struct Ui {
     model: Model,
     handle: Handle,
     events: Events,
+    /// Where relative paths begin that the user names.
+    project: PathBuf,
     clock: Instant,
     /// Whether what is on the screen is not what is.
     stale: bool,
@@ -68,7 +73,7 @@ impl Ui {
         signals: (Endings, Changes),
         model: Model,
         (handle, events): (Handle, Events),
-        clock: Instant,
+        (project, clock): (PathBuf, Instant),
     ) -> io::Result<Self> {
         let input = Input::new(tty.descriptor())?;
         let frames = Frames::new(Arc::clone(&tty))?;
@@ -83,6 +88,7 @@ impl Ui {
             model,
             handle,
             events,
+            project,
             clock,
             stale,
             shown,
@@ -245,11 +251,20 @@ impl Ui {
                 Action::User(kind) => self.act(kind).await,
                 Action::Quit => self.act(UserActionKind::Quit).await,
                 Action::Redraw => self.stale = true,
+                Action::Attach(path) => self.attach(&path),
                 Action::Repaint => self.resize()?,
                 Action::Suspend => self.suspend()?,
             }
         }
         Ok(())
+    }
+
+    /// Reads a picture that the user named.
+    fn attach(&mut self, path: &Path) {
+        let path = at_home(path.as_os_str(), std::env::home_dir().as_deref());
+        let read = pictures::read(&self.project.join(path)).map_err(|error| error.to_string());
+        self.update(Msg::Attached(read));
+        self.stale = true;
     }
 
     fn update(&mut self, message: Msg) -> Vec<Action> {

@@ -100,7 +100,7 @@ fn decision() -> impl Strategy<Value = ReviewDecision> {
 }
 
 fn any() -> impl Strategy<Value = Any> {
-    let user = Op::UserTurn { text: "go".to_owned() };
+    let user = Op::UserTurn { text: "go".to_owned(), images: vec![] };
     prop_oneof![
         4 => Just(Any::Op(user)),
         1 => Just(Any::Op(Op::Interrupt)),
@@ -232,7 +232,7 @@ fn results(blocks: &[UserBlock]) -> Vec<String> {
             assert!(!content.is_empty());
             Some(tool_use.as_str().to_owned())
         }
-        UserBlock::Text(_) => None,
+        UserBlock::Text(_) | UserBlock::Image(_) => None,
     });
     results.collect()
 }

@@ -3,6 +3,7 @@
 mod any_input;
 mod approvals;
 mod calls;
+mod images;
 mod limits;
 mod replies;
 mod rights;

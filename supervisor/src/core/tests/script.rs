@@ -91,7 +91,7 @@ impl Script {
     }
 
     pub(super) fn user(&mut self, text: &str) -> &mut Self {
-        self.input(Input::Op(Op::UserTurn { text: text.to_owned() }))
+        self.input(Input::Op(Op::UserTurn { text: text.to_owned(), images: vec![] }))
     }
 
     pub(super) fn context(&mut self, source: &str, text: &str) -> &mut Self {
@@ -284,9 +284,11 @@ pub(super) fn messages(request: &ModelRequest) -> String {
 fn user_block(block: &UserBlock) -> String {
     match block {
         UserBlock::Text(text) => format!("{text:?}"),
-        UserBlock::ToolResult { tool_use, content, is_error } => {
+        UserBlock::Image(image) => image.to_string(),
+        UserBlock::ToolResult { tool_use, content, is_error, images } => {
             let kind = if *is_error { "error" } else { "result" };
-            format!("[{kind} {tool_use}: {content:?}]")
+            let images: String = images.iter().map(|image| format!(" with {image}")).collect();
+            format!("[{kind} {tool_use}: {content:?}{images}]")
         }
     }
 }
@@ -342,8 +344,9 @@ fn event(kind: &EventKind) -> String {
         EventKind::GrantAdded(grant) => format!("grant {}: {} ({})", grant.id, grant.covers, grant.grant),
         EventKind::GrantRevoked { id } => format!("grant {id} revoked"),
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
-        EventKind::ToolCallFinished { call, tool_use, status, content, .. } => {
-            format!("finished {call} {tool_use} {status:?} {content:?}")
+        EventKind::ToolCallFinished { call, tool_use, status, content, images, .. } => {
+            let images = if images.is_empty() { String::new() } else { format!(" {images:?}") };
+            format!("finished {call} {tool_use} {status:?} {content:?}{images}")
         }
         EventKind::ToolCallStarted { call, tool_use, name, input } => {
             format!("started {call} {tool_use} {name} {input}")
@@ -359,7 +362,10 @@ fn event(kind: &EventKind) -> String {
         }
         EventKind::ModelRequested { step, attempt } => format!("requested {step}.{attempt}"),
         EventKind::ModelFailed { kind, retry_in_ms, .. } => format!("failed {kind} retry={retry_in_ms:?}"),
-        EventKind::UserMessage { text } => format!("user {text:?}"),
+        EventKind::UserMessage { text, images } => {
+            let images: String = images.iter().map(|image| format!("{image} ")).collect();
+            format!("user {images}{text:?}")
+        }
         EventKind::ContextAdded { source, text } => format!("context {source} {text:?}"),
         EventKind::RightsChanged(changed) => {
             format!("rights changed: generation {}, {}", changed.generation, changed.rights)

@@ -1,5 +1,6 @@
 //! A message as the Messages API takes it (R4, R5, R6).
 
+use ipc::image::{Image, MediaType};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -30,11 +31,11 @@ pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json
     match message {
         Message::User(blocks) => {
             // R4: results stand before text.
-            let (results, texts): (Vec<_>, Vec<_>) = blocks
+            let (results, others): (Vec<_>, Vec<_>) = blocks
                 .iter()
                 .filter_map(user_block)
                 .partition(|block| matches!(block, Block::ToolResult { .. }));
-            let content: Vec<_> = results.into_iter().chain(texts).collect();
+            let content: Vec<_> = results.into_iter().chain(others).collect();
             non_empty(content.is_empty(), &Wire { role: "user", content })
         }
         Message::Assistant(blocks) => {
@@ -54,12 +55,35 @@ enum Block<'a> {
     Text {
         text: &'a str,
     },
+    Image {
+        source: Source,
+    },
     ToolResult {
         tool_use_id: &'a str,
-        content: &'a str,
+        content: Content<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+}
+
+/// R5: text alone as text; with pictures, blocks.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Blocks(Vec<Block<'a>>),
+}
+
+/// R10: the bytes are what the media type says, or there would be no [`Image`].
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Source {
+    Base64 { media_type: MediaType, data: String },
+}
+
+fn picture(image: &Image) -> Block<'_> {
+    let source = Source::Base64 { media_type: image.media_type(), data: image.base64().to_string() };
+    Block::Image { source }
 }
 
 /// A block as the API takes it; R5: no empty text, and no empty result of a failed call.
@@ -67,8 +91,15 @@ fn user_block(block: &UserBlock) -> Option<Block<'_>> {
     match block {
         UserBlock::Text(text) if text.is_empty() => None,
         UserBlock::Text(text) => Some(Block::Text { text }),
-        UserBlock::ToolResult { tool_use, content, is_error } => {
-            let content = if content.is_empty() { "(no output)" } else { content };
+        UserBlock::Image(image) => Some(picture(image)),
+        UserBlock::ToolResult { tool_use, content, is_error, images } => {
+            let text = if content.is_empty() { "(no output)" } else { content };
+            let content = match &images[..] {
+                [] => Content::Text(text),
+                images => Content::Blocks(
+                    std::iter::once(Block::Text { text }).chain(images.iter().map(picture)).collect(),
+                ),
+            };
             Some(Block::ToolResult { tool_use_id: tool_use.as_str(), content, is_error: *is_error })
         }
     }
@@ -105,6 +136,7 @@ mod tests {
             tool_use: id.into(),
             content: content.to_owned(),
             is_error,
+            images: vec![],
         };
         let message =
             vec![UserBlock::Text("and now?".to_owned()), result("a", "ok", false), result("b", "", true)];
@@ -117,6 +149,44 @@ mod tests {
             ))
         );
         assert_eq!(text(Message::User(vec![UserBlock::Text(String::new())])), None);
+    }
+
+    #[test]
+    fn r10_pictures_stand_in_their_place_and_those_of_results_within_them() {
+        let image =
+            Image::read(&include_bytes!("../../../../fixtures/images/lossless.webp")[..]).expect("one");
+        let data = image.base64().to_string();
+        let result = UserBlock::ToolResult {
+            tool_use: "a".into(),
+            content: image.to_string(),
+            is_error: false,
+            images: vec![image.clone()],
+        };
+        let message =
+            Message::User(vec![UserBlock::Image(image), UserBlock::Text("this?".to_owned()), result]);
+        let picture = format!(
+            r#"{{"type":"image","source":{{"type":"base64","media_type":"image/webp","data":"{data}"}}}}"#
+        );
+        let expected = format!(
+            concat!(
+                r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"a","content":["#,
+                r#"{{"type":"text","text":"[image webp 48×32, 118 bytes]"}},{0}]}},{0},"#,
+                r#"{{"type":"text","text":"this?"}}]}}"#
+            ),
+            picture
+        );
+        assert_eq!(text(message).as_deref(), Some(&*expected));
+    }
+
+    #[test]
+    fn a_marker_at_a_picture_stands_within_its_block() {
+        let image = Image::read(&include_bytes!("../../../../fixtures/images/shapes.png")[..]).expect("one");
+        let json =
+            serialise(&Message::User(vec![UserBlock::Image(image)])).expect("JSON").expect("a message");
+        let mut body = Vec::new();
+        write(&MessageText { json: json.into(), of_user: true, place: 0 }, true, &mut body);
+        let message: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!(message["content"][0]["cache_control"]["type"], "ephemeral");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use ipc::image::Image;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -18,24 +19,33 @@ pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json
 /// Each result is a message, in order, before what the user says (R4).
 fn of_user(blocks: &[UserBlock]) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut json = Vec::new();
-    let mut said = Vec::new();
+    let (mut seen, mut said) = (Vec::new(), Vec::new());
     for block in blocks {
         match block {
-            UserBlock::ToolResult { tool_use, content, is_error } => {
+            UserBlock::ToolResult { tool_use, content, is_error, images } => {
                 let content = result(content, *is_error);
                 push(&mut json, &ToolMessage { role: "tool", tool_call_id: tool_use.as_str(), content })?;
+                // A result is text alone: its pictures stand in the user's message behind it.
+                seen.extend(images.iter().map(picture));
             }
+            UserBlock::Image(image) => said.push(picture(image)),
             UserBlock::Text(text) if text.is_empty() => {}
-            UserBlock::Text(text) => said.push(Part { r#type: "text", text }),
+            UserBlock::Text(text) => said.push(Part::Text { text }),
         }
     }
-    match &said[..] {
+    seen.append(&mut said);
+    match &seen[..] {
         [] => {}
         // The plain form: some servers know no other.
-        [one] => push(&mut json, &UserMessage { role: "user", content: one.text })?,
+        [Part::Text { text }] => push(&mut json, &UserMessage { role: "user", content: text })?,
         parts => push(&mut json, &UserMessage { role: "user", content: parts })?,
     }
     Ok((!json.is_empty()).then_some(json))
+}
+
+fn picture(image: &Image) -> Part<'_> {
+    let url = format!("data:{};base64,{}", image.media_type().as_str(), image.base64());
+    Part::ImageUrl { image_url: Url { url } }
 }
 
 /// There is no member that says that a call failed, so the text does; and none may be empty (R5).
@@ -153,10 +163,18 @@ struct UserMessage<T> {
     content: T,
 }
 
+/// A part of what the user says.
 #[derive(Serialize)]
-struct Part<'a> {
-    r#type: &'static str,
-    text: &'a str,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: Url },
+}
+
+/// Where a picture is: in the text itself.
+#[derive(Serialize)]
+struct Url {
+    url: String,
 }
 
 #[derive(Serialize)]
@@ -204,7 +222,7 @@ mod tests {
     }
 
     fn result(id: &str, content: &str, is_error: bool) -> UserBlock {
-        UserBlock::ToolResult { tool_use: id.into(), content: content.to_owned(), is_error }
+        UserBlock::ToolResult { tool_use: id.into(), content: content.to_owned(), is_error, images: vec![] }
     }
 
     #[test]
@@ -221,6 +239,30 @@ mod tests {
         );
         assert_eq!(text(Message::User(vec![say("a")])).as_deref(), Some(r#"{"role":"user","content":"a"}"#));
         assert_eq!(text(Message::User(vec![say("")])), None);
+    }
+
+    #[test]
+    fn r10_pictures_are_data_urls_and_those_of_results_stand_behind_them() {
+        let image =
+            Image::read(&include_bytes!("../../../../fixtures/images/lossless.webp")[..]).expect("one");
+        let data = image.base64().to_string();
+        let seen = UserBlock::ToolResult {
+            tool_use: "a".into(),
+            content: image.to_string(),
+            is_error: false,
+            images: vec![image.clone()],
+        };
+        let blocks = vec![UserBlock::Image(image), UserBlock::Text("this?".to_owned()), seen];
+        let picture =
+            format!(r#"{{"type":"image_url","image_url":{{"url":"data:image/webp;base64,{data}"}}}}"#);
+        let expected = format!(
+            concat!(
+                r#"{{"role":"tool","tool_call_id":"a","content":"[image webp 48×32, 118 bytes]"}},"#,
+                r#"{{"role":"user","content":[{0},{0},{{"type":"text","text":"this?"}}]}}"#
+            ),
+            picture
+        );
+        assert_eq!(text(Message::User(blocks)).as_deref(), Some(&*expected));
     }
 
     #[test]

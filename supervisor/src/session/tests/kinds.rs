@@ -11,6 +11,7 @@ use ipc::event::{
     TurnFinished, WorkerStarted,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
+use ipc::image::Image;
 use ipc::path::WirePath;
 use ipc::rights::Grant;
 use proptest::prelude::*;
@@ -73,13 +74,18 @@ fn conversation() -> Vec<EventKind> {
         |retry_in_ms| EventKind::ModelFailed { kind: "k".to_owned(), message: "m".to_owned(), retry_in_ms };
     vec![
         EventKind::SessionStarted(started),
-        EventKind::UserMessage { text: "hi \u{2028} \"x\"\n".to_owned() },
+        EventKind::UserMessage { text: "hi \u{2028} \"x\"\n".to_owned(), images: vec![] },
+        EventKind::UserMessage { text: "look".to_owned(), images: vec![picture(), picture()] },
         EventKind::ContextAdded { source: "AGENTS.md".to_owned(), text: "be good".to_owned() },
         EventKind::ModelRequested { step: 1, attempt: 2 },
         EventKind::AssistantMessage(message),
         failed(Some(5)),
         failed(None),
     ]
+}
+
+fn picture() -> Image {
+    Image::read(&include_bytes!("../../../../fixtures/images/shapes.gif")[..]).unwrap()
 }
 
 fn calls() -> Vec<EventKind> {
@@ -95,10 +101,20 @@ fn calls() -> Vec<EventKind> {
         status: ToolCallStatus::Interrupted,
         content: "gone \0".to_owned(),
         duration_ms: 3,
+        images: vec![],
+    };
+    let seen = EventKind::ToolCallFinished {
+        call: CallId(2),
+        tool_use: "t".into(),
+        status: ToolCallStatus::Completed,
+        content: picture().to_string(),
+        duration_ms: 0,
+        images: vec![picture()],
     };
     vec![
         started,
         finished,
+        seen,
         denial(Object::Path(odd())),
         denial(Object::Address("example.org".to_owned())),
         denial(Object::Syscall("unshare".to_owned())),
@@ -254,13 +270,14 @@ fn any_kind() -> impl Strategy<Value = EventKind> {
     let path = proptest::collection::vec(1u8.., 0..30);
     prop_oneof![
         (0..all.len()).prop_map(move |place| all[place].clone()),
-        ".*".prop_map(|text| EventKind::UserMessage { text }),
+        ".*".prop_map(|text| EventKind::UserMessage { text, images: vec![] }),
         (".*", any::<u64>()).prop_map(|(content, duration_ms)| EventKind::ToolCallFinished {
             call: CallId(duration_ms),
             tool_use: content.as_str().into(),
             status: ToolCallStatus::Denied,
             content,
             duration_ms,
+            images: vec![],
         }),
         path.prop_map(|path| denial(Object::Path(path.into()))),
     ]

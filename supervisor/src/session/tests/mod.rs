@@ -34,5 +34,5 @@ impl Scratch {
 }
 
 fn said(text: &str) -> EventKind {
-    EventKind::UserMessage { text: text.to_owned() }
+    EventKind::UserMessage { text: text.to_owned(), images: vec![] }
 }

@@ -1,0 +1,20 @@
+//! A message of the user on its way to the agent.
+
+use ipc::image::Image;
+
+/// A message of the user on its way to the agent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outgoing {
+    pub text: String,
+    /// The pictures that go before it.
+    pub images: Vec<Image>,
+}
+
+impl Outgoing {
+    /// As much of it as a row can hold.
+    pub(crate) fn beginning(&self) -> String {
+        const ROW: usize = 500;
+        let images = self.images.iter().map(|image| format!("{image} "));
+        images.chain([self.text.clone()]).collect::<String>().chars().take(ROW).collect()
+    }
+}
