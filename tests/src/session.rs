@@ -20,7 +20,7 @@ use supervisor::gate::{Activity, ApprovalMode, Standing};
 use supervisor::monitor::{PrivateTemp, Programs, Spawner};
 use supervisor::policy::{Followed, Policy};
 use supervisor::prompt::Surroundings;
-use supervisor::provider::{ModelProvider, ProviderError, ReplayProvider};
+use supervisor::provider::{ModelProvider, ProviderError, ReplayProvider, RequestOptions};
 use supervisor::session::SessionLog;
 use supervisor::tools::Registry;
 use supervisor::tripwire::Watch;
@@ -132,6 +132,7 @@ fn agent(standing: Standing, id: &ConversationId, approvals: ApprovalSettings) -
         system: "system".into(),
         tools: Arc::new(Registry::builtin()),
         max_tokens: 1000,
+        options: RequestOptions::default(),
         limits: RunLimits::default(),
         backoff: Box::new(Never),
         standing,
