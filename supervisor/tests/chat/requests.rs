@@ -34,7 +34,7 @@ fn body(request: &RecordedRequest) -> String {
 async fn a_request_is_as_every_server_takes_it() {
     let request = sent(Some(KEY), request(&[user("hello")])).await;
     assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/v1/chat/completions"));
-    assert_eq!(request.header("authorization"), Some("[32 bytes]"));
+    assert_eq!(request.header("authorization"), Some("Bearer [25 bytes]"));
     assert_eq!(request.header("content-type"), Some("application/json"));
     assert_eq!(request.header("x-api-key"), None);
     insta::assert_snapshot!(body(&request), @r#"{"model":"gpt-x","stream":true,"stream_options":{"include_usage":true},"max_tokens":32000,"tools":[{"type":"function","function":{"name":"read_file","description":"Reads a file.","parameters":{"type":"object","properties":{"path":{"type":"string"}}}}}],"messages":[{"role":"system","content":"You are a test."},{"role":"user","content":"hello"}]}"#);

@@ -8,7 +8,7 @@ fn wrong(text: &str) -> String {
 #[test]
 fn every_key_is_read_with_its_place() {
     let text = "\
-model = \"m\"\nbase_url = \"https://example.org/v1\"\nmode = \"auto\"\n\
+model = \"m\"\nprovider = \"openai\"\nbase_url = \"https://example.org/v1\"\nmode = \"auto\"\n\
 [rights]\nnet = \"off\"\nreach = [\"host\"]\nwrite = [\n  \"/a\",\n  \"b\",\n]\nhide = [\".env\"]\nprotect = [\"x\"]\nenv = [\"A\", \"B=1\"]\n\
 [limits]\nmax_steps = 3\nmax_tokens = 4\ntimeout_s = 5\ncommand_timeout_s = 6\noutput_bytes = 2048\n\
 [approvals]\ntimeout_s = 60\nconfirm_shell = true\npreapproved = [[\"cargo\", \"test\"]]\n";
@@ -19,7 +19,7 @@ model = \"m\"\nbase_url = \"https://example.org/v1\"\nmode = \"auto\"\n\
     }
     let write = layer.get(crate::config::Key::named("rights.write").unwrap()).unwrap();
     let lines: Vec<_> = write.value.elements().iter().map(|element| element.origin.to_string()).collect();
-    assert_eq!(lines, ["/c/config.toml:8", "/c/config.toml:9"]);
+    assert_eq!(lines, ["/c/config.toml:9", "/c/config.toml:10"]);
 }
 
 #[test]
