@@ -175,6 +175,8 @@ fn each_refusal_has_its_word() {
         (json!({"cwd": "project"}), (-32004, "option_refused")),
         (json!({"cwd": project, "write": ["/"]}), (-32004, "option_refused")),
         (json!({"cwd": project, "env": ["A=b"]}), (-32004, "option_refused")),
+        (json!({"cwd": project, "provider": "openal"}), (-32004, "option_refused")),
+        (json!({"cwd": project, "provider": "openai"}), (-32006, "no_key")),
         (json!({"cwd": project, "base_url": "ftp://x"}), (-32007, "provider_refused")),
         (json!({"cwd": project, "api_key": "x"}), (-32602, "invalid_params")),
     ] {

@@ -17,6 +17,7 @@
 //! ```
 
 mod body;
+pub mod chat;
 mod script;
 mod server;
 pub mod sse;

@@ -129,7 +129,7 @@ pub fn event(kind: &str, rest: &Value) -> String {
 }
 
 /// The words of a text, each with the blanks before it, so that together they are the text.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let word = rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len());
