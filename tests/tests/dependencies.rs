@@ -209,7 +209,7 @@ fn only_the_monitor_starts_processes() {
             "supervisor/src/bench/requests.rs",
             "supervisor/src/bench/tax.rs",
             "supervisor/src/bench/tui_process.rs",
-            "supervisor/src/monitor/spawn.rs",
+            "supervisor/src/monitor/child.rs",
         ]
     );
 }

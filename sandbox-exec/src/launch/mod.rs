@@ -50,7 +50,8 @@ impl Launch {
         if let Some(identity) = self.confinement.identity {
             privilege::become_user(identity).map_err(at(Stage::Identity))?;
         }
-        SIGNALS.iter().copied().collect::<SigSet>().thread_block().map_err(at(Stage::Start))?;
+        // These and no others: who started this process may have blocked what stops it until it is executed.
+        SIGNALS.iter().copied().collect::<SigSet>().thread_set_mask().map_err(at(Stage::Start))?;
         self.arrange_death(parent)?;
         if self.confinement.tier == TierChoice::Floor {
             return floor::run(&self, None, reports);

@@ -3,6 +3,7 @@
 //! A [`Spawner`] owns the one thread that forks; a [`Worker`] is one generation of an agent's worker, from its spawn to
 //! the end of its last descendant. What comes from a worker is admitted by the table in [`ipc::phase`] or kills it.
 
+mod child;
 mod orphans;
 mod pidfd;
 mod process;

@@ -4,13 +4,14 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Opens a descriptor that stands for a child of ours until it is reaped; `pidfd_open(2)`.
-pub(super) fn open(pid: u32) -> io::Result<OwnedFd> {
+pub(super) fn open(pid: Pid) -> io::Result<OwnedFd> {
     // SAFETY: the call takes two integers and returns a new descriptor or -1.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
     own(i32::try_from(fd).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?)
 }
 

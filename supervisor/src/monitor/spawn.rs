@@ -2,18 +2,16 @@
 //!
 //! `PR_SET_PDEATHSIG` fires when the *thread* that forked ends (prctl(2)), and a runtime's threads come and go.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Seek, Write};
+use std::iter;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 
-use command_fds::{CommandFdExt, FdMapping};
 use ipc::codec::CodecError;
 use ipc::confinement::Confinement;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -21,7 +19,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::pipe2;
 use tokio::sync::oneshot;
 
-use super::pidfd;
+use super::{child, pidfd};
 use crate::policy::{FollowError, Followed};
 
 /// Descriptors that sandbox-exec is told of, as it sees them.
@@ -53,14 +51,14 @@ pub struct Launch {
 pub enum Stdio {
     /// Three pipes to the supervisor.
     Piped,
-    /// These; of those that are pipes to the supervisor, it gets the other ends.
+    /// These.
     Given {
         /// Its standard input.
-        stdin: std::process::Stdio,
+        stdin: OwnedFd,
         /// Its standard output.
-        stdout: std::process::Stdio,
+        stdout: OwnedFd,
         /// Its standard error, and sandbox-exec's own.
-        stderr: std::process::Stdio,
+        stderr: OwnedFd,
     },
 }
 
@@ -171,29 +169,38 @@ fn spawn(
         opened.map_err(|error| unusable(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0))))?;
     let rights = sealed(&ipc::codec::encode(&launch.confinement)?)?;
     let (status, status_writer) = pipe2(OFlag::O_CLOEXEC)?;
-    let mut command = Command::new(format!("/proc/self/fd/{}", opened.as_raw_fd()));
-    command.arg0(sandbox_exec);
-    command
-        .args(["--rights-fd", &RIGHTS_FD.to_string(), "--status-fd", &STATUS_FD.to_string(), "--"])
-        .args(launch.command);
-    let [stdin, stdout, stderr] = match launch.stdio {
-        Stdio::Piped => [(); 3].map(|()| std::process::Stdio::piped()),
-        Stdio::Given { stdin, stdout, stderr } => [stdin, stdout, stderr],
-    };
-    command.stdin(stdin).stdout(stdout).stderr(stderr);
-    let mappings = vec![
-        FdMapping { parent_fd: rights.into(), child_fd: RIGHTS_FD },
-        FdMapping { parent_fd: status_writer, child_fd: STATUS_FD },
-    ];
-    command.fd_mappings(mappings).map_err(io::Error::other)?;
-    let mut child = command.spawn().map_err(unusable)?;
-    Ok(Launched {
-        pidfd: pidfd::open(child.id())?,
-        stdin: child.stdin.take().map(OwnedFd::from),
-        stdout: child.stdout.take().map(OwnedFd::from),
-        stderr: child.stderr.take().map(OwnedFd::from),
-        status,
-    })
+    let Streams { theirs: [stdin, stdout, stderr], ours } = Streams::new(launch.stdio)?;
+    let (rights_fd, status_fd) = (RIGHTS_FD.to_string(), STATUS_FD.to_string());
+    let options = ["--rights-fd", &rights_fd, "--status-fd", &status_fd, "--"].map(OsStr::new);
+    let arguments: Vec<_> = iter::once(sandbox_exec.as_os_str())
+        .chain(options)
+        .chain(launch.command.iter().map(OsString::as_os_str))
+        .collect();
+    // Each under its number.
+    let descriptors = vec![stdin, stdout, stderr, rights.into(), status_writer];
+    let pid = child::execute(&format!("/proc/self/fd/{}", opened.as_raw_fd()), &arguments, descriptors)
+        .map_err(unusable)?;
+    let [stdin, stdout, stderr] = ours;
+    Ok(Launched { pidfd: pidfd::open(pid)?, stdin, stdout, stderr, status })
+}
+
+/// The standard streams of a child.
+struct Streams {
+    theirs: [OwnedFd; 3],
+    /// The other ends of those that are pipes to the supervisor.
+    ours: [Option<OwnedFd>; 3],
+}
+
+impl Streams {
+    fn new(wanted: Stdio) -> nix::Result<Self> {
+        if let Stdio::Given { stdin, stdout, stderr } = wanted {
+            return Ok(Self { theirs: [stdin, stdout, stderr], ours: [const { None }; 3] });
+        }
+        let (stdin, writer) = pipe2(OFlag::O_CLOEXEC)?;
+        let (output, stdout) = pipe2(OFlag::O_CLOEXEC)?;
+        let (errors, stderr) = pipe2(OFlag::O_CLOEXEC)?;
+        Ok(Self { theirs: [stdin, stdout, stderr], ours: [writer, output, errors].map(Some) })
+    }
 }
 
 /// Opens a program to be executed by its descriptor: above those that a child's own descriptors are mapped to.

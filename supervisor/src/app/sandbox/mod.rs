@@ -130,7 +130,7 @@ fn rights(setup: &Setup, access: AccessArg) -> Rights {
 }
 
 fn given(Streams { stdin, stdout, stderr }: Streams) -> Stdio {
-    Stdio::Given { stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into() }
+    Stdio::Given { stdin, stdout, stderr }
 }
 
 /// What a person can do about a command that never ran.
