@@ -4,9 +4,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{self, Write};
 use std::iter;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -15,7 +15,8 @@ use std::thread;
 use ipc::codec::CodecError;
 use ipc::confinement::Confinement;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::pipe2;
 use tokio::sync::oneshot;
 
@@ -141,9 +142,12 @@ impl Spawner {
         let opened = open_program(&sandbox_exec);
         let (orders, inbox) = mpsc::channel::<Order>();
         thread::Builder::new().name("spawn".to_owned()).stack_size(256 << 10).spawn(move || {
-            for Order { mut launch, reply } in inbox {
-                let hidden = followed.follow(&mut launch.confinement).map_err(SpawnError::from);
-                let launched = hidden.and_then(|()| spawn(&sandbox_exec, opened.as_ref(), launch));
+            for Order { launch: Launch { mut confinement, command, stdio }, reply } in inbox {
+                let launched = begin(&sandbox_exec, opened.as_ref(), &command, stdio).and_then(|begun| {
+                    // Looked up while sandbox-exec is executed, which waits for it.
+                    let followed = followed.follow(&mut confinement).map_err(SpawnError::from);
+                    begun.order(followed.and_then(|()| Ok(ipc::codec::encode(&confinement)?)))
+                });
                 // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
                 let _ = reply.send(launched);
             }
@@ -159,29 +163,57 @@ impl Spawner {
     }
 }
 
-fn spawn(
+/// A sandbox-exec that waits for its rights.
+struct Begun {
+    launched: Launched,
+    rights: File,
+}
+
+impl Begun {
+    /// Gives it its rights; without any it is ended.
+    fn order(mut self, rights: Result<Vec<u8>, SpawnError>) -> Result<Launched, SpawnError> {
+        let given = rights.and_then(|rights| match self.rights.write_all(&rights) {
+            // It is gone: its report, or that there is none, says why.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => Ok(written?),
+        });
+        let pidfd = self.launched.pidfd.as_fd();
+        match given {
+            Ok(()) => Ok(self.launched),
+            Err(error) => {
+                pidfd::signal(pidfd, Signal::SIGKILL)?;
+                waitid(Id::PIDFd(pidfd), WaitPidFlag::WEXITED)?;
+                Err(error)
+            }
+        }
+    }
+}
+
+fn begin(
     sandbox_exec: &Path,
     opened: Result<&OwnedFd, &io::Error>,
-    launch: Launch,
-) -> Result<Launched, SpawnError> {
+    command: &[OsString],
+    stdio: Stdio,
+) -> Result<Begun, SpawnError> {
     let unusable = |source| SpawnError::Execute { program: sandbox_exec.to_owned(), source };
     let opened =
         opened.map_err(|error| unusable(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0))))?;
-    let rights = sealed(&ipc::codec::encode(&launch.confinement)?)?;
+    let (given, rights) = pipe2(OFlag::O_CLOEXEC)?;
     let (status, status_writer) = pipe2(OFlag::O_CLOEXEC)?;
-    let Streams { theirs: [stdin, stdout, stderr], ours } = Streams::new(launch.stdio)?;
+    let Streams { theirs: [stdin, stdout, stderr], ours } = Streams::new(stdio)?;
     let (rights_fd, status_fd) = (RIGHTS_FD.to_string(), STATUS_FD.to_string());
     let options = ["--rights-fd", &rights_fd, "--status-fd", &status_fd, "--"].map(OsStr::new);
     let arguments: Vec<_> = iter::once(sandbox_exec.as_os_str())
         .chain(options)
-        .chain(launch.command.iter().map(OsString::as_os_str))
+        .chain(command.iter().map(OsString::as_os_str))
         .collect();
     // Each under its number.
-    let descriptors = vec![stdin, stdout, stderr, rights.into(), status_writer];
+    let descriptors = vec![stdin, stdout, stderr, given, status_writer];
     let pid = child::execute(&format!("/proc/self/fd/{}", opened.as_raw_fd()), &arguments, descriptors)
         .map_err(unusable)?;
     let [stdin, stdout, stderr] = ours;
-    Ok(Launched { pidfd: pidfd::open(pid)?, stdin, stdout, stderr, status })
+    let launched = Launched { pidfd: pidfd::open(pid)?, stdin, stdout, stderr, status };
+    Ok(Begun { launched, rights: rights.into() })
 }
 
 /// The standard streams of a child.
@@ -214,12 +246,4 @@ fn open_program(path: &Path) -> io::Result<OwnedFd> {
 fn fcntl_dup(file: &File, least: i32) -> nix::Result<OwnedFd> {
     let number = fcntl(file, FcntlArg::F_DUPFD(least))?;
     pidfd::own(number).map_err(|_| nix::Error::EBADF)
-}
-
-/// Puts bytes into an anonymous file that starts at its beginning.
-fn sealed(bytes: &[u8]) -> io::Result<File> {
-    let mut file = File::from(memfd_create(c"rights", MFdFlags::MFD_CLOEXEC)?);
-    file.write_all(bytes)?;
-    file.rewind()?;
-    Ok(file)
 }
