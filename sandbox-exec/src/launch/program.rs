@@ -63,16 +63,29 @@ impl Start<'_> {
         die_with(self.surroundings.broker())?;
         self.enter_project()?;
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
+        let early = matches!(self.surroundings, Surroundings::Floor { .. });
+        if early {
+            // The broker opens everything that a rule is on, and is still at it.
+            self.give_up_calls()?;
+        }
         let (domain, plan) = rules.finish(self.ruleset)?;
-        privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;
+        if !early {
+            self.give_up_calls()?;
+        }
         let attempts = Attempts::choose(&plan, self.ruleset.platform, self.surroundings);
         domain.enter().map_err(at(Stage::Landlock))?;
-        self.ruleset.programs.iter().try_for_each(seccomp::Program::attach).map_err(at(Stage::Seccomp))?;
         let ruleset = self.attempt(&attempts, domain.rules())?;
         reports
             .send(&BrokerReport::Started { pid: std::process::id(), ruleset })
             .map_err(at(Stage::Report))?;
         execute(&self.launch.command, &self.ruleset.environment)
+    }
+
+    /// What makes rules has been opened by now: the filters have no openat2 for root, and no capability opens what is somebody
+    /// else's.
+    fn give_up_calls(&self) -> Result<(), Failure> {
+        privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;
+        self.ruleset.programs.iter().try_for_each(seccomp::Program::attach).map_err(at(Stage::Seccomp))
     }
 
     fn enter_project(&self) -> Result<(), Failure> {
