@@ -119,7 +119,7 @@ impl Making<'_> {
         let plan = self.seen.plan(host)?;
         let (ours, left): (Vec<_>, Vec<_>) =
             plan.rules.into_iter().partition(|rule| self.seen.is_the_hosts(&rule.path));
-        self.domain.add_canonical(&ours).map_err(at(Stage::Rules))?;
+        let _opened = self.domain.add_canonical(&ours).map_err(at(Stage::Rules))?;
         let word = Word {
             added: self.domain.rules(),
             hidden_witness: plan.hidden_witness.map(WirePath::from),
