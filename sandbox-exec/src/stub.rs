@@ -31,6 +31,7 @@ impl Stub {
 
     /// Waits for the end of everything; the exit status.
     pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
+        Self::retire()?;
         let started = self.progress.started()?;
         self.begin(started, reports)?;
         let status = self.wait();
@@ -41,12 +42,16 @@ impl Stub {
         Ok(status)
     }
 
-    /// Passes on what the program reported, with its number out here, and gives up what is not needed any more.
-    fn begin(&self, started: BrokerReport, reports: &mut Reports) -> Result<(), Failure> {
-        let_go_of_pipes(reports.is_some()).map_err(broken)?;
+    /// Gives up what is not needed any more, while the program gets ready.
+    fn retire() -> Result<(), Failure> {
         system::make_undumpable().map_err(broken)?;
         system::set_no_new_privs().map_err(broken)?;
-        privilege::drop_capabilities().map_err(|error| Stage::Broker.failed(error))?;
+        privilege::drop_capabilities().map_err(|error| Stage::Broker.failed(error))
+    }
+
+    /// Passes on what the program reported, with its number out here, and lets go of its pipes.
+    fn begin(&self, started: BrokerReport, reports: &mut Reports) -> Result<(), Failure> {
+        let_go_of_pipes(reports.is_some()).map_err(broken)?;
         let started = match started {
             BrokerReport::Started { ruleset, .. } => BrokerReport::Started { pid: self.meet()?, ruleset },
             other => other,
