@@ -25,8 +25,7 @@ use crate::tree::Host;
 
 /// Starts the program in the full tier and waits for its end.
 pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure> {
-    let host = Host::default();
-    let layout = Layout::new(&launch.confinement, program(launch).as_deref(), &host);
+    let layout = Layout::new(&launch.confinement, program(launch).as_deref());
     let seen = Seen::full(&launch.confinement, &layout);
     let ruleset = Ruleset::new(&seen)?;
     let (making, awaited) = rules::begin(&seen, &ruleset)?;
@@ -46,7 +45,7 @@ pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure>
             let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
             let stub = Stub::new(init, progress, met);
             release(init, map)?;
-            making.finish(&host)?;
+            making.finish(&Host::default())?;
             stub.watch(reports)
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ipc::confinement::{Confinement, Tier};
 use ipc::path::WirePath;
 
-use crate::tree::{Host, Tree, resolve};
+use crate::tree::resolve;
 
 /// Where a private temp directory is mounted.
 pub(crate) const TMP: &str = "/tmp";
@@ -20,12 +20,12 @@ pub(crate) struct Layout {
     pub(crate) tmp: Option<PathBuf>,
     /// What is mounted on its own path, the outer before the inner.
     pub(crate) roots: Vec<Root>,
-    /// What is covered, if it exists.
+    /// What is covered, if it exists, and what it leads to.
     pub(crate) hidden: Vec<PathBuf>,
     /// What cannot be changed inside a root that can, if it exists.
     pub(crate) protected: Vec<Inside>,
-    /// What of the hidden is not moved away with the directories on the way to it, if it exists.
-    pub(crate) held: Vec<Inside>,
+    /// What can be written.
+    write: Vec<PathBuf>,
     /// Whether a terminal was made for the program.
     pub(crate) terminal: bool,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Inside {
 impl Layout {
     /// The layout of a confinement, of which nothing has been taken over into the full tier yet. `program` is what will be
     /// executed, if it is named by its path.
-    pub(crate) fn new(confinement: &Confinement, program: Option<&Path>, host: &Host) -> Self {
+    pub(crate) fn new(confinement: &Confinement, program: Option<&Path>) -> Self {
         let Confinement { rights, temp, project, .. } = confinement;
         let tmp = temp.clone().filter(|_| confinement.has_private_tmp(Tier::Full));
         let written = rights.write.iter().filter(|root| Some(*root) != tmp.as_ref());
@@ -63,15 +63,21 @@ impl Layout {
             }
         }
         roots.sort();
-        let hidden = hidden(&rights.hidden, host);
+        let owned = |paths: &[WirePath]| paths.iter().cloned().map(PathBuf::from).collect::<Vec<_>>();
+        let write = owned(&rights.write);
         Self {
-            protected: inside(rights.protected.iter().map(WirePath::as_path), &rights.write),
-            held: inside(hidden.iter().map(PathBuf::as_path), &rights.write),
-            hidden,
+            protected: inside(rights.protected.iter().map(WirePath::as_path), &write),
+            hidden: owned(&rights.hidden),
+            write,
             terminal: confinement.terminal,
             tmp: tmp.map(Into::into),
             roots,
         }
+    }
+
+    /// Those that lie in a write root: they are not to be moved away with the directories on the way to them.
+    pub(super) fn held(&self, places: &[PathBuf]) -> Vec<Inside> {
+        inside(places.iter().map(PathBuf::as_path), &self.write)
     }
 
     /// Whether the program sees what the host has at `path`, and not what a `/tmp` or `/dev` of its own has there.
@@ -82,11 +88,10 @@ impl Layout {
 }
 
 /// Those that lie in a write root.
-fn inside<'a>(paths: impl Iterator<Item = &'a Path>, write: &[WirePath]) -> Vec<Inside> {
+fn inside<'a>(paths: impl Iterator<Item = &'a Path>, write: &[PathBuf]) -> Vec<Inside> {
     let inside = |path: &'a Path| {
-        let root =
-            write.iter().map(WirePath::as_path).find(|root| path.starts_with(root) && path != *root)?;
-        Some(Inside { root: root.to_owned(), path: path.to_owned() })
+        let root = write.iter().find(|root| path.starts_with(root) && path != **root)?;
+        Some(Inside { root: root.clone(), path: path.to_owned() })
     };
     paths.filter_map(inside).collect()
 }
@@ -99,17 +104,6 @@ fn is_own_device(path: &Path) -> bool {
 /// A program's own name, and that of the file which it leads to.
 fn names(program: &Path) -> [PathBuf; 2] {
     [program.to_owned(), resolve(program)]
-}
-
-/// A hidden path is hidden under the name that it was given, and under the one that it resolves to; the outer before the
-/// inner, which is then gone.
-fn hidden(paths: &[WirePath], host: &Host) -> Vec<PathBuf> {
-    let mut all: Vec<_> =
-        paths.iter().flat_map(|path| [path.as_path().to_owned(), host.find(path.as_path()).path]).collect();
-    // By bytes: comparing components costs twenty times as much.
-    all.sort_unstable_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
-    all.dedup_by(|one, other| one.as_os_str() == other.as_os_str());
-    all
 }
 
 #[cfg(test)]
@@ -128,7 +122,7 @@ mod tests {
         };
         let temp = temp.map(WirePath::from);
         let confinement = Confinement { temp, ..Confinement::new(rights.normalised(), project.into()) };
-        Layout::new(&confinement, program.map(Path::new), &Host::default())
+        Layout::new(&confinement, program.map(Path::new))
     }
 
     fn roots(layout: &Layout) -> Vec<(&str, bool)> {
@@ -166,5 +160,7 @@ mod tests {
     fn what_is_protected_lies_in_a_root() {
         let layout = layout("/p", &["/p"], None, None);
         assert_eq!(layout.protected, [Inside { root: "/p".into(), path: "/p/.git/hooks".into() }]);
+        let held = layout.held(&["/p/.env", "/p", "/q/.env"].map(PathBuf::from));
+        assert_eq!(held, [Inside { root: "/p".into(), path: "/p/.env".into() }]);
     }
 }

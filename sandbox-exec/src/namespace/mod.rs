@@ -13,6 +13,7 @@
 
 mod clone;
 mod devices;
+mod hidden;
 mod ids;
 pub(crate) mod layout;
 mod loopback;

@@ -13,7 +13,7 @@ use super::layout::{Layout, Root, TMP};
 use super::machine::FileSystems;
 use super::masks::Masks;
 use super::mount::{self, Attributes, Reach};
-use super::{own_tmp, protected};
+use super::{hidden, own_tmp, protected};
 
 /// Why the tree cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -77,8 +77,9 @@ pub(crate) fn build(layout: &Layout, own: FileSystems) -> Result<OwnedFd, TreeEr
     let dev = Path::new("/dev");
     mount::restrict(own.dev.as_fd(), Attributes::DATA, Reach::Mount).map_err(at("make read-only", dev))?;
     attach(&own.proc, Path::new("/proc"))?;
-    protected::protect(&layout.protected, &layout.held)?;
-    for path in &layout.hidden {
+    let hidden = hidden::places(&layout.hidden)?;
+    protected::protect(&layout.protected, &layout.held(&hidden))?;
+    for path in &hidden {
         masks.cover(path).map_err(at("cover", path))?;
     }
     chdir(root).map_err(|errno| at("enter", root)(errno.into()))?;
