@@ -148,6 +148,22 @@ fn what_does_not_exist_yet_is_hidden_when_it_comes() {
 }
 
 #[test]
+fn what_is_hidden_stays_so_when_it_is_replaced() {
+    as_each_user(|place| {
+        let hide = place.path("home/secret/key").display().to_string();
+        let fifo = "mkfifo ready; cat ready > /dev/null; cat ../home/secret/key";
+        let mut running = place.sandbox(&["--hide", &hide]);
+        running.args(["/bin/bash", "-c", fifo]).stdout(std::process::Stdio::piped());
+        let attacker = running.spawn().unwrap();
+        // As passwd(1) replaces /etc/shadow: the kernel then takes a mask off that was mounted on the old one.
+        let outside = "until [ -p ready ]; do :; done; cd ../home/secret; echo CANARY > new; mv -f new key; cat key; \
+                       : > ../../project/ready";
+        assert_eq!(text(&place.unconfined(outside)), "CANARY\n");
+        assert_eq!(text(&attacker.wait_with_output().unwrap()), "");
+    });
+}
+
+#[test]
 fn terminals_and_disks_cannot_be_opened_and_the_harmless_devices_can() {
     as_each_user(|place| {
         let script = "cat /dev/null; head -c 1 /dev/zero > /dev/null; head -c 1 /dev/urandom | wc -c; echo > /dev/full";
