@@ -1,4 +1,5 @@
-//! The stages of a start, each with a name and an exit code of its own.
+//! The stages of a start, each with a name and an exit code of its own. Where two sides work beside each other, one may be at a
+//! later stage than the other.
 //!
 //! | code | stage | what happens there |
 //! | --- | --- | --- |
