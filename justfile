@@ -17,13 +17,16 @@ lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
 
-# Static worker and sandbox-exec, for any container image.
-static:
-    RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target x86_64-unknown-linux-gnu -p sandbox-exec -p worker
+# The three programs as README's "Install" says: worker and sandbox-exec static.
+install PREFIX:
+    cargo build --release -p supervisor
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{arch()}}-unknown-linux-gnu -p sandbox-exec -p worker
+    install -D -t {{PREFIX}}/bin target/release/bailiwick \
+        target/{{arch()}}-unknown-linux-gnu/release/sandbox-exec target/{{arch()}}-unknown-linux-gnu/release/bailiwick-worker
 
-# Measurements beside their floors.
-bench NAME="":
-    cargo build --release && target/release/bailiwick bench {{NAME}}
+# Measurements beside their floors, of what is installed.
+bench NAME="": (install "target/installed")
+    target/installed/bin/bailiwick bench {{NAME}}
 
 # Three real projects, repaired through the release binary.
 real-projects:

@@ -7,6 +7,7 @@ mod approval;
 mod calls;
 mod connect;
 mod fleet;
+mod linking;
 mod memory;
 mod processes;
 mod requests;

@@ -11,7 +11,7 @@ use ipc::message::{Hello, ToSupervisor, ToWorker};
 use ipc::pipe::supervisor_ends;
 
 use super::stats::{Report, interleaved, timed};
-use super::{BenchError, Setup};
+use super::{BenchError, Setup, linking};
 use crate::monitor::{Worker, WorkerSpec};
 
 const ROUNDS: usize = 200;
@@ -36,6 +36,7 @@ pub(super) fn sandbox_exec(setup: &Setup) -> Result<Report, BenchError> {
     report.factor(1, 0, 5.0);
     report.factor(1, 3, 0.5);
     report.factor(2, 3, 1.0);
+    report.notes.push(linking::note(setup)?);
     report.notes.extend(missing_bubblewrap(bwrap.as_deref()));
     Ok(report)
 }
@@ -77,6 +78,7 @@ pub(super) fn worker_ready(setup: &Setup) -> Result<Report, BenchError> {
     for tier in [TierChoice::Floor, TierChoice::Full] {
         report.notes.push(enforced(setup, &runtime, tier)?);
     }
+    report.notes.push(linking::note(setup)?);
     report.notes.extend(missing_bubblewrap(bwrap.as_deref()));
     Ok(report)
 }
