@@ -34,7 +34,7 @@ fn directory_in(parent: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
         Err(Errno::ENOTDIR | Errno::ELOOP) => unlinkat(parent, name, UnlinkatFlags::NoRemoveDir)?,
         opened => return Ok(opened?),
     }
-    mkdirat(parent, name, Mode::from_bits_truncate(0o755))?;
+    unless_there(mkdirat(parent, name, Mode::from_bits_truncate(0o755)))?;
     Ok(open()?)
 }
 
@@ -48,8 +48,17 @@ fn file_in(parent: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
         Ok(_) => unlinkat(parent, name, UnlinkatFlags::NoRemoveDir)?,
     }
     let create = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    drop(openat(parent, name, create, Mode::from_bits_truncate(0o600))?);
-    Ok(open()?)
+    unless_there(openat(parent, name, create, Mode::from_bits_truncate(0o600)).map(drop))?;
+    let made = open()?;
+    if is_file(&made)? { Ok(made) } else { Err(Errno::EEXIST.into()) }
+}
+
+/// Another start of the same agent may make the same place at the same moment.
+fn unless_there(made: nix::Result<()>) -> nix::Result<()> {
+    match made {
+        Err(Errno::EEXIST) => Ok(()),
+        made => made,
+    }
 }
 
 fn is_file(place: &OwnedFd) -> io::Result<bool> {
@@ -58,4 +67,30 @@ fn is_file(place: &OwnedFd) -> io::Result<bool> {
 
 fn path_only() -> OFlag {
     OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn starts_at_the_same_moment_share_a_place() {
+        let root = tempfile::tempdir().unwrap();
+        let barrier = Barrier::new(8);
+        for round in 0..200 {
+            thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        let root = std::fs::File::open(root.path()).unwrap();
+                        barrier.wait();
+                        place(root.as_fd(), Path::new(&format!("{round}/deep/file")), false).unwrap();
+                        place(root.as_fd(), Path::new(&format!("{round}/deep/directory")), true).unwrap();
+                    });
+                }
+            });
+        }
+    }
 }
