@@ -17,12 +17,16 @@ lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
 
-# The three programs as README's "Install" says: worker and sandbox-exec static.
-install PREFIX:
-    cargo build --release -p supervisor
+# Static worker and sandbox-exec, for any container image.
+static:
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{arch()}}-unknown-linux-gnu -p sandbox-exec -p worker
-    install -D -t {{PREFIX}}/bin target/release/bailiwick \
-        target/{{arch()}}-unknown-linux-gnu/release/sandbox-exec target/{{arch()}}-unknown-linux-gnu/release/bailiwick-worker
+
+# The three programs, as README's "Install" says.
+install PREFIX:
+    cargo build --release
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{arch()}}-unknown-linux-gnu -p sandbox-exec
+    install -D -t {{PREFIX}}/bin target/release/bailiwick target/release/bailiwick-worker \
+        target/{{arch()}}-unknown-linux-gnu/release/sandbox-exec
 
 # Measurements beside their floors, of what is installed.
 bench NAME="": (install "target/installed")
