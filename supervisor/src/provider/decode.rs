@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use ipc::event::TokenUsage;
 use serde_json::{Map, Value};
 
 use super::{ProviderError, StreamEvent};
@@ -47,6 +48,19 @@ pub struct Envelope {
     pub stop_details: Option<Value>,
     /// The usage as the API says it; cumulative (S6).
     pub usage: Map<String, Value>,
+}
+
+/// Tokens as the Messages API writes them: what an envelope holds of the other APIs' replies.
+pub(crate) fn in_messages_words(usage: TokenUsage) -> Map<String, Value> {
+    [
+        ("input_tokens", usage.input),
+        ("cache_creation_input_tokens", usage.cache_creation),
+        ("cache_read_input_tokens", usage.cache_read),
+        ("output_tokens", usage.output),
+    ]
+    .into_iter()
+    .map(|(name, tokens)| (name.to_owned(), tokens.into()))
+    .collect()
 }
 
 /// A reply that ended too early; worth another attempt.

@@ -112,7 +112,7 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
 }
 
 /// The API's `error.type` for a status (E1), for bodies that do not say.
-fn kind_of(status: StatusCode) -> &'static str {
+pub(crate) fn kind_of(status: StatusCode) -> &'static str {
     match status.as_u16() {
         400 | 422 => "invalid_request_error",
         401 => "authentication_error",

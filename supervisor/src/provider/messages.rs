@@ -3,10 +3,12 @@
 //! History is append-only and shared (`Arc`), so a message's text never changes: a request is put together from texts
 //! that earlier requests have made already, and its bytes are the same each time (R8: a cache hit needs the same prefix).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
+use ipc::image::Image;
 
 use super::Message;
 
@@ -84,6 +86,22 @@ impl Texts {
     }
 }
 
+/// What a model is told of a result where no member says that a call failed: the text does; and none may be empty (R5).
+pub(crate) fn told(content: &str, is_error: bool) -> Cow<'_, str> {
+    let says_so = content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
+    match (content, is_error) {
+        ("", false) => Cow::Borrowed("(no output)"),
+        ("", true) => Cow::Borrowed("error: (no output)"),
+        (content, true) if !says_so => Cow::Owned(format!("error: {content}")),
+        (content, _) => Cow::Borrowed(content),
+    }
+}
+
+/// A picture as a URL that holds it.
+pub(crate) fn data_url(image: &Image) -> String {
+    format!("data:{};base64,{}", image.media_type().as_str(), image.base64())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +127,18 @@ mod tests {
             assert!(String::from_utf8_lossy(&text).contains(&format!("\\\"{number}\\\"")));
         }
         assert!(messages.texts.lock().expect("no panic").by_address.len() <= FIRST_SWEEP + 1);
+    }
+
+    #[test]
+    fn a_failed_call_says_so_in_its_text_once() {
+        for (content, expected) in [
+            ("no such file", "error: no such file"),
+            ("Error 2", "Error 2"),
+            ("ä", "error: ä"),
+            ("errör", "error: errör"),
+        ] {
+            assert_eq!(told(content, true), expected);
+            assert_eq!(told(content, false), content);
+        }
     }
 }

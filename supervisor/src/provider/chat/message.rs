@@ -6,7 +6,7 @@ use ipc::image::Image;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::provider::{Message, UserBlock};
+use crate::provider::{Message, UserBlock, messages};
 
 /// The message as JSON objects with commas between them.
 pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
@@ -23,7 +23,7 @@ fn of_user(blocks: &[UserBlock]) -> Result<Option<Vec<u8>>, serde_json::Error> {
     for block in blocks {
         match block {
             UserBlock::ToolResult { tool_use, content, is_error, images } => {
-                let content = result(content, *is_error);
+                let content = messages::told(content, *is_error);
                 push(&mut json, &ToolMessage { role: "tool", tool_call_id: tool_use.as_str(), content })?;
                 // A result is text alone: its pictures stand in the user's message behind it.
                 seen.extend(images.iter().map(picture));
@@ -44,19 +44,7 @@ fn of_user(blocks: &[UserBlock]) -> Result<Option<Vec<u8>>, serde_json::Error> {
 }
 
 fn picture(image: &Image) -> Part<'_> {
-    let url = format!("data:{};base64,{}", image.media_type().as_str(), image.base64());
-    Part::ImageUrl { image_url: Url { url } }
-}
-
-/// There is no member that says that a call failed, so the text does; and none may be empty (R5).
-fn result(content: &str, is_error: bool) -> Cow<'_, str> {
-    let says_so = content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
-    match (content, is_error) {
-        ("", false) => Cow::Borrowed("(no output)"),
-        ("", true) => Cow::Borrowed("error: (no output)"),
-        (content, true) if !says_so => Cow::Owned(format!("error: {content}")),
-        (content, _) => Cow::Borrowed(content),
-    }
+    Part::ImageUrl { image_url: Url { url: messages::data_url(image) } }
 }
 
 /// The blocks of a reply as the one message that they came in. A message without text and calls is none.
@@ -263,19 +251,6 @@ mod tests {
             picture
         );
         assert_eq!(text(Message::User(blocks)).as_deref(), Some(&*expected));
-    }
-
-    #[test]
-    fn a_failed_call_says_so_in_its_text_once() {
-        for (content, expected) in [
-            ("no such file", "error: no such file"),
-            ("Error 2", "Error 2"),
-            ("ä", "error: ä"),
-            ("errör", "error: errör"),
-        ] {
-            assert_eq!(super::result(content, true), expected);
-            assert_eq!(super::result(content, false), content);
-        }
     }
 
     #[test]

@@ -9,7 +9,9 @@ use super::open_text::{OpenText, TextKind};
 use super::reasoning::Details;
 use super::wire::{CallDelta, Choice, Chunk, Delta, Part, string};
 use super::{error, usage};
-use crate::provider::decode::{Decode, Envelope, Events, MAX_REPLY, invalid, truncated, violation};
+use crate::provider::decode::{
+    Decode, Envelope, Events, MAX_REPLY, in_messages_words, invalid, truncated, violation,
+};
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{ProviderError, StopReason, StreamEvent};
 
@@ -141,7 +143,7 @@ impl Decoder {
         self.name(&chunk);
         if let Some(usage) = chunk.usage.and_then(usage::parse) {
             self.usage = usage;
-            self.envelope.usage = usage::in_messages_words(usage);
+            self.envelope.usage = in_messages_words(usage);
         }
         for choice in chunk.choices.into_iter().flatten() {
             self.choice(&choice, events)?;

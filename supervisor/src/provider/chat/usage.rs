@@ -1,4 +1,4 @@
-//! The tokens of a reply, in the Messages API's words.
+//! The tokens of a reply.
 
 use ipc::event::TokenUsage;
 use serde_json::value::RawValue;
@@ -32,19 +32,6 @@ pub(super) fn parse(raw: &RawValue) -> Option<TokenUsage> {
         cache_read,
         output: if beside { said.saturating_add(reasoning) } else { said },
     })
-}
-
-/// The same as the Messages API writes it.
-pub(super) fn in_messages_words(usage: TokenUsage) -> Map<String, Value> {
-    [
-        ("input_tokens", usage.input),
-        ("cache_creation_input_tokens", usage.cache_creation),
-        ("cache_read_input_tokens", usage.cache_read),
-        ("output_tokens", usage.output),
-    ]
-    .into_iter()
-    .map(|(name, tokens)| (name.to_owned(), tokens.into()))
-    .collect()
 }
 
 fn at(usage: &Map<String, Value>, path: &[&str]) -> Option<u64> {
