@@ -1,4 +1,5 @@
-//! Other providers than Anthropic's: the main job through chat completions, and whose key and address are taken.
+//! Other providers than Anthropic's: the main job through chat completions and through the Responses API, and whose key
+//! and address are taken.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use supervisor::replay::{Block, ReplayServer, Script, Usage, chat};
+use supervisor::replay::{Block, ReplayServer, Script, Usage, chat, responses};
 use tests::replies::{done, model_of};
 use tests::{Finished, User, World};
 
@@ -74,6 +75,40 @@ fn a_bug_is_fixed_through_chat_completions_without_a_key() {
 }
 
 #[test]
+fn a_bug_is_fixed_through_the_responses_api() {
+    let world = World::new(User::Myself);
+    world.file("add.sh", "echo $(($1 - $2))\n");
+    let reply = |blocks: &[Block], stop| responses::message(blocks, stop, Usage::default());
+    let call = |id: &str, tool: &str, input: Value| Block::tool_use(id, tool, input.to_string());
+    let edit = json!({"path": "add.sh", "old_string": "$1 - $2", "new_string": "$1 + $2"});
+    let command = json!({"command": "touch ../outside || bash add.sh 2 3"});
+    let server = model_of([
+        reply(&[Block::thinking("It subtracts.", "gAA="), call("call_0", "edit_file", edit)], "tool_use"),
+        reply(&[call("call_1", "shell_exec", command)], "tool_use"),
+        reply(&[Block::text("Done.")], "end_turn"),
+    ]);
+    let address = server.base_url();
+    let mut run =
+        exec(&world, &["--provider", "responses", "--base-url", &address, "--model", "m", "--mode", "auto"]);
+    let run = Finished::of(run.env("OPENAI_API_KEY", "sk-0123")).expect(0);
+    assert_eq!(world.read("add.sh"), "echo $(($1 + $2))\n");
+    assert_eq!(run.events_of("session_started")[0]["provider"], "responses");
+    assert!(!world.root().join("outside").exists(), "it was confined");
+    let requests = server.requests();
+    assert!(requests.iter().all(|request| request.path == "/v1/responses"));
+    assert!(requests.iter().all(|request| request.header("authorization") == Some("Bearer [7 bytes]")));
+    let last = body(&server, 2);
+    let input = last["input"].as_array().unwrap();
+    let kinds: Vec<_> = input.iter().map(|item| item["type"].as_str().unwrap()).collect();
+    let turn = ["function_call", "function_call_output"];
+    assert_eq!(kinds, [&["message", "reasoning"][..], &turn, &turn].concat(), "{last}");
+    // Its reasoning goes back encrypted, as it came.
+    assert_eq!(input[1]["encrypted_content"], "gAA=");
+    let told = input[5]["output"].as_str().unwrap();
+    assert!(told.contains("\n5"), "{told}");
+}
+
+#[test]
 fn without_a_key_the_vendor_is_not_asked_and_the_remedy_is_named() {
     let world = World::new(User::Myself);
     let mut run = exec(&world, &["--provider", "openai"]);
@@ -111,9 +146,12 @@ fn each_provider_has_an_address_and_a_key_of_its_own() {
     configure(format!("provider = \"openai\"\nbase_url = \"{}\"\n", ours.base_url()));
     Finished::of(&mut exec(&world, &[])).expect(0);
     assert_eq!(ours.requests().len(), 1);
+    // The same vendor's other API is asked there too.
+    Finished::of(&mut exec(&world, &["--provider", "responses"])).expect(6);
+    assert_eq!(ours.requests()[1].path, "/v1/responses");
     // The flag wins over the variable, and the variable over the file.
     let flagged = model(&[]);
     let mut run = exec(&world, &["--base-url", &flagged.base_url()]);
     Finished::of(run.env("OPENAI_BASE_URL", theirs.base_url())).expect(0);
-    assert_eq!((flagged.requests().len(), ours.requests().len(), theirs.requests().len()), (1, 1, 0));
+    assert_eq!((flagged.requests().len(), ours.requests().len(), theirs.requests().len()), (1, 2, 0));
 }

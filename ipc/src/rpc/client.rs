@@ -168,7 +168,7 @@ pub struct NewConversationParams {
     /// The model's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Who the model is asked of: `anthropic` or `openai`.
+    /// Who the model is asked of: `anthropic`, `openai` or `responses`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// The provider's address, if it is another than its own.

@@ -352,6 +352,8 @@ pub(super) enum ProviderArg {
     /// Chat completions.
     #[value(name = "openai")]
     OpenAi,
+    /// The Responses API.
+    Responses,
 }
 
 impl From<ModeArg> for ApprovalMode {
@@ -369,6 +371,7 @@ impl From<ProviderArg> for ProviderKind {
         match provider {
             ProviderArg::Anthropic => Self::Anthropic,
             ProviderArg::OpenAi => Self::OpenAi,
+            ProviderArg::Responses => Self::Responses,
         }
     }
 }

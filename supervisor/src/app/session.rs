@@ -320,7 +320,7 @@ fn provider(
     setup: &Setup,
 ) -> Result<Arc<dyn ModelProvider>, OpenError> {
     let variable = kind.key_variable();
-    let file = setup.directories.key_file(kind.as_str());
+    let file = setup.directories.key_file(kind.vendor());
     let needs_key = kind.needs_key(base_url.as_deref().unwrap_or(kind.base_url()));
     let (secret, origin) = match find_key(keys.of(kind), variable, &file) {
         Ok(key) => (Some(key.secret), key.origin),

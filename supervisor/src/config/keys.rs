@@ -98,10 +98,10 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "provider",
-        kind: Kind::Choice(&["anthropic", "openai"]),
+        kind: Kind::Choice(&["anthropic", "openai", "responses"]),
         project: ProjectMay::Never,
         preset: Preset::Word("anthropic"),
-        about: "Who the model is asked of, and how: `anthropic` is the Messages API; `openai` is chat completions, at the vendor's or whatever server speaks them.",
+        about: "Who the model is asked of, and how: `anthropic` is the Messages API; `openai` is chat completions and `responses` is the Responses API, at OpenAI's or whatever server speaks them.",
     },
     Key {
         name: "base_url",

@@ -9,6 +9,7 @@ use super::chat::{self, OpenAiChat};
 use super::decode::Envelope;
 use super::members::Members;
 use super::reply::{Context, Reply};
+use super::responses::Responses;
 use super::{ConfigError, Connection, ProviderError, ProviderKind, StreamEvent};
 
 /// Sends the body of a request as it is, but for `stream`, which is made true, and returns
@@ -41,6 +42,7 @@ async fn attempt(kind: ProviderKind, connection: Connection, request: &[u8]) -> 
         ProviderKind::OpenAi => {
             OpenAiChat::new(chat::Config::at(connection)).map_err(unusable)?.send(body).await?
         }
+        ProviderKind::Responses => Responses::new(connection).map_err(unusable)?.send(body).await?,
     };
     message(reply).await
 }

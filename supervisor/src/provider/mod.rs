@@ -2,6 +2,7 @@
 //!
 //! * [`anthropic`]: the Messages API over HTTPS.
 //! * [`chat`]: chat completions, as many servers speak them.
+//! * [`responses`]: the Responses API.
 //! * [`open()`]: any of them by its name.
 //! * [`ReplayProvider`]: recorded replies, without any network.
 //! * [`RetryPolicy`]: whether and when a failed attempt is made again.
@@ -24,6 +25,7 @@ mod open;
 mod options;
 mod replay;
 mod reply;
+pub mod responses;
 mod retry;
 mod retry_after;
 mod sse;

@@ -7,6 +7,7 @@ use secrecy::SecretString;
 use super::anthropic::{self, Anthropic};
 use super::chat::{self, OpenAiChat};
 use super::decode::Decode;
+use super::responses::{self, Responses};
 use super::{ConfigError, Connection, ModelProvider, Timeouts, connection};
 
 /// A kind of provider: whose API is spoken.
@@ -17,6 +18,8 @@ pub enum ProviderKind {
     Anthropic,
     /// Chat completions, as many servers speak them.
     OpenAi,
+    /// The Responses API, as its vendor and some other servers speak it.
+    Responses,
 }
 
 /// A provider that is ready.
@@ -40,18 +43,24 @@ pub fn open(kind: ProviderKind, connection: Connection) -> Result<Opened, Config
             let notices = provider.notices().to_vec();
             Opened { provider: Arc::new(provider), notices }
         }
+        ProviderKind::Responses => {
+            let provider = Responses::new(connection)?;
+            let notices = provider.notices().to_vec();
+            Opened { provider: Arc::new(provider), notices }
+        }
     })
 }
 
 impl ProviderKind {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Anthropic, Self::OpenAi];
+    pub const ALL: [Self; 3] = [Self::Anthropic, Self::OpenAi, Self::Responses];
 
     /// Its name, in flags and settings and in the log.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
             Self::OpenAi => "openai",
+            Self::Responses => "responses",
         }
     }
 
@@ -60,11 +69,19 @@ impl ProviderKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
+    /// Whose it is: the name of its key's file. The vendor's APIs share key and address.
+    pub const fn vendor(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAi | Self::Responses => "openai",
+        }
+    }
+
     /// The variable that holds its key.
     pub const fn key_variable(self) -> &'static str {
         match self {
             Self::Anthropic => "ANTHROPIC_API_KEY",
-            Self::OpenAi => "OPENAI_API_KEY",
+            Self::OpenAi | Self::Responses => "OPENAI_API_KEY",
         }
     }
 
@@ -72,7 +89,7 @@ impl ProviderKind {
     pub const fn address_variable(self) -> &'static str {
         match self {
             Self::Anthropic => "ANTHROPIC_BASE_URL",
-            Self::OpenAi => "OPENAI_BASE_URL",
+            Self::OpenAi | Self::Responses => "OPENAI_BASE_URL",
         }
     }
 
@@ -80,7 +97,7 @@ impl ProviderKind {
     pub const fn base_url(self) -> &'static str {
         match self {
             Self::Anthropic => anthropic::BASE_URL,
-            Self::OpenAi => chat::BASE_URL,
+            Self::OpenAi | Self::Responses => chat::BASE_URL,
         }
     }
 
@@ -95,13 +112,15 @@ impl ProviderKind {
         Connection { base_url, api_key, key_origin, timeouts: Timeouts::default() }
     }
 
-    /// Whether there is no use in asking without a key. Chat completions are spoken by many servers that need none, on
-    /// this machine and elsewhere: only the vendor's own is known to want one, and the others say so.
+    /// Whether there is no use in asking without a key. This vendor's APIs are spoken by many servers that need none, on this
+    /// machine and elsewhere: only the vendor's own is known to want one, and the others say so.
     pub fn needs_key(self, base_url: &str) -> bool {
         let host = |text: &str| Some(connection::base_url(text).ok()?.host_str()?.to_owned());
         match self {
             Self::Anthropic => true,
-            Self::OpenAi => host(base_url).is_some_and(|given| Some(given) == host(self.base_url())),
+            Self::OpenAi | Self::Responses => {
+                host(base_url).is_some_and(|given| Some(given) == host(self.base_url()))
+            }
         }
     }
 
@@ -110,6 +129,7 @@ impl ProviderKind {
         match self {
             Self::Anthropic => Box::new(anthropic::Decoder::new()),
             Self::OpenAi => Box::new(chat::Decoder::new()),
+            Self::Responses => Box::new(responses::Decoder::new()),
         }
     }
 }
@@ -137,7 +157,9 @@ mod tests {
             ("https://models.example/v1", false),
             ("no address", false),
         ] {
-            assert_eq!(ProviderKind::OpenAi.needs_key(base_url), expected, "{base_url}");
+            for kind in [ProviderKind::OpenAi, ProviderKind::Responses] {
+                assert_eq!(kind.needs_key(base_url), expected, "{base_url}");
+            }
         }
         assert!(ProviderKind::Anthropic.needs_key("http://127.0.0.1:8080"));
     }

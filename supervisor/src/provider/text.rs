@@ -71,6 +71,12 @@ impl Joined {
         self.text
     }
 
+    /// The whole text, ended.
+    pub(crate) fn into_whole(mut self) -> String {
+        self.finish();
+        self.text
+    }
+
     /// Adds a piece, and returns what it added.
     pub(crate) fn push(&mut self, piece: &Piece<'_>) -> &str {
         let before = self.text.len();
@@ -78,6 +84,14 @@ impl Joined {
             (None, Ok(text)) => self.text.push_str(text),
             (half, _) => self.join(half, &piece.0),
         }
+        &self.text[before..]
+    }
+
+    /// Adds whole characters, and returns them with what else that added.
+    pub(crate) fn push_str(&mut self, text: &str) -> &str {
+        let before = self.text.len();
+        self.finish();
+        self.text.push_str(text);
         &self.text[before..]
     }
 

@@ -18,6 +18,7 @@
 
 mod body;
 pub mod chat;
+pub mod responses;
 mod script;
 mod server;
 pub mod sse;

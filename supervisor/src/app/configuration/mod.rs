@@ -45,14 +45,14 @@ impl Sources {
         Ok(Self { user, project, trust, trusted })
     }
 
-    /// What holds, with these flags. The address in the user's file is that of the provider there: another one that a flag
-    /// names is not asked at it, and does not get its key.
+    /// What holds, with these flags. The address in the user's file is that of the provider there: another vendor's that a
+    /// flag names is not asked at it, and does not get its key.
     pub(crate) fn effective(&self, flags: &Layer) -> Effective {
         let none = Layer::default();
         let of_file = self.merged(&none, &none, &self.user.layer).provider();
         let provider = self.merged(flags, &none, &self.user.layer).provider();
         let environment = flags::of_environment(provider);
-        if provider == of_file {
+        if provider.vendor() == of_file.vendor() {
             return self.merged(flags, &environment, &self.user.layer);
         }
         self.merged(flags, &environment, &self.user.layer.without("base_url"))

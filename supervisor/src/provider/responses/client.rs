@@ -1,0 +1,63 @@
+//! The Responses API over HTTPS.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+
+use super::{Decoder, message, request};
+use crate::provider::connection::{ConfigError, Connection};
+use crate::provider::endpoint::{Dialect, Endpoint, bearer};
+use crate::provider::messages::Messages;
+use crate::provider::reply::Reply;
+use crate::provider::{EventStream, ModelProvider, ModelRequest, ProviderError};
+
+/// The Responses API at its vendor's, or at any server that speaks it.
+pub struct Responses {
+    endpoint: Arc<Endpoint>,
+    messages: Messages,
+}
+
+impl Responses {
+    /// A client for an address and a key. Nothing is sent yet.
+    pub fn new(connection: Connection) -> Result<Self, ConfigError> {
+        let dialect = Dialect {
+            path: "/v1/responses",
+            headers: HeaderMap::new(),
+            key_header: bearer,
+            decoder: || Box::new(Decoder::new()),
+        };
+        let endpoint = Arc::new(Endpoint::new(connection, dialect)?);
+        Ok(Self { endpoint, messages: Messages::new(message::serialise) })
+    }
+
+    /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
+    pub fn notices(&self) -> &[String] {
+        self.endpoint.notices()
+    }
+
+    /// The host that requests go to.
+    pub fn host(&self) -> String {
+        self.endpoint.host()
+    }
+
+    /// The exact bytes that [`ModelProvider::stream`] sends for a request.
+    pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
+        request::body(request, &self.messages)
+    }
+
+    /// Sends a body as it is.
+    pub(crate) async fn send(&self, body: Bytes) -> Result<Reply, ProviderError> {
+        self.endpoint.attempt(Ok(body)).await
+    }
+}
+
+impl ModelProvider for Responses {
+    fn name(&self) -> &'static str {
+        "responses"
+    }
+
+    fn stream(&self, request: ModelRequest) -> EventStream {
+        Arc::clone(&self.endpoint).stream(self.body(&request))
+    }
+}

@@ -1,0 +1,156 @@
+//! The body of a request.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::provider::messages::Messages;
+use crate::provider::{
+    Effort, ModelRequest, ProviderError, RequestOptions, Temperature, Thinking, ThinkingDisplay,
+};
+
+/// What brings reasoning along in a form that the server understands again.
+const INCLUDE: [&str; 1] = ["reasoning.encrypted_content"];
+
+/// Models that do not reason, by the beginning of their names. They refuse a request that asks for reasoning: "Encrypted
+/// content is not supported with this model."
+const WITHOUT_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4o", "computer-use"];
+
+/// The JSON of a request: stateless, with the input last, so that each request begins as the one before it.
+pub(super) fn body(request: &ModelRequest, messages: &Messages) -> Result<Bytes, ProviderError> {
+    let prefix = prefix(request).map_err(|error| unserialisable(&error))?;
+    let texts = messages.texts(&request.messages).map_err(|error| unserialisable(&error))?;
+    let length = prefix.len() + texts.iter().map(|text| text.json.len() + 1).sum::<usize>();
+    let mut body = Vec::with_capacity(length + 16);
+    // The prefix is an object without `input`: it takes the place of its closing brace.
+    body.extend_from_slice(&prefix[..prefix.len() - 1]);
+    body.extend_from_slice(br#","input":["#);
+    for (index, text) in texts.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(&text.json);
+    }
+    body.extend_from_slice(b"]}");
+    Ok(body.into())
+}
+
+/// All but the input.
+fn prefix(request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
+    let tools = request.tools.iter().map(|tool| Tool {
+        r#type: "function",
+        name: tool.name,
+        description: tool.description,
+        parameters: &tool.input_schema,
+        strict: false,
+    });
+    serde_json::to_vec(&Prefix {
+        model: &request.model,
+        instructions: &request.system,
+        tools: tools.collect(),
+        max_output_tokens: request.max_tokens,
+        temperature: request.options.temperature,
+        reasoning: Reasoning::of(&request.options),
+        stream: true,
+        store: false,
+        include: if reasons(&request.model) { &INCLUDE } else { &[] },
+    })
+}
+
+/// Whether a model reasons, as far as its name tells; a gateway puts the vendor before it.
+fn reasons(model: &str) -> bool {
+    let name = model.rsplit_once('/').map_or(model, |(_, name)| name);
+    !WITHOUT_REASONING.iter().any(|beginning| name.starts_with(beginning))
+}
+
+fn unserialisable(error: &serde_json::Error) -> ProviderError {
+    ProviderError::new("invalid_request_error", format!("the request cannot be written as JSON: {error}"))
+}
+
+#[derive(Serialize)]
+struct Prefix<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    instructions: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    max_output_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<Temperature>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    stream: bool,
+    /// The server keeps nothing: what it kept would be out of our hands.
+    store: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    include: &'static [&'static str],
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a RawValue,
+    strict: bool,
+}
+
+/// What is said of reasoning, if anything is. This API knows no budgets.
+#[derive(Debug, Serialize, PartialEq, Eq)]
+struct Reasoning {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'static str>,
+}
+
+impl Reasoning {
+    fn of(options: &RequestOptions) -> Option<Self> {
+        let effort = match (options.thinking, options.effort) {
+            (Thinking::Off, _) => Some("none"),
+            // The most that this API knows.
+            (_, Some(Effort::Max)) => Some(Effort::Xhigh.as_str()),
+            (_, effort) => effort.map(Effort::as_str),
+        };
+        let summary = match options.thinking {
+            Thinking::Adaptive { display: Some(ThinkingDisplay::Summarized) } => Some("auto"),
+            _ => None,
+        };
+        (effort.is_some() || summary.is_some()).then_some(Self { effort, summary })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_asked_for_is_said_of_reasoning() {
+        let of = |thinking, effort| {
+            let said = Reasoning::of(&RequestOptions { thinking, effort, ..RequestOptions::default() });
+            said.map(|said| serde_json::to_string(&said).expect("JSON"))
+        };
+        let summarized = Thinking::Adaptive { display: Some(ThinkingDisplay::Summarized) };
+        assert_eq!(of(Thinking::ByModel, None), None);
+        assert_eq!(of(Thinking::Budget { tokens: 2048 }, None), None);
+        assert_eq!(of(Thinking::ByModel, Some(Effort::Low)).as_deref(), Some(r#"{"effort":"low"}"#));
+        assert_eq!(of(Thinking::ByModel, Some(Effort::Max)).as_deref(), Some(r#"{"effort":"xhigh"}"#));
+        assert_eq!(of(Thinking::Off, Some(Effort::High)).as_deref(), Some(r#"{"effort":"none"}"#));
+        let both = Some(r#"{"effort":"high","summary":"auto"}"#);
+        assert_eq!(of(summarized, Some(Effort::High)).as_deref(), both);
+    }
+
+    #[test]
+    fn reasoning_is_asked_for_where_a_model_may_have_it() {
+        for (model, expected) in [
+            ("gpt-5.6", true),
+            ("o4-mini", true),
+            ("grok-4.3", true),
+            ("openai/gpt-oss-20b", true),
+            ("gpt-4o-mini", false),
+            ("openai/gpt-4.1", false),
+        ] {
+            assert_eq!(reasons(model), expected, "{model}");
+        }
+    }
+}

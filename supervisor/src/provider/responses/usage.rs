@@ -1,0 +1,17 @@
+//! The tokens of a reply.
+
+use ipc::event::TokenUsage;
+use serde_json::Value;
+
+/// What a `usage` says. The input includes what came from a cache and what went into it; reasoning is part of the output.
+pub(super) fn parse(usage: Option<&Value>) -> TokenUsage {
+    let tokens = |path| usage.and_then(|usage| usage.pointer(path)).and_then(Value::as_u64).unwrap_or(0);
+    let cache_read = tokens("/input_tokens_details/cached_tokens");
+    let cache_creation = tokens("/input_tokens_details/cache_write_tokens");
+    TokenUsage {
+        input: tokens("/input_tokens").saturating_sub(cache_read).saturating_sub(cache_creation),
+        cache_creation,
+        cache_read,
+        output: tokens("/output_tokens"),
+    }
+}

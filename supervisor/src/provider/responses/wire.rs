@@ -1,0 +1,158 @@
+//! The events of a stream as they are on the wire: flat and borrowed.
+//!
+//! Only what is used is read. Counters (`sequence_number`, `content_index`) are not: servers number them from -1 or not at
+//! all, and the order of the events says the same.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::provider::text::Piece;
+
+/// The kinds of events whose members must be as this version knows them.
+pub(super) const EVENTS: [&str; 17] = [
+    TEXT_DELTA,
+    REFUSAL_DELTA,
+    SUMMARY_DELTA,
+    REASONING_DELTA,
+    ARGUMENTS_DELTA,
+    "response.reasoning_summary_part.added",
+    "response.output_item.added",
+    "response.output_item.done",
+    "response.created",
+    "response.queued",
+    "response.in_progress",
+    "response.completed",
+    "response.incomplete",
+    "response.failed",
+    "response.cancelled",
+    "response.done",
+    "error",
+];
+
+/// The kinds of events that only repeat what others said, or that people see elsewhere.
+pub(super) const REPETITIONS: [&str; 10] = [
+    "response.output_text.done",
+    "response.output_text.annotation.added",
+    "response.refusal.done",
+    "response.content_part.added",
+    "response.content_part.done",
+    "response.reasoning_text.done",
+    "response.reasoning_summary_text.done",
+    "response.reasoning_summary_part.done",
+    "response.function_call_arguments.done",
+    "keepalive",
+];
+
+/// A piece of a message's text.
+pub(super) const TEXT_DELTA: &str = "response.output_text.delta";
+/// A piece of the text in which the model refuses.
+pub(super) const REFUSAL_DELTA: &str = "response.refusal.delta";
+/// A piece of a summary of reasoning.
+pub(super) const SUMMARY_DELTA: &str = "response.reasoning_summary_text.delta";
+/// A piece of reasoning itself: open models.
+pub(super) const REASONING_DELTA: &str = "response.reasoning_text.delta";
+/// A piece of a call's arguments.
+pub(super) const ARGUMENTS_DELTA: &str = "response.function_call_arguments.delta";
+
+/// Any event.
+#[derive(Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Cow<'a, str>,
+    /// Which item it is about; some servers name the item by its id alone.
+    pub(super) output_index: Option<usize>,
+    #[serde(borrow)]
+    pub(super) item_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) delta: Option<Piece<'a>>,
+    #[serde(borrow)]
+    pub(super) item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) response: Option<&'a RawValue>,
+}
+
+/// The kind of an event, whatever else it holds.
+#[derive(Deserialize)]
+pub(super) struct Kind<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Cow<'a, str>,
+}
+
+/// A response, at its beginning, at its end or as a whole (S10).
+#[derive(Deserialize)]
+pub(super) struct Response<'a> {
+    pub(super) id: Option<String>,
+    pub(super) model: Option<String>,
+    /// `completed`, `incomplete` …
+    pub(super) status: Option<String>,
+    #[serde(borrow)]
+    pub(super) output: Option<Vec<&'a RawValue>>,
+    pub(super) incomplete_details: Option<IncompleteDetails>,
+    pub(super) error: Option<ApiError>,
+    /// Of any shape: numbers that are none count as nothing.
+    pub(super) usage: Option<Value>,
+}
+
+/// Why a response is incomplete.
+#[derive(Deserialize)]
+pub(super) struct IncompleteDetails {
+    pub(super) reason: Option<String>,
+}
+
+/// The error of an `error` event or of a response that failed.
+#[derive(Default, Deserialize)]
+pub(super) struct ApiError {
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    /// A word; gateways send the status here.
+    pub(super) code: Option<Value>,
+    pub(super) message: Option<String>,
+}
+
+/// What every item has.
+#[derive(Deserialize)]
+pub(super) struct Item<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) id: Option<&'a RawValue>,
+}
+
+/// An item of the kind `message`.
+#[derive(Deserialize)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) content: Option<Vec<Part<'a>>>,
+}
+
+/// An item of the kind `reasoning`.
+#[derive(Deserialize)]
+pub(super) struct Reasoning<'a> {
+    #[serde(borrow)]
+    pub(super) summary: Option<Vec<Part<'a>>>,
+    #[serde(borrow)]
+    pub(super) content: Option<Vec<Part<'a>>>,
+}
+
+/// An item of the kind `function_call`.
+#[derive(Deserialize)]
+pub(super) struct FunctionCall<'a> {
+    /// The id that a result names; the item's own is another one.
+    pub(super) call_id: Option<String>,
+    pub(super) name: Option<String>,
+    #[serde(borrow)]
+    pub(super) arguments: Option<Piece<'a>>,
+    pub(super) status: Option<String>,
+}
+
+/// A part of a message, of reasoning or of its summary.
+#[derive(Deserialize)]
+pub(super) struct Part<'a> {
+    #[serde(borrow)]
+    pub(super) text: Option<Piece<'a>>,
+    #[serde(borrow)]
+    pub(super) refusal: Option<Piece<'a>>,
+}
