@@ -149,6 +149,9 @@ fn each_provider_has_an_address_and_a_key_of_its_own() {
     // The same vendor's other API is asked there too.
     Finished::of(&mut exec(&world, &["--provider", "responses"])).expect(6);
     assert_eq!(ours.requests()[1].path, "/v1/responses");
+    let doctor = Finished::of(world.bailiwick(["doctor"]).current_dir(world.project()));
+    let key = doctor.stdout.lines().find(|line| line.contains(" key ")).unwrap();
+    assert!(key.starts_with("ok") && key.contains(&ours.base_url()), "{key}");
     // The flag wins over the variable, and the variable over the file.
     let flagged = model(&[]);
     let mut run = exec(&world, &["--base-url", &flagged.base_url()]);

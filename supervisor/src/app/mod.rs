@@ -117,7 +117,7 @@ async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
         Ok(place) => place,
         Err(exit) => return exit,
     };
-    let diagnosis = Diagnosis::make(&place.setup, keys.anthropic.is_some()).await;
+    let diagnosis = Diagnosis::make(&place.setup, keys).await;
     let printed = if args.json {
         serde_json::to_writer_pretty(std::io::stdout(), &diagnosis)
             .map_err(Into::into)

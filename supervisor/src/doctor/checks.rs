@@ -8,7 +8,8 @@ use nix::sys::statvfs::statvfs;
 use super::{Check, State};
 use crate::app::configuration::Sources;
 use crate::app::setup::Setup;
-use crate::secrets::{KeyError, find_key};
+use crate::config::{Effective, Layer};
+use crate::secrets::{KeyError, TakenKeys, find_key};
 
 pub(super) fn shell() -> Check {
     match on_path("bash") {
@@ -42,15 +43,21 @@ pub(super) fn terminal() -> Check {
     }
 }
 
-pub(super) fn key(setup: &Setup, in_environment: bool) -> Check {
-    let file = setup.directories.key_file("anthropic");
-    if in_environment {
-        return Check::new("key", State::Ok, "in ANTHROPIC_API_KEY");
-    }
-    match find_key(None, "ANTHROPIC_API_KEY", &file) {
+/// The key of the provider that is set here.
+pub(super) fn key(setup: &Setup, keys: &TakenKeys) -> Check {
+    // Settings that cannot be read are told by a check of their own.
+    let sources = Sources::read(&setup.directories, Path::new(".")).ok();
+    let effective = sources.map(|sources| sources.effective(&Layer::default()));
+    let kind = effective.as_ref().map(Effective::provider).unwrap_or_default();
+    let base_url = effective.as_ref().and_then(Effective::base_url).unwrap_or(kind.base_url());
+    let (variable, file) = (kind.key_variable(), setup.directories.key_file(kind.as_str()));
+    match find_key(keys.clone().of(kind), variable, &file) {
         Ok(key) => Check::new("key", State::Ok, format!("in {}", key.origin)),
+        Err(KeyError::Missing { .. }) if !kind.needs_key(base_url) => {
+            Check::new("key", State::Ok, format!("none; {} may need none", base_url.escape_debug()))
+        }
         Err(KeyError::Missing { .. }) => Check::new("key", State::Warn, "none found").remedy(format!(
-            "set ANTHROPIC_API_KEY, or put it into {} (mode 0600). No key yet? bailiwick demo",
+            "set {variable}, or put it into {} (mode 0600). No key yet? bailiwick demo",
             file.display()
         )),
         Err(error) => {

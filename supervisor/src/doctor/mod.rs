@@ -10,6 +10,7 @@ use ipc::confinement::Tier;
 use serde::Serialize;
 
 use crate::app::setup::Setup;
+use crate::secrets::TakenKeys;
 
 /// The report.
 #[derive(Debug, Serialize)]
@@ -72,9 +73,9 @@ impl Check {
 
 impl Diagnosis {
     /// Looks at everything.
-    pub(crate) async fn make(setup: &Setup, has_key: bool) -> Self {
+    pub(crate) async fn make(setup: &Setup, keys: &TakenKeys) -> Self {
         let (mut checks, tier) = self_test::checks(setup).await;
-        checks.extend([checks::shell(), checks::git(), checks::terminal(), checks::key(setup, has_key)]);
+        checks.extend([checks::shell(), checks::git(), checks::terminal(), checks::key(setup, keys)]);
         checks.extend([checks::settings(setup), checks::state_directory(setup)]);
         Self { tier, checks }
     }
