@@ -7,6 +7,7 @@ mod change;
 mod conversation;
 mod kind;
 mod line;
+mod read;
 mod worker;
 
 use serde::{Deserialize, Serialize};
