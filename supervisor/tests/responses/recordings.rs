@@ -40,21 +40,20 @@ fn recordings() -> Option<BTreeMap<String, Bytes>> {
 fn outline(items: &[Item]) -> String {
     let mut parts = Vec::new();
     for item in items {
-        match item {
-            Ok(StreamEvent::BlockClosed { index, block }) => {
-                parts.push(format!("{index} {}", outline_of(block)))
-            }
-            Ok(StreamEvent::MessageCompleted { stop_reason, usage }) => parts.push(format!(
+        let part = match item {
+            Ok(StreamEvent::BlockClosed { index, block }) => format!("{index} {}", outline_of(block)),
+            Ok(StreamEvent::MessageCompleted { stop_reason, usage }) => format!(
                 "{}; {}+{}+{}/{}",
                 stop_reason.as_str(),
                 usage.input,
                 usage.cache_read,
                 usage.cache_creation,
                 usage.output
-            )),
-            Ok(_) => {}
-            Err(error) => parts.push(format!("error {} retryable={}", error.kind, error.retryable)),
-        }
+            ),
+            Ok(_) => continue,
+            Err(error) => format!("error {} retryable={}", error.kind, error.retryable),
+        };
+        parts.push(part);
     }
     parts.join("; ")
 }
@@ -73,7 +72,8 @@ fn outline_of(block: &AssistantBlock) -> String {
 }
 
 fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes())[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::digest(text.as_bytes());
+    format!("{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
 }
 
 #[tokio::test]

@@ -95,9 +95,8 @@ async fn r6_a_tool_loop_sends_each_item_back_byte_for_byte() {
     ];
     let mut stream = r#"data: {"type":"response.created","response":{"id":"r","model":"m"}}"#.to_owned();
     for (index, item) in items.iter().enumerate() {
-        stream += &format!(
-            "\n\ndata: {{\"type\":\"response.output_item.done\",\"output_index\":{index},\"item\":{item}}}"
-        );
+        let done = format!(r#"{{"type":"response.output_item.done","output_index":{index},"item":{item}}}"#);
+        stream.extend(["\n\ndata: ", &done]);
     }
     stream += "\n\ndata: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n";
     let last = responses::message(&[Block::text("Done.")], "end_turn", Usage::default());

@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn only_what_was_asked_for_is_said_of_reasoning() {
         let of = |thinking, effort| {
-            let said = Reasoning::of(&RequestOptions { thinking, effort, ..RequestOptions::default() });
+            let said = Reasoning::of(&RequestOptions { effort, thinking, ..RequestOptions::default() });
             said.map(|said| serde_json::to_string(&said).expect("JSON"))
         };
         let summarized = Thinking::Adaptive { display: Some(ThinkingDisplay::Summarized) };

@@ -1,0 +1,116 @@
+//! The whole program late in a session: what a long transcript costs in time and in memory.
+
+use std::fs;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use super::stats::{Report, Row};
+use super::{BenchError, Setup, requests};
+use crate::replay::{ReplayServer, Reply, Script, sse};
+
+/// The turns of a long history, and of a short one.
+const LONG: usize = 200;
+const SHORT: usize = 20;
+/// How many steps at either place are looked at.
+const WINDOW: usize = 20;
+
+/// The turns of a transcript of 200,000 tokens of four bytes: half of them said by the model, half by a tool.
+const TURNS: usize = 100;
+const BYTES_SAID: usize = 4000;
+
+/// How long the last request may take to come.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Last byte of an answer → the next request, after 20 turns and after 200, each with a kilobyte of output.
+pub(super) fn history(setup: &Setup) -> Result<Report, BenchError> {
+    let steps = LONG + WINDOW / 2;
+    let script = (0..steps).fold(Script::new(), |script, step| script.reply(print(step, 1000, None)));
+    let server = ReplayServer::start(script.reply(requests::last_words()))?;
+    requests::exec(setup, &server)?;
+    let received: Vec<_> = server.requests().iter().map(|request| request.received).collect();
+    let gaps: Vec<Duration> = received.windows(2).map(|pair| pair[1].duration_since(pair[0])).collect();
+    let around = |turn: usize| gaps.get(turn - WINDOW / 2..turn + WINDOW / 2);
+    let (Some(short), Some(long)) = (around(SHORT), around(LONG)) else {
+        return Err(format!("{} steps of {steps} were made", gaps.len()).into());
+    };
+    let rows = vec![
+        Row::of_times("answer → next request, about turn 20", short),
+        Row::of_times("the same, about turn 200", long),
+    ];
+    let growth = rows[1].median / rows[0].median;
+    let mut report = Report { rows, ..Report::default() };
+    report.absolute("turn 200 / turn 20 (medians)", growth, 1.2);
+    Ok(report)
+}
+
+/// Resident memory of the supervisor with 200,000 tokens of transcript, while it waits for the next reply.
+pub(super) fn memory(setup: &Setup) -> Result<Report, BenchError> {
+    let words = "say ".repeat(BYTES_SAID / 4);
+    let script =
+        (0..TURNS).fold(Script::new(), |script, step| script.reply(print(step, BYTES_SAID, Some(&words))));
+    let silence = Reply::sse(sse::event("ping", &serde_json::json!({}))).then_silence();
+    let server = ReplayServer::start(script.push(silence))?;
+    let mut supervisor = Running::start(setup, &server)?;
+    supervisor.until_asked(&server, TURNS + 1)?;
+    let sent = server.requests().last().map_or(0, |request| request.body.len());
+    if sent < TURNS * 2 * BYTES_SAID {
+        return Err(format!("the last request has only {sent} bytes of transcript").into());
+    }
+    let rows = vec![
+        Row::of("supervisor with 200,000 tokens, resident", "MiB", &[supervisor.resident("VmRSS:")?]),
+        Row::of("its peak", "MiB", &[supervisor.resident("VmHWM:")?]),
+    ];
+    let value = rows[0].median;
+    let mut report = Report { rows, ..Report::default() };
+    report.absolute("supervisor with 200,000 tokens, resident MiB", value, 25.0);
+    Ok(report)
+}
+
+/// A reply that says `words` and calls a command that prints `bytes` bytes and executes nothing else.
+fn print(step: usize, bytes: usize, words: Option<&str>) -> String {
+    let command = format!(r#"{{"command":"printf '%0{bytes}d' {step}"}}"#);
+    let call = sse::Block::tool_use(format!("toolu_{step}"), "shell_exec", command);
+    let said = words.map(sse::Block::text);
+    let blocks: Vec<_> = said.into_iter().chain([call]).collect();
+    sse::message(&blocks, "tool_use", sse::Usage::default())
+}
+
+/// `bailiwick exec` while it runs; ended when it is dropped.
+struct Running(Child);
+
+impl Running {
+    fn start(setup: &Setup, server: &ReplayServer) -> Result<Self, BenchError> {
+        let mut command = requests::command_line(setup, server)?;
+        Ok(Self(command.stderr(Stdio::null()).spawn()?))
+    }
+
+    /// Waits until so many requests came.
+    fn until_asked(&mut self, server: &ReplayServer, requests: usize) -> Result<(), BenchError> {
+        let began = Instant::now();
+        while server.requests().len() < requests {
+            if let Some(status) = self.0.try_wait()? {
+                return Err(format!("exec ended early with {status}").into());
+            }
+            if began.elapsed() > PATIENCE {
+                return Err("the transcript did not get long enough in time".into());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// A line of `proc_pid_status(5)` that is a size, in MiB.
+    fn resident(&self, name: &str) -> Result<f64, BenchError> {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
+        let size = text.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB"));
+        Ok(size.ok_or("no such size in status")?.parse::<f64>()? / 1024.0)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
