@@ -16,6 +16,7 @@ use super::script::{End, Reply};
 pub(super) struct ReplyBody {
     chunks: VecDeque<Bytes>,
     pace: Duration,
+    waits: VecDeque<Duration>,
     wait: Option<Pin<Box<Sleep>>>,
     end: End,
     /// What was sent before a cut had its chance to leave.
@@ -24,8 +25,8 @@ pub(super) struct ReplyBody {
 
 impl ReplyBody {
     pub(super) fn new(reply: Reply) -> Self {
-        let Reply { chunks, pace, end, .. } = reply;
-        Self { chunks, pace, wait: None, end, flushed: false }
+        let Reply { chunks, pace, waits, end, .. } = reply;
+        Self { chunks, pace, waits, wait: None, end, flushed: false }
     }
 }
 
@@ -46,14 +47,16 @@ impl Body for ReplyBody {
                     cx.waker().wake_by_ref();
                     Poll::Pending
                 }
-                End::Cut => Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into()))),
+                End::Cut | End::HungUp => Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into()))),
                 // The connection's own task wakes when the client leaves.
                 End::Silence => Poll::Pending,
             };
         }
-        if !self.pace.is_zero() {
-            let pace = self.pace;
-            let wait = self.wait.get_or_insert_with(|| Box::pin(sleep(pace)));
+        if self.wait.is_none() {
+            let wait = self.waits.pop_front().unwrap_or(self.pace);
+            self.wait = (!wait.is_zero()).then(|| Box::pin(sleep(wait)));
+        }
+        if let Some(wait) = &mut self.wait {
             ready!(wait.as_mut().poll(cx));
             self.wait = None;
         }

@@ -24,5 +24,5 @@ mod server;
 pub mod sse;
 
 pub use script::{Reply, Script};
-pub use server::{RecordedRequest, ReplayServer};
+pub use server::{Check, RecordedRequest, ReplayServer};
 pub use sse::{Block, Usage};

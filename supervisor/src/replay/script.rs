@@ -46,6 +46,8 @@ pub struct Reply {
     pub(super) chunks: VecDeque<Bytes>,
     /// The wait before each chunk.
     pub(super) pace: Duration,
+    /// The waits before the first chunks, where they differ.
+    pub(super) waits: VecDeque<Duration>,
     pub(super) end: End,
 }
 
@@ -58,6 +60,8 @@ pub(super) enum End {
     Cut,
     /// Nothing more comes until the client leaves.
     Silence,
+    /// The connection breaks off before anything comes.
+    HungUp,
 }
 
 impl Reply {
@@ -75,7 +79,13 @@ impl Reply {
     /// A status and a body.
     pub fn new(status: u16, body: impl Into<Bytes>) -> Self {
         let chunks = VecDeque::from([body.into()]);
-        Self { status, headers: Vec::new(), chunks, pace: Duration::ZERO, end: End::Whole }
+        let (headers, waits) = (Vec::new(), VecDeque::new());
+        Self { status, headers, chunks, pace: Duration::ZERO, waits, end: End::Whole }
+    }
+
+    /// None: the connection breaks off.
+    pub fn hang_up() -> Self {
+        Self { end: End::HungUp, ..Self::new(200, Bytes::new()) }
     }
 
     /// With a header.
@@ -96,6 +106,13 @@ impl Reply {
         self
     }
 
+    /// With a body in these pieces, and a wait before each.
+    #[must_use]
+    pub fn pieces(mut self, pieces: impl IntoIterator<Item = (Duration, Bytes)>) -> Self {
+        (self.waits, self.chunks) = pieces.into_iter().unzip();
+        self
+    }
+
     /// With a wait before each chunk.
     #[must_use]
     pub const fn paced(mut self, pace: Duration) -> Self {
@@ -108,6 +125,13 @@ impl Reply {
     pub fn cut_after(mut self, bytes: usize) -> Self {
         let whole: Bytes = self.chunks.iter().flatten().copied().collect();
         self.chunks = VecDeque::from([whole.slice(..bytes.min(whole.len()))]);
+        self.end = End::Cut;
+        self
+    }
+
+    /// Breaking off at the end of the body.
+    #[must_use]
+    pub const fn then_cut(mut self) -> Self {
         self.end = End::Cut;
         self
     }

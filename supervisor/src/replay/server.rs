@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -17,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::oneshot;
 
 use super::body::ReplyBody;
-use super::script::{Reply, Script};
+use super::script::{End, Reply, Script};
 
 /// A server on loopback that answers each request with the next reply of a script. It ends when it is dropped.
 pub struct ReplayServer {
@@ -28,7 +29,11 @@ pub struct ReplayServer {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Looks at the n-th request, from 1: a reply of its own takes the place of the script's.
+pub type Check = Box<dyn FnMut(usize, &RecordedRequest) -> Option<Reply> + Send>;
+
 struct State {
+    check: Check,
     replies: VecDeque<Reply>,
     requests: Vec<RecordedRequest>,
     connections: usize,
@@ -65,11 +70,16 @@ impl fmt::Debug for RecordedRequest {
 impl ReplayServer {
     /// Starts to serve `script` on a port of 127.0.0.1 that the system chooses.
     pub fn start(script: Script) -> io::Result<Self> {
+        Self::start_checked(script, Box::new(|_, _| None))
+    }
+
+    /// The same, where each request is looked at before it is answered.
+    pub fn start_checked(script: Script, check: Check) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let state =
-            Arc::new(Mutex::new(State { replies: script.replies, requests: Vec::new(), connections: 0 }));
+        let replies = script.replies;
+        let state = Arc::new(Mutex::new(State { check, replies, requests: Vec::new(), connections: 0 }));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let shared = Arc::clone(&state);
@@ -147,7 +157,7 @@ async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) -> io::Result<()
 async fn answer(
     request: Request<Incoming>,
     state: Arc<Mutex<State>>,
-) -> Result<Response<ReplyBody>, hyper::Error> {
+) -> Result<Response<ReplyBody>, Box<dyn Error + Send + Sync>> {
     let (head, body) = request.into_parts();
     let request = RecordedRequest {
         method: head.method.to_string(),
@@ -158,10 +168,15 @@ async fn answer(
     };
     let reply = {
         let mut state = lock(&state);
+        let count = state.requests.len() + 1;
+        let checked = (state.check)(count, &request);
         state.requests.push(request);
-        let count = state.requests.len();
-        state.replies.pop_front().unwrap_or_else(|| exhausted(count))
+        let scripted = state.replies.pop_front();
+        checked.or(scripted).unwrap_or_else(|| exhausted(count))
     };
+    if reply.end == End::HungUp {
+        return Err(Box::new(io::Error::from(io::ErrorKind::ConnectionReset)));
+    }
     Ok(response(reply))
 }
 
