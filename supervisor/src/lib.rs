@@ -19,6 +19,7 @@ pub mod monitor;
 pub mod policy;
 pub mod prompt;
 pub mod provider;
+pub mod recording;
 pub mod replay;
 pub mod secrets;
 pub mod session;

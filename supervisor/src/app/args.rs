@@ -30,6 +30,9 @@ pub(super) enum Command {
     /// Runs one task to its end, without a terminal
     #[command(after_help = EXIT_STATUS)]
     Exec(ExecArgs),
+    /// Runs a recorded task again, its model played from the recording; a request that differs ends it with status 6
+    #[command(after_help = EXIT_STATUS)]
+    Replay(ReplayArgs),
     /// Runs a command under exactly the rights that an agent's command would have
     Sandbox(SandboxArgs),
     /// Serves other front ends: JSON-RPC 2.0 on standard input and output
@@ -75,6 +78,9 @@ pub(super) struct TuiArgs {
     /// The address of the provider's API, or of a server that speaks it; a path prefix is kept
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
+    /// Writes the traffic with the model into this directory, which is made; see docs/recording.md
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
 }
 
 /// The first task, on the command line. One word is rather a command that does not exist, and would be paid for.
@@ -137,6 +143,9 @@ pub(super) struct ExecArgs {
     /// Ends the run after this many seconds
     #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: Option<u64>,
+    /// Writes the traffic with the model into this directory, which is made; see docs/recording.md
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
 }
 
 /// What is confined, and how.
@@ -182,6 +191,38 @@ pub(super) struct SandboxArgs {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+/// Arguments of `replay`.
+#[derive(Debug, Args)]
+pub(super) struct ReplayArgs {
+    /// The directory of the recording
+    #[arg(value_name = "DIR")]
+    pub recording: PathBuf,
+    /// The project: as it was when the recording was made
+    #[arg(short = 'C', value_name = "PROJECT", default_value = ".")]
+    pub directory: PathBuf,
+    /// What is printed on standard output
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// Writes the change as a diff that `git apply` accepts, whatever the exit status
+    #[arg(long, value_name = "FILE")]
+    pub patch: Option<PathBuf>,
+    /// Lets each piece of a response come when it came
+    #[arg(long)]
+    pub timing: bool,
+    /// Runs nothing: serves the responses on loopback, in their order, to whoever asks, and prints the address
+    #[arg(long, conflicts_with_all = ["directory", "output", "patch", "timeout", "tier", "allow_degraded"])]
+    pub serve: bool,
+    /// Ends the run after this many seconds
+    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: Option<u64>,
+    /// What the kernel is to hold it by: the best that it can, or one tier and no other
+    #[arg(long, value_enum, default_value_t = TierArg::Best)]
+    pub tier: TierArg,
+    /// Starts although a layer of the sandbox is missing, and says which
+    #[arg(long)]
+    pub allow_degraded: bool,
 }
 
 /// Arguments of `serve`.

@@ -138,6 +138,7 @@ impl Stage {
             model: Some("scripted".to_owned()),
             provider: Some(ProviderArg::Anthropic),
             base_url: Some(self.server.base_url()),
+            record: None,
         }
     }
 
@@ -157,6 +158,7 @@ impl Stage {
             max_steps: None,
             max_tokens: None,
             timeout: None,
+            record: None,
         }
     }
 }

@@ -13,16 +13,37 @@ use super::configuration::{self, Sources};
 use super::exit::Exit;
 use super::output::Printer;
 use super::pictures;
+use super::record::Record;
 use super::session::{self, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
 use crate::driver::Turns;
 use crate::gate::ApprovalMode;
+use crate::recording::{FrontEnd, Places, Task};
 
 /// Runs the task.
 pub(super) async fn run(args: ExecArgs, place: Place) -> Exit {
+    match task(&args) {
+        Ok(task) => carry_out(&args, task, place, |_| ()).await,
+        Err(Refusal(exit, message)) => {
+            super::complain(&message);
+            exit
+        }
+    }
+}
+
+/// Runs a task; `arrived` is told where, before the first request to the model.
+pub(super) async fn carry_out(
+    args: &ExecArgs,
+    task: Task,
+    place: Place,
+    arrived: impl FnOnce(&Places),
+) -> Exit {
     let began = Instant::now();
-    match prepare(&args, place, began) {
-        Ok(prepared) => Box::pin(prepared.run()).await,
+    match prepare(args, task, place, began) {
+        Ok(prepared) => {
+            arrived(prepared.session.places());
+            Box::pin(prepared.run()).await
+        }
         Err(Refusal(exit, message)) => {
             super::complain(&message);
             exit
@@ -39,12 +60,22 @@ struct Prepared {
     relay: Option<JoinSet<()>>,
 }
 
-fn prepare(args: &ExecArgs, place: Place, began: Instant) -> Result<Prepared, Refusal> {
-    let text = prompt_text(args.prompt.as_deref())?;
+/// What the command line asks for.
+fn task(args: &ExecArgs) -> Result<Task, Refusal> {
+    let prompt = prompt_text(args.prompt.as_deref())?;
     let images = args.image.iter().map(|path| pictures::read(path)).collect::<Result<_, _>>();
-    let prompt = UserActionKind::Prompt { text, images: images.map_err(Refusal::usage)? };
+    Ok(Task { prompt, images: images.map_err(Refusal::usage)? })
+}
+
+fn prepare(args: &ExecArgs, task: Task, place: Place, began: Instant) -> Result<Prepared, Refusal> {
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
-    let options = options(args, &sources);
+    let mut options = options(args, &sources);
+    options.record = args.record.clone().map(|directory| Record {
+        directory,
+        front_end: FrontEnd::Exec,
+        task: Some(task.clone()),
+    });
+    let prompt = UserActionKind::Prompt { text: task.prompt, images: task.images };
     let socket = args.approval_socket.as_deref().map(|path| approval_socket(path, &options)).transpose()?;
     let (session, handle, events) = session::open(options, place, began)?;
     let (events, relay) = match socket {
@@ -88,6 +119,7 @@ fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
         timeout: effective.timeout(),
         patch: args.patch.clone(),
         turns: Turns::One,
+        record: None,
     }
 }
 

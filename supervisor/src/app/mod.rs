@@ -11,6 +11,8 @@ mod exit;
 mod notes;
 mod output;
 mod pictures;
+mod record;
+mod replay;
 mod sandbox;
 mod serve;
 mod session;
@@ -79,6 +81,13 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         Command::Serve(args) if args.print_schema => serve::print_schema(),
         Command::Serve(_) => match Directories::of_process() {
             Ok(directories) => runtime.block_on(serve::run(session::Place { directories, keys })),
+            Err(error) => {
+                complain(&error);
+                Exit::Usage
+            }
+        },
+        Command::Replay(args) => match Directories::of_process() {
+            Ok(directories) => runtime.block_on(replay::run(args, directories)),
             Err(error) => {
                 complain(&error);
                 Exit::Usage

@@ -11,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::exit::Exit;
+use super::record::Record;
 use super::setup::{Mode, Setup, SetupError, Wanted};
 use crate::approval::ApprovalSettings;
 use crate::changes::{PatchFile, PatchFileError};
@@ -21,8 +22,9 @@ use crate::gate::{Activity, ApprovalMode, Standing};
 use crate::monitor::PrivateTemp;
 use crate::prompt;
 use crate::provider::{
-    self, ConfigError, ModelProvider, ProviderError, ProviderKind, RequestOptions, RetryPolicy,
+    self, ConfigError, Connection, ModelProvider, ProviderError, ProviderKind, RequestOptions, RetryPolicy,
 };
+use crate::recording::{DirectoryError, Places, Recorder};
 use crate::secrets::{KeyError, TakenKeys, find_key};
 use crate::session::{LogError, SessionLog};
 use crate::tools::Registry;
@@ -31,7 +33,7 @@ use crate::tools::Registry;
 const REPLY_TOKENS: u32 = 32_000;
 
 /// The one activity there is so far.
-const ACTIVITY: Activity = Activity::Execute;
+pub(super) const ACTIVITY: Activity = Activity::Execute;
 
 /// What a session has besides its options.
 #[derive(Clone)]
@@ -67,6 +69,8 @@ pub(super) struct SessionOptions {
     pub patch: Option<PathBuf>,
     /// How many turns there are.
     pub turns: Turns,
+    /// Whether and where the traffic with the model is recorded.
+    pub record: Option<Record>,
 }
 
 /// What ended a session before it began, and how to exit.
@@ -99,6 +103,9 @@ pub(super) enum OpenError {
     /// The patch could not be written.
     #[error(transparent)]
     Patch(#[from] PatchFileError),
+    /// The traffic could not be recorded.
+    #[error("--record: {0}")]
+    Record(#[from] DirectoryError),
     /// There is no log.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -111,7 +118,9 @@ impl From<OpenError> for Refusal {
     fn from(error: OpenError) -> Self {
         let exit = match &error {
             OpenError::Setup(error) => error.exit(),
-            OpenError::Key(_) | OpenError::Provider(_) | OpenError::Patch(_) => Exit::Usage,
+            OpenError::Key(_) | OpenError::Provider(_) | OpenError::Patch(_) | OpenError::Record(_) => {
+                Exit::Usage
+            }
             OpenError::Log(_) | OpenError::System(_) => Exit::Internal,
         };
         Self(exit, error.to_string())
@@ -122,6 +131,7 @@ impl From<OpenError> for Refusal {
 pub(super) struct Session {
     driver: Driver,
     surroundings: prompt::Surroundings,
+    places: Places,
     began: Instant,
     // Removed when the session is over, and not before.
     _temps: [PrivateTemp; 2],
@@ -145,8 +155,10 @@ pub(super) fn open(
     began: Instant,
 ) -> Result<(Session, Handle, Events), OpenError> {
     let setup = Setup::new(place.directories, &options.directory, mode(&options), &options.wanted)?;
-    let provider = provider(options.provider, options.base_url.clone(), place.keys, &setup)?;
     // Opened before the first worker exists, so that no agent can choose what it is.
+    let recorder = options.record.as_ref().map(|record| record.open(&options)).transpose()?;
+    let address = (options.provider, options.base_url.clone());
+    let provider = provider(address, place.keys, recorder.clone(), &setup)?;
     let patch = options.patch.as_deref().map(PatchFile::open).transpose()?;
     let standing = setup.standing();
     let conversation = ConversationId(uuid::Uuid::now_v7().to_string());
@@ -180,7 +192,11 @@ pub(super) fn open(
         running: Running::default(),
     };
     let surroundings = surroundings();
-    let session = Session { driver, surroundings, began, _temps: [setup.temp, observer_temp] };
+    let places = places(&driver, &surroundings);
+    if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
+        record.describe(&recorder, &options, places.clone());
+    }
+    let session = Session { driver, surroundings, places, began, _temps: [setup.temp, observer_temp] };
     Ok((session, Handle::new(conversation, actions), events))
 }
 
@@ -188,6 +204,11 @@ impl Session {
     /// What its agent may do when it begins.
     pub(super) const fn standing(&self) -> &Standing {
         self.driver.agent.standing()
+    }
+
+    /// What another run of the same task has otherwise.
+    pub(super) const fn places(&self) -> &Places {
+        &self.places
     }
 
     /// What its agent is about.
@@ -313,10 +334,23 @@ fn surroundings() -> prompt::Surroundings {
 }
 
 /// The one place where providers are made.
+/// What another run of the same task has otherwise.
+fn places(driver: &Driver, surroundings: &prompt::Surroundings) -> Places {
+    let standing = driver.agent.standing();
+    Places {
+        project: standing.project.clone(),
+        temp: standing.temp.clone(),
+        home: std::env::home_dir().map(Into::into),
+        conversation: driver.conversation.clone(),
+        date: surroundings.date.clone(),
+        platform: surroundings.platform.clone(),
+    }
+}
+
 fn provider(
-    kind: ProviderKind,
-    base_url: Option<String>,
+    (kind, base_url): (ProviderKind, Option<String>),
     keys: TakenKeys,
+    recorder: Option<Recorder>,
     setup: &Setup,
 ) -> Result<Arc<dyn ModelProvider>, OpenError> {
     let variable = kind.key_variable();
@@ -327,7 +361,8 @@ fn provider(
         Err(KeyError::Missing { .. }) if !needs_key => (None, variable.to_owned()),
         Err(error) => return Err(error.into()),
     };
-    let opened = provider::open(kind, kind.connection(base_url, secret, origin))?;
+    let connection = Connection { recorder, ..kind.connection(base_url, secret, origin) };
+    let opened = provider::open(kind, connection)?;
     for notice in &opened.notices {
         super::say(notice);
     }

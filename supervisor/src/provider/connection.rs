@@ -5,6 +5,7 @@ use secrecy::SecretString;
 
 use super::InvalidKey;
 use super::http::{HttpError, Timeouts};
+use crate::recording::Recorder;
 
 /// How a provider is reached.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Connection {
     pub key_origin: String,
     /// How long things may take.
     pub timeouts: Timeouts,
+    /// Who writes down what goes out and what comes back.
+    pub recorder: Option<Recorder>,
 }
 
 /// The provider cannot be reached like this.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::future::Either;
 use futures_util::{StreamExt, stream};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url};
@@ -14,6 +15,7 @@ use super::http::{self, Http, Timeouts};
 use super::key::ApiKey;
 use super::reply::{Context, Reply};
 use super::{EventStream, ProviderError, StreamEvent};
+use crate::recording::{Ending, Exchange, Head, Recorder};
 
 /// How much of the body of an error is read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -30,6 +32,9 @@ pub(crate) struct Endpoint {
     timeouts: Timeouts,
     decoder: fn() -> Box<dyn Decode>,
     notices: Vec<String>,
+    recorder: Option<Recorder>,
+    /// The end of the URL's path that is the API's own.
+    path: &'static str,
 }
 
 /// What goes out for one request: its body, and headers that the other requests do not have.
@@ -76,6 +81,8 @@ impl Endpoint {
             timeouts: connection.timeouts,
             decoder: dialect.decoder,
             notices,
+            recorder: connection.recorder,
+            path: dialect.path,
         })
     }
 
@@ -110,27 +117,49 @@ impl Endpoint {
         tracing::debug!(host = %self.host(), bytes = outgoing.body.len(), "model request");
         let mut headers = self.headers.clone();
         headers.extend(outgoing.headers);
+        let mut exchange = self.recorded(&headers, &outgoing.body);
         headers.extend((self.key_header)(&self.key));
         let request = self.client.post(self.url.clone()).headers(headers).body(outgoing.body);
-        let response = request.send().await.map_err(|error| self.connection_error(&error))?;
+        let sent = request.send().await;
+        if let Some(exchange) = &mut exchange {
+            match &sent {
+                Ok(response) => exchange.answered(response.status().as_u16(), response.headers()),
+                Err(_) => exchange.end(Ending::Cut),
+            }
+        }
+        let response = sent.map_err(|error| self.connection_error(&error))?;
         let request_id = failure::request_id(response.headers()).map(|id| self.key.hide(&id));
         tracing::debug!(status = response.status().as_u16(), request_id, "model reply");
         if response.status() != StatusCode::OK {
-            return Err(self.failure(response).await);
+            return Err(self.failure(response, exchange).await);
         }
         let (url, timeouts) = (self.url.clone(), self.timeouts);
         let bytes = response
             .bytes_stream()
             .map(move |chunk| chunk.map_err(|error| http::connection_error(&error, &url, timeouts)));
+        let bytes = match exchange {
+            None => Either::Left(bytes),
+            Some(exchange) => Either::Right(exchange.tapped(Box::pin(bytes))),
+        };
         let context = Context { request_id, key: Arc::clone(&self.key) };
         Ok(Reply::new(bytes, outgoing.decoder.unwrap_or_else(self.decoder), context))
     }
 
-    async fn failure(&self, response: Response) -> ProviderError {
+    /// Begins to write an exchange down, where that is wanted.
+    fn recorded(&self, headers: &HeaderMap, body: &Bytes) -> Option<Exchange> {
+        let head = Head { path: self.url.path(), endpoint: self.path, headers };
+        self.recorder.as_ref()?.exchange(head, body, self.key.secret())
+    }
+
+    async fn failure(&self, response: Response, exchange: Option<Exchange>) -> ProviderError {
         let status = response.status();
         let headers = response.headers().clone();
         let mut body = Vec::new();
-        let mut chunks = response.bytes_stream();
+        let chunks = response.bytes_stream();
+        let mut chunks = match exchange {
+            None => Either::Left(chunks),
+            Some(exchange) => Either::Right(Box::pin(exchange.tapped(Box::pin(chunks)))),
+        };
         // What cannot be read is not worth another error: the status says enough.
         while body.len() < MAX_ERROR_BODY
             && let Some(Ok(chunk)) = chunks.next().await

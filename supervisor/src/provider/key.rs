@@ -44,6 +44,11 @@ impl ApiKey {
         self.secret.is_some()
     }
 
+    /// The key itself, to be masked where a server echoes it.
+    pub(crate) fn secret(&self) -> Option<SecretString> {
+        self.secret.clone()
+    }
+
     /// The header value; it prints as `Sensitive`.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(self.secret.as_ref()?.expose_secret()).ok()?;

@@ -109,7 +109,7 @@ impl ProviderKind {
         key_origin: String,
     ) -> Connection {
         let base_url = base_url.unwrap_or_else(|| self.base_url().to_owned());
-        Connection { base_url, api_key, key_origin, timeouts: Timeouts::default() }
+        Connection { base_url, api_key, key_origin, timeouts: Timeouts::default(), recorder: None }
     }
 
     /// Whether there is no use in asking without a key. This vendor's APIs are spoken by many servers that need none, on this

@@ -69,6 +69,7 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
         timeout: effective.timeout(),
         patch: None,
         turns: Turns::Many,
+        record: None,
     })
 }
 
@@ -83,6 +84,7 @@ fn refusal(error: &OpenError) -> ErrorObject {
         OpenError::Provider(_) => ErrorWord::ProviderRefused,
         OpenError::Setup(SetupError::Directories(_))
         | OpenError::Patch(_)
+        | OpenError::Record(_)
         | OpenError::Log(_)
         | OpenError::System(_) => ErrorWord::InternalError,
     };

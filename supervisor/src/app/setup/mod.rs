@@ -10,4 +10,4 @@ mod wanted;
 pub(crate) use error::SetupError;
 pub(crate) use place::Setup;
 pub(crate) use scope::Mode;
-pub(crate) use wanted::{Caches, Wanted};
+pub(crate) use wanted::{Caches, Named, Wanted};

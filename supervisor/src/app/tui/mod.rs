@@ -24,6 +24,7 @@ use self::ui::{Ended, Ui};
 use super::args::TuiArgs;
 use super::configuration::{self, Sources};
 use super::exit::Exit;
+use super::record::Record;
 use super::session::{self, Events, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
 use super::signals::{Changes, Endings};
@@ -31,6 +32,7 @@ use super::{complain, notes, say};
 use crate::config::Effective;
 use crate::core::EndReason;
 use crate::driver::Turns;
+use crate::recording::FrontEnd;
 
 pub(crate) use self::painter::{END, Painter};
 
@@ -130,6 +132,11 @@ fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
         timeout: effective.timeout(),
         patch: None,
         turns: Turns::Many,
+        record: args.record.clone().map(|directory| Record {
+            directory,
+            front_end: FrontEnd::Tui,
+            task: None,
+        }),
     }
 }
 

@@ -57,6 +57,7 @@ impl Config {
             api_key,
             key_origin: "ANTHROPIC_API_KEY".to_owned(),
             timeouts: Timeouts::default(),
+            recorder: None,
         })
     }
 

@@ -35,6 +35,7 @@ impl Config {
             api_key,
             key_origin: "OPENAI_API_KEY".to_owned(),
             timeouts: Timeouts::default(),
+            recorder: None,
         })
     }
 

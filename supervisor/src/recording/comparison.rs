@@ -1,0 +1,114 @@
+//! The requests of a run beside those of a recording.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::difference::Difference;
+use super::format::request_name;
+use super::headers::COMPARED;
+use super::{Places, Recorded};
+use crate::replay::RecordedRequest;
+
+/// What the requests of a run are compared by.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// What was there when the recording was made.
+    pub recorded: Places,
+    /// What is there now.
+    pub now: Places,
+}
+
+/// A run that is not the recorded one. Completes nothing: it is a report of some lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    number: usize,
+    fault: Fault,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fault {
+    /// More requests came than there are.
+    Extra { recorded: usize },
+    /// The run ended before.
+    Missing { recorded: usize },
+    /// Another endpoint, or another version of the API.
+    Head { what: String, recorded: String, now: String },
+    /// No JSON.
+    Unreadable(String),
+    /// Another body.
+    Body(Difference),
+}
+
+impl Mismatch {
+    /// The n-th request came, and only so many are recorded.
+    pub const fn extra(number: usize, recorded: usize) -> Self {
+        Self { number, fault: Fault::Extra { recorded } }
+    }
+
+    /// The run ended, and the n-th request never came.
+    pub const fn missing(number: usize, recorded: usize) -> Self {
+        Self { number, fault: Fault::Missing { recorded } }
+    }
+}
+
+impl Comparison {
+    /// Compares a request with a recorded one; none, where they ask the same.
+    pub fn check(&self, recorded: &Recorded, now: &RecordedRequest) -> Option<Mismatch> {
+        let fault = head(recorded, now).or_else(|| self.body(&recorded.request, &now.body))?;
+        Some(Mismatch { number: recorded.number, fault })
+    }
+
+    fn body(&self, recorded: &[u8], now: &[u8]) -> Option<Fault> {
+        let read = |body: &[u8], places: &Places, whose: &str| {
+            let mut value: Value = serde_json::from_slice(body)
+                .map_err(|error| Fault::Unreadable(format!("{whose} is no JSON: {error}")))?;
+            places.normalise(&mut value);
+            Ok(value)
+        };
+        let both = read(recorded, &self.recorded, "the recorded body")
+            .and_then(|recorded| Ok((recorded, read(now, &self.now, "the body")?)));
+        match both {
+            Ok((recorded, now)) => Difference::first(&recorded, &now).map(Fault::Body),
+            Err(fault) => Some(fault),
+        }
+    }
+}
+
+fn head(recorded: &Recorded, now: &RecordedRequest) -> Option<Fault> {
+    let meta = &recorded.meta.request;
+    let ours = |name: &str| meta.headers.iter().find(|(header, _)| header == name).map(|(_, value)| &**value);
+    let header = |name: &&str| (format!("the header {name}"), ours(name), now.header(name));
+    let path = ("the path".to_owned(), Some(&*meta.path), Some(&*now.path));
+    let all = std::iter::once(path).chain(COMPARED.iter().map(header));
+    let word = |word: Option<&str>| word.unwrap_or("(none)").to_owned();
+    all.filter(|(_, recorded, now)| recorded != now)
+        .map(|(what, recorded, now)| Fault::Head { what, recorded: word(recorded), now: word(now) })
+        .next()
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.number;
+        let file = request_name(number);
+        match &self.fault {
+            Fault::Extra { recorded } => {
+                write!(f, "the run asked the model {number} times, and the recording has {recorded} requests")
+            }
+            Fault::Missing { recorded } => {
+                let made = number - 1;
+                write!(f, "the run ended after {made} of {recorded} recorded requests: {file} never came")
+            }
+            Fault::Head { what, recorded, now } => {
+                write!(
+                    f,
+                    "request {number} is not the recorded one ({file})\n  {what}: recorded {recorded}, now {now}"
+                )
+            }
+            Fault::Unreadable(why) => write!(f, "request {number} cannot be compared ({file}): {why}"),
+            Fault::Body(difference) => {
+                write!(f, "request {number} is not the recorded one ({file})\n{difference}")
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Which headers a recording keeps: an allowlist, for what a vendor will add is not known.
+
+use reqwest::header::HeaderMap;
+
+/// Of requests. None of them says who asks.
+const OF_REQUESTS: [&str; 4] = ["accept", "anthropic-beta", "anthropic-version", "content-type"];
+
+/// Of responses: what a client acts upon, and what support asks for.
+const OF_RESPONSES: [&str; 6] =
+    ["content-type", "request-id", "retry-after", "retry-after-ms", "x-request-id", "x-should-retry"];
+
+/// The headers of a request that have to be the same when it is made again.
+pub(super) const COMPARED: [&str; 2] = ["anthropic-beta", "anthropic-version"];
+
+pub(super) fn of_request(headers: &HeaderMap) -> Vec<(String, String)> {
+    kept(headers, &OF_REQUESTS)
+}
+
+pub(super) fn of_response(headers: &HeaderMap) -> Vec<(String, String)> {
+    kept(headers, &OF_RESPONSES)
+}
+
+/// The headers of these names whose values are text and not marked as sensitive.
+fn kept(headers: &HeaderMap, names: &[&str]) -> Vec<(String, String)> {
+    let of = |name: &&str| {
+        let values = headers.get_all(*name).into_iter().filter(|value| !value.is_sensitive());
+        let name = (*name).to_owned();
+        values
+            .filter_map(|value| value.to_str().ok())
+            .map(move |value| (name.clone(), value.to_owned()))
+            .collect::<Vec<_>>()
+    };
+    names.iter().flat_map(of).collect()
+}

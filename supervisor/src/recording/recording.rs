@@ -1,0 +1,173 @@
+//! Reading a recording back.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+
+use super::Ending;
+use super::format::{Chunk, FORMAT, Meta, ResponseMeta, Run, meta_name, request_name};
+use crate::replay::Reply;
+
+/// A recording, whole.
+#[derive(Debug)]
+pub struct Recording {
+    /// What was run.
+    pub run: Run,
+    /// The exchanges, in order.
+    pub exchanges: Vec<Recorded>,
+}
+
+/// One exchange of a recording.
+#[derive(Debug)]
+pub struct Recorded {
+    /// Its number, from 1.
+    pub number: usize,
+    /// The body of the request.
+    pub request: Bytes,
+    pub(super) meta: Meta,
+    /// The body of the response, as far as it came.
+    body: Bytes,
+}
+
+/// Why a recording cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// A file is missing, or cannot be read.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file holds something else than it should.
+    #[error("{path}: {fault}")]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: String,
+    },
+}
+
+impl Recording {
+    /// Reads the recording in a directory.
+    pub fn open(directory: &Path) -> Result<Self, RecordingError> {
+        let run: Run = json(&directory.join("run.json"))?;
+        if run.format != FORMAT {
+            let fault = format!("format {}, and this version reads format {FORMAT}", run.format);
+            return Err(RecordingError::Content { path: directory.join("run.json"), fault });
+        }
+        let numbers = numbers(directory)?;
+        let exchanges = numbers.into_iter().map(|number| Recorded::open(directory, number));
+        Ok(Self { run, exchanges: exchanges.collect::<Result<_, _>>()? })
+    }
+
+    /// What stood between the address and the API's own path.
+    pub fn prefix(&self) -> &str {
+        let path = self.exchanges.first().map(|exchange| &exchange.meta.request);
+        path.and_then(|request| request.path.strip_suffix(&request.endpoint)).unwrap_or_default()
+    }
+}
+
+/// The numbers of the exchanges that any file belongs to, and all before them: none may be missing.
+fn numbers(directory: &Path) -> Result<Vec<usize>, RecordingError> {
+    let failed = |source| RecordingError::File { path: directory.to_owned(), source };
+    let mut found = BTreeSet::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let number = name.to_str().and_then(|name| name.split('.').next()?.parse::<usize>().ok());
+        found.extend(number);
+    }
+    match found.last() {
+        // A number that no file could come after is no exchange's.
+        Some(last) if *last > found.len() => Ok((1..=found.len() + 1).collect()),
+        last => Ok((1..=last.copied().unwrap_or(0)).collect()),
+    }
+}
+
+impl Recorded {
+    fn open(directory: &Path, number: usize) -> Result<Self, RecordingError> {
+        let request = read(&directory.join(request_name(number)))?.into();
+        let path = directory.join(meta_name(number));
+        let meta: Meta = json(&path)?;
+        let body = match &meta.response {
+            None => Bytes::new(),
+            Some(response) => body(directory, &path, response)?,
+        };
+        Ok(Self { number, request, meta, body })
+    }
+
+    /// The response as it is played: in the pieces in which it came; with `timing`, also when they came.
+    pub fn reply(&self, timing: bool) -> Reply {
+        let Some(response) = &self.meta.response else { return Reply::hang_up() };
+        let mut reply = Reply::new(response.status, Bytes::new());
+        for (name, value) in &response.headers {
+            reply = match name.as_str() {
+                // Nobody waits for a server that is not there.
+                "retry-after" | "retry-after-ms" if !timing => reply,
+                _ => reply.header(name, value),
+            };
+        }
+        if !timing && response.status != 200 {
+            reply = reply.header("retry-after-ms", "1");
+        }
+        let reply = reply.pieces(self.pieces(&response.chunks, timing));
+        match self.meta.end {
+            Ending::Whole => reply,
+            Ending::Cut => reply.then_cut(),
+            Ending::Left => reply.then_silence(),
+        }
+    }
+
+    /// The pieces of the body, each with the wait before it.
+    fn pieces(&self, chunks: &[Chunk], timing: bool) -> Vec<(Duration, Bytes)> {
+        let (mut rest, mut last) = (self.body.clone(), 0);
+        let piece = |Chunk(at, size): &Chunk| {
+            let wait = if timing { at.saturating_sub(last) } else { 0 };
+            last = *at;
+            (Duration::from_millis(wait), rest.split_to((*size).min(rest.len())))
+        };
+        chunks.iter().map(piece).collect()
+    }
+}
+
+fn body(directory: &Path, meta: &Path, response: &ResponseMeta) -> Result<Bytes, RecordingError> {
+    let plain = !response.body.contains('/') && response.body != "..";
+    let content = |path: &Path, fault: String| RecordingError::Content { path: path.to_owned(), fault };
+    if !plain {
+        return Err(content(meta, format!("{:?} is no file of this directory", response.body)));
+    }
+    let path = directory.join(&response.body);
+    let bytes = read(&path)?;
+    let expected: usize = response.chunks.iter().fold(0, |sum, Chunk(_, size)| sum.saturating_add(*size));
+    if bytes.len() != expected {
+        let fault = format!("{} bytes, and its pieces have {expected}: torn or edited", bytes.len());
+        return Err(content(&path, fault));
+    }
+    Ok(bytes.into())
+}
+
+fn json<T: DeserializeOwned>(path: &Path) -> Result<T, RecordingError> {
+    let parsed = serde_json::from_slice(&read(path)?);
+    parsed.map_err(|error| RecordingError::Content { path: path.to_owned(), fault: error.to_string() })
+}
+
+/// All of a regular file; a fifo would wait for a writer.
+fn read(path: &Path) -> Result<Vec<u8>, RecordingError> {
+    let failed = |source| RecordingError::File { path: path.to_owned(), source };
+    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
+    let mut file = opened.map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(failed(io::Error::other("no regular file")));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
