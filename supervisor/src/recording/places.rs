@@ -62,9 +62,9 @@ fn visit(value: &mut Value, change: &impl Fn(&str) -> String) {
 }
 
 fn normalised(text: &str, names: &[(String, &'static str)]) -> String {
-    let named =
+    let replaced =
         names.iter().fold(text.to_owned(), |text, (name, placeholder)| text.replace(name, placeholder));
-    without_durations(&without_own_directories(&named))
+    without_durations(&without_own_directories(&replaced))
 }
 
 /// A reading command has a temp directory for itself, `r-` and sixteen random digits: they become `<call>`.
