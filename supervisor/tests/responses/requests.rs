@@ -22,6 +22,7 @@ fn provider(base_url: &str, key: Option<&str>) -> Responses {
         api_key: key.map(Into::into),
         key_origin: "OPENAI_API_KEY".to_owned(),
         timeouts: Timeouts::default(),
+        recorder: None,
     })
     .expect("a provider")
 }
