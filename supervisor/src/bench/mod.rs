@@ -15,6 +15,7 @@ mod respawn;
 mod session_log;
 mod stats;
 mod tax;
+mod transcript;
 mod tui;
 mod tui_process;
 
@@ -47,7 +48,10 @@ const ALL: &[(&str, Measure)] = &[
     ("session-log", session_log::session_log),
     ("first-request", requests::first_request),
     ("step-gap", requests::step_gap),
+    ("history", transcript::history),
     ("streamed-token", requests::streamed_token),
+    ("fast-stream", requests::fast_stream),
+    ("transcript-memory", transcript::memory),
     ("first-frame", tui_process::first_frame),
     ("streaming-frame", tui::streaming_frame),
     ("idle-tui", tui_process::idle),

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-use super::stats::{Report, Row};
+use super::stats::{Report, Row, interleaved, timed};
 use super::{BenchError, Setup};
 use crate::replay::{ReplayServer, Script, sse};
 
 const RUNS: usize = 20;
 const STEPS: usize = 200;
 const TOKENS: u32 = 20_000;
+const FAST_TOKENS: usize = 10_000;
 
 /// Process start → first model request, whole.
 pub(super) fn first_request(setup: &Setup) -> Result<Report, BenchError> {
@@ -59,9 +60,7 @@ pub(super) fn step_gap(setup: &Setup) -> Result<Report, BenchError> {
 
 /// CPU time of the whole process tree per streamed token, with the log: a run of many tokens less one of none.
 pub(super) fn streamed_token(setup: &Setup) -> Result<Report, BenchError> {
-    let long = "word ".repeat(TOKENS as usize);
-    // The stream has one delta a word.
-    let reply = sse::message(&[sse::Block::text(long)], "end_turn", sse::Usage::default());
+    let reply = words(TOKENS as usize);
     let mut samples = Vec::new();
     for _ in 0..10 {
         let idle = cpu(setup, last_words())?;
@@ -75,6 +74,31 @@ pub(super) fn streamed_token(setup: &Setup) -> Result<Report, BenchError> {
     let median = report.rows[0].median;
     report.absolute("CPU per streamed token, µs", median, 15.0);
     Ok(report)
+}
+
+/// A reply of 10,000 tokens that comes as fast as it is taken, whole: from the start of the process to its end.
+pub(super) fn fast_stream(setup: &Setup) -> Result<Report, BenchError> {
+    let reply = words(FAST_TOKENS);
+    let once = |reply: &str| {
+        let server = ReplayServer::start(Script::new().reply(reply.to_owned()))?;
+        timed(|| exec(setup, &server))
+    };
+    let rows = interleaved(
+        RUNS,
+        &mut [
+            ("exec with a reply of 10,000 tokens", Box::new(|| once(&reply))),
+            ("exec with a reply of one word", Box::new(|| once(&last_words()))),
+        ],
+    )?;
+    let seconds = rows[0].median / 1e6;
+    let mut report = Report { rows, ..Report::default() };
+    report.absolute("10,000 tokens at full speed, s (median)", seconds, 0.3);
+    Ok(report)
+}
+
+/// A reply of so many words, each a delta of its own.
+fn words(count: usize) -> String {
+    sse::message(&[sse::Block::text("word ".repeat(count))], "end_turn", sse::Usage::default())
 }
 
 fn cpu(setup: &Setup, reply: String) -> Result<Duration, BenchError> {
@@ -91,7 +115,7 @@ fn children() -> Result<Duration, BenchError> {
     Ok(Duration::from_micros(u64::try_from(micros)?))
 }
 
-fn last_words() -> String {
+pub(super) fn last_words() -> String {
     sse::message(&[sse::Block::text("Done.")], "end_turn", sse::Usage::default())
 }
 
@@ -100,18 +124,23 @@ fn command(step: usize) -> String {
     sse::message(&[call], "tool_use", sse::Usage::default())
 }
 
-/// Runs `bailiwick exec` to its end.
-fn exec(setup: &Setup, server: &ReplayServer) -> Result<(), BenchError> {
-    let output = Command::new(std::env::current_exe()?)
+/// `bailiwick exec` with a model that the server plays.
+pub(super) fn command_line(setup: &Setup, server: &ReplayServer) -> Result<Command, BenchError> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command
         .args(["exec", "--mode", "auto", "--base-url", &server.base_url(), "-C"])
         .arg(setup.policy.project.as_path())
         .arg("measure")
         .env("ANTHROPIC_API_KEY", "bench")
         .env("BAILIWICK_HOME", setup.temp.path().join("home"))
         .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .stdout(Stdio::null())
-        .output()?;
+        .stdout(Stdio::null());
+    Ok(command)
+}
+
+/// Runs `bailiwick exec` to its end.
+pub(super) fn exec(setup: &Setup, server: &ReplayServer) -> Result<(), BenchError> {
+    let output = command_line(setup, server)?.stderr(Stdio::piped()).output()?;
     if output.status.success() {
         return Ok(());
     }
