@@ -10,13 +10,15 @@
 //! * [`frame`], [`codec`] and [`pipe`]: how a message becomes bytes on a pipe.
 //! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports.
 //! * [`denial`]: a denial that explains itself.
-//! * [`event`], [`approval`] and [`frontend`] (feature `frontend`): the session's events, what a person is asked, and the
-//!   protocol of every front end; [`rpc`] is its form between processes.
+//! * [`event`], [`cost`], [`approval`] and [`frontend`] (feature `frontend`): the session's events, what they cost, what a
+//!   person is asked, and the protocol of every front end; [`rpc`] is its form between processes.
 
 #[cfg(feature = "frontend")]
 pub mod approval;
 pub mod codec;
 pub mod confinement;
+#[cfg(feature = "frontend")]
+pub mod cost;
 pub mod denial;
 pub mod effect;
 #[cfg(feature = "frontend")]

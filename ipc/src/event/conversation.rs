@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::cost::Usd;
 use crate::path::WirePath;
 
 /// How a session began.
@@ -40,6 +41,9 @@ pub struct AssistantMessage {
     pub stop_reason: String,
     /// What it cost in tokens.
     pub usage: TokenUsage,
+    /// What it cost, where the model's prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Usd>,
 }
 
 /// Tokens of one reply, or of many. Sums saturate: the numbers are a provider's word.
@@ -50,6 +54,9 @@ pub struct TokenUsage {
     pub input: u64,
     /// Prompt tokens that were written to the cache.
     pub cache_creation: u64,
+    /// Those of them that are kept for an hour, and not for five minutes.
+    #[serde(default)]
+    pub cache_creation_1h: u64,
     /// Prompt tokens that were read from the cache.
     pub cache_read: u64,
     /// Tokens of the reply.
@@ -72,6 +79,7 @@ impl std::ops::AddAssign for TokenUsage {
     fn add_assign(&mut self, other: Self) {
         self.input = self.input.saturating_add(other.input);
         self.cache_creation = self.cache_creation.saturating_add(other.cache_creation);
+        self.cache_creation_1h = self.cache_creation_1h.saturating_add(other.cache_creation_1h);
         self.cache_read = self.cache_read.saturating_add(other.cache_read);
         self.output = self.output.saturating_add(other.output);
     }
@@ -90,6 +98,9 @@ pub struct TurnFinished {
     pub steps: u32,
     /// The turn's tokens.
     pub usage: TokenUsage,
+    /// What they cost, where the model's prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Usd>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
 }
@@ -114,6 +125,9 @@ pub struct RunResult {
     pub steps: u32,
     /// Tokens in all.
     pub usage: TokenUsage,
+    /// What they cost, where the model's prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Usd>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
 }

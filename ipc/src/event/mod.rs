@@ -2,6 +2,7 @@
 //!
 //! One JSON object a line. The fields of [`SessionEvent`] come first, then `type` and `data` of its [`EventKind`].
 
+mod account;
 mod approval;
 mod change;
 mod conversation;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentId, ConversationId, EventId};
 
+pub use account::{Account, counted};
 pub use approval::{ApprovalAnswered, DecidedBy};
 pub use change::{ChangedFile, FileChange, RestoredPlace};
 pub use conversation::{AssistantMessage, RunResult, SessionStarted, TokenUsage, TurnFinished};
@@ -88,6 +90,7 @@ mod tests {
             content: vec![RawValue::from_string(raw.to_owned()).unwrap()],
             stop_reason: "tool_use".to_owned(),
             usage: TokenUsage::default(),
+            cost_usd: None,
         };
         let line = serde_json::to_string(&event(EventKind::AssistantMessage(message))).unwrap();
         assert!(

@@ -1,0 +1,92 @@
+//! Tokens and money in a few words, the same for every front end.
+
+use std::fmt;
+
+use super::TokenUsage;
+use crate::cost::Usd;
+
+/// What something came to: `12.3k in, 94% cached, 1.2k out, $0.08`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Its tokens.
+    pub usage: TokenUsage,
+    /// What they cost, where that is known.
+    pub cost: Option<Usd>,
+}
+
+impl std::ops::AddAssign for Account {
+    /// Where one of the two costs is unknown, so is the sum, but for an account of nothing.
+    fn add_assign(&mut self, other: Self) {
+        self.cost = match (self.cost, other.cost) {
+            (Some(ours), Some(theirs)) => Some(ours + theirs),
+            (None, theirs) if self.usage == TokenUsage::default() => theirs,
+            (ours, None) if other.usage == TokenUsage::default() => ours,
+            _ => None,
+        };
+        self.usage += other.usage;
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { usage, cost } = self;
+        write!(f, "{} in, {}% cached, {} out", counted(usage.prompt()), hits(usage), counted(usage.output))?;
+        cost.map_or(Ok(()), |cost| write!(f, ", {cost}"))
+    }
+}
+
+/// How much of the prompts came from the cache, in percent, rounded down: 100 is all of it.
+fn hits(usage: &TokenUsage) -> u128 {
+    u128::from(usage.cache_read) * 100 / u128::from(usage.prompt().max(1))
+}
+
+/// A number of tokens in few characters: `999`, `1.2k`, `12.3k`, `345k`, `5.6M`.
+pub fn counted(tokens: u64) -> String {
+    let tenths = |unit: u64, name| {
+        let (whole, tenth) = (tokens / unit, tokens % unit * 10 / unit);
+        if whole < 100 { format!("{whole}.{tenth}{name}") } else { format!("{whole}{name}") }
+    };
+    match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..1_000_000 => tenths(1_000, "k"),
+        _ => tenths(1_000_000, "M"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_counted_in_few_characters() {
+        let counts = [0, 999, 1_000, 1_999, 12_300, 100_500, 999_999, 1_000_000, 12_345_678];
+        assert_eq!(
+            counts.map(counted),
+            ["0", "999", "1.0k", "1.9k", "12.3k", "100k", "999k", "1.0M", "12.3M"]
+        );
+        assert_eq!(counted(u64::MAX), "18446744073709M");
+    }
+
+    #[test]
+    fn an_account_says_how_much_came_from_the_cache_and_what_it_cost() {
+        let usage = TokenUsage { input: 600, cache_read: 11_700, output: 1_234, ..TokenUsage::default() };
+        let account = |cost| Account { usage, cost }.to_string();
+        assert_eq!(account(None), "12.3k in, 95% cached, 1.2k out");
+        assert_eq!(account("0.084".parse().ok()), "12.3k in, 95% cached, 1.2k out, $0.084");
+        assert_eq!(Account::default().to_string(), "0 in, 0% cached, 0 out");
+    }
+
+    #[test]
+    fn a_sum_with_an_unknown_part_is_unknown() {
+        let usage = TokenUsage { input: 1, ..TokenUsage::default() };
+        let (known, unknown) = (Account { usage, cost: Some("0.5".parse().unwrap()) }, Account { usage, cost: None });
+        let sum = |parts: &[Account]| {
+            let mut sum = Account::default();
+            parts.iter().for_each(|part| sum += *part);
+            sum.cost.map(|cost| cost.to_string())
+        };
+        assert_eq!(sum(&[known, known]).as_deref(), Some("$1.00"));
+        assert_eq!(sum(&[known, Account::default()]).as_deref(), Some("$0.50"));
+        assert_eq!((sum(&[known, unknown]), sum(&[unknown, known]), sum(&[])), (None, None, None));
+    }
+}
