@@ -271,7 +271,9 @@ mod tests {
     fn amounts_are_read_exactly_or_not_at_all() {
         assert_eq!(usd("0.000000000001").picos(), 1);
         assert_eq!(usd("12").picos(), 12_000_000_000_000);
-        for text in ["", ".", ".5", "5.", "-1", "1e3", "+1", "1,5", "0x1", "0.0000000000001", "99999999", "NaN"] {
+        for text in
+            ["", ".", ".5", "5.", "-1", "1e3", "+1", "1,5", "0x1", "0.0000000000001", "99999999", "NaN"]
+        {
             assert!(text.parse::<Usd>().is_err(), "{text}");
         }
         assert_eq!("3.750000".parse::<Price>().unwrap().to_string(), "3.75");

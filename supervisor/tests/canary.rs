@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;
 use secrecy::SecretString;
-use supervisor::provider::anthropic::{Anthropic, Config};
+use supervisor::provider::anthropic::{Anthropic, Config, Credential};
 use supervisor::provider::{Message, ModelProvider, ModelRequest, RequestOptions, UserBlock};
 use supervisor::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
 use tracing_subscriber::fmt::MakeWriter;
@@ -54,6 +54,17 @@ async fn no_key_is_traced_at_any_level_nor_said_in_any_error() {
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(log.clone()).finish();
     tracing::subscriber::set_global_default(subscriber).expect("the only one in this process");
     let echo = format!("the key {KEY} is bad");
+    for credential in [Credential::ApiKey, Credential::Bearer] {
+        ask_in_every_way(credential, &echo).await;
+    }
+    let log = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("UTF-8");
+    assert!(log.contains("model request"), "something is traced: {log}");
+    assert!(!log.contains(KEY), "{log}");
+}
+
+/// A reply, and every failure that could bring the key back.
+async fn ask_in_every_way(credential: Credential, echo: &str) {
+    let echo = echo.to_owned();
     let script = Script::new()
         .reply(sse::message(&[Block::text("hi")], "end_turn", Usage::default()))
         .push(
@@ -67,6 +78,7 @@ async fn no_key_is_traced_at_any_level_nor_said_in_any_error() {
     let server = ReplayServer::start(script).expect("a server");
     let mut config = Config::new(Some(SecretString::from(KEY)));
     config.connection.base_url = server.base_url();
+    config.credential = credential;
     assert!(!format!("{config:?}").contains(KEY));
     let provider = Anthropic::new(config).expect("a provider");
     for _ in 0..5 {
@@ -74,7 +86,4 @@ async fn no_key_is_traced_at_any_level_nor_said_in_any_error() {
         assert!(!format!("{items:?}").contains(KEY), "{items:?}");
     }
     assert_eq!(server.remaining(), 0);
-    let log = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("UTF-8");
-    assert!(log.contains("model request"), "something is traced: {log}");
-    assert!(!log.contains(KEY), "{log}");
 }

@@ -20,7 +20,7 @@ use supervisor::gate::{Activity, ApprovalMode, Standing};
 use supervisor::monitor::{PrivateTemp, Programs, Spawner};
 use supervisor::policy::{Followed, Policy};
 use supervisor::prompt::Surroundings;
-use supervisor::provider::{ModelProvider, ProviderError, ReplayProvider, RequestOptions};
+use supervisor::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
 use supervisor::session::SessionLog;
 use supervisor::tools::Registry;
 use supervisor::tripwire::Watch;
@@ -87,8 +87,8 @@ impl Default for Beginning {
 struct Never;
 
 impl Backoff for Never {
-    fn delay(&self, _: u32, _: &ProviderError) -> Option<Duration> {
-        None
+    fn delay(&self, _: Tried, _: &ProviderError) -> Result<Duration, GiveUp> {
+        Err(GiveUp::Pointless)
     }
 }
 
@@ -132,6 +132,8 @@ fn agent(standing: Standing, id: &ConversationId, approvals: ApprovalSettings) -
         system: "system".into(),
         tools: Arc::new(Registry::builtin()),
         max_tokens: 1000,
+        sees_images: true,
+        prices: None,
         options: RequestOptions::default(),
         limits: RunLimits::default(),
         backoff: Box::new(Never),

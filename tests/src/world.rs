@@ -98,6 +98,20 @@ impl World {
         path
     }
 
+    /// Makes this the user's own file of settings.
+    pub fn configure(&self, text: &str) -> PathBuf {
+        let place = self.own().join("config");
+        fs::create_dir_all(&place).expect("our own directory");
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o700)).expect("our own directory");
+        let file = place.join("config.toml");
+        fs::write(&file, text).expect("our own file");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("our own file");
+        for path in [&place, &file] {
+            self.give(path);
+        }
+        file
+    }
+
     /// The content of a project's file.
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.project().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))

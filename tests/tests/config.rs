@@ -23,20 +23,6 @@ const NAME: &str = ".bailiwick.toml";
 /// An address where nobody is asked: a run that gets as far would end with 6.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
-/// The user's own file of settings.
-fn configure(world: &World, text: &str) -> PathBuf {
-    let place = world.own().join("config");
-    fs::create_dir_all(&place).unwrap();
-    fs::set_permissions(&place, Permissions::from_mode(0o700)).unwrap();
-    let file = place.join("config.toml");
-    fs::write(&file, text).unwrap();
-    fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
-    for path in [&place, &file] {
-        world.give(path);
-    }
-    file
-}
-
 fn sandbox(world: &World, tier: Tier, flags: &[&str], script: &str) -> Finished {
     Finished::of(world.sandbox(tier, flags, "sh").args(["-c", script]))
 }
@@ -96,7 +82,7 @@ fn trust(world: &World, keys: &str) -> (i32, String) {
 #[test]
 fn what_is_wrong_in_a_file_is_a_usage_error_with_its_place() {
     let world = World::new(User::Myself);
-    configure(&world, "[rights]\nhiden = [\"a\"]\n");
+    world.configure("[rights]\nhiden = [\"a\"]\n");
     let expected = "bailiwick: [world]/own/config/config.toml:2:1: unknown key `rights.hiden`; did you mean `rights.hide`?\n";
     let run = Finished::of(&mut world.task(NOWHERE, ["do it"])).expect(2);
     assert_eq!(world.stable(&run.stderr), expected);
@@ -112,7 +98,7 @@ fn what_is_wrong_in_a_file_is_a_usage_error_with_its_place() {
 #[test]
 fn a_users_file_that_others_may_write_is_refused() {
     let world = World::new(User::Myself);
-    let file = configure(&world, "mode = \"auto\"\n");
+    let file = world.configure("mode = \"auto\"\n");
     fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
     let run = Finished::of(&mut world.task(NOWHERE, ["do it"])).expect(2);
     assert!(
@@ -151,10 +137,9 @@ fn a_hostile_file_in_a_project_is_an_error_and_is_not_followed() {
 fn settings_hold_and_say_where_they_come_from() {
     let world = World::new(User::Myself);
     let outside = world.outside();
-    configure(
-        &world,
-        &format!("model = \"m\"\n[rights]\nwrite = [{outside:?}, \"missing\"]\nenv = [\"CANARY=1\"]\n"),
-    );
+    world.configure(&format!(
+        "model = \"m\"\n[rights]\nwrite = [{outside:?}, \"missing\"]\nenv = [\"CANARY=1\"]\n"
+    ));
     world.file(NAME, "[rights]\nhide = [\"secret\"]\nwrite = [\"/srv\"]\n[limits]\ncommand_timeout_s = 60\n");
     world.file("secret", "s3cret\n");
     world.file(".agent.toml", "x");
@@ -311,7 +296,7 @@ fn a_copy_of_a_trusted_project_is_not_trusted() {
 fn an_agents_command_writes_neither_settings_nor_trust() {
     for (user, tier) in tier::everywhere() {
         let world = World::new(user);
-        let config = configure(&world, "model = \"m\"\n");
+        let config = world.configure("model = \"m\"\n");
         let trusted = world.own().join("state/trust");
         let script = format!(
             "echo 'mode = \"auto\"' > {config}; mkdir -p {trusted}; echo x > {trusted}/x; cat {config}; \
@@ -347,7 +332,7 @@ fn an_agents_command_cannot_answer_for_the_user() {
 fn the_users_file_says_where_the_provider_is_and_a_flag_says_otherwise() {
     let world = World::new(User::Myself);
     let server = model_of([done()]);
-    configure(&world, &format!("base_url = {:?}\nmodel = \"m\"\n", server.base_url()));
+    world.configure(&format!("base_url = {:?}\nmodel = \"m\"\n", server.base_url()));
     let exec = |arguments: &[&str]| {
         let mut command = world.bailiwick(["exec", "-C"]);
         command.arg(world.project()).args(arguments).arg("do it").env("ANTHROPIC_API_KEY", tests::world::KEY);
@@ -382,7 +367,7 @@ fn only_the_users_own_word_approves_a_command_beforehand() {
             "{tier}: {said}"
         );
         fs::remove_file(world.project().join(NAME)).unwrap();
-        configure(&world, preapproved);
+        world.configure(preapproved);
         let (is_made, said) = made(&world);
         assert!(is_made, "{tier}: {said}");
     }

@@ -321,7 +321,7 @@ fn six_is_an_overload_that_does_not_end() {
 fn six_is_a_wait_that_is_too_long() {
     let world = world();
     let reply = Reply::error(429, "rate_limit_error", "Slow down").header("retry-after", "3600");
-    insta::assert_snapshot!(complaint(&text(&world, &serve([reply]), &[], 6)), @"bailiwick: the API answered 429 (rate_limit_error): Slow down; it asks to wait 3600 s, longer than a run waits");
+    insta::assert_snapshot!(complaint(&text(&world, &serve([reply]), &[], 6)), @"bailiwick: the API answered 429 (rate_limit_error): Slow down; it asks to wait 3600 s, and no more than 300 s are waited at once (retries.longest_wait_s)");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn text_is_the_models_words_and_nothing_else_on_stdout() {
     assert_eq!(run.stdout, "Done.\n");
     let account = run.stderr.lines().last().unwrap();
     let account = account.rsplit_once(" · ").unwrap().0;
-    assert_eq!(account, "done · 2 steps · 200 tokens in (0 cached), 40 out");
+    assert_eq!(account, "done · 2 steps · 200 in, 0% cached, 40 out, $0.0016");
     let called = run.stderr.lines().find(|line| line.starts_with('→')).unwrap();
     assert_eq!(called, r#"→ shell_exec {"command":"echo from the command; echo and its error >&2"}"#);
 }

@@ -32,6 +32,6 @@ mod view;
 pub use message::{Action, Msg};
 pub use model::Model;
 pub use moment::Moment;
-pub use start::{Capabilities, Colour, Previews, Prices, Start};
+pub use start::{Capabilities, Colour, Previews, Start};
 pub use update::{next_tick, update};
 pub use view::{Shown, view};

@@ -27,8 +27,6 @@ pub struct Start {
     pub keymap: Keymap,
     /// What the terminal can do.
     pub capabilities: Capabilities,
-    /// What tokens cost, where that is known: without it no cost is shown.
-    pub prices: Option<Prices>,
     /// What a scope would cover, in words: the grammar is the supervisor's.
     pub previews: Previews,
 }
@@ -49,19 +47,6 @@ pub enum Colour {
     None,
     /// The sixteen of the user's own palette; no others are used.
     Sixteen,
-}
-
-/// What a million tokens cost, in US dollars.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Prices {
-    /// Of a prompt, from no cache.
-    pub input: f64,
-    /// Of a reply.
-    pub output: f64,
-    /// Of a prompt, read from the cache.
-    pub cache_read: f64,
-    /// Of a prompt, written to the cache.
-    pub cache_write: f64,
 }
 
 /// What a scope would cover, in words: one sentence or a few lines, shown as they are.

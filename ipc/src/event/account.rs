@@ -14,6 +14,13 @@ pub struct Account {
     pub cost: Option<Usd>,
 }
 
+impl Account {
+    /// How much of the prompts came from the cache, in percent, rounded down: 100 is all of it.
+    pub fn hits(&self) -> u128 {
+        u128::from(self.usage.cache_read) * 100 / u128::from(self.usage.prompt().max(1))
+    }
+}
+
 impl std::ops::AddAssign for Account {
     /// Where one of the two costs is unknown, so is the sum, but for an account of nothing.
     fn add_assign(&mut self, other: Self) {
@@ -30,14 +37,9 @@ impl std::ops::AddAssign for Account {
 impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { usage, cost } = self;
-        write!(f, "{} in, {}% cached, {} out", counted(usage.prompt()), hits(usage), counted(usage.output))?;
+        write!(f, "{} in, {}% cached, {} out", counted(usage.prompt()), self.hits(), counted(usage.output))?;
         cost.map_or(Ok(()), |cost| write!(f, ", {cost}"))
     }
-}
-
-/// How much of the prompts came from the cache, in percent, rounded down: 100 is all of it.
-fn hits(usage: &TokenUsage) -> u128 {
-    u128::from(usage.cache_read) * 100 / u128::from(usage.prompt().max(1))
 }
 
 /// A number of tokens in few characters: `999`, `1.2k`, `12.3k`, `345k`, `5.6M`.
@@ -79,7 +81,8 @@ mod tests {
     #[test]
     fn a_sum_with_an_unknown_part_is_unknown() {
         let usage = TokenUsage { input: 1, ..TokenUsage::default() };
-        let (known, unknown) = (Account { usage, cost: Some("0.5".parse().unwrap()) }, Account { usage, cost: None });
+        let (known, unknown) =
+            (Account { usage, cost: Some("0.5".parse().unwrap()) }, Account { usage, cost: None });
         let sum = |parts: &[Account]| {
             let mut sum = Account::default();
             parts.iter().for_each(|part| sum += *part);

@@ -52,6 +52,9 @@ pub enum EventKind {
         kind: String,
         /// What went wrong, for people.
         message: String,
+        /// Whether a part of the reply had come: it is void, and not in the conversation.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        discarded: bool,
         /// When it is tried again, in milliseconds; absent if it is not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_in_ms: Option<u64>,

@@ -9,6 +9,7 @@ use super::response::decode;
 use super::{ErrorObject, ErrorWord, NotificationForm};
 use crate::approval::ApprovalMode;
 use crate::confinement::TierChoice;
+use crate::cost::Usd;
 use crate::id::{ConversationId, GrantId};
 use crate::image::Image;
 use crate::path::WirePath;
@@ -198,6 +199,9 @@ pub struct NewConversationParams {
     /// Ends a turn when this many tokens are spent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
+    /// Ends a turn before the next request once it has cost this many US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_usd: Option<Usd>,
 }
 
 /// Result of [`NEW_CONVERSATION_METHOD`].

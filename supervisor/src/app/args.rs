@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ipc::confinement::TierChoice;
+use ipc::cost::{NotAnAmount, Usd};
 
 use super::exit::EXIT_STATUS;
 use crate::gate::ApprovalMode;
@@ -72,7 +73,7 @@ pub(super) struct TuiArgs {
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// Who the model is asked of, and how: `openai` is chat completions, at whatever server speaks them [default: what the
-    /// settings say, or anthropic]
+    /// settings say, or who the model is known to be asked of, or anthropic]
     #[arg(long, value_enum, value_name = "PROVIDER")]
     pub provider: Option<ProviderArg>,
     /// The address of the provider's API, or of a server that speaks it; a path prefix is kept
@@ -93,6 +94,13 @@ fn task(text: &str) -> Result<String, String> {
     }
     Ok(text.to_owned())
 }
+
+/// An amount of money that something can be had for.
+fn amount(text: &str) -> Result<Usd, String> {
+    let amount: Usd = text.parse().map_err(|error: NotAnAmount| error.to_string())?;
+    if amount == Usd::ZERO { Err("for nothing no model is asked".to_owned()) } else { Ok(amount) }
+}
+
 /// The exit status of `serve`, which has the ends of its conversations in its events.
 const SERVE_STATUS: &str = "\
 Exit status: 0 after `shutdown` or the end of input, 1 when standard output is gone, 130 or 143 by a signal.";
@@ -122,7 +130,7 @@ pub(super) struct ExecArgs {
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// Who the model is asked of, and how: `openai` is chat completions, at whatever server speaks them [default: what the
-    /// settings say, or anthropic]
+    /// settings say, or who the model is known to be asked of, or anthropic]
     #[arg(long, value_enum, value_name = "PROVIDER")]
     pub provider: Option<ProviderArg>,
     /// The address of the provider's API, or of a server that speaks it; a path prefix is kept
@@ -137,6 +145,9 @@ pub(super) struct ExecArgs {
     /// Ends the run when this many tokens are spent in all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
+    /// Ends the run before the next request once it has cost this many US dollars
+    #[arg(long, value_name = "X", value_parser = amount)]
+    pub max_usd: Option<Usd>,
     /// Listens at this path for a front end that answers approvals (with `--mode ask`); see docs/protocol.md
     #[arg(long, value_name = "PATH")]
     pub approval_socket: Option<PathBuf>,

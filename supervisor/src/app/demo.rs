@@ -157,6 +157,7 @@ impl Stage {
             base_url: Some(self.server.base_url()),
             max_steps: None,
             max_tokens: None,
+            max_usd: None,
             timeout: None,
             record: None,
         }

@@ -11,6 +11,7 @@ use super::approval_socket::{ApprovalSocket, relay};
 use super::args::ExecArgs;
 use super::configuration::{self, Sources};
 use super::exit::Exit;
+use super::model::ModelOptions;
 use super::output::Printer;
 use super::pictures;
 use super::record::Record;
@@ -112,7 +113,7 @@ fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
         mode: args.mode.into(),
         approvals: effective.approvals(args.approval_socket.is_some()),
         wanted: Wanted::new(&effective, &args.confinement),
-        model: effective.model().to_owned(),
+        model: ModelOptions::new(&effective, false),
         provider: effective.provider(),
         base_url: effective.base_url().map(str::to_owned),
         limits: effective.run_limits(),

@@ -13,7 +13,7 @@ pub enum Exit {
     Internal,
     /// The command line, the project or the key file is not usable.
     Usage,
-    /// The model or the agent gave up, or a budget (steps, tokens, time) is spent.
+    /// The model or the agent gave up, or a budget (steps, tokens, money, time) is spent.
     GaveUp,
     /// The agent ended its turn after a denied call, with no tool call succeeding later.
     Denied,
@@ -66,6 +66,7 @@ impl From<EndReason> for Exit {
             EndReason::GaveUp
             | EndReason::StepLimit
             | EndReason::TokenLimit
+            | EndReason::CostLimit
             | EndReason::TimeLimit
             | EndReason::Refusal
             | EndReason::ContextFull => Self::GaveUp,
@@ -79,7 +80,7 @@ Exit status:
   0    the task is done, or the user ended the session
   1    internal error
   2    usage: the command line, the project or the key file is not usable
-  3    the model or the agent gave up, or a budget (steps, tokens, time) is spent
+  3    the model or the agent gave up, or a budget (steps, tokens, money, time) is spent
   4    an approval was answered `abort`, or the agent ended its turn after a denied call, with no tool call succeeding later
   5    the sandbox is unavailable (before any model call)
   6    provider error after retries: bad key, no network, overloaded

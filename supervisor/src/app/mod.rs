@@ -8,6 +8,7 @@ mod demo;
 mod diagnostics;
 mod exec;
 mod exit;
+mod model;
 mod notes;
 mod output;
 mod pictures;

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::thread;
 
 use ipc::confinement::{Tier, no_full_tier};
-use ipc::event::{EventKind, RestoredPlace, RunResult, SessionEvent, ToolCallStatus};
+use ipc::event::{Account, EventKind, RestoredPlace, RunResult, SessionEvent, ToolCallStatus};
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{CallId, Generation};
 use tokio::signal::unix::{SignalKind, signal};
@@ -28,7 +28,7 @@ pub(super) struct Printer {
 impl Printer {
     /// Starts printing.
     pub(super) fn start(output: Output, mut events: mpsc::UnboundedReceiver<UiEvent>) -> io::Result<Self> {
-        let mut page = Page { output, within_text: false, open: BTreeMap::new() };
+        let mut page = Page { output, within_text: false, has_begun: false, open: BTreeMap::new() };
         let (done, finished) = oneshot::channel();
         thread::Builder::new().name("print".to_owned()).spawn(move || {
             while let Some(event) = events.blocking_recv() {
@@ -63,6 +63,8 @@ struct Page {
     output: Output,
     /// Whether the last thing printed was a piece of text without its line end.
     within_text: bool,
+    /// Whether anything of the reply that is awaited was printed.
+    has_begun: bool,
     /// The tools of the calls that have not ended: calls of one turn end in any order.
     open: BTreeMap<CallId, String>,
 }
@@ -81,7 +83,10 @@ impl Page {
                 }
                 _ => self.remark(event),
             },
-            (Output::Text, UiEventKind::TextDelta { text }) => self.text(text),
+            (Output::Text, UiEventKind::TextDelta { text }) => {
+                self.has_begun = true;
+                self.text(text)
+            }
             (Output::Text, UiEventKind::Logged(event)) => self.event(event),
             _ => Ok(()),
         }
@@ -115,9 +120,18 @@ impl Page {
                 ending(&name, *status, *duration_ms, content)
             }
             EventKind::Denied { denial, rights, .. } => format!("✗ {denial}\n  because   rights: {rights}"),
-            EventKind::ModelFailed { message, retry_in_ms: Some(wait), .. } => {
-                format!("{message}; trying again in {wait} ms")
+            EventKind::ModelRequested { .. } => {
+                self.has_begun = false;
+                return Ok(());
             }
+            EventKind::ModelFailed { message, retry_in_ms, .. } => match failed(message, *retry_in_ms) {
+                failure if std::mem::take(&mut self.has_begun) => {
+                    format!("! the reply above was cut off: it does not count\n{failure}")
+                }
+                // The run's last line says it.
+                _ if retry_in_ms.is_none() => return Ok(()),
+                failure => failure,
+            },
             EventKind::ProtocolViolation { violation, .. } => {
                 format!("the worker broke the protocol: {violation}")
             }
@@ -153,14 +167,11 @@ impl Page {
 
     fn result(&mut self, event: &SessionEvent, result: &RunResult) -> io::Result<()> {
         self.cause(event)?;
-        let usage = result.usage;
+        let account = Account { usage: result.usage, cost: result.cost_usd };
         self.note(&format!(
-            "{} · {} steps · {} tokens in ({} cached), {} out · {:.1} s",
+            "{} · {} steps · {account} · {:.1} s",
             result.reason,
             result.steps,
-            usage.prompt(),
-            usage.cache_read,
-            usage.output,
             std::time::Duration::from_millis(result.duration_ms).as_secs_f64(),
         ))
     }
@@ -181,6 +192,13 @@ fn line(event: &SessionEvent) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
+}
+
+fn failed(message: &str, retry_in_ms: Option<u64>) -> String {
+    match retry_in_ms {
+        Some(wait) => format!("{message}; trying again in {wait} ms"),
+        None => message.to_owned(),
+    }
 }
 
 /// How a call ended; of a failure also what its result begins with. A denial was explained in a line of its own.
@@ -232,6 +250,7 @@ fn next_step(reason: &str) -> Option<&'static str> {
     match reason {
         "step_limit" => Some("allow more with --max-steps, or give a smaller task"),
         "token_limit" => Some("allow more with --max-tokens, or give a smaller task"),
+        "cost_limit" => Some("allow more with --max-usd, or give a smaller task"),
         "time_limit" => Some("allow more with --timeout, or give a smaller task"),
         "refusal" => Some("say the task in other words"),
         "no_sandbox" => Some("bailiwick doctor shows what is missing on this machine"),

@@ -43,7 +43,7 @@ impl Record {
             front_end: self.front_end,
             task: self.task,
             provider: options.provider.as_str().to_owned(),
-            model: options.model.clone(),
+            model: options.model.name.clone(),
             activity: super::session::ACTIVITY.as_str().to_owned(),
             mode: options.mode,
             net: options.wanted.net,
@@ -52,6 +52,7 @@ impl Record {
             hide: paths(&options.wanted.hide),
             max_steps: options.limits.max_steps,
             max_tokens: options.limits.max_tokens,
+            max_usd: options.limits.max_usd,
             places,
         });
     }

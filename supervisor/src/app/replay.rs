@@ -136,6 +136,7 @@ impl Player {
             image: Vec::new(),
             max_steps: run.max_steps,
             max_tokens: run.max_tokens,
+            max_usd: run.max_usd,
             approval_socket: None,
             timeout: args.timeout,
             record: None,

@@ -11,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::exit::Exit;
+use super::model::{ModelError, ModelOptions};
 use super::record::Record;
 use super::setup::{Mode, Setup, SetupError, Wanted};
 use crate::approval::ApprovalSettings;
@@ -22,15 +23,12 @@ use crate::gate::{Activity, ApprovalMode, Standing};
 use crate::monitor::PrivateTemp;
 use crate::prompt;
 use crate::provider::{
-    self, ConfigError, Connection, ModelProvider, ProviderError, ProviderKind, RequestOptions, RetryPolicy,
+    self, ConfigError, Connection, GiveUp, ModelProvider, ProviderError, ProviderKind, RetryPolicy, Tried,
 };
 use crate::recording::{DirectoryError, Places, Recorder};
 use crate::secrets::{KeyError, TakenKeys, find_key};
 use crate::session::{LogError, SessionLog};
 use crate::tools::Registry;
-
-/// The most tokens of one reply (WIRE R9: always sent, and big, with streaming).
-const REPLY_TOKENS: u32 = 32_000;
 
 /// The one activity there is so far.
 pub(super) const ACTIVITY: Activity = Activity::Execute;
@@ -56,7 +54,7 @@ pub(super) struct SessionOptions {
     /// What is confined, and how.
     pub wanted: Wanted,
     /// The model.
-    pub model: String,
+    pub model: ModelOptions,
     /// Who the model is asked of.
     pub provider: ProviderKind,
     /// The address of the provider, if it is another than its own.
@@ -97,6 +95,9 @@ pub(super) enum OpenError {
     /// There is no usable key.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The model cannot be asked so.
+    #[error(transparent)]
+    Model(#[from] ModelError),
     /// The model's address is not usable.
     #[error(transparent)]
     Provider(#[from] ConfigError),
@@ -118,9 +119,11 @@ impl From<OpenError> for Refusal {
     fn from(error: OpenError) -> Self {
         let exit = match &error {
             OpenError::Setup(error) => error.exit(),
-            OpenError::Key(_) | OpenError::Provider(_) | OpenError::Patch(_) | OpenError::Record(_) => {
-                Exit::Usage
-            }
+            OpenError::Key(_)
+            | OpenError::Model(_)
+            | OpenError::Provider(_)
+            | OpenError::Patch(_)
+            | OpenError::Record(_) => Exit::Usage,
             OpenError::Log(_) | OpenError::System(_) => Exit::Internal,
         };
         Self(exit, error.to_string())
@@ -154,11 +157,11 @@ pub(super) fn open(
     place: Place,
     began: Instant,
 ) -> Result<(Session, Handle, Events), OpenError> {
+    options.model.check(&options.limits)?;
     let setup = Setup::new(place.directories, &options.directory, mode(&options), &options.wanted)?;
     // Opened before the first worker exists, so that no agent can choose what it is.
     let recorder = options.record.as_ref().map(|record| record.open(&options)).transpose()?;
-    let address = (options.provider, options.base_url.clone());
-    let provider = provider(address, place.keys, recorder.clone(), &setup)?;
+    let provider = provider(&options, place.keys, recorder.clone(), &setup)?;
     let patch = options.patch.as_deref().map(PatchFile::open).transpose()?;
     let standing = setup.standing();
     let conversation = ConversationId(uuid::Uuid::now_v7().to_string());
@@ -296,13 +299,15 @@ fn begin_log(
 
 fn agent(options: &SessionOptions, standing: Standing, conversation: &ConversationId) -> Agent {
     Agent::new(AgentConfig {
-        model: options.model.clone(),
+        model: options.model.name.clone(),
         system: prompt::SYSTEM.into(),
         tools: Arc::new(Registry::builtin()),
-        max_tokens: REPLY_TOKENS,
-        options: RequestOptions::default(),
+        options: options.model.request_options(),
+        max_tokens: options.model.reply_tokens(),
+        sees_images: options.model.facts.images,
+        prices: options.model.facts.prices,
         limits: options.limits,
-        backoff: Box::new(Jittered(RetryPolicy::default())),
+        backoff: Box::new(Jittered(options.model.retries)),
         standing,
         conversation: conversation.clone(),
         approvals: options.approvals.clone(),
@@ -315,10 +320,10 @@ fn agent(options: &SessionOptions, standing: Standing, conversation: &Conversati
 struct Jittered(RetryPolicy);
 
 impl Backoff for Jittered {
-    fn delay(&self, attempt: u32, error: &ProviderError) -> Option<Duration> {
+    fn delay(&self, tried: Tried, error: &ProviderError) -> Result<Duration, GiveUp> {
         // A byte of a fresh random identifier is as good as any generator here.
         let [random, ..] = uuid::Uuid::new_v4().into_bytes();
-        self.0.delay(attempt, error, f64::from(random) / f64::from(u8::MAX))
+        self.0.delay(tried, error, f64::from(random) / f64::from(u8::MAX))
     }
 }
 
@@ -333,7 +338,6 @@ fn surroundings() -> prompt::Surroundings {
     prompt::Surroundings { platform, date, activity: ACTIVITY }
 }
 
-/// The one place where providers are made.
 /// What another run of the same task has otherwise.
 fn places(driver: &Driver, surroundings: &prompt::Surroundings) -> Places {
     let standing = driver.agent.standing();
@@ -347,22 +351,25 @@ fn places(driver: &Driver, surroundings: &prompt::Surroundings) -> Places {
     }
 }
 
+/// The one place where providers are made.
 fn provider(
-    (kind, base_url): (ProviderKind, Option<String>),
+    options: &SessionOptions,
     keys: TakenKeys,
     recorder: Option<Recorder>,
     setup: &Setup,
 ) -> Result<Arc<dyn ModelProvider>, OpenError> {
+    let SessionOptions { provider: kind, base_url, model, .. } = options;
     let variable = kind.key_variable();
     let file = setup.directories.key_file(kind.vendor());
     let needs_key = kind.needs_key(base_url.as_deref().unwrap_or(kind.base_url()));
-    let (secret, origin) = match find_key(keys.of(kind), variable, &file) {
+    let (secret, origin) = match find_key(keys.of(*kind), variable, &file) {
         Ok(key) => (Some(key.secret), key.origin),
         Err(KeyError::Missing { .. }) if !needs_key => (None, variable.to_owned()),
         Err(error) => return Err(error.into()),
     };
-    let connection = Connection { recorder, ..kind.connection(base_url, secret, origin) };
-    let opened = provider::open(kind, connection)?;
+    let connection = kind.connection(base_url.clone(), secret, origin);
+    let connection = Connection { recorder, timeouts: model.timeouts, ..connection };
+    let opened = provider::open(*kind, connection, model.facts.api_version)?;
     for notice in &opened.notices {
         super::say(notice);
     }
@@ -387,7 +394,7 @@ fn session_started(options: &SessionOptions, standing: &Standing, provider: &str
         project: standing.project.clone(),
         activity: ACTIVITY.as_str().to_owned(),
         mode: standing.mode.as_str().to_owned(),
-        model: options.model.clone(),
+        model: options.model.name.clone(),
         provider: provider.to_owned(),
         rights: standing.line(),
     }

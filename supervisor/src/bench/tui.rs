@@ -82,7 +82,6 @@ fn model(setup: &Setup) -> Result<Model, BenchError> {
         model: "measured".to_owned(),
         keymap: Keymap::new(&[])?,
         capabilities: Capabilities { colour: Colour::Sixteen, size: (SIZE.width, SIZE.height) },
-        prices: None,
         previews: Previews { prefix: |_| String::new(), pattern: |_| String::new() },
     }))
 }

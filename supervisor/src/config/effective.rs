@@ -1,24 +1,23 @@
 //! What holds, by its meaning.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ipc::approval::ApprovalMode;
 use ipc::rights::{Limits, Network, Reach};
-use tui::Prices;
 use tui::keymap::{Keymap, KeymapError};
 
-use super::layer::{Binding, Price};
+use super::layer::{Binding, ModelEntry};
 use super::settled::{Ignored, Settled};
 use super::value::{Element, Value};
 use crate::approval::ApprovalSettings;
 use crate::core::RunLimits;
-use crate::provider::ProviderKind;
+use crate::provider::catalogue::{self, Api, Facts};
+use crate::provider::{CacheLifetime, Effort, ProviderKind, RetryPolicy, Timeouts};
 
 /// What holds of every key.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
     /// Of each key, in the order of the table.
     pub settled: Vec<Settled>,
@@ -26,8 +25,8 @@ pub struct Effective {
     pub ignored: Vec<Ignored>,
     /// The keys of the terminal UI that the user has changed.
     pub bindings: Vec<Binding>,
-    /// What models cost.
-    pub prices: BTreeMap<String, Price>,
+    /// What the user says of models.
+    pub models: Vec<ModelEntry>,
 }
 
 impl Effective {
@@ -43,9 +42,14 @@ impl Effective {
         self.text("model").unwrap_or_default()
     }
 
-    /// Who the model is asked of.
+    /// Who the model is asked of: who is named, or who speaks the API that the model is known to be asked by.
     pub fn provider(&self) -> ProviderKind {
-        self.text("provider").and_then(ProviderKind::named).unwrap_or_default()
+        let of_model = || match self.facts().api {
+            Api::Messages => ProviderKind::Anthropic,
+            Api::Chat => ProviderKind::OpenAi,
+            Api::Responses => ProviderKind::Responses,
+        };
+        self.text("provider").and_then(ProviderKind::named).unwrap_or_else(of_model)
     }
 
     /// The address of the provider, if it is another than its own.
@@ -88,7 +92,11 @@ impl Effective {
     /// Bounds on one turn.
     pub fn run_limits(&self) -> RunLimits {
         let steps = self.number("limits.max_steps").map(|steps| u32::try_from(steps).unwrap_or(u32::MAX));
-        RunLimits { max_steps: steps, max_tokens: self.number("limits.max_tokens") }
+        let max_usd = match self.value("limits.max_usd") {
+            Some(Value::Amount(amount)) => Some(*amount),
+            _ => None,
+        };
+        RunLimits { max_steps: steps, max_tokens: self.number("limits.max_tokens"), max_usd }
     }
 
     /// The longest that a run may last.
@@ -126,9 +134,56 @@ impl Effective {
         Keymap::new(&rebindings)
     }
 
-    /// What the model costs, where that is known.
-    pub fn prices_of_model(&self) -> Option<Prices> {
-        self.prices.get(self.model()).map(|price| price.prices)
+    /// What the user says of the model, the most binding first.
+    pub fn of_model(&self) -> Vec<&ModelEntry> {
+        let said: Vec<_> = self.models.iter().map(|model| (model.pattern.clone(), model)).collect();
+        catalogue::matching(&said, self.model()).into_iter().copied().collect()
+    }
+
+    /// What holds of the model: the user's word, then the catalogue's, then the defaults.
+    pub fn facts(&self) -> Facts {
+        let entries: Vec<_> = self.of_model().into_iter().map(|model| &model.entry).collect();
+        Facts::of(&[entries, catalogue::built_in(self.model())].concat())
+    }
+
+    /// How much work a reply is worth, if it is said.
+    pub fn effort(&self) -> Option<Effort> {
+        let word = self.text("effort")?;
+        Effort::ALL.into_iter().find(|effort| effort.as_str() == word)
+    }
+
+    /// How long the provider keeps what does not change. A person who `watches` comes back after a while.
+    pub fn cache(&self, watches: bool) -> CacheLifetime {
+        match self.text("cache_ttl") {
+            Some("1h") => CacheLifetime::OneHour,
+            Some("5m") => CacheLifetime::FiveMinutes,
+            _ if watches => CacheLifetime::OneHour,
+            _ => CacheLifetime::FiveMinutes,
+        }
+    }
+
+    /// How long the provider may take.
+    pub fn timeouts(&self) -> Timeouts {
+        let preset = Timeouts::default();
+        let seconds = |name, preset| self.number(name).map_or(preset, Duration::from_secs);
+        Timeouts {
+            connect: seconds("timeouts.connect_s", preset.connect),
+            first_byte: seconds("timeouts.first_byte_s", preset.first_byte),
+            idle: seconds("timeouts.idle_s", preset.idle),
+        }
+    }
+
+    /// When to try again. A person who `watches` sees how long it takes and can end it: there a wait may be longer.
+    pub fn retries(&self, watches: bool) -> RetryPolicy {
+        let preset = RetryPolicy::default();
+        let longest = if watches { Duration::from_hours(1) } else { preset.longest_wait };
+        let seconds = |name, preset| self.number(name).map_or(preset, Duration::from_secs);
+        let attempts = self.number("retries.attempts").and_then(|attempts| attempts.try_into().ok());
+        RetryPolicy {
+            attempts: attempts.unwrap_or(preset.attempts),
+            longest_wait: seconds("retries.longest_wait_s", longest),
+            budget: seconds("retries.budget_s", preset.budget),
+        }
     }
 
     /// What holds of a key.

@@ -39,6 +39,8 @@ pub enum Kind {
         /// The most.
         most: u64,
     },
+    /// An amount in US dollars; the lower, the narrower.
+    Amount,
     /// A switch; on is narrower.
     Switch,
 }
@@ -100,7 +102,7 @@ pub const KEYS: &[Key] = &[
         name: "provider",
         kind: Kind::Choice(&["anthropic", "openai", "responses"]),
         project: ProjectMay::Never,
-        preset: Preset::Word("anthropic"),
+        preset: Preset::Unset("the one that the model is known to be asked of, else `anthropic`"),
         about: "Who the model is asked of, and how: `anthropic` is the Messages API; `openai` is chat completions and `responses` is the Responses API, at OpenAI's or whatever server speaks them.",
     },
     Key {
@@ -109,6 +111,62 @@ pub const KEYS: &[Key] = &[
         project: ProjectMay::Never,
         preset: Preset::Unset("the provider's own"),
         about: "The address of the provider's API, or of a server that speaks it: where the key is sent. `--base-url` wins over `ANTHROPIC_BASE_URL` or `OPENAI_BASE_URL`, and these over the file; the file's holds for the provider of the file alone.",
+    },
+    Key {
+        name: "effort",
+        kind: Kind::Choice(&["low", "medium", "high", "xhigh", "max"]),
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Unset("the model's own"),
+        about: "How much work a reply is worth. Not every model knows every level.",
+    },
+    Key {
+        name: "cache_ttl",
+        kind: Kind::Choice(&["5m", "1h", "auto"]),
+        project: ProjectMay::Never,
+        preset: Preset::Word("auto"),
+        about: "How long the provider keeps the tools and the system prompt; an hour is dearer to write, and still there after a pause. `auto` is an hour in the terminal UI and five minutes elsewhere.",
+    },
+    Key {
+        name: "timeouts.connect_s",
+        kind: Kind::Count { least: 1, most: 600 },
+        project: ProjectMay::Never,
+        preset: Preset::Number(5),
+        about: "How long a connection to the provider may take, in seconds.",
+    },
+    Key {
+        name: "timeouts.first_byte_s",
+        kind: Kind::Count { least: 1, most: DAY },
+        project: ProjectMay::Never,
+        preset: Preset::Number(300),
+        about: "How long a reply may take to begin, in seconds. A model on a small machine reads a long prompt for minutes.",
+    },
+    Key {
+        name: "timeouts.idle_s",
+        kind: Kind::Count { least: 1, most: DAY },
+        project: ProjectMay::Never,
+        preset: Preset::Number(120),
+        about: "How long a reply that has begun may pause, in seconds.",
+    },
+    Key {
+        name: "retries.attempts",
+        kind: Kind::Count { least: 1, most: 1000 },
+        project: ProjectMay::Never,
+        preset: Preset::Number(8),
+        about: "How often one request is tried: when the provider is overloaded or fails, and when its reply is cut.",
+    },
+    Key {
+        name: "retries.longest_wait_s",
+        kind: Kind::Count { least: 0, most: DAY },
+        project: ProjectMay::Never,
+        preset: Preset::Unset("300; in the terminal UI 3600"),
+        about: "The longest wait between two attempts that the provider may ask for, in seconds. Where it asks for more, the turn ends at once.",
+    },
+    Key {
+        name: "retries.budget_s",
+        kind: Kind::Count { least: 0, most: DAY },
+        project: ProjectMay::Never,
+        preset: Preset::Number(3600),
+        about: "The longest that one turn waits between attempts, in seconds, of all its requests together.",
     },
     Key {
         name: "rights.net",
@@ -165,6 +223,13 @@ pub const KEYS: &[Key] = &[
         project: ProjectMay::Lower,
         preset: Preset::Unset("none"),
         about: "The most tokens in one turn, of prompts and replies.",
+    },
+    Key {
+        name: "limits.max_usd",
+        kind: Kind::Amount,
+        project: ProjectMay::Lower,
+        preset: Preset::Unset("none"),
+        about: "The most that one turn may cost, in US dollars. It ends before the request after the one that reached it; a model whose price nobody knows is not asked at all.",
     },
     Key {
         name: "limits.timeout_s",

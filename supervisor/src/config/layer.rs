@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use tui::Prices;
 use tui::keymap::Rebinding;
 
 use super::keys::Key;
 use super::origin::Origin;
 use super::value::{Element, Value};
+use crate::provider::catalogue::{Entry, Pattern};
 
 /// What one source says of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,13 +20,13 @@ pub struct Setting {
 }
 
 /// What one source says.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layer {
     settings: BTreeMap<&'static str, Setting>,
     /// The keys of the terminal UI that it changes.
     pub bindings: Vec<Binding>,
-    /// What models cost.
-    pub prices: BTreeMap<String, Price>,
+    /// What it says of models.
+    pub models: Vec<ModelEntry>,
 }
 
 /// What one line says of the keys of the terminal UI.
@@ -40,12 +40,14 @@ pub struct Binding {
     pub origin: Origin,
 }
 
-/// What a million tokens of a model cost, in US dollars.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Price {
-    /// The prices.
-    pub prices: Prices,
-    /// Where they stand.
+/// What one table says of a model, or of those whose names begin so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelEntry {
+    /// Of which.
+    pub pattern: Pattern,
+    /// What.
+    pub entry: Entry,
+    /// Where.
     pub origin: Origin,
 }
 
@@ -62,7 +64,7 @@ impl Layer {
 
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
-        self.settings.is_empty() && self.bindings.is_empty() && self.prices.is_empty()
+        self.settings.is_empty() && self.bindings.is_empty() && self.models.is_empty()
     }
 
     /// Says something.

@@ -18,8 +18,10 @@ mod value;
 
 pub use effective::{Effective, at_home};
 pub use error::{ConfigError, Problem};
+#[cfg(test)]
+pub(crate) use keys::MODEL;
 pub use keys::{KEYS, Key, Kind, Preset, ProjectMay};
-pub use layer::{Binding, Layer, Price, Setting};
+pub use layer::{Binding, Layer, ModelEntry, Setting};
 pub use merge::{Layers, merge};
 pub use origin::{Origin, Place};
 pub use parse::parse;

@@ -42,6 +42,8 @@ pub(super) fn printable(path: &Path) -> String {
 pub enum Origin {
     /// Nobody said anything.
     Default,
+    /// What comes with the program.
+    Catalogue,
     /// The user's own file.
     User(Place),
     /// The project's file.
@@ -57,6 +59,7 @@ impl Origin {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Default => "default",
+            Self::Catalogue => "catalogue",
             Self::User(_) => "user",
             Self::Project(_) => "project",
             Self::Flag(_) => "flag",
@@ -68,7 +71,7 @@ impl Origin {
     pub const fn place(&self) -> Option<&Place> {
         match self {
             Self::User(place) | Self::Project(place) => Some(place),
-            Self::Default | Self::Flag(_) | Self::Environment(_) => None,
+            Self::Default | Self::Catalogue | Self::Flag(_) | Self::Environment(_) => None,
         }
     }
 }
@@ -76,7 +79,7 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Default => f.write_str("default"),
+            Self::Default | Self::Catalogue => f.write_str(self.as_str()),
             Self::User(place) | Self::Project(place) => place.fmt(f),
             Self::Flag(flag) => f.write_str(flag),
             Self::Environment(name) => write!(f, "${name}"),

@@ -4,6 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
+use ipc::cost::Usd;
+
 use super::keys::{Kind, Preset};
 use super::origin::Origin;
 
@@ -14,6 +16,8 @@ pub enum Value {
     Text(String),
     /// A number.
     Number(u64),
+    /// An amount in US dollars.
+    Amount(Usd),
     /// A switch.
     Switch(bool),
     /// A list, of which each element has an origin of its own.
@@ -63,6 +67,7 @@ impl Value {
                 at.and_then(|at| u64::try_from(at).ok()).unwrap_or(u64::MAX)
             }
             (Self::Number(number), _) => *number,
+            (Self::Amount(amount), _) => amount.picos(),
             (Self::Switch(on), _) => u64::from(!on),
             _ => u64::MAX,
         }
@@ -96,6 +101,7 @@ impl fmt::Display for Value {
         match self {
             Self::Text(text) => write!(f, "{text:?}"),
             Self::Number(number) => number.fmt(f),
+            Self::Amount(amount) => amount.dollars().fmt(f),
             Self::Switch(on) => on.fmt(f),
             Self::List(elements) => {
                 let elements: Vec<_> = elements.iter().map(ToString::to_string).collect();

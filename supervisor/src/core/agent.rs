@@ -1,5 +1,8 @@
 //! The agent: what it waits for, and what each input does to that.
 
+use std::time::Duration;
+
+use ipc::cost::Usd;
 use ipc::event::{EventKind, Observer, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{ApprovalId, CallId};
@@ -64,7 +67,11 @@ pub(super) struct Run {
     pub(super) steps: u32,
     /// Attempts at the present step.
     pub(super) attempt: u32,
+    /// How long the run has waited between attempts, in all.
+    pub(super) waited: Duration,
     pub(super) usage: TokenUsage,
+    /// What the replies cost, as far as the prices are known.
+    pub(super) cost: Usd,
     /// The model's last words.
     pub(super) text: String,
     /// The last denial, while no call has succeeded after it.
@@ -82,8 +89,8 @@ impl Agent {
         Self {
             seen: config.standing.clone(),
             replacement: Replacement::default(),
+            history: History::new(config.sees_images),
             config,
-            history: History::default(),
             state: State::Resting,
             run: Run::default(),
             context: Vec::new(),
@@ -287,8 +294,9 @@ impl Agent {
 
     pub(super) fn finish(&mut self, reason: EndReason, message: Option<String>) {
         self.state = State::Resting;
-        let Run { steps, usage, text, .. } = std::mem::take(&mut self.run);
-        self.effects.push(Effect::Finish(RunEnd { reason, message, text, steps, usage }));
+        let Run { steps, usage, cost, text, .. } = std::mem::take(&mut self.run);
+        let cost = self.config.prices.map(|_| cost);
+        self.effects.push(Effect::Finish(RunEnd { reason, message, text, steps, usage, cost }));
     }
 
     pub(super) fn log(&mut self, kind: EventKind) {

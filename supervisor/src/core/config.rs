@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipc::cost::{Prices, Usd};
 use ipc::id::{AgentId, ConversationId};
 
 use crate::approval::ApprovalSettings;
 use crate::gate::{Activity, Standing};
-use crate::provider::{ProviderError, RequestOptions};
+use crate::provider::{GiveUp, ProviderError, RequestOptions, Tried};
 use crate::tools::Registry;
 
 /// What an agent is made with.
@@ -22,6 +23,10 @@ pub struct AgentConfig {
     pub max_tokens: u32,
     /// What else each request asks for.
     pub options: RequestOptions,
+    /// Whether the model sees pictures.
+    pub sees_images: bool,
+    /// What the model costs, where that is known.
+    pub prices: Option<Prices>,
     /// Bounds on one run.
     pub limits: RunLimits,
     /// Whether and when a failed request is sent again.
@@ -45,12 +50,12 @@ pub struct RunLimits {
     pub max_steps: Option<u32>,
     /// The most tokens in all, of prompts and replies.
     pub max_tokens: Option<u64>,
+    /// The most that it may cost; counts only where the model's prices are known.
+    pub max_usd: Option<Usd>,
 }
 
 /// Decides whether and when a failed request is sent again.
 pub trait Backoff: Send {
-    /// How long to wait after the failed `attempt` (from 1); nothing if it is not worth another one.
-    ///
-    /// Asked only for errors that may be retried at all.
-    fn delay(&self, attempt: u32, error: &ProviderError) -> Option<Duration>;
+    /// How long to wait until the next attempt, or why there is none.
+    fn delay(&self, tried: Tried, error: &ProviderError) -> Result<Duration, GiveUp>;
 }

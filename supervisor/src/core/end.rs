@@ -1,5 +1,6 @@
 //! How a run ends.
 
+use ipc::cost::Usd;
 use ipc::event::TokenUsage;
 
 /// The end of a run.
@@ -15,6 +16,8 @@ pub struct RunEnd {
     pub steps: u32,
     /// Tokens in all.
     pub usage: TokenUsage,
+    /// What they cost, where the model's prices are known.
+    pub cost: Option<Usd>,
 }
 
 /// Why a run ended.
@@ -28,6 +31,8 @@ pub enum EndReason {
     StepLimit,
     /// The tokens are spent.
     TokenLimit,
+    /// The money is spent.
+    CostLimit,
     /// The time is spent.
     TimeLimit,
     /// The model refused.
@@ -54,11 +59,12 @@ pub enum EndReason {
 
 impl EndReason {
     /// Every reason.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Done,
         Self::GaveUp,
         Self::StepLimit,
         Self::TokenLimit,
+        Self::CostLimit,
         Self::TimeLimit,
         Self::Refusal,
         Self::ContextFull,
@@ -80,6 +86,7 @@ impl EndReason {
             Self::GaveUp
             | Self::StepLimit
             | Self::TokenLimit
+            | Self::CostLimit
             | Self::TimeLimit
             | Self::Refusal
             | Self::ContextFull => 3,
@@ -98,6 +105,7 @@ impl EndReason {
             Self::GaveUp => "gave_up",
             Self::StepLimit => "step_limit",
             Self::TokenLimit => "token_limit",
+            Self::CostLimit => "cost_limit",
             Self::TimeLimit => "time_limit",
             Self::Refusal => "refusal",
             Self::ContextFull => "context_full",

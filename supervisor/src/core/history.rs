@@ -17,6 +17,11 @@ pub(super) struct History {
 }
 
 impl History {
+    /// Nothing yet, for a model that sees pictures or not.
+    pub(super) fn new(sees_images: bool) -> Self {
+        Self { messages: Vec::new(), images: Images::seen(sees_images) }
+    }
+
     /// The conversation, cheap to clone.
     pub(super) fn messages(&self) -> Vec<Arc<Message>> {
         self.messages.clone()

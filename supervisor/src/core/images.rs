@@ -21,11 +21,15 @@ pub(super) struct Images {
     bytes: usize,
     /// The longest side of any.
     side: u32,
+    /// Whether nobody would see them.
+    blind: bool,
 }
 
 /// Why there is no room for a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Full {
+    #[error("this model sees no pictures; describe what is in it, or take another model")]
+    Blind,
     #[error("this conversation has {MAX_IMAGES} pictures, which is the limit; start a new one")]
     Count,
     #[error(
@@ -41,6 +45,11 @@ pub(super) enum Full {
 }
 
 impl Images {
+    /// None yet, of a model that sees them or not.
+    pub(super) fn seen(by_model: bool) -> Self {
+        Self { blind: !by_model, ..Self::default() }
+    }
+
     /// Counts a picture in, if there is room for it.
     pub(super) fn admit(&mut self, image: &Image) -> Result<(), Full> {
         let (width, height) = image.size();
@@ -48,7 +57,11 @@ impl Images {
             count: self.count + 1,
             bytes: self.bytes.saturating_add(image.bytes().len()),
             side: self.side.max(width).max(height),
+            blind: self.blind,
         };
+        if sum.blind {
+            return Err(Full::Blind);
+        }
         if sum.count > MAX_IMAGES {
             return Err(Full::Count);
         }
@@ -75,6 +88,12 @@ mod tests {
         png[16..20].copy_from_slice(&width.to_be_bytes());
         png.resize(bytes.max(PNG.len()), 0);
         Image::read(png).expect("a picture")
+    }
+
+    #[test]
+    fn a_model_that_sees_no_pictures_is_shown_none() {
+        assert_eq!(Images::seen(false).admit(&image(1, 0)), Err(Full::Blind));
+        assert_eq!(Images::seen(true).admit(&image(1, 0)), Ok(()));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The model's side of the loop: requests, retries, and what becomes of a reply.
 
+use ipc::cost::Usd;
 use ipc::event::{AssistantMessage, EventKind, TokenUsage};
 use serde_json::value::RawValue;
 
 use super::agent::State;
 use super::reply::{Reply, ToolUse};
 use super::{Agent, Effect, EndReason, RequestId, TimerId};
-use crate::provider::{ModelRequest, ProviderError, StopReason};
+use crate::provider::{GiveUp, ModelRequest, ProviderError, StopReason, Tried};
 
 /// The most replies in a row that may be cut at their limit.
 const MAX_CUTS: u32 = 3;
@@ -23,6 +24,11 @@ impl Agent {
         }
         if let Some(max) = limits.max_tokens.filter(|max| self.run.usage.total() >= *max) {
             return self.finish(EndReason::TokenLimit, Some(format!("the limit of {max} tokens is reached")));
+        }
+        if let Some(max) = limits.max_usd.filter(|max| self.run.cost >= *max) {
+            let message =
+                format!("the limit of {max} is reached: what was asked so far cost {}", self.run.cost);
+            return self.finish(EndReason::CostLimit, Some(message));
         }
         self.run.attempt = 0;
         self.begin_attempt();
@@ -53,25 +59,33 @@ impl Agent {
     }
 
     pub(super) fn on_stream_failed(&mut self, id: RequestId, error: &ProviderError) {
-        if matches!(self.state, State::Streaming { request, .. } if request == id) {
-            self.request_failed(error);
+        if let State::Streaming { request, reply } = &self.state
+            && *request == id
+        {
+            let has_begun = reply.has_begun();
+            self.request_failed(error, has_begun);
         }
     }
 
     /// What came of the reply is void; the same request is sent again, or the run ends.
-    fn request_failed(&mut self, error: &ProviderError) {
-        let backoff = &self.config.backoff;
-        let delay = if error.retryable { backoff.delay(self.run.attempt, error) } else { None };
+    fn request_failed(&mut self, error: &ProviderError, has_begun: bool) {
+        let tried = Tried { attempt: self.run.attempt, waited: self.run.waited };
+        let delay = self.config.backoff.delay(tried, error);
         self.log(EventKind::ModelFailed {
             kind: error.kind.clone(),
             message: error.message.clone(),
-            retry_in_ms: delay.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+            discarded: has_begun,
+            retry_in_ms: delay.as_ref().ok().map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
         });
-        let Some(after) = delay else {
-            let reason =
-                if error.is_context_overflow() { EndReason::ContextFull } else { EndReason::Provider };
-            return self.finish(reason, Some(given_up(error, self.run.attempt)));
+        let after = match delay {
+            Ok(after) => after,
+            Err(why) => {
+                let reason =
+                    if error.is_context_overflow() { EndReason::ContextFull } else { EndReason::Provider };
+                return self.finish(reason, Some(given_up(error, &why)));
+            }
         };
+        self.run.waited = self.run.waited.saturating_add(after);
         self.last_timer = TimerId(self.last_timer.0.saturating_add(1));
         self.state = State::BackingOff { timer: self.last_timer, failure: error.message.clone() };
         self.effects.push(Effect::StartTimer { id: self.last_timer, after });
@@ -80,10 +94,11 @@ impl Agent {
     /// A reply came to its end: WIRE, "Stop reasons".
     pub(super) fn on_reply(&mut self, reply: Reply, stop: &StopReason, usage: TokenUsage) {
         if reply.has_twin_calls() {
-            return self.request_failed(&twin_calls());
+            return self.request_failed(&twin_calls(), true);
         }
         self.run.steps = self.run.steps.saturating_add(1);
         self.run.usage += usage;
+        self.run.cost += self.cost(&usage).unwrap_or_default();
         self.remember_words(&reply);
         match stop {
             StopReason::ToolUse => self.on_tool_use(reply, usage),
@@ -187,7 +202,14 @@ impl Agent {
             content,
             stop_reason: stop.to_owned(),
             usage,
+            cost_usd: self.cost(&usage),
         }));
+    }
+
+    /// What a reply cost; a reply whose tokens nobody told has no cost that could be told.
+    fn cost(&self, usage: &TokenUsage) -> Option<Usd> {
+        let prices = self.config.prices.filter(|_| *usage != TokenUsage::default())?;
+        Some(prices.cost(usage))
     }
 
     fn remember_words(&mut self, reply: &Reply) {
@@ -207,14 +229,11 @@ fn cut_note(limit: u32, calls: &str) -> String {
 }
 
 /// What is said of a failure that is not tried again, though another time it might go well.
-fn given_up(error: &ProviderError, attempts: u32) -> String {
+fn given_up(error: &ProviderError, why: &GiveUp) -> String {
     let message = &error.message;
-    match (error.retryable, error.retry_after, attempts) {
-        (true, Some(wait), 1) => {
-            format!("{message}; it asks to wait {} s, longer than a run waits", wait.as_secs())
-        }
-        (true, _, 2..) => format!("{message}; given up after {attempts} attempts"),
-        _ => message.clone(),
+    match why {
+        GiveUp::Pointless | GiveUp::Attempts(1) => message.clone(),
+        why => format!("{message}; {why}"),
     }
 }
 

@@ -17,6 +17,7 @@ impl Driver {
         let totals = &mut self.running.totals;
         totals.steps = totals.steps.saturating_add(end.steps);
         totals.usage += end.usage;
+        totals.cost += end.cost.unwrap_or_default();
         totals.text.clone_from(&end.text);
         let began = self.running.turn_began.take();
         let finished = TurnFinished {
@@ -24,6 +25,7 @@ impl Driver {
             message: end.message,
             steps: end.steps,
             usage: end.usage,
+            cost_usd: end.cost,
             duration_ms: began.map_or(0, |began| millis(began.elapsed())),
         };
         self.record(EventKind::TurnFinished(finished), Witness::Supervisor)
@@ -56,6 +58,7 @@ impl Driver {
             text: end.text.clone(),
             steps: end.steps,
             usage: end.usage,
+            cost_usd: end.cost,
             duration_ms: millis(began.elapsed()),
         };
         self.record(EventKind::Result(result), Witness::Supervisor)?;
@@ -64,9 +67,11 @@ impl Driver {
 
     /// What the session came to in all.
     fn add_turns_before(&mut self, end: &mut RunEnd) {
-        let Totals { steps, usage, text } = std::mem::take(&mut self.running.totals);
+        let Totals { steps, usage, cost, text } = std::mem::take(&mut self.running.totals);
         end.steps = end.steps.saturating_add(steps);
         end.usage += usage;
+        // The prices are those of the session: known for every turn, or for none.
+        end.cost = end.cost.map(|last| last + cost);
         if end.text.is_empty() {
             end.text = text;
         }

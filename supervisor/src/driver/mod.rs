@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use ipc::cost::Usd;
 use ipc::event::{EventKind, Observer as Witness, TokenUsage};
 use ipc::frontend::{Op, UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, CallId, ConversationId};
@@ -122,6 +123,7 @@ pub struct Running {
 struct Totals {
     steps: u32,
     usage: TokenUsage,
+    cost: Usd,
     /// The model's last words.
     text: String,
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::future::Either;
 use futures_util::{StreamExt, stream};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url};
 
 use super::connection::{self, ConfigError, Connection};
+use super::deadlines::{self, Deadlines};
 use super::decode::Decode;
 use super::failure::{self, Failure};
 use super::http::{self, Http, Timeouts};
@@ -120,29 +120,23 @@ impl Endpoint {
         let mut exchange = self.recorded(&headers, &outgoing.body);
         headers.extend((self.key_header)(&self.key));
         let request = self.client.post(self.url.clone()).headers(headers).body(outgoing.body);
-        let sent = request.send().await;
+        let deadlines = Deadlines::begin(self.host(), self.timeouts);
+        let sent = deadlines.head(request.send()).await;
         if let Some(exchange) = &mut exchange {
             match &sent {
-                Ok(response) => exchange.answered(response.status().as_u16(), response.headers()),
-                Err(_) => exchange.end(Ending::Cut),
+                Ok(Ok(response)) => exchange.answered(response.status().as_u16(), response.headers()),
+                Ok(Err(_)) | Err(_) => exchange.end(Ending::Cut),
             }
         }
-        let response = sent.map_err(|error| self.connection_error(&error))?;
+        let response = sent?.map_err(|error| self.connection_error(&error))?;
         let request_id = failure::request_id(response.headers()).map(|id| self.key.hide(&id));
         tracing::debug!(status = response.status().as_u16(), request_id, "model reply");
         if response.status() != StatusCode::OK {
-            return Err(self.failure(response, exchange).await);
+            return Err(self.failure(response, deadlines, exchange).await);
         }
-        let (url, timeouts) = (self.url.clone(), self.timeouts);
-        let bytes = response
-            .bytes_stream()
-            .map(move |chunk| chunk.map_err(|error| http::connection_error(&error, &url, timeouts)));
-        let bytes = match exchange {
-            None => Either::Left(bytes),
-            Some(exchange) => Either::Right(exchange.tapped(Box::pin(bytes))),
-        };
         let context = Context { request_id, key: Arc::clone(&self.key) };
-        Ok(Reply::new(bytes, outgoing.decoder.unwrap_or_else(self.decoder), context))
+        let decoder = outgoing.decoder.unwrap_or_else(self.decoder);
+        Ok(Reply::new(self.body(response, deadlines, exchange), decoder, context))
     }
 
     /// Begins to write an exchange down, where that is wanted.
@@ -151,15 +145,29 @@ impl Endpoint {
         self.recorder.as_ref()?.exchange(head, body, self.key.secret())
     }
 
-    async fn failure(&self, response: Response, exchange: Option<Exchange>) -> ProviderError {
+    /// The body of a response, whose bytes come in time or not at all; written down as it comes, where that is wanted.
+    fn body(&self, response: Response, deadlines: Deadlines, exchange: Option<Exchange>) -> deadlines::Body {
+        let (url, timeouts) = (self.url.clone(), self.timeouts);
+        let bytes = response.bytes_stream();
+        let bytes =
+            bytes.map(move |chunk| chunk.map_err(|error| http::connection_error(&error, &url, timeouts)));
+        let body = deadlines.body(bytes);
+        match exchange {
+            None => body,
+            Some(exchange) => Box::pin(exchange.tapped(body)),
+        }
+    }
+
+    async fn failure(
+        &self,
+        response: Response,
+        deadlines: Deadlines,
+        exchange: Option<Exchange>,
+    ) -> ProviderError {
         let status = response.status();
         let headers = response.headers().clone();
         let mut body = Vec::new();
-        let chunks = response.bytes_stream();
-        let mut chunks = match exchange {
-            None => Either::Left(chunks),
-            Some(exchange) => Either::Right(Box::pin(exchange.tapped(Box::pin(chunks)))),
-        };
+        let mut chunks = self.body(response, deadlines, exchange);
         // What cannot be read is not worth another error: the status says enough.
         while body.len() < MAX_ERROR_BODY
             && let Some(Ok(chunk)) = chunks.next().await

@@ -14,13 +14,19 @@ use super::ProviderError;
 pub struct Timeouts {
     /// For a connection to be there.
     pub connect: Duration,
+    /// For the reply to begin, from the beginning of the attempt: a long prompt takes its time, on a small machine minutes.
+    pub first_byte: Duration,
     /// For the next byte to come; pings come every 15 seconds or so.
     pub idle: Duration,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(5), idle: Duration::from_mins(2) }
+        Self {
+            connect: Duration::from_secs(5),
+            first_byte: Duration::from_mins(5),
+            idle: Duration::from_mins(2),
+        }
     }
 }
 
@@ -67,7 +73,6 @@ fn builder(base: &Url, timeouts: Timeouts) -> ClientBuilder {
         .user_agent(concat!("bailiwick/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
         .connect_timeout(timeouts.connect)
-        .read_timeout(timeouts.idle)
         .tcp_nodelay(true);
     // A proxy could not reach this machine's own addresses.
     if is_loopback(base) { builder.no_proxy() } else { builder }
@@ -107,14 +112,10 @@ pub(crate) fn host(url: &Url) -> String {
 pub(crate) fn connection_error(error: &reqwest::Error, base: &Url, timeouts: Timeouts) -> ProviderError {
     let host = host(base);
     if error.is_timeout() {
-        let message = if error.is_connect() {
-            format!(
-                "no connection to {host} within {:?}: check the network and the base URL",
-                timeouts.connect
-            )
-        } else {
-            format!("{host} sent nothing for {:?}", timeouts.idle)
-        };
+        // The other deadlines are not the client's: see `deadlines`.
+        let within = timeouts.connect;
+        let message =
+            format!("no connection to {host} within {within:?}: check the network and the base URL");
         return ProviderError::new("timeout", message).retryable();
     }
     if !error.is_connect() && (error.is_body() || error.is_decode()) {

@@ -5,13 +5,16 @@
 //! * [`responses`]: the Responses API.
 //! * [`open()`]: any of them by its name.
 //! * [`ReplayProvider`]: recorded replies, without any network.
+//! * [`catalogue`]: what is known of models.
 //! * [`RetryPolicy`]: whether and when a failed attempt is made again.
 //! * [`debug`]: one request and its reply as JSON.
 
 pub mod anthropic;
 mod arguments;
+pub mod catalogue;
 pub mod chat;
 mod connection;
+mod deadlines;
 pub mod debug;
 mod decode;
 mod endpoint;
@@ -40,7 +43,7 @@ pub use key::InvalidKey;
 pub use open::{Opened, ProviderKind, open};
 pub use options::{CacheLifetime, Effort, RequestOptions, Temperature, Thinking, ThinkingDisplay};
 pub use replay::ReplayProvider;
-pub use retry::RetryPolicy;
+pub use retry::{GiveUp, RetryPolicy, Tried};
 
 pub use types::{
     AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, StopReason, StreamEvent,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
-use super::anthropic::{self, Anthropic};
+use super::anthropic::{self, Anthropic, ApiVersion};
 use super::chat::{self, OpenAiChat};
 use super::decode::Decode;
 use super::responses::{self, Responses};
@@ -30,11 +30,12 @@ pub struct Opened {
     pub notices: Vec<String>,
 }
 
-/// Opens a provider. Nothing is sent yet.
-pub fn open(kind: ProviderKind, connection: Connection) -> Result<Opened, ConfigError> {
+/// Opens a provider; the version is that of the Messages API, and the others have none. Nothing is sent yet.
+pub fn open(kind: ProviderKind, connection: Connection, version: ApiVersion) -> Result<Opened, ConfigError> {
     Ok(match kind {
         ProviderKind::Anthropic => {
-            let provider = Anthropic::new(anthropic::Config::at(connection))?;
+            let config = anthropic::Config { version, ..anthropic::Config::at(connection) };
+            let provider = Anthropic::new(config)?;
             let notices = provider.notices().to_vec();
             Opened { provider: Arc::new(provider), notices }
         }
@@ -142,7 +143,8 @@ mod tests {
     fn a_kind_is_known_by_its_name_which_is_the_providers() {
         for kind in ProviderKind::ALL {
             assert_eq!(ProviderKind::named(kind.as_str()), Some(kind));
-            let opened = open(kind, kind.connection(None, None, String::new())).expect("its own address");
+            let connection = kind.connection(None, None, String::new());
+            let opened = open(kind, connection, ApiVersion::default()).expect("its own address");
             assert_eq!(opened.provider.name(), kind.as_str());
         }
         assert_eq!(ProviderKind::named("open ai"), None);

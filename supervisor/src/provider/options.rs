@@ -75,6 +75,9 @@ pub enum CacheLifetime {
 pub struct Temperature(f64);
 
 impl Effort {
+    /// Every level, the least first.
+    pub const ALL: [Self; 5] = [Self::Low, Self::Medium, Self::High, Self::Xhigh, Self::Max];
+
     /// The APIs' word for it.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -14,31 +14,72 @@ const OVERLOAD_CAP: Duration = Duration::from_mins(1);
 /// When to try again, and when to give up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How many attempts there are in all.
-    pub max_attempts: u32,
-    /// The longest wait that a provider may ask for; one that asks for more is given up.
+    /// How many attempts one request has.
+    pub attempts: u32,
+    /// The longest wait that a provider may ask for; one that asks for more is given up at once.
     pub longest_wait: Duration,
+    /// The longest that one turn waits, of all its requests together.
+    pub budget: Duration,
+}
+
+/// What was tried so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Tried {
+    /// The number of the attempt that failed, from 1.
+    pub attempt: u32,
+    /// How long the turn has waited already.
+    pub waited: Duration,
+}
+
+/// Why there is no other attempt.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GiveUp {
+    /// It would fail the same way.
+    #[error("another attempt would fail the same way")]
+    Pointless,
+    /// There were enough.
+    #[error("given up after {0} attempts")]
+    Attempts(u32),
+    /// The provider asks for a longer wait than is allowed.
+    #[error("it asks to wait {} s, and no more than {} s are waited at once (retries.longest_wait_s)", .asked.as_secs(), .longest.as_secs())]
+    LongWait {
+        /// What it asks for.
+        asked: Duration,
+        /// What is allowed.
+        longest: Duration,
+    },
+    /// The turn has waited for as long as it may.
+    #[error("given up: a turn waits for its provider no longer than {} s in all (retries.budget_s)", .0.as_secs())]
+    Budget(Duration),
 }
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self { max_attempts: 8, longest_wait: Duration::from_mins(5) }
+        Self { attempts: 8, longest_wait: Duration::from_mins(5), budget: Duration::from_hours(1) }
     }
 }
 
 impl RetryPolicy {
-    /// How long to wait after attempt number `attempt` (from 1) failed, or `None` to give up.
+    /// How long to wait until the next attempt, or why there is none.
     ///
     /// The provider's own wait is honoured as it is; ours grows from half a second and is shortened by up to a quarter
     /// by `jitter` (0 to 1), so that many clients do not return at once.
-    pub fn delay(&self, attempt: u32, error: &ProviderError, jitter: f64) -> Option<Duration> {
-        if !error.retryable || attempt >= self.max_attempts {
-            return None;
+    pub fn delay(&self, tried: Tried, error: &ProviderError, jitter: f64) -> Result<Duration, GiveUp> {
+        let Tried { attempt, waited } = tried;
+        if !error.retryable {
+            return Err(GiveUp::Pointless);
         }
-        match error.retry_after {
-            Some(wait) => (wait <= self.longest_wait).then_some(wait),
-            None => Some(back_off(attempt, is_overload(error), jitter)),
+        if attempt >= self.attempts {
+            return Err(GiveUp::Attempts(attempt));
         }
+        let wait = match error.retry_after {
+            Some(asked) if asked > self.longest_wait => {
+                return Err(GiveUp::LongWait { asked, longest: self.longest_wait });
+            }
+            Some(asked) => asked,
+            None => back_off(attempt, is_overload(error), jitter),
+        };
+        if waited.saturating_add(wait) > self.budget { Err(GiveUp::Budget(self.budget)) } else { Ok(wait) }
     }
 }
 
@@ -64,9 +105,14 @@ mod tests {
         ProviderError { retryable, retry_after, ..ProviderError::new(kind, "x") }
     }
 
+    const fn tried(attempt: u32) -> Tried {
+        Tried { attempt, waited: Duration::ZERO }
+    }
+
     fn waits(error: &ProviderError, jitter: f64) -> Vec<Option<f64>> {
         let policy = RetryPolicy::default();
-        (1..=8).map(|attempt| policy.delay(attempt, error, jitter).map(|wait| wait.as_secs_f64())).collect()
+        let wait = |attempt| policy.delay(tried(attempt), error, jitter).ok();
+        (1..=8).map(|attempt| wait(attempt).map(|wait| wait.as_secs_f64())).collect()
     }
 
     #[test]
@@ -80,25 +126,46 @@ mod tests {
     fn e3_an_overloaded_provider_is_given_up_to_a_minute() {
         let ours = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(Some);
         assert_eq!(waits(&error("overloaded_error", true, None), 0.0), [&ours[..], &[None]].concat());
-        let patient = RetryPolicy { max_attempts: 100, ..RetryPolicy::default() };
-        let wait = patient.delay(99, &error("overloaded_error", true, None), f64::NAN);
-        assert_eq!(wait, Some(Duration::from_mins(1)));
+        // Whatever a gateway calls it.
+        let busy = ProviderError { status: Some(429), ..error("too_many", true, None) };
+        assert_eq!(waits(&busy, 0.0)[6], Some(32.0));
+        let patient = RetryPolicy { attempts: 100, ..RetryPolicy::default() };
+        let wait = patient.delay(tried(99), &error("overloaded_error", true, None), f64::NAN);
+        assert_eq!(wait, Ok(Duration::from_mins(1)));
     }
 
     #[test]
     fn e3_the_providers_wait_is_honoured_up_to_the_cap_and_beyond_it_given_up() {
         let policy = RetryPolicy::default();
-        let delay = |after| policy.delay(1, &error("rate_limit_error", true, Some(after)), 1.0);
-        assert_eq!(delay(2), Some(Duration::from_secs(2)));
-        assert_eq!(delay(300), Some(Duration::from_mins(5)));
-        assert_eq!(delay(301), None);
+        let delay = |after| policy.delay(tried(1), &error("rate_limit_error", true, Some(after)), 1.0);
+        assert_eq!(delay(2), Ok(Duration::from_secs(2)));
+        assert_eq!(delay(300), Ok(Duration::from_mins(5)));
+        let why = delay(3600).unwrap_err().to_string();
+        assert_eq!(
+            why,
+            "it asks to wait 3600 s, and no more than 300 s are waited at once (retries.longest_wait_s)"
+        );
+        let endless = ProviderError { retry_after: Some(Duration::MAX), ..error("x", true, None) };
+        let careless = RetryPolicy { longest_wait: Duration::MAX, ..policy };
+        assert_eq!(careless.delay(tried(1), &endless, 0.0), Err(GiveUp::Budget(policy.budget)));
+    }
+
+    #[test]
+    fn e3_a_turn_waits_no_longer_than_its_budget_in_all() {
+        let policy = RetryPolicy { budget: Duration::from_secs(10), ..RetryPolicy::default() };
+        let after = |waited| {
+            let tried = Tried { attempt: 1, waited: Duration::from_secs(waited) };
+            policy.delay(tried, &error("rate_limit_error", true, Some(4)), 0.0)
+        };
+        assert_eq!(after(6), Ok(Duration::from_secs(4)));
+        assert_eq!(after(7), Err(GiveUp::Budget(Duration::from_secs(10))));
+        let none = RetryPolicy { budget: Duration::ZERO, ..policy };
+        assert!(none.delay(tried(1), &error("connection", true, None), 0.0).is_err());
     }
 
     #[test]
     fn e2_what_is_not_retryable_is_never_tried_again() {
-        assert_eq!(
-            RetryPolicy::default().delay(1, &error("authentication_error", false, Some(1)), 0.0),
-            None
-        );
+        let bad_key = error("authentication_error", false, Some(1));
+        assert_eq!(RetryPolicy::default().delay(tried(1), &bad_key, 0.0), Err(GiveUp::Pointless));
     }
 }

@@ -1,6 +1,7 @@
 //! What the JSON files of a recording hold.
 
 use ipc::approval::ApprovalMode;
+use ipc::cost::Usd;
 use ipc::image::Image;
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach};
@@ -48,6 +49,9 @@ pub struct Run {
     /// The most tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
+    /// The most US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_usd: Option<Usd>,
     /// What another run has otherwise.
     pub places: Places,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ipc::event::{EventKind, SessionEvent, TokenUsage};
+use ipc::event::{Account, EventKind, SessionEvent};
 use ipc::id::{AgentId, EventId};
 
 use super::Fault;
@@ -23,8 +23,8 @@ pub struct Turn {
     pub agent: AgentId,
     /// Its events, in order; the first is the user's message.
     pub events: Vec<EventId>,
-    /// The tokens that it cost.
-    pub usage: TokenUsage,
+    /// What it came to.
+    pub account: Account,
 }
 
 impl Tree {
@@ -111,38 +111,38 @@ impl Tree {
         let mut turns: Vec<Turn> = Vec::new();
         for event in self.events.iter().filter(|event| event.agent == *agent) {
             if matches!(event.kind, EventKind::UserMessage { .. }) {
-                turns.push(Turn { agent: agent.clone(), events: Vec::new(), usage: TokenUsage::default() });
+                turns.push(Turn { agent: agent.clone(), events: Vec::new(), account: Account::default() });
             }
             if let Some(turn) = turns.last_mut() {
                 turn.events.push(event.id);
-                turn.usage += usage(event);
+                turn.account += account(event);
             }
         }
         turns
     }
 
-    /// The tokens of one agent.
-    pub fn usage_of(&self, agent: &AgentId) -> TokenUsage {
+    /// What one agent came to.
+    pub fn account_of(&self, agent: &AgentId) -> Account {
         sum(self.events.iter().filter(|event| event.agent == *agent))
     }
 
-    /// The tokens of the session.
-    pub fn usage(&self) -> TokenUsage {
+    /// What the session came to.
+    pub fn account(&self) -> Account {
         sum(self.events.iter())
     }
 }
 
-fn sum<'a>(events: impl Iterator<Item = &'a SessionEvent>) -> TokenUsage {
-    let mut total = TokenUsage::default();
+fn sum<'a>(events: impl Iterator<Item = &'a SessionEvent>) -> Account {
+    let mut total = Account::default();
     for event in events {
-        total += usage(event);
+        total += account(event);
     }
     total
 }
 
-fn usage(event: &SessionEvent) -> TokenUsage {
+fn account(event: &SessionEvent) -> Account {
     match &event.kind {
-        EventKind::AssistantMessage(message) => message.usage,
-        _ => TokenUsage::default(),
+        EventKind::AssistantMessage(message) => Account { usage: message.usage, cost: message.cost_usd },
+        _ => Account::default(),
     }
 }

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use serde_json::json;
-use supervisor::provider::anthropic::Anthropic;
+use supervisor::provider::anthropic::{Anthropic, Credential};
 use supervisor::provider::{ModelProvider, StreamEvent, Timeouts};
 use supervisor::replay::{Reply, Script};
 
-use crate::{KEY, answer, ask, config, failure, hello, provider, request, serve, user};
+use crate::{KEY, ask, config, failure, hello, provider, request, serve, user};
 
 #[tokio::test]
 async fn a_connection_that_fails_says_where_and_on_which_host() {
@@ -57,16 +57,21 @@ async fn e5_a_connection_that_does_not_come_about_is_a_timeout() {
 async fn e5_silence_is_a_timeout_before_and_within_a_reply() {
     let text = hello();
     let half = text[..text.len() / 2].to_owned();
-    for (reply, expected) in [(Reply::sse(half).then_silence(), 1), (Reply::sse("").then_silence(), 0)] {
+    let (short, long) = (Duration::from_millis(100), Duration::from_mins(5));
+    // Each limit by itself: the other one is too long to matter.
+    for (reply, first_byte, idle, expected) in [
+        (Reply::sse(half).then_silence(), long, short, "sent nothing for 100ms"),
+        (Reply::sse("").then_silence(), short, long, "did not begin to answer within 100ms"),
+    ] {
         let server = serve(Script::new().push(reply));
-        let timeouts = Timeouts { idle: Duration::from_millis(100), ..Timeouts::default() };
+        let timeouts = Timeouts { first_byte, idle, ..Timeouts::default() };
         let mut config = config(&server.base_url());
         config.connection.timeouts = timeouts;
         let mut items = ask(&Anthropic::new(config).expect("a provider")).await;
         let Some(Err(error)) = items.pop() else { panic!("{items:?}") };
         assert_eq!((error.kind.as_str(), error.retryable), ("timeout", true));
-        assert!(error.message.ends_with("sent nothing for 100ms"), "{error}");
-        assert!(items.len() >= expected, "{items:?}");
+        assert!(error.message.ends_with(expected), "{error}");
+        assert_eq!(items.is_empty(), idle == long, "{items:?}");
     }
 }
 
@@ -106,13 +111,21 @@ async fn s10_json_instead_of_a_stream_is_a_message_and_html_a_clear_error() {
 }
 
 #[tokio::test]
-async fn e6_a_redirect_is_an_error_and_the_key_does_not_follow_it() {
+async fn e6_a_redirect_is_an_error_and_the_key_does_not_follow_it_in_either_header() {
     let other = serve(Script::new().reply(hello()));
-    for status in [301, 302, 303, 307, 308] {
-        let target = format!("{}/v1/messages", other.base_url());
-        let error = answer(Reply::new(status, "").header("location", &target)).await;
+    let target = format!("{}/v1/messages", other.base_url());
+    let headers = [(Credential::ApiKey, "x-api-key"), (Credential::Bearer, "authorization")];
+    for (status, (credential, header)) in
+        [301, 302, 303, 307, 308].into_iter().zip(headers.into_iter().cycle())
+    {
+        let server = serve(Script::new().push(Reply::new(status, "").header("location", &target)));
+        let mut config = config(&server.base_url());
+        config.credential = credential;
+        let items = ask(&Anthropic::new(config).expect("a provider")).await;
+        let [Err(error)] = &items[..] else { panic!("{items:?}") };
         assert_eq!((error.status, error.retryable), (Some(status), false));
         assert!(error.message.contains(&format!("it redirects to {target}")), "{error}");
+        assert!(server.requests()[0].header(header).is_some(), "the key is sent as {header}");
     }
     assert_eq!((other.connections(), other.requests().len()), (0, 0));
     // The twin: asked directly, the other server answers.

@@ -29,7 +29,10 @@ async fn a_reply_comes_as_typed_events_and_the_request_as_the_api_wants_it() {
         panic!("{events:?}")
     };
     assert_eq!(*stop_reason, StopReason::ToolUse);
-    assert_eq!(*usage, TokenUsage { input: 7, cache_creation: 5, cache_read: 3, output: 11 });
+    assert_eq!(
+        *usage,
+        TokenUsage { input: 7, cache_creation: 5, cache_read: 3, output: 11, ..TokenUsage::default() }
+    );
     let closed = events.iter().filter_map(|event| match event {
         StreamEvent::BlockClosed { block, .. } => Some(block),
         _ => None,

@@ -28,7 +28,7 @@ pub(crate) use part::{Fold, Part, Unfolded};
 pub(crate) use screen::{Areas, CARD_FRAME, is_tiny};
 pub(crate) use session::{Pending, Session};
 pub(crate) use transcript::Transcript;
-pub(crate) use turn::{Doing, Turn, counted, summary};
+pub(crate) use turn::{Doing, Turn, account, summary};
 pub(crate) use written::Written;
 
 use crate::card::Card;
@@ -78,10 +78,12 @@ pub(crate) enum Mode {
 }
 
 /// The blocks that the reply that is being received goes on in.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Reply {
     pub text: Option<usize>,
     pub thinking: Option<usize>,
+    /// All of its blocks so far, those that it goes on in and those before them.
+    pub blocks: Vec<usize>,
     /// Whether text of it came: then its end brings none that is new.
     pub streamed: bool,
 }

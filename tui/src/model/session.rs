@@ -1,7 +1,7 @@
 //! What is true of the session now.
 
 use ipc::approval::{ApprovalMode, SessionGrant};
-use ipc::event::TokenUsage;
+use ipc::event::Account;
 use ipc::rights::Network;
 
 use crate::start::Start;
@@ -17,8 +17,8 @@ pub(crate) struct Session {
     /// What was asked of the core, and has not happened.
     pub pending: Option<Pending>,
     pub grants: Vec<SessionGrant>,
-    /// Tokens of the whole session.
-    pub usage: TokenUsage,
+    /// What the whole session came to.
+    pub account: Account,
     pub over: bool,
 }
 
@@ -41,7 +41,7 @@ impl Session {
             model: start.model.clone(),
             pending: None,
             grants: Vec::new(),
-            usage: TokenUsage::default(),
+            account: Account::default(),
             over: false,
         }
     }

@@ -3,10 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use ipc::event::{TokenUsage, TurnFinished};
+use ipc::event::{Account, TurnFinished};
 
 use crate::moment::Moment;
-use crate::start::Prices;
 
 /// The turn that runs.
 #[derive(Debug, Default)]
@@ -14,8 +13,8 @@ pub(crate) struct Turn {
     /// When it began; absent while the agent rests.
     pub began: Option<Moment>,
     pub doing: Doing,
-    /// Its tokens so far.
-    pub usage: TokenUsage,
+    /// What it came to so far.
+    pub account: Account,
     /// Whether the user asked for its end.
     pub interrupted: bool,
 }
@@ -32,15 +31,33 @@ pub(crate) enum Doing {
     Answering,
     /// Tools run.
     Working,
+    /// Waits until the model is asked again.
+    BackingOff {
+        /// When that will be.
+        until: Moment,
+    },
 }
 
 impl Doing {
-    pub(crate) const fn as_str(self) -> &'static str {
+    /// What is done, in words, for somebody who looks `now`, in a turn that `began` then.
+    pub(crate) fn words(self, began: Moment, now: Moment) -> String {
+        let since = |doing: &str| format!("{doing} {} s", now.since(began).as_secs());
         match self {
-            Self::Asking => "waiting",
-            Self::Thinking => "thinking",
-            Self::Answering => "answering",
-            Self::Working => "working",
+            Self::Asking => since("waiting"),
+            Self::Thinking => since("thinking"),
+            Self::Answering => since("answering"),
+            Self::Working => since("working"),
+            Self::BackingOff { until } => {
+                format!("trying again in {} s", until.since(now).as_millis().div_ceil(1000))
+            }
+        }
+    }
+
+    /// How long it goes on by itself, if that is known.
+    pub(crate) fn remaining(self, now: Moment) -> Option<Duration> {
+        match self {
+            Self::BackingOff { until } => Some(until.since(now)).filter(|left| !left.is_zero()),
+            _ => None,
         }
     }
 }
@@ -60,47 +77,22 @@ impl Turn {
 }
 
 /// The line after a turn.
-pub(crate) fn summary(turn: &TurnFinished, prices: Option<Prices>) -> String {
+pub(crate) fn summary(turn: &TurnFinished) -> String {
     let mut line = match (turn.reason.as_str(), &turn.message) {
         // The denial has its card.
         (reason @ "denied", _) | (reason, None) => reason.to_owned(),
         (reason, Some(message)) => format!("{reason}: {message}"),
     };
+    let account = account(turn);
     // Writing to a string cannot fail.
-    let _ = write!(
-        line,
-        " · {} in ({} cached) · {} out",
-        counted(turn.usage.prompt()),
-        counted(turn.usage.cache_read),
-        counted(turn.usage.output)
-    );
-    if let Some(prices) = prices {
-        let _ = write!(line, " · ${:.4}", cost(turn.usage, prices));
-    }
+    let _ = write!(line, " · {account}");
     let _ = write!(line, " · {}", lasted(Duration::from_millis(turn.duration_ms)));
     line
 }
 
-fn cost(usage: TokenUsage, prices: Prices) -> f64 {
-    #[allow(clippy::cast_precision_loss, reason = "nobody pays for 2^52 tokens")]
-    let of = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
-    of(usage.input, prices.input)
-        + of(usage.output, prices.output)
-        + of(usage.cache_read, prices.cache_read)
-        + of(usage.cache_creation, prices.cache_write)
-}
-
-/// A number of tokens in few characters: `999`, `1.2k`, `34k`, `5.6M`.
-pub(crate) fn counted(tokens: u64) -> String {
-    let tenths = |unit: u64, name| {
-        let (whole, tenth) = (tokens / unit, tokens % unit * 10 / unit);
-        if whole < 10 { format!("{whole}.{tenth}{name}") } else { format!("{whole}{name}") }
-    };
-    match tokens {
-        0..1_000 => tokens.to_string(),
-        1_000..1_000_000 => tenths(1_000, "k"),
-        _ => tenths(1_000_000, "M"),
-    }
+/// What a turn came to.
+pub(crate) const fn account(turn: &TurnFinished) -> Account {
+    Account { usage: turn.usage, cost: turn.cost_usd }
 }
 
 fn lasted(duration: Duration) -> String {
@@ -112,30 +104,37 @@ fn lasted(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ipc::event::TokenUsage;
+
     use super::*;
 
     #[test]
     fn a_turn_is_summed_up_and_priced_only_where_prices_are_known() {
-        let usage = TokenUsage { input: 1_500, cache_creation: 500, cache_read: 40_000, output: 912 };
-        let turn = TurnFinished { reason: "done".into(), message: None, steps: 3, usage, duration_ms: 4_250 };
-        assert_eq!(summary(&turn, None), "done · 42k in (40k cached) · 912 out · 4.2 s");
-        let prices = Prices { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 };
-        assert_eq!(summary(&turn, Some(prices)), "done · 42k in (40k cached) · 912 out · $0.0321 · 4.2 s");
+        let usage = TokenUsage {
+            input: 1_500,
+            cache_creation: 500,
+            cache_read: 40_000,
+            output: 912,
+            ..TokenUsage::default()
+        };
+        let turn = TurnFinished {
+            reason: "done".into(),
+            message: None,
+            steps: 3,
+            usage,
+            cost_usd: None,
+            duration_ms: 4_250,
+        };
+        assert_eq!(summary(&turn), "done · 42.0k in, 95% cached, 912 out · 4.2 s");
+        let turn = TurnFinished { cost_usd: "0.0321".parse().ok(), ..turn };
+        assert_eq!(summary(&turn), "done · 42.0k in, 95% cached, 912 out, $0.032 · 4.2 s");
         let turn = TurnFinished {
             reason: "provider_error".into(),
             message: Some("no key".into()),
+            cost_usd: None,
             duration_ms: 61_000,
             ..turn
         };
-        assert_eq!(
-            summary(&turn, None),
-            "provider_error: no key · 42k in (40k cached) · 912 out · 1 min 1 s"
-        );
-    }
-
-    #[test]
-    fn tokens_are_counted_in_few_characters() {
-        let counts = [0, 999, 1_000, 1_999, 10_500, 999_999, 1_000_000, 12_345_678, u64::MAX];
-        assert_eq!(counts.map(counted)[..8], ["0", "999", "1.0k", "1.9k", "10k", "999k", "1.0M", "12M"]);
+        assert_eq!(summary(&turn), "provider_error: no key · 42.0k in, 95% cached, 912 out · 1 min 1 s");
     }
 }

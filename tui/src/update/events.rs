@@ -5,8 +5,8 @@ use std::time::Duration;
 use ipc::approval::{ReviewDecision, SessionGrant};
 use ipc::confinement::no_full_tier;
 use ipc::event::{
-    ApprovalAnswered, AssistantMessage, DecidedBy, EventKind, RestoredPlace, SessionEvent, SessionStarted,
-    WorkerStarted,
+    Account, ApprovalAnswered, AssistantMessage, DecidedBy, EventKind, RestoredPlace, SessionEvent,
+    SessionStarted, WorkerStarted,
 };
 use ipc::frontend::UiEventKind;
 use ipc::id::{CallId, Generation};
@@ -45,8 +45,10 @@ pub(super) fn core(model: &mut Model, kind: UiEventKind, actions: &mut Vec<Actio
 
 fn text_delta(model: &mut Model, text: &str) {
     model.turn.doing = Doing::Answering;
-    let at = model.reply.text.unwrap_or_else(|| model.transcript.push(paragraph(Look::Assistant)));
-    model.reply = Reply { text: Some(at), thinking: None, streamed: true };
+    let at = model.reply.text.unwrap_or_else(|| begin(model, paragraph(Look::Assistant)));
+    model.reply.text = Some(at);
+    model.reply.thinking = None;
+    model.reply.streamed = true;
     push(model, at, text);
 }
 
@@ -54,11 +56,19 @@ fn thinking_delta(model: &mut Model, text: &str) {
     model.turn.doing = Doing::Thinking;
     let at = model.reply.thinking.unwrap_or_else(|| {
         let part = Part::new(SafeText::default(), Look::Thinking).folded(Fold::Thinking);
-        model.transcript.push(Block::of(vec![part]))
+        begin(model, Block::of(vec![part]))
     });
     // Text after it is another paragraph: what is shown has the order in which it came.
-    model.reply = Reply { text: None, thinking: Some(at), ..model.reply };
+    model.reply.text = None;
+    model.reply.thinking = Some(at);
     push(model, at, text);
+}
+
+/// Begins a block of the reply.
+fn begin(model: &mut Model, block: Block) -> usize {
+    let at = model.transcript.push(block);
+    model.reply.blocks.push(at);
+    at
 }
 
 fn paragraph(look: Look) -> Block {
@@ -168,7 +178,7 @@ fn user_message(model: &mut Model, text: &str, images: &[Image]) {
 
 /// What was streamed is whole now; what was not streamed is shown at once.
 fn assistant_message(model: &mut Model, message: AssistantMessage) {
-    model.turn.usage += message.usage;
+    model.turn.account += Account { usage: message.usage, cost: message.cost_usd };
     let reply = std::mem::take(&mut model.reply);
     if reply.streamed {
         return;
@@ -186,14 +196,18 @@ fn assistant_message(model: &mut Model, message: AssistantMessage) {
 
 fn model_failed(model: &mut Model, message: &str, retry_in_ms: Option<u64>) {
     let reply = std::mem::take(&mut model.reply);
-    let text = reply.text.and_then(|at| model.transcript.block_mut(at));
-    if let Some(part) = text.and_then(|block| block.parts.last_mut()) {
-        part.set_look(Look::Void);
+    for &at in &reply.blocks {
+        let parts = model.transcript.block_mut(at).map(|block| block.parts.iter_mut());
+        parts.into_iter().flatten().for_each(|part| part.set_look(Look::Void));
+    }
+    if !reply.blocks.is_empty() {
         model.say(Look::Notice, "the reply above was cut off: it does not count");
     }
     match retry_in_ms {
         Some(wait) => {
-            let wait = Duration::from_millis(wait).as_secs_f64();
+            let wait = Duration::from_millis(wait);
+            model.turn.doing = Doing::BackingOff { until: model.now.plus(wait) };
+            let wait = wait.as_secs_f64();
             model.say(Look::Notice, &format!("{message}; trying again in {wait:.1} s"));
         }
         None => model.say(Look::Error, message),

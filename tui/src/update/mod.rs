@@ -58,8 +58,9 @@ pub fn next_tick(model: &Model, now: Moment) -> Option<Duration> {
     let opens = card.and_then(|card| card.opens_at(now)).map(|opens| opens.since(now));
     let remaining = card.map(|card| card.remaining(now)).filter(|remaining| !remaining.is_zero());
     let elapsed = model.turn.began.map(|began| now.since(began));
-    // The countdown shows whole seconds that are left, the turn whole seconds that are gone.
-    let countdown = remaining.map(past_whole_second);
+    let attempt = elapsed.and_then(|_| model.turn.doing.remaining(now));
+    // Countdowns show whole seconds that are left, the turn whole seconds that are gone.
+    let countdown = [remaining, attempt].into_iter().flatten().map(past_whole_second).min();
     let count = elapsed.map(|elapsed| Duration::from_secs(elapsed.as_secs() + 1).saturating_sub(elapsed));
     [opens, countdown, count].into_iter().flatten().min()
 }

@@ -5,7 +5,7 @@ use ipc::frontend::UserActionKind;
 
 use super::tell;
 use crate::message::Action;
-use crate::model::{Editor, Look, Model, Outgoing, summary};
+use crate::model::{Editor, Look, Model, Outgoing, account, summary};
 use crate::moment::Moment;
 
 /// Sends a message, or lets it wait for the turn to end.
@@ -32,9 +32,9 @@ pub(super) fn interrupt(model: &mut Model, actions: &mut Vec<Action>) {
 /// A turn is over: the next message that waits goes out, unless the user or an error ended the turn.
 pub(super) fn finished(model: &mut Model, turn: &TurnFinished, actions: &mut Vec<Action>) {
     model.turn.end();
-    model.session.usage += turn.usage;
-    model.turn.usage = turn.usage;
-    model.say(Look::Turn, &summary(turn, model.start.prices));
+    model.turn.account = account(turn);
+    model.session.account += model.turn.account;
+    model.say(Look::Turn, &summary(turn));
     if turn.reason == "done" && !model.turn.interrupted {
         if let Some(message) = model.queue.pop_front() {
             send(model, model.now, message, actions);

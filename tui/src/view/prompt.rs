@@ -40,9 +40,13 @@ fn activity(model: &Model) -> String {
         words.push_str("waiting for your answer");
     } else if let Some(began) = model.turn.began {
         let interrupt = model.start.keymap.hint(KeyMode::Normal, Command::Interrupt);
-        let doing = if model.turn.interrupted { "interrupting" } else { model.turn.doing.as_str() };
+        let doing = if model.turn.interrupted {
+            format!("interrupting {} s", model.now.since(began).as_secs())
+        } else {
+            model.turn.doing.words(began, model.now)
+        };
         // Writing to a string cannot fail.
-        let _ = write!(words, "{doing} {} s · {interrupt} interrupts", model.now.since(began).as_secs());
+        let _ = write!(words, "{doing} · {interrupt} interrupts");
     } else if model.session.over {
         words.push_str("the session is over · :q leaves");
     }

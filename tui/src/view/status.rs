@@ -1,11 +1,12 @@
 //! The status bar: mode · activity · approval mode · net · tier · tokens, and the rights where there is room.
 
+use ipc::event::{Account, counted};
 use ipc::rights::Network;
 use ratatui::style::Style;
 
 use super::pane::Pane;
 use super::theme::Theme;
-use crate::model::{Mode, Model, Pending, counted};
+use crate::model::{Mode, Model, Pending};
 use crate::text::SafeText;
 
 /// A piece of the bar, and how it looks.
@@ -45,8 +46,8 @@ fn pieces(model: &Model, theme: Theme) -> Vec<(u8, Piece)> {
         _ => format!("net: {}", word(session.net)),
     };
     let net_style = if session.net == Network::On { theme.open() } else { Style::new() };
-    let turn = model.turn.usage;
-    let mut all = session.usage;
+    let turn = model.turn.account;
+    let mut all = session.account;
     if model.turn.is_running() {
         all += turn;
     }
@@ -55,10 +56,19 @@ fn pieces(model: &Model, theme: Theme) -> Vec<(u8, Piece)> {
         (0, (mode, theme.strong())),
         (0, (net, net_style)),
         (3, (session.tier.clone(), Style::new())),
-        (4, (format!("turn ↑{} ↓{}", counted(turn.prompt()), counted(turn.output)), theme.dim())),
-        (5, (format!("all ↑{} ↓{}", counted(all.prompt()), counted(all.output)), theme.dim())),
+        (4, (format!("turn {}", brief(&turn)), theme.dim())),
+        (5, (format!("all {}", brief(&all)), theme.dim())),
     ];
     pieces.into_iter().filter(|(_, (text, _))| !text.is_empty()).collect()
+}
+
+/// `↑12.3k (94% cached) ↓1.2k $0.08`: what came from the cache where something did, the cost where it is known.
+fn brief(account: &Account) -> String {
+    let Account { usage, cost } = account;
+    let hits = Some(account.hits()).filter(|hits| *hits > 0);
+    let hits = hits.map(|hits| format!(" ({hits}% cached)")).unwrap_or_default();
+    let cost = cost.map(|cost| format!(" {cost}")).unwrap_or_default();
+    format!("↑{}{hits} ↓{}{cost}", counted(usage.prompt()), counted(usage.output))
 }
 
 fn fitting(mut pieces: Vec<(u8, Piece)>, room: usize) -> Vec<Piece> {

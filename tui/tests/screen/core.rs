@@ -124,13 +124,20 @@ impl Seat {
     }
 
     pub(crate) fn end_turn(&mut self, reason: &str) {
-        let usage = TokenUsage { input: 1_200, cache_creation: 300, cache_read: 9_000, output: 456 };
+        let usage = TokenUsage {
+            input: 1_200,
+            cache_creation: 300,
+            cache_read: 9_000,
+            output: 456,
+            ..TokenUsage::default()
+        };
         let reason = reason.to_owned();
         self.log(EventKind::TurnFinished(TurnFinished {
             reason,
             message: None,
             steps: 2,
             usage,
+            cost_usd: "0.0321".parse().ok(),
             duration_ms: 3_400,
         }));
     }

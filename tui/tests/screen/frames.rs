@@ -1,9 +1,13 @@
 //! What it looks like.
 
+use std::time::Duration;
+
+use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use ipc::event::{AssistantMessage, EventKind, TokenUsage, ToolCallStatus};
-use ipc::frontend::UiEventKind;
+use ipc::frontend::{UiEventKind, UserActionKind};
 use ipc::id::CallId;
+use ratatui::style::Modifier;
 use serde_json::json;
 use tui::{Colour, Msg};
 
@@ -136,12 +140,12 @@ fn a_turn_of_work_at_110_by_40() {
       -    1
       +    2
        }
-    done · 10k in (9.0k cached) · 456 out · 3.4 s
+    done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
 
 
     ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn ↑10k ↓456 · all ↑10k ↓456
+     INSERT  execute · ask · net: off · full · turn ↑10.5k (85% cached) ↓456 $0.032
     rw $TMPDIR caches · ro / minus hidden · net off
     ");
 }
@@ -170,10 +174,10 @@ fn a_turn_of_work_at_80_by_24() {
       -    1
       +    2
        }
-    done · 10k in (9.0k cached) · 456 out · 3.4 s
+    done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn ↑10k ↓456 · all ↑10k ↓456
+     INSERT  execute · ask · net: off · full · turn ↑10.5k (85% cached) ↓456 $0.032
     rw $TMPDIR caches · ro / minus hidden · net off
     ");
 }
@@ -188,8 +192,8 @@ fn a_turn_of_work_at_40_by_10() {
       -    1
       +    2
        }
-    done · 10k in (9.0k cached) · 456 out ·
-      3.4 s
+    done · 10.5k in, 85% cached, 456 out,
+      $0.032 · 3.4 s
     ────────────────────────────────────────
     ›
      INSERT  execute · ask · net: off · full
@@ -264,6 +268,7 @@ fn what_was_seen_of_a_void_reply_is_marked() {
     seat.keys("hi\n");
     seat.stream("Half an ans");
     let failed = |retry_in_ms| EventKind::ModelFailed {
+        discarded: true,
         kind: "connection".to_owned(),
         message: "the connection broke".to_owned(),
         retry_in_ms,
@@ -287,6 +292,37 @@ fn what_was_seen_of_a_void_reply_is_marked() {
 }
 
 #[test]
+fn every_part_of_a_void_reply_is_crossed_out_and_the_next_attempt_is_counted_down_to() {
+    let mut seat = Seat::new(60, 16);
+    seat.keys("hi\n");
+    seat.stream("First half");
+    seat.core(UiEventKind::ThinkingDelta { text: "a thought".to_owned() });
+    seat.stream("Second half");
+    seat.log(EventKind::ModelFailed {
+        kind: "truncated_stream".to_owned(),
+        message: "the reply was cut".to_owned(),
+        discarded: true,
+        retry_in_ms: Some(2_500),
+    });
+    let crossed_out = |seat: &Seat, text: &str| {
+        let y = (0..16)
+            .find(|y| seat.row(*y).contains(text))
+            .unwrap_or_else(|| panic!("{text}: {}", seat.screen()));
+        let row = (0..60).map(|x| seat.buffer()[(x, u16::try_from(y).unwrap())].clone());
+        row.filter(|cell| cell.symbol() != " ").all(|cell| cell.modifier.contains(Modifier::CROSSED_OUT))
+    };
+    assert!(crossed_out(&seat, "First half") && crossed_out(&seat, "Second half"), "{}", seat.screen());
+    assert!(!crossed_out(&seat, "does not count"));
+    assert!(seat.screen().contains("── trying again in 3 s · esc interrupts ─"), "{}", seat.screen());
+    assert_eq!(seat.tick(), Some(Duration::from_millis(500)));
+    seat.wait(500);
+    assert!(seat.screen().contains("── trying again in 2 s · "), "{}", seat.screen());
+    seat.press(KeyCode::Esc);
+    seat.press(KeyCode::Esc);
+    assert!(seat.told().contains(&UserActionKind::Interrupt));
+}
+
+#[test]
 fn thinking_between_texts_stands_between_them() {
     let mut seat = Seat::new(60, 14);
     for n in 1..3 {
@@ -300,9 +336,10 @@ fn thinking_between_texts_stands_between_them() {
         content,
         stop_reason: "end_turn".to_owned(),
         usage: TokenUsage::default(),
+        cost_usd: None,
     };
     seat.log(EventKind::AssistantMessage(message(content.clone())));
-    seat.press(crossterm::event::KeyCode::Esc);
+    seat.press(KeyCode::Esc);
     seat.keys("t");
     let lines = |seat: &Seat| seat.screen().lines().skip(3).take(7).collect::<Vec<_>>().join("\n");
     assert_snapshot!(lines(&seat), @r"

@@ -39,7 +39,6 @@ pub(crate) fn start(size: (u16, u16)) -> Start {
         model: "claude-opus-4-5".to_owned(),
         keymap: Keymap::new(&[]).unwrap(),
         capabilities: Capabilities { colour: Colour::Sixteen, size },
-        prices: None,
         previews: Previews {
             prefix: |words| format!("any command that begins with {words:?}"),
             pattern: |pattern| format!("any file that matches {pattern}"),

@@ -85,6 +85,7 @@ fn a_new_conversation_has_its_shape() {
         approval_timeout_s: Some(2),
         max_steps: Some(3),
         max_tokens: Some(4),
+        max_usd: "2.5".parse().ok(),
     };
     golden(
         &ClientRequest::NewConversation(full),
@@ -92,7 +93,7 @@ fn a_new_conversation_has_its_shape() {
             r#"{"method":"newConversation","params":{"cwd":{"base64":"L3D/"},"mode":"ask","net":"on","#,
             r#""reach":{"host":false,"link_local":false,"metadata":false},"model":"m","#,
             r#""provider":"openai","base_url":"http://127.0.0.1:1/x","write":["/w"],"hide":["h"],"env":["CI"],"tier":"floor","#,
-            r#""allow_degraded":true,"approval_timeout_s":2,"max_steps":3,"max_tokens":4}}"#
+            r#""allow_degraded":true,"approval_timeout_s":2,"max_steps":3,"max_tokens":4,"max_usd":2.5}}"#
         ),
     );
 }
@@ -107,11 +108,11 @@ fn each_result_has_its_shape() {
         max_line_bytes: 7,
     };
     let hello =
-        InitializeResponse { version: "0.1.0".to_owned(), protocol: 1, event_schema: 3, capabilities };
+        InitializeResponse { version: "0.1.0".to_owned(), protocol: 1, event_schema: 4, capabilities };
     golden(
         &hello,
         concat!(
-            r#"{"version":"0.1.0","protocol":1,"event_schema":3,"capabilities":{"client_requests":["a"],"#,
+            r#"{"version":"0.1.0","protocol":1,"event_schema":4,"capabilities":{"client_requests":["a"],"#,
             r#""server_requests":[],"modes":["ask","auto","deny"],"notifications":"typed","max_line_bytes":7}}"#
         ),
     );

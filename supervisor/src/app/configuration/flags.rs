@@ -66,7 +66,8 @@ pub(in crate::app) fn of_request(params: &NewConversationParams) -> Layer {
         .with_list("rights.hide", paths(&params.hide), &origin)
         .with_list("rights.env", &params.env, &origin)
         .with("limits.max_steps", params.max_steps.map(|steps| Value::Number(steps.into())), origin.clone())
-        .with("limits.max_tokens", params.max_tokens.map(Value::Number), origin)
+        .with("limits.max_tokens", params.max_tokens.map(Value::Number), origin.clone())
+        .with("limits.max_usd", params.max_usd.map(Value::Amount), origin)
 }
 
 /// What the flags of `exec` say.
@@ -81,5 +82,6 @@ pub(in crate::app) fn of_exec(args: &ExecArgs) -> Layer {
             Origin::Flag("--max-steps"),
         )
         .with("limits.max_tokens", args.max_tokens.map(Value::Number), Origin::Flag("--max-tokens"))
+        .with("limits.max_usd", args.max_usd.map(Value::Amount), Origin::Flag("--max-usd"))
         .with("limits.timeout_s", args.timeout.map(Value::Number), Origin::Flag("--timeout"))
 }

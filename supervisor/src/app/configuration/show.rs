@@ -8,8 +8,9 @@ use serde_json::{Value as Json, json};
 use super::Sources;
 use crate::app::exit::Exit;
 use crate::config::{
-    Binding, Element, Ignored, KEYS, Key, Kind, Layer, Origin, Preset, Price, Settled, Value,
+    Binding, Effective, Element, Ignored, KEYS, Key, Kind, Layer, Origin, Preset, Settled, Value,
 };
+use crate::provider::catalogue::{self, Entry, Facts, Field};
 
 /// One line: a value, or one element of a list.
 struct Row {
@@ -33,7 +34,7 @@ pub(super) fn run(sources: &Sources, json: bool) -> Exit {
     let mut rows: Vec<_> = effective.settled.iter().flat_map(of_key).chain(ignored).collect();
     rows.sort_by_key(|row| KEYS.iter().position(|key| key.name == row.name));
     rows.extend(effective.bindings.iter().map(of_binding));
-    rows.extend(effective.prices.iter().map(|(model, price)| of_price(model, price)));
+    rows.extend(of_model(&effective));
     super::tell(&sources.notices(&effective, &flags));
     let printed = if json { print_json(&rows) } else { print(&rows) };
     if printed.is_ok() { Exit::Done } else { Exit::Internal }
@@ -73,15 +74,23 @@ fn of_binding(binding: &Binding) -> Row {
     }
 }
 
-fn of_price(model: &str, price: &Price) -> Row {
-    let tui::Prices { input, output, cache_read, cache_write } = price.prices;
-    Row {
-        name: format!("prices.{}", model.escape_debug()),
-        shown: format!("{input} in, {output} out, {cache_read} cache read, {cache_write} cache write"),
-        json: json!({"input": input, "output": output, "cache_read": cache_read, "cache_write": cache_write}),
-        origin: price.origin.clone(),
-        ignored: false,
-    }
+/// What holds of the model, fact by fact: the user's word, the catalogue's, or the default.
+fn of_model(effective: &Effective) -> Vec<Row> {
+    let said = effective.of_model();
+    let of_user = said.iter().map(|model| (&model.entry, model.origin.clone()));
+    let built_in = catalogue::built_in(effective.model()).into_iter().map(|entry| (entry, Origin::Catalogue));
+    let preset = Entry::from(Facts::default());
+    let sources: Vec<_> = of_user.chain(built_in).chain([(&preset, Origin::Default)]).collect();
+    let fact = |field: &Field| {
+        let said = sources.iter().find_map(|(entry, origin)| Some(((field.shown)(entry)?, origin.clone())));
+        let (json, (shown, origin)) = match said {
+            Some((shown, origin)) => (json!(shown), (shown, origin)),
+            None => (Json::Null, ("unknown".to_owned(), Origin::Default)),
+        };
+        let name = format!("models.{:?}.{}", effective.model(), field.name);
+        Row { name, shown, json, origin, ignored: false }
+    };
+    catalogue::FIELDS.iter().map(fact).collect()
 }
 
 fn print(rows: &[Row]) -> io::Result<()> {
@@ -121,7 +130,7 @@ fn print_json(rows: &[Row]) -> io::Result<()> {
 
 fn json_row(row: &Row) -> JsonRow<'_> {
     let from = match &row.origin {
-        Origin::Default => None,
+        Origin::Default | Origin::Catalogue => None,
         Origin::User(place) | Origin::Project(place) => Some(place.file.display().to_string()),
         Origin::Flag(name) | Origin::Environment(name) => Some((*name).to_owned()),
     };
@@ -140,6 +149,7 @@ fn json_value(value: &Value, kind: Kind) -> Json {
     match value {
         Value::Text(text) => json!(text),
         Value::Number(number) => json!(number),
+        Value::Amount(amount) => json!(amount),
         Value::Switch(on) => json!(on),
         Value::List(elements) => elements
             .iter()

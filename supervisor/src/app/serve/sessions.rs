@@ -7,6 +7,7 @@ use ipc::rpc::{ErrorObject, ErrorWord, NewConversationParams};
 
 use super::conversations::{Open, Opened};
 use crate::app::configuration::{self, Sources};
+use crate::app::model::ModelOptions;
 use crate::app::session::{self, OpenError, Place, SessionOptions};
 use crate::app::setup::{SetupError, Wanted};
 use crate::directories::Directories;
@@ -62,7 +63,7 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
         mode: effective.mode(),
         approvals,
         wanted: Wanted::of(&effective, tier, degraded),
-        model: effective.model().to_owned(),
+        model: ModelOptions::new(&effective, true),
         provider: effective.provider(),
         base_url: effective.base_url().map(str::to_owned),
         limits: effective.run_limits(),
@@ -76,7 +77,9 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
 fn refusal(error: &OpenError) -> ErrorObject {
     let word = match error {
         OpenError::Setup(SetupError::Project(_) | SetupError::TooMuchHidden(_)) => ErrorWord::ProjectRefused,
-        OpenError::Setup(SetupError::Path { .. } | SetupError::Env(_)) => ErrorWord::OptionRefused,
+        OpenError::Setup(SetupError::Path { .. } | SetupError::Env(_)) | OpenError::Model(_) => {
+            ErrorWord::OptionRefused
+        }
         OpenError::Setup(SetupError::Programs { .. } | SetupError::Temp(_) | SetupError::System(_)) => {
             ErrorWord::SandboxUnavailable
         }

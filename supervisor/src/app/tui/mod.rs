@@ -24,6 +24,7 @@ use self::ui::{Ended, Ui};
 use super::args::TuiArgs;
 use super::configuration::{self, Sources};
 use super::exit::Exit;
+use super::model::ModelOptions;
 use super::record::Record;
 use super::session::{self, Events, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
@@ -125,7 +126,7 @@ fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
         mode: effective.mode(),
         approvals: effective.approvals(true),
         wanted: Wanted::new(effective, &args.confinement),
-        model: effective.model().to_owned(),
+        model: ModelOptions::new(effective, true),
         provider: effective.provider(),
         base_url: effective.base_url().map(str::to_owned),
         limits: effective.run_limits(),

@@ -23,7 +23,6 @@ pub(super) fn of(session: &Session, effective: &Effective, size: Size) -> Result
         model: effective.model().to_owned(),
         keymap: effective.keymap()?,
         capabilities: Capabilities { colour: colour(), size: (size.width, size.height) },
-        prices: effective.prices_of_model(),
         previews: Previews { prefix: command_line::preview, pattern },
     })
 }

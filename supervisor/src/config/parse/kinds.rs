@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use ipc::cost::Usd;
 use toml_edit::{Item, Value as Toml};
 
 use crate::config::keys::{Key, Kind};
@@ -50,6 +51,7 @@ fn single(kind: Kind, item: &Item) -> Option<Value> {
         Kind::Address => text(&is_address),
         Kind::Choice(words) => text(&|word| words.contains(&word)),
         Kind::Switch => item.as_bool().map(Value::Switch),
+        Kind::Amount => amount(item).filter(|amount| *amount > Usd::ZERO).map(Value::Amount),
         Kind::Count { least, most } => {
             let number = item.as_integer().and_then(|number| u64::try_from(number).ok());
             number.filter(|number| (least..=most).contains(number)).map(Value::Number)
@@ -97,6 +99,12 @@ fn words(kind: Kind, value: &Toml) -> Option<Vec<OsString>> {
     fits.then(|| vec![word.into()])
 }
 
+/// An amount, exactly as it is written: a float is shown as the shortest text that means it.
+fn amount(item: &Item) -> Option<Usd> {
+    let number = item.as_integer().map(|number| number.to_string());
+    number.or_else(|| item.as_float().map(|number| number.to_string()))?.parse().ok()
+}
+
 /// One line that is not empty, and not endless.
 fn is_line(text: &str) -> bool {
     !text.is_empty() && text.len() <= LONGEST && !text.contains(char::is_control)
@@ -124,6 +132,7 @@ fn expected(kind: Kind) -> String {
             )
         }
         Kind::Count { least, most } => format!("a number from {least} to {most}"),
+        Kind::Amount => "an amount in US dollars above 0, as in 2.50".to_owned(),
         Kind::Switch => "true or false".to_owned(),
     }
 }

@@ -1,17 +1,15 @@
-//! The two tables whose keys the user chooses: `keys` and `prices`, both the user's own alone.
+//! The two tables whose keys the user chooses: `keys` and `models`, both the user's own alone.
 
 use toml_edit::{Item, TableLike, Value as Toml};
 use tui::commands::KeyMode;
 use tui::keymap::{Keymap, KeymapError, Rebinding};
 
 use super::{Reader, Whose};
-use crate::config::layer::{Binding, Price};
+use crate::config::layer::{Binding, ModelEntry};
+use crate::provider::catalogue::{Entry, Pattern};
 
 /// Their names.
-pub(super) const NAMES: [&str; 2] = ["keys", "prices"];
-
-/// What a price has.
-const PRICE: [&str; 4] = ["input", "output", "cache_read", "cache_write"];
+pub(super) const NAMES: [&str; 2] = ["keys", "models"];
 
 impl Reader<'_> {
     /// Reads one of the two.
@@ -20,8 +18,8 @@ impl Reader<'_> {
             return self.wrong(at, format!("`{name}` may stand only in the user's own config.toml"));
         }
         for (entry, at, item) in self.entries(name, at, item) {
-            if name == "prices" {
-                self.price(&entry, at, &item);
+            if name == "models" {
+                self.model(&entry, at, &item);
             } else {
                 self.mode(&entry, at, &item);
             }
@@ -41,30 +39,15 @@ impl Reader<'_> {
         table.iter().map(|(name, item)| (name.to_owned(), at(name), item.clone())).collect()
     }
 
-    fn price(&mut self, model: &str, at: Option<usize>, item: &Item) {
-        let number = |name: &str| {
-            let item = item.as_table_like()?.get(name)?;
-            #[expect(clippy::cast_precision_loss, reason = "a price in dollars is a small number")]
-            let number = item.as_float().or_else(|| item.as_integer().map(|number| number as f64))?;
-            (number.is_finite() && number >= 0.0).then_some(number)
-        };
-        let numbers = PRICE.map(number);
-        let is_whole = item.as_table_like().is_some_and(|table| table.len() == PRICE.len());
-        match (numbers, is_whole) {
-            ([Some(input), Some(output), Some(cache_read), Some(cache_write)], true) => {
-                let prices = tui::Prices { input, output, cache_read, cache_write };
-                let origin = self.origin(at.unwrap_or_default());
-                self.layer.prices.insert(model.to_owned(), Price { prices, origin });
+    fn model(&mut self, model: &str, at: Option<usize>, item: &Item) {
+        let mut entry = Entry::default();
+        for (field, at, value) in self.entries(&format!("models.{model}"), at, item) {
+            if let Err(misfit) = entry.set(&field, &value) {
+                self.wrong(at, format!("`models.{}.{}`: {misfit}", shown(model), shown(&field)));
             }
-            _ => self.wrong(
-                at,
-                format!(
-                    "`prices.{}`: expected {} in US dollars for a million tokens, and nothing else",
-                    shown(model),
-                    PRICE.join(", ")
-                ),
-            ),
         }
+        let origin = self.origin(at.unwrap_or_default());
+        self.layer.models.push(ModelEntry { pattern: Pattern::new(model), entry, origin });
     }
 
     fn mode(&mut self, mode: &str, at: Option<usize>, item: &Item) {

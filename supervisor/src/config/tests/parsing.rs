@@ -8,10 +8,11 @@ fn wrong(text: &str) -> String {
 #[test]
 fn every_key_is_read_with_its_place() {
     let text = "\
-model = \"m\"\nprovider = \"openai\"\nbase_url = \"https://example.org/v1\"\nmode = \"auto\"\n\
+model = \"m\"\neffort = \"low\"\ncache_ttl = \"5m\"\nprovider = \"openai\"\nbase_url = \"https://example.org/v1\"\nmode = \"auto\"\n\
 [rights]\nnet = \"off\"\nreach = [\"host\"]\nwrite = [\n  \"/a\",\n  \"b\",\n]\nhide = [\".env\"]\nprotect = [\"x\"]\nenv = [\"A\", \"B=1\"]\n\
-[limits]\nmax_steps = 3\nmax_tokens = 4\ntimeout_s = 5\ncommand_timeout_s = 6\noutput_bytes = 2048\n\
-[approvals]\ntimeout_s = 60\nconfirm_shell = true\npreapproved = [[\"cargo\", \"test\"]]\n";
+[limits]\nmax_steps = 3\nmax_tokens = 4\nmax_usd = 0.5\ntimeout_s = 5\ncommand_timeout_s = 6\noutput_bytes = 2048\n\
+[approvals]\ntimeout_s = 60\nconfirm_shell = true\npreapproved = [[\"cargo\", \"test\"]]\n\
+[timeouts]\nconnect_s = 1\nfirst_byte_s = 2\nidle_s = 3\n[retries]\nattempts = 4\nlongest_wait_s = 5\nbudget_s = 6\n";
     let layer = user(text);
     for key in KEYS {
         let setting = layer.get(key).unwrap_or_else(|| panic!("{} is not read", key.name));
@@ -19,7 +20,7 @@ model = \"m\"\nprovider = \"openai\"\nbase_url = \"https://example.org/v1\"\nmod
     }
     let write = layer.get(crate::config::Key::named("rights.write").unwrap()).unwrap();
     let lines: Vec<_> = write.value.elements().iter().map(|element| element.origin.to_string()).collect();
-    assert_eq!(lines, ["/c/config.toml:9", "/c/config.toml:10"]);
+    assert_eq!(lines, ["/c/config.toml:11", "/c/config.toml:12"]);
 }
 
 #[test]
@@ -114,29 +115,45 @@ fn keys_of_the_terminal_ui_may_move_and_never_collide() {
 }
 
 #[test]
-fn prices_are_whole_and_are_no_less_than_nothing() {
-    let whole = "input = 3, output = 15.0, cache_read = 0.3, cache_write = 3.75";
-    let layer = user(&format!("model = \"m\"\n[prices]\nm = {{ {whole} }}\n"));
-    let prices = merged(&Layer::default(), &layer, &Layer::default(), false).prices_of_model();
-    assert_eq!(prices, Some(tui::Prices { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 }));
-    for bad in [
-        "3".to_owned(),
-        "{ input = 3 }".to_owned(),
-        format!("{{ {whole}, more = 1 }}"),
-        format!("{{ {} }}", whole.replace("0.3", "-0.3")),
-        format!("{{ {} }}", whole.replace("0.3", "nan")),
-    ] {
-        let error = wrong(&format!("[prices]\n\"m\" = {bad}"));
-        assert!(
-            error.starts_with("config.toml:2:1: `prices.m`: expected input, output, cache_read, cache_write"),
-            "{error}"
-        );
+fn the_users_word_on_a_model_holds_and_the_catalogues_where_there_is_none() {
+    let facts = |text: &str| merged(&Layer::default(), &user(text), &Layer::default(), false).facts();
+    let known = facts("model = \"claude-opus-5-5\"");
+    let text = "model = \"claude-opus-5-5\"\n[models.\"claude-*\"]\ncontext = 200_000\nimages = false\n\
+                [models.\"claude-opus-5-5\"]\ncontext = 300_000\n";
+    let said = facts(text);
+    assert_eq!((said.context, said.images), (300_000, false));
+    assert_eq!((said.prices, said.effort), (known.prices, known.effort));
+    assert!(facts("model = \"x\"").prices.is_none());
+    let priced = facts("model = \"x\"\n[models]\nx = { prices = { input = 3, output = 15.0 } }");
+    assert_eq!(priced.prices.map(|prices| prices.rates.cache_read.to_string()).as_deref(), Some("3"));
+}
+
+#[test]
+fn what_is_wrong_with_a_model_is_told_with_its_place() {
+    insta::assert_snapshot!(wrong("[models.m]\nwindow = 3\ncontext = -1\nprices = { input = 3 }\neffort = [\"huge\"]\n[models]\nn = 3"), @r#"
+    config.toml:2:1: `models.m.window`: unknown; a model has api, api_version, context, max_output, prices, thinking, effort, images, min_cacheable
+    config.toml:3:1: `models.m.context`: expected a number of tokens
+    config.toml:4:1: `models.m.prices`: expected { input = …, output = … } in US dollars for a million tokens, with cache_read, cache_write_5m, cache_write_1h where they differ from input, long_prompt = { above = TOKENS, input = …, … } where long prompts cost more, and nothing else
+    config.toml:5:1: `models.m.effort`: expected a list out of "low", "medium", "high", "xhigh", "max"
+    config.toml:7:1: `models.n` is a table: expected [models.n]
+    "#);
+}
+
+#[test]
+fn an_amount_is_read_exactly() {
+    let limit =
+        |text: &str| merged(&Layer::default(), &user(text), &Layer::default(), false).run_limits().max_usd;
+    assert_eq!(limit("limits.max_usd = 0.1"), "0.1".parse().ok());
+    assert_eq!(limit("limits.max_usd = 3"), "3".parse().ok());
+    for bad in ["0", "-1", "nan", "1e-13", "\"1\""] {
+        let error = wrong(&format!("limits.max_usd = {bad}"));
+        assert!(error.ends_with("expected an amount in US dollars above 0, as in 2.50"), "{error}");
     }
 }
 
 #[test]
-fn what_a_project_says_of_keys_and_prices_is_an_error() {
-    for text in ["[keys.normal]\nhelp = \"z\"", "prices = {}"] {
+fn what_a_project_says_of_keys_and_models_is_an_error() {
+    for text in ["[keys.normal]\nhelp = \"z\"", "models = {}"] {
         let error = parse(text, Path::new(".bailiwick.toml"), Whose::Projects).unwrap_err().to_string();
         assert!(error.ends_with("may stand only in the user's own config.toml"), "{error}");
     }

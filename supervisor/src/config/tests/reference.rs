@@ -1,6 +1,7 @@
 //! docs/configuration.md says what the table of keys says.
 
 use crate::config::{KEYS, Key, Kind, Preset, ProjectMay};
+use crate::provider::catalogue::{Entry, FIELDS, Facts, Field};
 
 /// One row of the reference.
 fn row(key: &Key) -> String {
@@ -16,6 +17,7 @@ fn row(key: &Key) -> String {
         Kind::Variables => "list of `NAME` or `NAME=VALUE`".to_owned(),
         Kind::Commands => "list of lists of words".to_owned(),
         Kind::Count { least, most } => format!("number, {least} to {most}"),
+        Kind::Amount => "US dollars".to_owned(),
         Kind::Switch => "`true` or `false`".to_owned(),
     };
     let preset = match preset {
@@ -40,7 +42,36 @@ fn the_reference_has_every_key_as_it_is() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
     let reference = std::fs::read_to_string(path).unwrap();
     let expected: Vec<_> = KEYS.iter().map(row).collect();
-    let (_, keys) = reference.split_once("## Keys").unwrap();
-    let found: Vec<_> = keys.lines().filter(|line| line.starts_with("| `")).collect();
-    assert_eq!(found, expected, "docs/configuration.md should have:\n{}", expected.join("\n"));
+    assert_eq!(
+        rows(&reference, "## Keys"),
+        expected,
+        "docs/configuration.md should have:\n{}",
+        expected.join("\n")
+    );
+}
+
+#[test]
+fn the_reference_has_every_fact_of_a_model_and_its_default() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
+    let reference = std::fs::read_to_string(path).unwrap();
+    let preset = Entry::from(Facts::default());
+    let row = |field: &Field| {
+        let Field { name, expected, about, shown, .. } = field;
+        let preset = shown(&preset).unwrap_or_else(|| "unknown".to_owned());
+        format!("| `{name}` | {expected} | {preset} | {about} |")
+    };
+    let expected: Vec<_> = FIELDS.iter().map(row).collect();
+    assert_eq!(
+        rows(&reference, "## Models"),
+        expected,
+        "docs/configuration.md should have:\n{}",
+        expected.join("\n")
+    );
+}
+
+/// The rows of the table in a section.
+fn rows<'a>(reference: &'a str, section: &str) -> Vec<&'a str> {
+    let (_, rest) = reference.split_once(&format!("\n{section}\n")).unwrap();
+    let section = rest.split_once("\n## ").map_or(rest, |(section, _)| section);
+    section.lines().filter(|line| line.starts_with("| `")).collect()
 }

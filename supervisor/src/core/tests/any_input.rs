@@ -320,7 +320,7 @@ proptest! {
 
     #[test]
     fn any_order_of_inputs_keeps_the_promises(inputs in proptest::collection::vec(any(), 0..120), steps in 1..40u32, asks in proptest::bool::ANY) {
-        let limits = RunLimits { max_steps: Some(steps), max_tokens: None };
+        let limits = RunLimits { max_steps: Some(steps), ..RunLimits::default() };
         let config = if asks { ask_config() } else { config() };
         let mut script = Script::with(AgentConfig { limits, ..config });
         let mut witness = Witness::default();

@@ -229,7 +229,7 @@ fn two_calls_of_one_id_make_the_reply_void() {
     log user "go" by Supervisor
     log requested 1.1 by Supervisor
     start 1 with 1 messages
-    log failed invalid_response retry=Some(1000) by Supervisor
+    log failed invalid_response void retry=Some(1000) by Supervisor
     timer 1 after 1s
     "#);
 }

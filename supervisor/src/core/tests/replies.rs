@@ -108,7 +108,7 @@ fn retry_sends_the_same_request_and_voids_what_came() {
     log requested 1.1 by Supervisor
     start 1 with 1 messages
     show "Hel"
-    log failed overloaded_error retry=Some(1000) by Supervisor
+    log failed overloaded_error void retry=Some(1000) by Supervisor
     timer 1 after 1s
     log requested 1.2 by Supervisor
     start 2 with 1 messages
@@ -180,7 +180,7 @@ fn stream_cut_after_content_starts_over() {
     log user "hi" by Supervisor
     log requested 1.1 by Supervisor
     start 1 with 1 messages
-    log failed truncated_stream retry=Some(1000) by Supervisor
+    log failed truncated_stream void retry=Some(1000) by Supervisor
     timer 1 after 1s
     log requested 1.2 by Supervisor
     start 2 with 1 messages

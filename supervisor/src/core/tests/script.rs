@@ -19,8 +19,8 @@ use crate::core::{
 };
 use crate::gate::{Activity, ApprovalMode, Standing};
 use crate::provider::{
-    AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, RequestOptions, StopReason,
-    StreamEvent, UserBlock,
+    AssistantBlock, ContentBlock, GiveUp, Message, ModelRequest, ProviderError, RequestOptions, StopReason,
+    StreamEvent, Tried, UserBlock,
 };
 use crate::tools::Registry;
 
@@ -28,8 +28,12 @@ use crate::tools::Registry;
 pub(super) struct Twice;
 
 impl Backoff for Twice {
-    fn delay(&self, attempt: u32, _: &ProviderError) -> Option<Duration> {
-        (attempt <= 2).then_some(Duration::from_secs(1))
+    fn delay(&self, tried: Tried, error: &ProviderError) -> Result<Duration, GiveUp> {
+        match tried.attempt {
+            _ if !error.retryable => Err(GiveUp::Pointless),
+            ..=2 => Ok(Duration::from_secs(1)),
+            attempt => Err(GiveUp::Attempts(attempt)),
+        }
     }
 }
 
@@ -55,6 +59,8 @@ pub(super) fn config() -> AgentConfig {
         tools: Registry::builtin().into(),
         max_tokens: 1000,
         options: RequestOptions::default(),
+        sees_images: true,
+        prices: None,
         limits: RunLimits::default(),
         backoff: Box::new(Twice),
         standing: standing(),
@@ -193,7 +199,7 @@ pub(super) fn ready(generation: u32, tier: Tier) -> ReadyWorker {
 }
 
 pub(super) fn completed(stop_reason: StopReason) -> StreamEvent {
-    let usage = TokenUsage { input: 10, cache_creation: 0, cache_read: 100, output: 5 };
+    let usage = TokenUsage { input: 10, cache_read: 100, output: 5, ..TokenUsage::default() };
     StreamEvent::MessageCompleted { stop_reason, usage }
 }
 
@@ -361,7 +367,10 @@ fn event(kind: &EventKind) -> String {
             )
         }
         EventKind::ModelRequested { step, attempt } => format!("requested {step}.{attempt}"),
-        EventKind::ModelFailed { kind, retry_in_ms, .. } => format!("failed {kind} retry={retry_in_ms:?}"),
+        EventKind::ModelFailed { kind, discarded, retry_in_ms, .. } => {
+            let void = if *discarded { " void" } else { "" };
+            format!("failed {kind}{void} retry={retry_in_ms:?}")
+        }
         EventKind::UserMessage { text, images } => {
             let images: String = images.iter().map(|image| format!("{image} ")).collect();
             format!("user {images}{text:?}")

@@ -264,10 +264,13 @@ impl Decoder {
     }
 
     fn usage(&self) -> TokenUsage {
-        let tokens = |name| self.envelope.usage.get(name).and_then(Value::as_u64).unwrap_or(0);
+        let count = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or(0);
+        let tokens = |name| count(self.envelope.usage.get(name));
+        let lifetimes = self.envelope.usage.get("cache_creation");
         TokenUsage {
             input: tokens("input_tokens"),
             cache_creation: tokens("cache_creation_input_tokens"),
+            cache_creation_1h: count(lifetimes.and_then(|of| of.get("ephemeral_1h_input_tokens"))),
             cache_read: tokens("cache_read_input_tokens"),
             output: tokens("output_tokens"),
         }

@@ -29,6 +29,8 @@ pub(super) fn parse(raw: &RawValue) -> Option<TokenUsage> {
     Some(TokenUsage {
         input: prompt.saturating_sub(cache_read).saturating_sub(cache_creation),
         cache_creation,
+        // There is one lifetime.
+        cache_creation_1h: 0,
         cache_read,
         output: if beside { said.saturating_add(reasoning) } else { said },
     })

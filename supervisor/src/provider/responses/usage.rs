@@ -11,6 +11,8 @@ pub(super) fn parse(usage: Option<&Value>) -> TokenUsage {
     TokenUsage {
         input: tokens("/input_tokens").saturating_sub(cache_read).saturating_sub(cache_creation),
         cache_creation,
+        // There is one lifetime.
+        cache_creation_1h: 0,
         cache_read,
         output: tokens("/output_tokens"),
     }

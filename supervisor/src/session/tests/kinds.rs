@@ -25,7 +25,7 @@ fn raw(json: &str) -> Box<RawValue> {
 }
 
 fn usage() -> TokenUsage {
-    TokenUsage { input: 1, cache_creation: 2, cache_read: 3, output: 4 }
+    TokenUsage { input: 1, cache_creation: 2, cache_creation_1h: 1, cache_read: 3, output: 4 }
 }
 
 fn denial(object: Object) -> EventKind {
@@ -69,9 +69,14 @@ fn conversation() -> Vec<EventKind> {
         content: vec![raw(r#"{"type":"text", "text":"\u00e9 1.0"}"#), raw(r#"{"b":1.10,"a":[]}"#)],
         stop_reason: "tool_use".to_owned(),
         usage: usage(),
+        cost_usd: "0.25".parse().ok(),
     };
-    let failed =
-        |retry_in_ms| EventKind::ModelFailed { kind: "k".to_owned(), message: "m".to_owned(), retry_in_ms };
+    let failed = |retry_in_ms| EventKind::ModelFailed {
+        kind: "k".to_owned(),
+        message: "m".to_owned(),
+        discarded: true,
+        retry_in_ms,
+    };
     vec![
         EventKind::SessionStarted(started),
         EventKind::UserMessage { text: "hi \u{2028} \"x\"\n".to_owned(), images: vec![] },
@@ -202,12 +207,19 @@ fn ends() -> Vec<EventKind> {
         text: "ok\n".to_owned(),
         steps: 2,
         usage: usage(),
+        cost_usd: "1.000000000001".parse().ok(),
         duration_ms: 9,
     };
     let place = RestoredPlace { path: odd(), what: "created".to_owned(), restored: true };
     let restored = EventKind::Restored { call: None, places: vec![place] };
-    let turn =
-        TurnFinished { reason: "done".to_owned(), message: None, steps: 2, usage: usage(), duration_ms: 9 };
+    let turn = TurnFinished {
+        reason: "done".to_owned(),
+        message: None,
+        steps: 2,
+        usage: usage(),
+        cost_usd: None,
+        duration_ms: 9,
+    };
     let set = EventKind::ChangeSet { files, patch: Some("out.diff".into()) };
     vec![restored, set, EventKind::TurnFinished(turn), EventKind::Result(result)]
 }

@@ -1,6 +1,6 @@
 //! Questions that the tree answers.
 
-use ipc::event::{AssistantMessage, EventKind, Observer, SessionEvent, TokenUsage};
+use ipc::event::{Account, AssistantMessage, EventKind, Observer, SessionEvent, TokenUsage};
 use ipc::id::{AgentId, EventId};
 
 use super::said;
@@ -25,7 +25,8 @@ fn reply(output: u64) -> EventKind {
         model: "m".to_owned(),
         content: vec![],
         stop_reason: "end_turn".to_owned(),
-        usage: TokenUsage { input: 1, cache_creation: 0, cache_read: 10, output },
+        usage: TokenUsage { input: 1, cache_read: 10, output, ..TokenUsage::default() },
+        cost_usd: "0.125".parse().ok(),
     })
 }
 
@@ -74,7 +75,7 @@ fn turns_begin_with_the_users_words() {
     let turns = tree().turns(&AgentId::root());
     let seen: Vec<_> = turns
         .iter()
-        .map(|turn| (turn.events.iter().map(|id| id.0).collect::<Vec<_>>(), turn.usage.output))
+        .map(|turn| (turn.events.iter().map(|id| id.0).collect::<Vec<_>>(), turn.account.usage.output))
         .collect();
     assert_eq!(seen, [(vec![2, 3], 100), (vec![4, 5, 8], 500)]);
 }
@@ -83,10 +84,11 @@ fn turns_begin_with_the_users_words() {
 fn tokens_add_up_per_turn_agent_and_session() {
     let tree = tree();
     assert_eq!(tree.agents(), [&AgentId::root(), &AgentId::from("1.1")]);
-    assert_eq!(tree.usage_of(&AgentId::root()).output, 600);
-    assert_eq!(tree.usage_of(&AgentId::from("1.1")).total(), 1011);
-    assert_eq!(tree.usage_of(&AgentId::from("1.9")), TokenUsage::default());
-    assert_eq!(tree.usage(), TokenUsage { input: 4, cache_creation: 0, cache_read: 40, output: 1600 });
+    assert_eq!(tree.account_of(&AgentId::root()).usage.output, 600);
+    assert_eq!(tree.account_of(&AgentId::from("1.1")).usage.total(), 1011);
+    assert_eq!(tree.account_of(&AgentId::from("1.9")), Account::default());
+    let usage = TokenUsage { input: 4, cache_read: 40, output: 1600, ..TokenUsage::default() };
+    assert_eq!(tree.account(), Account { usage, cost: "0.5".parse().ok() });
 }
 
 #[test]

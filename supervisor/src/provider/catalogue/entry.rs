@@ -1,0 +1,59 @@
+//! What one source says of a model.
+
+use ipc::cost::Prices;
+use toml_edit::Item;
+
+use super::field::{FIELDS, Misfit};
+use super::{Api, Facts, ThinkingKind};
+use crate::provider::Effort;
+use crate::provider::anthropic::ApiVersion;
+
+/// What one source says of a model; what it does not say, another one may.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// The API that it is asked by.
+    pub api: Option<Api>,
+    /// The version of the Messages API.
+    pub api_version: Option<ApiVersion>,
+    /// The most tokens of a prompt and its reply.
+    pub context: Option<u64>,
+    /// The most tokens of a reply.
+    pub max_output: Option<u32>,
+    /// What it costs.
+    pub prices: Option<Prices>,
+    /// How it is told to think.
+    pub thinking: Option<ThinkingKind>,
+    /// The levels of effort that it knows.
+    pub effort: Option<Vec<Effort>>,
+    /// Whether it sees pictures.
+    pub images: Option<bool>,
+    /// The shortest prefix that its cache keeps, in tokens.
+    pub min_cacheable: Option<u32>,
+}
+
+impl Entry {
+    /// Says one thing, from a file.
+    pub fn set(&mut self, name: &str, item: &Item) -> Result<(), Misfit> {
+        let field = FIELDS.iter().find(|field| field.name == name).ok_or(Misfit::Unknown)?;
+        (field.read)(self, item).ok_or(Misfit::Expected(field.expected))
+    }
+}
+
+/// Everything at once.
+impl From<Facts> for Entry {
+    fn from(facts: Facts) -> Self {
+        let Facts { api, api_version, context, max_output, prices, thinking, effort, images, min_cacheable } =
+            facts;
+        Self {
+            api: Some(api),
+            api_version: Some(api_version),
+            context: Some(context),
+            max_output: Some(max_output),
+            prices,
+            thinking: Some(thinking),
+            effort,
+            images: Some(images),
+            min_cacheable: Some(min_cacheable),
+        }
+    }
+}

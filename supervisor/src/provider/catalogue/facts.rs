@@ -1,0 +1,120 @@
+//! What is known of one model.
+
+use ipc::cost::Prices;
+
+use super::Entry;
+use crate::provider::Effort;
+use crate::provider::anthropic::ApiVersion;
+
+/// What holds of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The API that it is asked by.
+    pub api: Api,
+    /// The version of the Messages API.
+    pub api_version: ApiVersion,
+    /// The most tokens of a prompt and its reply.
+    pub context: u64,
+    /// The most tokens of a reply.
+    pub max_output: u32,
+    /// What it costs, where that is known.
+    pub prices: Option<Prices>,
+    /// How it is told to think.
+    pub thinking: ThinkingKind,
+    /// The levels of effort that it knows; absent where nobody knows which.
+    pub effort: Option<Vec<Effort>>,
+    /// Whether it sees pictures.
+    pub images: bool,
+    /// The shortest prefix that its cache keeps, in tokens.
+    pub min_cacheable: u32,
+}
+
+/// The API that a model is asked by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Api {
+    /// Anthropic's Messages API.
+    Messages,
+    /// Chat completions.
+    Chat,
+    /// The Responses API.
+    Responses,
+}
+
+/// How a model is told to think.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThinkingKind {
+    /// It is not.
+    None,
+    /// With a budget of tokens.
+    Budget,
+    /// By its effort: it decides how much.
+    Adaptive,
+}
+
+impl Facts {
+    /// What these say together, the most binding first.
+    pub fn of(entries: &[&Entry]) -> Self {
+        let preset = Self::default();
+        Self {
+            api: first(entries, |entry| entry.api).unwrap_or(preset.api),
+            api_version: first(entries, |entry| entry.api_version).unwrap_or(preset.api_version),
+            context: first(entries, |entry| entry.context).unwrap_or(preset.context),
+            max_output: first(entries, |entry| entry.max_output).unwrap_or(preset.max_output),
+            prices: first(entries, |entry| entry.prices),
+            thinking: first(entries, |entry| entry.thinking).unwrap_or(preset.thinking),
+            effort: first(entries, |entry| entry.effort.clone()),
+            images: first(entries, |entry| entry.images).unwrap_or(preset.images),
+            min_cacheable: first(entries, |entry| entry.min_cacheable).unwrap_or(preset.min_cacheable),
+        }
+    }
+}
+
+/// What is taken of a model that nobody knows. A window of 128,000 tokens is what most servers offer; one that is smaller
+/// says so when it is full.
+impl Default for Facts {
+    fn default() -> Self {
+        Self {
+            api: Api::Messages,
+            api_version: ApiVersion::default(),
+            context: 128_000,
+            max_output: 32_000,
+            prices: None,
+            thinking: ThinkingKind::None,
+            effort: None,
+            images: true,
+            min_cacheable: 1024,
+        }
+    }
+}
+
+fn first<T>(entries: &[&Entry], fact: impl Fn(&Entry) -> Option<T>) -> Option<T> {
+    entries.iter().find_map(|entry| fact(entry))
+}
+
+impl Api {
+    /// Every API.
+    pub const ALL: [Self; 3] = [Self::Messages, Self::Chat, Self::Responses];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Messages => "messages",
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+        }
+    }
+}
+
+impl ThinkingKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::None, Self::Budget, Self::Adaptive];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Budget => "budget",
+            Self::Adaptive => "adaptive",
+        }
+    }
+}

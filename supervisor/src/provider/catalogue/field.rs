@@ -1,0 +1,156 @@
+//! The table of fields: what a file may say of a model.
+
+use std::fmt;
+
+use toml_edit::{Item, Value};
+
+use super::{Api, Entry, ThinkingKind, prices};
+use crate::provider::Effort;
+use crate::provider::anthropic::ApiVersion;
+
+/// Something that a file may say of a model.
+#[derive(Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// What stands there, in words.
+    pub expected: &'static str,
+    /// What it is for, in a sentence.
+    pub about: &'static str,
+    /// Reads it; nothing where it is not what is expected.
+    pub read: fn(&mut Entry, &Item) -> Option<()>,
+    /// What an entry says of it, as it stands in a file.
+    pub shown: fn(&Entry) -> Option<String>,
+}
+
+/// What is wrong with something that a file says of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// There is no such field.
+    Unknown,
+    /// It is not what is expected.
+    Expected(&'static str),
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => {
+                let known: Vec<_> = FIELDS.iter().map(|field| field.name).collect();
+                write!(f, "unknown; a model has {}", known.join(", "))
+            }
+            Self::Expected(what) => write!(f, "expected {what}"),
+        }
+    }
+}
+
+/// The most tokens that a fact can name.
+const MOST: u64 = 1 << 31;
+
+/// Every field, in the order in which they are shown.
+pub const FIELDS: &[Field] = &[
+    Field {
+        name: "api",
+        expected: "\"messages\", \"chat\" or \"responses\"",
+        about: "The API that the model is asked by: Anthropic's Messages API, OpenAI's chat completions or Responses API, or what speaks it.",
+        read: |entry, item| put(&mut entry.api, word(item, &Api::ALL, Api::as_str)),
+        shown: |entry| Some(quoted(entry.api?.as_str())),
+    },
+    Field {
+        name: "api_version",
+        expected: "\"2026-10-21\" or \"2023-06-01\"",
+        about: "The version of the Messages API; old models and many gateways know only the older one.",
+        read: |entry, item| {
+            let known = [ApiVersion::V2026_10_21, ApiVersion::V2023_06_01];
+            put(&mut entry.api_version, word(item, &known, ApiVersion::as_str))
+        },
+        shown: |entry| Some(quoted(entry.api_version?.as_str())),
+    },
+    Field {
+        name: "context",
+        expected: "a number of tokens",
+        about: "The most tokens of a prompt and its reply together.",
+        read: |entry, item| put(&mut entry.context, tokens(item)),
+        shown: |entry| Some(entry.context?.to_string()),
+    },
+    Field {
+        name: "max_output",
+        expected: "a number of tokens",
+        about: "The most tokens of a reply. No more than 32,000 are asked for.",
+        read: |entry, item| put(&mut entry.max_output, small(item)),
+        shown: |entry| Some(entry.max_output?.to_string()),
+    },
+    Field {
+        name: "prices",
+        expected: prices::EXPECTED,
+        about: "What a million tokens cost in US dollars. What is not said of the cache costs what input costs.",
+        read: |entry, item| put(&mut entry.prices, prices::read(item)),
+        shown: |entry| Some(prices::shown(&entry.prices?)),
+    },
+    Field {
+        name: "thinking",
+        expected: "\"none\", \"budget\" or \"adaptive\"",
+        about: "How the model is told to think: not at all, with a budget of tokens, or by its effort.",
+        read: |entry, item| put(&mut entry.thinking, word(item, &ThinkingKind::ALL, ThinkingKind::as_str)),
+        shown: |entry| Some(quoted(entry.thinking?.as_str())),
+    },
+    Field {
+        name: "effort",
+        expected: "a list out of \"low\", \"medium\", \"high\", \"xhigh\", \"max\"",
+        about: "The levels of effort that the model knows.",
+        read: |entry, item| {
+            let levels =
+                item.as_array()?.iter().map(|level| one_of(level.as_str()?, &Effort::ALL, Effort::as_str));
+            put(&mut entry.effort, levels.collect())
+        },
+        shown: |entry| {
+            let levels: Vec<_> = entry.effort.as_ref()?.iter().map(|level| quoted(level.as_str())).collect();
+            Some(format!("[{}]", levels.join(", ")))
+        },
+    },
+    Field {
+        name: "images",
+        expected: "true or false",
+        about: "Whether the model sees pictures.",
+        read: |entry, item| put(&mut entry.images, item.as_bool()),
+        shown: |entry| Some(entry.images?.to_string()),
+    },
+    Field {
+        name: "min_cacheable",
+        expected: "a number of tokens",
+        about: "The shortest beginning of a prompt that the provider's cache keeps, in tokens.",
+        read: |entry, item| put(&mut entry.min_cacheable, small(item)),
+        shown: |entry| Some(entry.min_cacheable?.to_string()),
+    },
+];
+
+fn put<T>(place: &mut Option<T>, value: Option<T>) -> Option<()> {
+    *place = Some(value?);
+    Some(())
+}
+
+fn word<T: Copy>(item: &Item, known: &[T], as_str: fn(T) -> &'static str) -> Option<T> {
+    one_of(item.as_str()?, known, as_str)
+}
+
+fn one_of<T: Copy>(word: &str, known: &[T], as_str: fn(T) -> &'static str) -> Option<T> {
+    known.iter().copied().find(|one| as_str(*one) == word)
+}
+
+fn tokens(item: &Item) -> Option<u64> {
+    positive(item.as_value()?)
+}
+
+fn small(item: &Item) -> Option<u32> {
+    tokens(item)?.try_into().ok()
+}
+
+/// A number of tokens, at least one.
+pub(super) fn positive(value: &Value) -> Option<u64> {
+    let number = u64::try_from(value.as_integer()?).ok()?;
+    (1..=MOST).contains(&number).then_some(number)
+}
+
+fn quoted(word: &str) -> String {
+    format!("{word:?}")
+}

@@ -1,0 +1,71 @@
+//! How long the bytes of a reply may be waited for (WIRE E5).
+
+use std::future::Future;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use tokio::time::Instant;
+
+use super::ProviderError;
+use super::http::Timeouts;
+
+/// The deadlines of one attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct Deadlines {
+    host: String,
+    first: Instant,
+    timeouts: Timeouts,
+}
+
+/// The bytes of a body.
+pub(crate) type Body = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
+
+impl Deadlines {
+    /// Those of an attempt that begins now.
+    pub(crate) fn begin(host: String, timeouts: Timeouts) -> Self {
+        Self { host, first: Instant::now() + timeouts.first_byte, timeouts }
+    }
+
+    /// Waits for the reply to begin.
+    pub(crate) async fn head<T>(&self, reply: impl Future<Output = T>) -> Result<T, ProviderError> {
+        tokio::time::timeout_at(self.first, reply).await.map_err(|_| self.silent())
+    }
+
+    /// The bytes of a body, or an error where they do not come in time: the first one by the deadline of the attempt, each
+    /// other one within the idle limit of the one before.
+    pub(crate) fn body(
+        self,
+        bytes: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
+    ) -> Body {
+        let timed = stream::unfold(Some((Box::pin(bytes), self, true)), |state| async {
+            let (mut bytes, deadlines, is_first) = state?;
+            let next = if is_first {
+                deadlines.head(bytes.next()).await
+            } else {
+                deadlines.idle(bytes.next()).await
+            };
+            match next {
+                Ok(None) => None,
+                Ok(Some(Ok(chunk))) => Some((Ok(chunk), Some((bytes, deadlines, false)))),
+                Ok(Some(Err(error))) | Err(error) => Some((Err(error), None)),
+            }
+        });
+        Box::pin(timed)
+    }
+
+    async fn idle<T>(&self, next: impl Future<Output = T>) -> Result<T, ProviderError> {
+        let idle = self.timeouts.idle;
+        let lapsed = |_| timeout(format!("{} sent nothing for {idle:?}", self.host));
+        tokio::time::timeout(idle, next).await.map_err(lapsed)
+    }
+
+    fn silent(&self) -> ProviderError {
+        let Self { host, timeouts, .. } = self;
+        timeout(format!("{host} did not begin to answer within {:?}", timeouts.first_byte))
+    }
+}
+
+fn timeout(message: String) -> ProviderError {
+    ProviderError::new("timeout", message).retryable()
+}

@@ -1,0 +1,124 @@
+//! What runs cost: told with every reply and run, and a bound that holds.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use supervisor::replay::sse::{Usage, message};
+use supervisor::replay::{Block, ReplayServer, Reply};
+use tests::replies::{done, model_of, serve, shell};
+use tests::{Finished, User, World};
+
+fn world() -> World {
+    let world = World::new(User::Myself);
+    world.file("a.txt", "a\n");
+    world
+}
+
+/// A reply that costs a cent and a half at the prices below: a call, and no end to them.
+fn calls_again() -> String {
+    let usage = Usage { input: 1_000, cache_creation: 1_000, cache_read: 10_000, output: 500 };
+    let input = json!({"command": "true"}).to_string();
+    message(&[Block::tool_use("toolu_1", "shell_exec", input)], "tool_use", usage)
+}
+
+const PRICED: &str = "model = \"house-model\"\n[models.\"house-*\"]\n\
+    prices = { input = 3, output = 15, cache_write_5m = 2, cache_write_1h = 6, cache_read = 0.25 }\n";
+
+fn dollars(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+#[test]
+fn the_cost_of_a_run_is_the_sum_of_its_replies() {
+    let world = world();
+    world.configure(PRICED);
+    let server = model_of([calls_again(), calls_again(), done()]);
+    let run = world.run(&server, &[]).expect(0);
+    let replies: Vec<_> =
+        run.events_of("assistant_message").iter().map(|data| dollars(&data["cost_usd"])).collect();
+    // 1,000 at $3, 1,000 at $2, 10,000 at $0.25 and 500 at $15 the million; the last one 100 at $3 and 20 at $15.
+    assert_eq!(replies, [0.015, 0.015, 0.0006]);
+    assert_eq!(dollars(&run.result()["cost_usd"]), 0.0306);
+}
+
+#[test]
+fn the_account_of_a_run_has_its_tokens_its_cache_hits_and_its_cost() {
+    let world = world();
+    world.configure(PRICED);
+    let run =
+        Finished::of(&mut world.task(&model_of([calls_again(), done()]).base_url(), ["do it"])).expect(0);
+    let account = run.stderr.lines().last().unwrap().rsplit_once(" · ").unwrap().0;
+    assert_eq!(account, "done · 2 steps · 12.1k in, 82% cached, 520 out, $0.016");
+}
+
+#[test]
+fn three_is_money_that_is_spent_and_no_request_follows() {
+    let world = world();
+    world.configure(PRICED);
+    let server = model_of((0..9).map(|_| calls_again()));
+    let run = world.run(&server, &["--max-usd", "0.03"]).expect(3);
+    let result = run.result();
+    assert_eq!((&result["reason"], &result["steps"]), (&json!("cost_limit"), &json!(2)));
+    assert_eq!(result["message"], "the limit of $0.030 is reached: what was asked so far cost $0.030");
+    assert_eq!((server.requests().len(), dollars(&result["cost_usd"])), (2, 0.03));
+    // The calls of the last reply have their results, though nobody asked for more.
+    assert_eq!(run.events_of("tool_call_finished").len(), 2);
+    // A setting does the same, a project may lower it, and an attempt that failed costs what is known of it: nothing.
+    world.file(".bailiwick.toml", "limits.max_usd = 0.01\n");
+    let server = serve([
+        Reply::error(529, "overloaded_error", "x").header("retry-after-ms", "1"),
+        Reply::sse(calls_again()),
+    ]);
+    let run = world.run(&server, &["--max-usd", "5"]).expect(3);
+    assert_eq!((run.result()["reason"].clone(), server.requests().len()), (json!("cost_limit"), 2));
+}
+
+fn refused(world: &World, server: &ReplayServer, arguments: &[&str]) -> String {
+    let run = Finished::of(world.task(&server.base_url(), arguments).arg("do it")).expect(2);
+    assert_eq!(server.connections(), 0);
+    run.stderr
+}
+
+#[test]
+fn two_is_a_limit_on_what_nobody_can_count() {
+    let world = world();
+    let server = model_of([done()]);
+    insta::assert_snapshot!(refused(&world, &server, &["--model", "nobody-knows", "--max-usd", "1"]), @r#"
+    bailiwick: the cost of "nobody-knows" cannot be limited: nobody knows its price
+      next: say it in config.toml, as in [models."nobody-knows"] prices = { input = 3, output = 15 }, or limit its tokens
+    "#);
+    insta::assert_snapshot!(refused(&world, &server, &["--max-usd", "0"]).lines().next().unwrap_or_default(), @"error: invalid value '0' for '--max-usd <X>': for nothing no model is asked");
+    // Without the limit it is asked, and no cost is made up.
+    let run = world.run(&model_of([shell("true"), done()]), &["--model", "nobody-knows"]).expect(0);
+    assert!(run.result().get("cost_usd").is_none(), "{}", run.result());
+}
+
+#[test]
+fn an_effort_that_the_model_does_not_know_is_refused_before_anything_begins() {
+    let world = world();
+    world.configure("model = \"claude-haiku-4-5\"\neffort = \"max\"\n");
+    insta::assert_snapshot!(refused(&world, &model_of([done()]), &[]), @r#"
+    bailiwick: the model "claude-haiku-4-5" does not know the effort "max": it knows no levels of effort
+      next: change `effort` in the settings, or leave it out
+    "#);
+    // The twin: a model that knows it is asked for it.
+    world.configure("model = \"claude-opus-4-6\"\neffort = \"max\"\n");
+    let server = model_of([done()]);
+    world.run(&server, &[]).expect(0);
+    let request = &server.requests()[0];
+    let body: Value = serde_json::from_slice(&request.body).unwrap();
+    assert_eq!(body["output_config"]["effort"], "max");
+    assert_eq!(request.header("anthropic-version"), Some("2023-06-01"));
+}
+
+#[test]
+fn no_reply_is_asked_to_be_longer_than_the_model_can_make_it() {
+    let world = world();
+    world.configure("[models.\"small\"]\nmax_output = 4_096\n");
+    for (model, most) in [("small", 4_096), ("claude-opus-5-5", 32_000)] {
+        let server = model_of([done()]);
+        world.run(&server, &["--model", model]).expect(0);
+        let body: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
+        assert_eq!(body["max_tokens"], most, "{model}");
+    }
+}
