@@ -48,7 +48,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
 }
 
 /// Text joined from pieces; a half that finds no other half becomes U+FFFD (R2 forbids it in a request).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Joined {
     text: String,
     /// The first half of a character, in WTF-8.
@@ -139,6 +139,37 @@ impl Joined {
     }
 }
 
+/// JSON whose strings are made of whole characters: the escape of a half that stands alone becomes that of U+FFFD (R2).
+pub(crate) fn without_lone_halves(json: String) -> String {
+    if !json.contains("\\ud") && !json.contains("\\uD") {
+        return json;
+    }
+    let mut whole = String::with_capacity(json.len());
+    let mut rest = &json[..];
+    while let Some((before, escape)) = rest.find('\\').map(|at| rest.split_at(at)) {
+        whole.push_str(before);
+        let (kept, length) = match (half(escape), escape.get(ESCAPE..).and_then(half)) {
+            (Some(first), Some(second)) if is_lead(first) && !is_lead(second) => (None, 2 * ESCAPE),
+            (Some(_), _) => (Some(r"\ufffd"), ESCAPE),
+            // A backslash and what it escapes: the digits of a number need no care.
+            (None, _) => (None, 2),
+        };
+        let (escape, after) = escape.split_at_checked(length).unwrap_or((escape, ""));
+        whole.push_str(kept.unwrap_or(escape));
+        rest = after;
+    }
+    whole + rest
+}
+
+/// The UTF-16 surrogate for which the escape at the beginning of a text stands.
+fn half(text: &str) -> Option<u16> {
+    let unit = u16::from_str_radix(text.strip_prefix("\\u")?.get(..ESCAPE - 2)?, 16).ok()?;
+    (0xD800..0xE000).contains(&unit).then_some(unit)
+}
+
+/// The length of an escape by number.
+const ESCAPE: usize = r"\uXXXX".len();
+
 const fn is_lead(unit: u16) -> bool {
     unit < 0xDC00
 }
@@ -186,6 +217,20 @@ mod tests {
             (&[r#""\ud83e\ud83e x""#], "\u{fffd}\u{fffd} x"),
         ] {
             assert_eq!(join(pieces), expected, "{pieces:?}");
+        }
+    }
+
+    #[test]
+    fn r2_json_goes_back_without_halves_of_characters_and_otherwise_as_it_was() {
+        for (json, expected) in [
+            (r#"{"a":"\ud83e\uDD80 \n\\ud83e \u00e9"}"#, r#"{"a":"\ud83e\uDD80 \n\\ud83e \u00e9"}"#),
+            (r#"["\ud83e","\udd80"]"#, r#"["\ufffd","\ufffd"]"#),
+            (r#""\ud83e\ud83e\udd80\udd80""#, r#""\ufffd\ud83e\udd80\ufffd""#),
+            (r#""\\\ud83e🦀\"\ud83e""#, r#""\\\ufffd🦀\"\ufffd""#),
+        ] {
+            let whole = without_lone_halves(json.to_owned());
+            assert_eq!(whole, expected);
+            serde_json::from_str::<serde_json::Value>(&whole).expect("whole characters");
         }
     }
 

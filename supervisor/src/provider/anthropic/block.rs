@@ -12,10 +12,11 @@ use serde_json::value::RawValue;
 use super::wire;
 use crate::provider::arguments::{self, one_line};
 use crate::provider::members::Members;
-use crate::provider::text::{Joined, Piece};
+use crate::provider::text::{Joined, Piece, without_lone_halves};
 use crate::provider::{AssistantBlock, ContentBlock, StreamEvent};
 
 /// A block that is not closed.
+#[derive(Clone)]
 pub(super) struct OpenBlock {
     view: View,
     start: Box<RawValue>,
@@ -34,6 +35,7 @@ pub(super) struct OpenBlock {
 }
 
 /// What a block is.
+#[derive(Clone)]
 enum View {
     Text,
     Thinking,
@@ -207,7 +209,7 @@ impl OpenBlock {
     fn raw(&self) -> Result<Box<RawValue>, serde_json::Error> {
         let changed = self.text_changed || self.thinking_changed || self.cited || self.signature.is_some();
         if !changed && self.set.is_empty() {
-            return RawValue::from_string(one_line(self.start.get()));
+            return echo(self.start.get());
         }
         let mut members: Members = serde_json::from_str(self.start.get())?;
         if self.text_changed {
@@ -225,8 +227,13 @@ impl OpenBlock {
         for (name, value) in &self.set {
             members.set(name, value.clone());
         }
-        RawValue::from_string(one_line(&members.to_json()?))
+        echo(&members.to_json()?)
     }
+}
+
+/// What goes back to the model: one line, and nothing that a request must not hold.
+fn echo(json: &str) -> Result<Box<RawValue>, serde_json::Error> {
+    RawValue::from_string(without_lone_halves(one_line(json)))
 }
 
 fn text_delta(index: usize, text: &str) -> Option<StreamEvent> {
