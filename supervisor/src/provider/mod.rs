@@ -14,6 +14,8 @@ mod arguments;
 pub mod catalogue;
 pub mod chat;
 mod connection;
+#[cfg(test)]
+mod cuts;
 mod deadlines;
 pub mod debug;
 mod decode;

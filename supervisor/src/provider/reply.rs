@@ -118,7 +118,7 @@ impl Reply {
             }
         }
         self.failure = match std::str::from_utf8(&whole) {
-            Ok(json) => self.decoder.push_whole(json, &mut self.ready).err(),
+            Ok(json) => self.decoder.push_whole(json.trim_start_matches('\u{feff}'), &mut self.ready).err(),
             Err(_) => Some(malformed(&SseError::InvalidUtf8)),
         };
     }

@@ -68,7 +68,7 @@ pub enum UserBlock {
 }
 
 /// What a provider reports while a reply comes in, in the order in which it comes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
     /// The reply began.
     MessageStarted {
@@ -193,6 +193,12 @@ pub struct ProviderError {
     pub retryable: bool,
     /// How long the provider asks to wait (WIRE E3).
     pub retry_after: Option<Duration>,
+}
+
+impl PartialEq for AssistantBlock {
+    fn eq(&self, other: &Self) -> bool {
+        self.content == other.content && self.raw.get() == other.raw.get()
+    }
 }
 
 impl StopReason {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 const REMEMBERED: usize = 32;
 
 /// The unknown kinds that one reply brought.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Unknown(BTreeSet<String>);
 
 impl Unknown {

@@ -14,8 +14,8 @@ use crate::provider::decode::{Decode, Envelope, Events, MAX_REPLY, invalid, trun
 use crate::provider::unknown::Unknown;
 use crate::provider::{ProviderError, StopReason, StreamEvent};
 
-/// Decodes one reply.
-#[derive(Default)]
+/// Decodes one reply. A clone goes on from the same place.
+#[derive(Clone, Default)]
 pub struct Decoder {
     phase: Phase,
     open: BTreeMap<usize, OpenBlock>,
