@@ -6,7 +6,8 @@
 //! * the end of the user message before: what the last request wrote is found there, however long the turn was that
 //!   followed, and by a retry too;
 //! * the end of the calls of a turn that is longer than the provider looks back. Whoever goes on from the middle of such a
-//!   turn, a fork for one, would find nothing nearer than the turn before.
+//!   turn, a fork for one, would find nothing nearer than the turn before;
+//! * or the end of a reply that the provider paused, which is then the end of the request.
 
 use std::sync::Arc;
 
@@ -27,13 +28,18 @@ impl Places {
     pub(super) fn of(messages: &[Arc<Message>], texts: &[MessageText]) -> Self {
         let mut of_user = (0..texts.len()).rev().filter(|index| texts[*index].of_user);
         let (newest, before) = (of_user.next(), of_user.next());
-        let calls = newest.and_then(|newest| {
-            let message = |index: usize| messages.get(texts.get(index)?.place);
-            let (calls, results) = (newest.checked_sub(1)?, message(newest)?);
-            let turn = message(calls)?;
-            (turn.ends_with_call() && turn.blocks() + results.blocks() > LOOK_BACK).then_some(calls)
+        let message = |index: usize| messages.get(texts.get(index)?.place);
+        let spare = newest.and_then(|newest| match texts.len() - 1 {
+            last if last > newest => {
+                Some(last).filter(|last| message(*last).is_some_and(|reply| reply.takes_marker()))
+            }
+            _ => {
+                let (calls, results) = (newest.checked_sub(1)?, message(newest)?);
+                let turn = message(calls)?;
+                (turn.takes_marker() && turn.blocks() + results.blocks() > LOOK_BACK).then_some(calls)
+            }
         });
-        Self([newest, before, calls])
+        Self([newest, before, spare])
     }
 
     /// Whether the message at this index is marked.
@@ -50,19 +56,22 @@ impl Message {
         }
     }
 
-    /// Whether its last block is one that takes a marker for certain: thinking takes none.
-    fn ends_with_call(&self) -> bool {
+    /// Whether its last block is one that takes a marker for certain: thinking takes none, nor may a kind that is unknown.
+    fn takes_marker(&self) -> bool {
         match self {
-            Self::User(_) => false,
-            Self::Assistant(blocks) => blocks.last().is_some_and(|block| is_call(block)),
+            Self::User(_) => true,
+            Self::Assistant(blocks) => blocks.last().is_some_and(|block| takes_marker(block)),
         }
     }
 }
 
-fn is_call(block: &RawValue) -> bool {
+fn takes_marker(block: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
     struct Kind {
         r#type: String,
     }
-    serde_json::from_str::<Kind>(block.get()).is_ok_and(|block| block.r#type == "tool_use")
+    serde_json::from_str::<Kind>(block.get()).is_ok_and(|block| {
+        matches!(block.r#type.as_str(), "tool_use" | "server_tool_use")
+            || block.r#type.ends_with("_tool_result")
+    })
 }

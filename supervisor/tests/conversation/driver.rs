@@ -1,0 +1,191 @@
+//! An agent whose model is a script and whose worker answers at once. Every request is kept as the bytes that would be sent.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use ipc::frontend::Op;
+use ipc::id::AgentId;
+use ipc::message::Outcome;
+use ipc::rights::Rights;
+use ipc::tool::{CommandExit, CommandResult, FileText, ToolCall, ToolError, ToolErrorKind, ToolOutput};
+use supervisor::approval::ApprovalSettings;
+use supervisor::core::{Agent, AgentConfig, Backoff, ContextItem, Effect, EndReason, Input, RunLimits};
+use supervisor::gate::{Activity, ApprovalMode, Standing};
+use supervisor::prompt;
+use supervisor::provider::anthropic::{Anthropic, ApiVersion, Config};
+use supervisor::provider::{ModelProvider, ProviderError, ReplayProvider, RequestOptions};
+use supervisor::tools::Registry;
+
+/// What the model does with a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    /// It sends this stream.
+    Stream(String),
+    /// It sends this stream, of which only the first bytes arrive.
+    Cut(String, usize),
+    /// It has no time.
+    Overloaded,
+    /// It is interrupted after this stream's first bytes.
+    Interrupted(String, usize),
+}
+
+/// Tries again three times, at once.
+struct AtOnce;
+
+impl Backoff for AtOnce {
+    fn delay(&self, attempt: u32, _: &ProviderError) -> Option<Duration> {
+        (attempt <= 3).then_some(Duration::ZERO)
+    }
+}
+
+/// An agent and everything that it sent so far.
+pub(crate) struct Conversation {
+    agent: Agent,
+    provider: Anthropic,
+    answers: VecDeque<Answer>,
+    pub(crate) bodies: Vec<Bytes>,
+    pub(crate) ends: Vec<EndReason>,
+}
+
+impl Conversation {
+    pub(crate) fn new(answers: impl IntoIterator<Item = Answer>, options: RequestOptions) -> Self {
+        Self::speaking(ApiVersion::default(), answers, options)
+    }
+
+    pub(crate) fn speaking(
+        version: ApiVersion,
+        answers: impl IntoIterator<Item = Answer>,
+        options: RequestOptions,
+    ) -> Self {
+        let provider = Anthropic::new(Config { version, ..Config::new(None) }).expect("a provider");
+        let answers = answers.into_iter().collect();
+        Self { agent: Agent::new(config(options)), provider, answers, bodies: Vec::new(), ends: Vec::new() }
+    }
+
+    /// Tells the model something besides the user's words.
+    pub(crate) async fn context(&mut self, text: &str) {
+        let item = ContextItem { source: "AGENTS.md".to_owned(), text: text.to_owned() };
+        self.take(Input::Context(vec![item])).await;
+    }
+
+    /// A turn of the user, to its end.
+    pub(crate) async fn user(&mut self, text: &str) {
+        self.take(Input::Op(Op::UserTurn { text: text.to_owned(), images: Vec::new() })).await;
+    }
+
+    /// The answers that nobody asked for.
+    pub(crate) fn unused(&self) -> usize {
+        self.answers.len()
+    }
+
+    async fn take(&mut self, input: Input) {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            for effect in self.agent.handle(input) {
+                match effect {
+                    Effect::StartStream { request, model } => {
+                        self.bodies.push(self.provider.body(&model).expect("a body"));
+                        inputs.extend(self.answer(request).await);
+                    }
+                    Effect::Dispatch { call, tool } => {
+                        inputs.push_back(Input::CallFinished {
+                            call,
+                            outcome: outcome(&tool),
+                            duration_ms: 1,
+                        });
+                    }
+                    Effect::StartTimer { id, .. } => inputs.push_back(Input::Timer(id)),
+                    Effect::Finish(end) => self.ends.push(end.reason),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    async fn answer(&mut self, request: supervisor::core::RequestId) -> Vec<Input> {
+        let overloaded = ProviderError::new("overloaded_error", "it has no time").retryable();
+        let (body, interrupted) = match self.answers.pop_front() {
+            None => (Err(ProviderError::new("invalid_response", "the script is at its end")), false),
+            Some(Answer::Overloaded) => (Err(overloaded), false),
+            Some(Answer::Stream(text)) => (Ok(Bytes::from(text)), false),
+            Some(Answer::Cut(text, length)) => (Ok(Bytes::from(text).slice(..length)), false),
+            Some(Answer::Interrupted(text, length)) => (Ok(Bytes::from(text).slice(..length)), true),
+        };
+        let reply = ReplayProvider::with_errors([body]);
+        let model = supervisor::provider::ModelRequest {
+            model: String::new(),
+            system: "".into(),
+            tools: [].into(),
+            messages: Vec::new(),
+            max_tokens: 1,
+            options: RequestOptions::default(),
+        };
+        let items: Vec<_> = reply.stream(model).collect().await;
+        let inputs = items.into_iter().filter_map(|item| match item {
+            Ok(event) => Some(Input::Stream { request, event }),
+            Err(_) if interrupted => None,
+            Err(error) => Some(Input::StreamFailed { request, error }),
+        });
+        inputs.chain(interrupted.then_some(Input::Op(Op::Interrupt))).collect()
+    }
+}
+
+fn config(options: RequestOptions) -> AgentConfig {
+    let rights = Rights { read: vec!["/".into()], write: vec!["/p".into()], ..Rights::default() };
+    AgentConfig {
+        model: "claude-opus-5-5".to_owned(),
+        system: prompt::SYSTEM.into(),
+        tools: Registry::builtin().into(),
+        max_tokens: 32_000,
+        options,
+        limits: RunLimits::default(),
+        backoff: Box::new(AtOnce),
+        standing: Standing::new(rights, "/p".into(), None, ApprovalMode::Auto),
+        conversation: "s".into(),
+        approvals: ApprovalSettings::default(),
+        id: AgentId::root(),
+        activity: Activity::Execute,
+    }
+}
+
+/// What a tool brings. Files that are called `missing…` do not exist; a command prints what it is.
+fn outcome(tool: &ToolCall) -> Outcome {
+    match tool {
+        ToolCall::ReadFile(read) if read.path.to_string().contains("missing") => {
+            let message = format!("{} does not exist; list_directory shows what does", read.path);
+            Outcome::Failed(ToolError { kind: ToolErrorKind::NotFound, message, access: None })
+        }
+        ToolCall::ReadFile(read) => Outcome::Done(ToolOutput::File(file(&read.path.to_string()))),
+        ToolCall::ShellExec(command) => Outcome::Done(ToolOutput::Command(output(
+            i32::from(command.command.contains("fail")),
+            &command.command,
+        ))),
+        other => panic!("no outcome for {other:?}"),
+    }
+}
+
+fn file(path: &str) -> FileText {
+    let lines = 12;
+    let text: String =
+        (0..lines).map(|line| format!("    let line_{line} = {path:?}.len() + {line};\n")).collect();
+    FileText {
+        text,
+        first_line: 1,
+        lines,
+        total_lines: Some(lines),
+        encoding: "UTF-8".to_owned(),
+        notes: Vec::new(),
+    }
+}
+
+fn output(code: i32, text: &str) -> CommandResult {
+    CommandResult {
+        exit: CommandExit::Code(code),
+        head: text.to_owned(),
+        omitted_bytes: 0,
+        tail: String::new(),
+        duration_ms: 7,
+    }
+}

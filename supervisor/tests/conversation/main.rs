@@ -1,0 +1,15 @@
+//! Long conversations through the real core and the real serialisation of requests: what is sent, request after request.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
+
+mod cache;
+mod caching;
+mod driver;
+mod history;
+mod plan;
+mod sdk;
