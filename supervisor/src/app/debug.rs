@@ -4,8 +4,8 @@ use std::io::Write;
 
 use super::args::DebugStreamArgs;
 use super::exit::Exit;
-use crate::provider::{ProviderKind, debug};
-use crate::secrets::TakenKeys;
+use crate::provider::{Connection, ProviderKind, debug};
+use crate::secrets::{TakenKey, TakenKeys};
 
 /// `debug stream`: sends one request body and prints what came back.
 pub(super) async fn stream(args: DebugStreamArgs, keys: TakenKeys) -> Exit {
@@ -17,7 +17,13 @@ pub(super) async fn stream(args: DebugStreamArgs, keys: TakenKeys) -> Exit {
         }
     };
     let kind = ProviderKind::from(args.provider);
-    let connection = kind.connection(Some(args.base_url), keys.of(kind), kind.key_variable().to_owned());
+    let base_url = Some(args.base_url);
+    let connection = match keys.of(kind) {
+        Some(TakenKey { secret, variable, credential }) => {
+            Connection { credential, ..kind.connection(base_url, Some(secret), variable.to_owned()) }
+        }
+        None => kind.connection(base_url, None, kind.key_variable().to_owned()),
+    };
     let answer = debug::stream(kind, connection, &request).await;
     let printed = writeln!(std::io::stdout(), "{answer}");
     match (printed, answer["ok"].as_bool()) {

@@ -166,7 +166,7 @@ impl Stage {
 
 /// The server takes any key.
 fn key() -> TakenKeys {
-    TakenKeys { anthropic: Some("demo".into()), openai: None }
+    TakenKeys { anthropic: Some("demo".into()), ..TakenKeys::default() }
 }
 
 /// Where the scripted model tries to write, and must not.

@@ -26,7 +26,7 @@ use crate::provider::{
     self, ConfigError, Connection, GiveUp, ModelProvider, ProviderError, ProviderKind, RetryPolicy, Tried,
 };
 use crate::recording::{DirectoryError, Places, Recorder};
-use crate::secrets::{KeyError, TakenKeys, find_key};
+use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
 use crate::session::{LogError, SessionLog};
 use crate::tools::Registry;
 
@@ -161,7 +161,7 @@ pub(super) fn open(
     let setup = Setup::new(place.directories, &options.directory, mode(&options), &options.wanted)?;
     // Opened before the first worker exists, so that no agent can choose what it is.
     let recorder = options.record.as_ref().map(|record| record.open(&options)).transpose()?;
-    let provider = provider(&options, place.keys, recorder.clone(), &setup)?;
+    let provider = provider(&options, &place.keys, recorder.clone(), &setup)?;
     let patch = options.patch.as_deref().map(PatchFile::open).transpose()?;
     let standing = setup.standing();
     let conversation = ConversationId(uuid::Uuid::now_v7().to_string());
@@ -354,7 +354,7 @@ fn places(driver: &Driver, surroundings: &prompt::Surroundings) -> Places {
 /// The one place where providers are made.
 fn provider(
     options: &SessionOptions,
-    keys: TakenKeys,
+    keys: &TakenKeys,
     recorder: Option<Recorder>,
     setup: &Setup,
 ) -> Result<Arc<dyn ModelProvider>, OpenError> {
@@ -362,15 +362,18 @@ fn provider(
     let variable = kind.key_variable();
     let file = setup.directories.key_file(kind.vendor());
     let needs_key = kind.needs_key(base_url.as_deref().unwrap_or(kind.base_url()));
-    let (secret, origin) = match find_key(keys.of(*kind), variable, &file) {
-        Ok(key) => (Some(key.secret), key.origin),
-        Err(KeyError::Missing { .. }) if !needs_key => (None, variable.to_owned()),
+    let connection = match find_key(keys.of(*kind), variable, &file) {
+        Ok(ApiKey { secret, origin, credential }) => {
+            Connection { credential, ..kind.connection(base_url.clone(), Some(secret), origin) }
+        }
+        Err(KeyError::Missing { .. }) if !needs_key => {
+            kind.connection(base_url.clone(), None, variable.to_owned())
+        }
         Err(error) => return Err(error.into()),
     };
-    let connection = kind.connection(base_url.clone(), secret, origin);
     let connection = Connection { recorder, timeouts: model.timeouts, ..connection };
     let opened = provider::open(*kind, connection, model.facts.api_version)?;
-    for notice in &opened.notices {
+    for notice in opened.notices.iter().chain(&keys.notice(*kind)) {
         super::say(notice);
     }
     Ok(opened.provider)

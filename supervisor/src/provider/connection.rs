@@ -16,10 +16,22 @@ pub struct Connection {
     pub api_key: Option<SecretString>,
     /// Where the key comes from: `ANTHROPIC_API_KEY`, or the name of a file. Told to people when the key is refused.
     pub key_origin: String,
+    /// How the key is sent.
+    pub credential: Credential,
     /// How long things may take.
     pub timeouts: Timeouts,
     /// Who writes down what goes out and what comes back.
     pub recorder: Option<Recorder>,
+}
+
+/// How a key is sent, where the API leaves a choice (WIRE R1: in one header or the other, never both).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Credential {
+    /// In the API's own header: `x-api-key` for the Messages API.
+    #[default]
+    ApiKey,
+    /// As `authorization: Bearer`: what many gateways take.
+    Bearer,
 }
 
 /// The provider cannot be reached like this.

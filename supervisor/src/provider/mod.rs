@@ -38,7 +38,7 @@ mod text;
 mod types;
 mod unknown;
 
-pub use connection::{ConfigError, Connection};
+pub use connection::{ConfigError, Connection, Credential};
 pub use decode::{Decode, Envelope};
 pub use http::{HttpError, Timeouts};
 pub use key::InvalidKey;

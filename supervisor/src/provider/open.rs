@@ -8,7 +8,7 @@ use super::anthropic::{self, Anthropic, ApiVersion};
 use super::chat::{self, OpenAiChat};
 use super::decode::Decode;
 use super::responses::{self, Responses};
-use super::{ConfigError, Connection, ModelProvider, Timeouts, connection};
+use super::{ConfigError, Connection, Credential, ModelProvider, Timeouts, connection};
 
 /// A kind of provider: whose API is spoken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,7 +110,14 @@ impl ProviderKind {
         key_origin: String,
     ) -> Connection {
         let base_url = base_url.unwrap_or_else(|| self.base_url().to_owned());
-        Connection { base_url, api_key, key_origin, timeouts: Timeouts::default(), recorder: None }
+        Connection {
+            base_url,
+            api_key,
+            key_origin,
+            credential: Credential::default(),
+            timeouts: Timeouts::default(),
+            recorder: None,
+        }
     }
 
     /// Whether there is no use in asking without a key. This vendor's APIs are spoken by many servers that need none, on this

@@ -7,27 +7,60 @@ use nix::sys::prctl::set_dumpable;
 use nix::sys::resource::{Resource, setrlimit};
 use secrecy::SecretString;
 
-use crate::provider::ProviderKind;
+use crate::provider::{Credential, ProviderKind};
 
 /// The variables that can hold a key.
-const KEY_VARIABLES: [&str; 2] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"];
+const KEY_VARIABLES: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"];
+
+/// The variable whose value goes out as `authorization: Bearer`: what gateways before the Messages API want.
+const AUTH_TOKEN: &str = KEY_VARIABLES[1];
 
 /// The keys that were in the environment.
 #[derive(Clone, Debug, Default)]
 pub struct TakenKeys {
     /// `ANTHROPIC_API_KEY`.
     pub anthropic: Option<SecretString>,
+    /// `ANTHROPIC_AUTH_TOKEN`.
+    pub anthropic_token: Option<SecretString>,
     /// `OPENAI_API_KEY`.
     pub openai: Option<SecretString>,
 }
 
+/// A key that was in the environment.
+#[derive(Clone, Debug)]
+pub struct TakenKey {
+    /// The key.
+    pub secret: SecretString,
+    /// The variable that held it.
+    pub variable: &'static str,
+    /// How it is sent.
+    pub credential: Credential,
+}
+
 impl TakenKeys {
-    /// The key of a provider.
-    pub fn of(self, provider: ProviderKind) -> Option<SecretString> {
+    /// The key of a provider: one, for a request carries one (WIRE R1).
+    pub fn of(&self, provider: ProviderKind) -> Option<TakenKey> {
+        let key = |secret: &SecretString, variable, credential| TakenKey {
+            secret: secret.clone(),
+            variable,
+            credential,
+        };
+        let usual = |secret| key(secret, provider.key_variable(), Credential::ApiKey);
+        let token = |secret| key(secret, AUTH_TOKEN, Credential::Bearer);
         match provider {
-            ProviderKind::Anthropic => self.anthropic,
-            ProviderKind::OpenAi | ProviderKind::Responses => self.openai,
+            ProviderKind::Anthropic => {
+                self.anthropic.as_ref().map(usual).or_else(|| self.anthropic_token.as_ref().map(token))
+            }
+            ProviderKind::OpenAi | ProviderKind::Responses => self.openai.as_ref().map(usual),
         }
+    }
+
+    /// What a person should know of keys that were set and are not used.
+    pub fn notice(&self, provider: ProviderKind) -> Option<String> {
+        let both = self.anthropic.is_some() && self.anthropic_token.is_some();
+        let variable = provider.key_variable();
+        (both && provider == ProviderKind::Anthropic)
+            .then(|| format!("{variable} and {AUTH_TOKEN} are both set: {variable} is used"))
     }
 }
 
@@ -41,8 +74,8 @@ pub fn harden_process() -> io::Result<()> {
 ///
 /// Must be called before any other thread exists: environ(7) has no lock.
 pub fn take_keys() -> TakenKeys {
-    let [anthropic, openai] = KEY_VARIABLES.map(take);
-    TakenKeys { anthropic, openai }
+    let [anthropic, anthropic_token, openai] = KEY_VARIABLES.map(take);
+    TakenKeys { anthropic, anthropic_token, openai }
 }
 
 fn take(name: &str) -> Option<SecretString> {
@@ -74,12 +107,44 @@ fn wipe(name: &CStr) {
 mod tests {
     use super::*;
 
+    fn keys(anthropic: Option<&str>, token: Option<&str>) -> TakenKeys {
+        let [anthropic, anthropic_token] = [anthropic, token].map(|key| key.map(SecretString::from));
+        TakenKeys { anthropic, anthropic_token, openai: None }
+    }
+
     #[test]
-    fn every_key_variable_has_its_place() {
-        let keys = TakenKeys::default();
-        assert!(keys.anthropic.is_none() && keys.openai.is_none());
+    fn every_key_variable_is_taken_out_of_the_environment() {
         let mut variables = ProviderKind::ALL.map(ProviderKind::key_variable).to_vec();
-        variables.dedup();
-        assert_eq!(variables, KEY_VARIABLES);
+        variables.push(AUTH_TOKEN);
+        assert!(variables.iter().all(|variable| KEY_VARIABLES.contains(variable)), "{variables:?}");
+    }
+
+    #[test]
+    fn r1_one_key_is_used_and_the_token_only_where_there_is_no_other() {
+        use secrecy::ExposeSecret;
+        let of = |keys: &TakenKeys| {
+            keys.of(ProviderKind::Anthropic)
+                .map(|key| (key.secret.expose_secret().to_owned(), key.variable, key.credential))
+        };
+        let key = ("k".to_owned(), "ANTHROPIC_API_KEY", Credential::ApiKey);
+        assert_eq!(of(&keys(Some("k"), Some("t"))), Some(key));
+        assert_eq!(
+            of(&keys(None, Some("t"))),
+            Some(("t".to_owned(), "ANTHROPIC_AUTH_TOKEN", Credential::Bearer))
+        );
+        assert!(of(&keys(None, None)).is_none());
+    }
+
+    #[test]
+    fn a_token_that_is_not_used_is_told_once_both_are_set() {
+        let both = keys(Some("k"), Some("t"));
+        let said = both.notice(ProviderKind::Anthropic).expect("a notice");
+        assert_eq!(
+            said,
+            "ANTHROPIC_API_KEY and ANTHROPIC_AUTH_TOKEN are both set: ANTHROPIC_API_KEY is used"
+        );
+        assert_eq!(both.notice(ProviderKind::OpenAi), None);
+        assert_eq!(keys(None, Some("t")).notice(ProviderKind::Anthropic), None);
+        assert!(both.of(ProviderKind::OpenAi).is_none(), "no key of another provider");
     }
 }

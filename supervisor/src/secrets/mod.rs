@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-pub use harden::{TakenKeys, harden_process, take_keys};
+use crate::provider::Credential;
+
+pub use harden::{TakenKey, TakenKeys, harden_process, take_keys};
 
 /// A key and where it came from.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub struct ApiKey {
     pub secret: SecretString,
     /// The variable or file, for error messages.
     pub origin: String,
+    /// How it is sent.
+    pub credential: Credential,
 }
 
 /// Why there is no key.
@@ -71,14 +75,12 @@ pub enum KeyError {
 }
 
 /// Finds the key: the variable's value, taken at start, or else the key file.
-pub fn find_key(
-    taken: Option<SecretString>,
-    variable: &'static str,
-    file: &Path,
-) -> Result<ApiKey, KeyError> {
+pub fn find_key(taken: Option<TakenKey>, variable: &'static str, file: &Path) -> Result<ApiKey, KeyError> {
     use secrecy::ExposeSecret;
     let key = match taken {
-        Some(secret) => ApiKey { secret, origin: variable.to_owned() },
+        Some(TakenKey { secret, variable, credential }) => {
+            ApiKey { secret, origin: variable.to_owned(), credential }
+        }
         None => read_key_file(variable, file)?,
     };
     let text = key.secret.expose_secret();
@@ -108,7 +110,7 @@ fn read_key_file(variable: &'static str, file: &Path) -> Result<ApiKey, KeyError
     let mut text = Zeroizing::new(String::new());
     (&mut opened).take(16 << 10).read_to_string(&mut text).map_err(unreadable)?;
     let secret = SecretString::from(text.trim().to_owned());
-    Ok(ApiKey { secret, origin: file.display().to_string() })
+    Ok(ApiKey { secret, origin: file.display().to_string(), credential: Credential::ApiKey })
 }
 
 #[cfg(test)]
@@ -118,6 +120,10 @@ mod tests {
     use secrecy::ExposeSecret;
 
     use super::*;
+
+    fn taken(key: &str) -> TakenKey {
+        TakenKey { secret: key.into(), variable: "ANTHROPIC_API_KEY", credential: Credential::ApiKey }
+    }
 
     fn key_file(mode: u32, text: &str) -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
@@ -130,7 +136,7 @@ mod tests {
     #[test]
     fn the_variable_wins_over_the_file() {
         let (_directory, file) = key_file(0o600, "from-file\n");
-        let key = find_key(Some("from-variable".into()), "ANTHROPIC_API_KEY", &file).unwrap();
+        let key = find_key(Some(taken("from-variable")), "ANTHROPIC_API_KEY", &file).unwrap();
         assert_eq!(key.secret.expose_secret(), "from-variable");
         let key = find_key(None, "ANTHROPIC_API_KEY", &file).unwrap();
         assert_eq!(key.secret.expose_secret(), "from-file");
@@ -143,13 +149,14 @@ mod tests {
         assert!(error.contains("has mode 644") && error.contains("chmod 600"), "{error}");
         let error = find_key(None, "ANTHROPIC_API_KEY", Path::new("/nonexistent/k")).unwrap_err().to_string();
         assert!(error.contains("set ANTHROPIC_API_KEY") && error.contains("bailiwick demo"), "{error}");
-        let error = find_key(Some("a\nb".into()), "ANTHROPIC_API_KEY", &file).unwrap_err().to_string();
+        let error = find_key(Some(taken("a\nb")), "ANTHROPIC_API_KEY", &file).unwrap_err().to_string();
         assert!(error.contains("line breaks") && !error.contains("a\nb"), "{error}");
     }
 
     #[test]
     fn debug_output_does_not_hold_the_key() {
-        let key = ApiKey { secret: "canary-1234".into(), origin: "x".to_owned() };
+        let (secret, origin) = ("canary-1234".into(), "x".to_owned());
+        let key = ApiKey { secret, origin, credential: Credential::ApiKey };
         assert!(!format!("{key:?}").contains("canary"));
     }
 }

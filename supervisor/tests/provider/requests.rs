@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use ipc::event::TokenUsage;
 use serde_json::json;
-use supervisor::provider::anthropic::{Anthropic, ApiVersion, Config, Credential};
+use supervisor::provider::anthropic::{Anthropic, ApiVersion, Config};
 use supervisor::provider::{
-    ContentBlock, Message, ModelProvider, ProviderKind, StopReason, StreamEvent, UserBlock, debug,
+    ContentBlock, Credential, Message, ModelProvider, ProviderKind, StopReason, StreamEvent, UserBlock, debug,
 };
 use supervisor::replay::{Block, Script, Usage, sse};
 
@@ -70,7 +70,8 @@ async fn r1_another_api_version_and_no_key_can_be_chosen() {
 #[tokio::test]
 async fn r1_a_token_goes_into_the_authorization_header_and_into_no_other() {
     let server = serve(Script::new().reply(hello()));
-    let config = Config { credential: Credential::Bearer, ..config(&server.base_url()) };
+    let mut config = config(&server.base_url());
+    config.connection.credential = Credential::Bearer;
     ask(&Anthropic::new(config).expect("a provider")).await;
     let request = &server.requests()[0];
     assert_eq!(request.header("authorization"), Some(format!("Bearer [{} bytes]", KEY.len()).as_str()));

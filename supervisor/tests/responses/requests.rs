@@ -7,8 +7,8 @@ use ipc::event::TokenUsage;
 use serde_json::Value;
 use supervisor::provider::responses::Responses;
 use supervisor::provider::{
-    Connection, Effort, Message, ModelProvider, ModelRequest, RequestOptions, StopReason, StreamEvent,
-    Timeouts, UserBlock,
+    Connection, Credential, Effort, Message, ModelProvider, ModelRequest, RequestOptions, StopReason,
+    StreamEvent, Timeouts, UserBlock,
 };
 use supervisor::replay::{Block, ReplayServer, Reply, Script, Usage, responses};
 
@@ -21,6 +21,7 @@ fn provider(base_url: &str, key: Option<&str>) -> Responses {
         base_url: base_url.to_owned(),
         api_key: key.map(Into::into),
         key_origin: "OPENAI_API_KEY".to_owned(),
+        credential: Credential::default(),
         timeouts: Timeouts::default(),
         recorder: None,
     })

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::config::{Config, Credential};
+use super::config::Config;
 use super::message::{self, Messages};
 use super::{ApiVersion, Decoder, request};
 use crate::provider::connection::ConfigError;
 use crate::provider::endpoint::{Dialect, Endpoint, Outgoing, bearer};
 use crate::provider::key::ApiKey;
 use crate::provider::reply::Reply;
-use crate::provider::{EventStream, ModelProvider, ModelRequest, ProviderError, RequestOptions, Thinking};
+use crate::provider::{
+    Credential, EventStream, ModelProvider, ModelRequest, ProviderError, RequestOptions, Thinking,
+};
 
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -35,7 +37,7 @@ impl Anthropic {
         let dialect = Dialect {
             path: "/v1/messages",
             headers: HeaderMap::from_iter([(VERSION, version)]),
-            key_header: match config.credential {
+            key_header: match config.connection.credential {
                 Credential::ApiKey => api_key,
                 Credential::Bearer => bearer,
             },

@@ -2,8 +2,8 @@
 
 use secrecy::SecretString;
 
-use crate::provider::Connection;
 use crate::provider::http::Timeouts;
+use crate::provider::{Connection, Credential};
 
 /// The address of the vendor's own API.
 pub const BASE_URL: &str = "https://api.anthropic.com";
@@ -28,16 +28,6 @@ impl ApiVersion {
     }
 }
 
-/// How the key is sent (R1: in one header or the other, never both).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Credential {
-    /// As `x-api-key`.
-    #[default]
-    ApiKey,
-    /// As `authorization: Bearer`: what many gateways take.
-    Bearer,
-}
-
 /// How the API is reached and spoken.
 #[derive(Debug)]
 pub struct Config {
@@ -45,8 +35,6 @@ pub struct Config {
     pub connection: Connection,
     /// The version of the API.
     pub version: ApiVersion,
-    /// How the key is sent.
-    pub credential: Credential,
 }
 
 impl Config {
@@ -56,6 +44,7 @@ impl Config {
             base_url: BASE_URL.to_owned(),
             api_key,
             key_origin: "ANTHROPIC_API_KEY".to_owned(),
+            credential: Credential::default(),
             timeouts: Timeouts::default(),
             recorder: None,
         })
@@ -63,6 +52,6 @@ impl Config {
 
     /// A server of which nothing but its address is known.
     pub fn at(connection: Connection) -> Self {
-        Self { connection, version: ApiVersion::default(), credential: Credential::default() }
+        Self { connection, version: ApiVersion::default() }
     }
 }

@@ -14,5 +14,5 @@ mod stream;
 mod wire;
 
 pub use client::Anthropic;
-pub use config::{ApiVersion, BASE_URL, Config, Credential};
+pub use config::{ApiVersion, BASE_URL, Config};
 pub use stream::Decoder;

@@ -3,8 +3,8 @@
 use reqwest::Url;
 use secrecy::SecretString;
 
-use crate::provider::Connection;
 use crate::provider::http::Timeouts;
+use crate::provider::{Connection, Credential};
 
 /// The address of the vendor's own API.
 pub const BASE_URL: &str = "https://api.openai.com";
@@ -34,6 +34,7 @@ impl Config {
             base_url: BASE_URL.to_owned(),
             api_key,
             key_origin: "OPENAI_API_KEY".to_owned(),
+            credential: Credential::default(),
             timeouts: Timeouts::default(),
             recorder: None,
         })
