@@ -34,7 +34,6 @@ use self::setup::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::directories::Directories;
 use crate::doctor::Diagnosis;
 use crate::gate::ApprovalMode;
-use crate::provider::ProviderKind;
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use exit::Exit;

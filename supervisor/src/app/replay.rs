@@ -40,7 +40,7 @@ async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refu
     let task = task_of(&recording.run).map_err(Refusal::usage)?;
     let player = Player::start(recording, args.timing).map_err(Refusal::internal)?;
     let exec_args = player.exec_args(args)?;
-    let keys = TakenKeys { anthropic: Some(KEY.into()), openai: Some(KEY.into()) };
+    let keys = TakenKeys { anthropic: Some(KEY.into()), openai: Some(KEY.into()), ..TakenKeys::default() };
     let place = Place { directories, keys };
     let exit = exec::carry_out(&exec_args, task, place, |places| player.arrived(places)).await;
     Ok(match player.mismatch() {
