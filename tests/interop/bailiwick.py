@@ -1,0 +1,81 @@
+"""Runs the real binary."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from report import expect
+
+# The key that the servers here expect.
+KEY = "sk-interop-loopback-only"
+
+
+class Bailiwick:
+    """The binary with a state directory of its own below `work`."""
+
+    def __init__(self, program, work):
+        self.program, self.work = program, Path(work)
+        (self.work / "tmp").mkdir()
+        self.environment = dict(os.environ, BAILIWICK_HOME=str(self.work / "home"), TMPDIR=str(self.work / "tmp"),
+                                ANTHROPIC_API_KEY=KEY, OPENAI_API_KEY=KEY)
+
+    def speaks(self, provider):
+        """Whether this build knows a provider."""
+        done = self.run("debug", "stream", "--help")
+        return "- %s:" % provider in done.stdout.decode()
+
+    def run(self, *arguments, key=KEY, timeout=600):
+        environment = dict(self.environment, ANTHROPIC_API_KEY=key, OPENAI_API_KEY=key)
+        return subprocess.run([self.program, *arguments], env=environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout)
+
+    def stream_arguments(self, provider, url, request):
+        with tempfile.NamedTemporaryFile("w", dir=self.work, suffix=".json", delete=False) as file:
+            json.dump(request, file)
+        return ["debug", "stream", "--base-url", url, "--request", file.name, "--provider", provider]
+
+    def stream(self, provider, url, request, key=KEY):
+        """What `debug stream` prints: {"ok": true, "message": …} or {"ok": false, "error": …}."""
+        done = self.run(*self.stream_arguments(provider, url, request), key=key)
+        said = done.stderr.decode(errors="replace")
+        expect(done.returncode in (0, 6), "exit status %d: %s" % (done.returncode, said))
+        expect("panicked" not in said, said)
+        return json.loads(done.stdout)
+
+    def killed_stream(self, provider, url, request, until, grace=30):
+        """Starts a request, kills the client once `until()` holds, and returns when it did."""
+        process = subprocess.Popen([self.program, *self.stream_arguments(provider, url, request)], env=self.environment,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_for(until, grace, "the stream to begin")
+            expect(process.poll() is None, "the stream ended before it could be cut")
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+    def exec(self, project, prompt, *arguments):
+        """A whole run; returns its events and its exit status."""
+        done = self.run("exec", "-C", str(project), "--output", "stream-json", *arguments, prompt)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        return done.returncode, events, done.stderr.decode(errors="replace")
+
+
+def wait_for(condition, seconds, what):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        expect(time.monotonic() < deadline, "waited %d s for %s" % (seconds, what))
+        time.sleep(0.02)
+
+
+def copy_of(project, directory):
+    """A copy of a project with its content in git."""
+    shutil.copytree(project, directory, ignore=shutil.ignore_patterns("target"))
+    identity = ["-c", "user.name=Interop", "-c", "user.email=interop@localhost"]
+    for arguments in (["init", "--quiet"], ["add", "."], [*identity, "commit", "--quiet", "-m", "as it was"]):
+        subprocess.run(["git", *arguments], cwd=directory, check=True, stdin=subprocess.DEVNULL)
+    return directory

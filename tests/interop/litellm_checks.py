@@ -1,0 +1,154 @@
+"""Checks against LiteLLM's proxy, which is given recorded chat completions and encodes Messages streams from them by itself.
+
+Each recording is asked for twice: through LiteLLM by the Messages API, and from the player by chat completions. What comes
+out of our two providers must agree, and must be what the recording's `expected.json` says, if it has one.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from bailiwick import KEY, Bailiwick
+from differences import LITELLM
+from messages import chat_request, differing, essence, request, responses_request, shown
+from player import Player
+from repair import check_repair
+from report import Report, expect
+from servers import Server, free_port
+
+HERE = Path(__file__).resolve().parent
+RECORDINGS = HERE / "recordings"
+# The recording of a whole run; it is checked by `check_repair`.
+RUN = "repair"
+
+
+def recorded(directory):
+    """The names of the recorded streams in a directory, ours or such as are laid out like BAILIWICK_WIRE."""
+    for place in sorted(directory.iterdir()):
+        meta = place / "meta.json"
+        if meta.exists():
+            meta = json.loads(meta.read_text())
+            if meta["status"] != 200 or not meta["stream"]:
+                continue
+        if place.name != RUN:
+            yield place.name
+
+
+def expected(name):
+    file = RECORDINGS / name / "expected.json"
+    return json.loads(file.read_text()) if file.exists() else None
+
+
+def configuration(player):
+    """Any model is asked for at the player: as it is by chat completions, below `bridged/` for LiteLLM's Responses API."""
+    def route(name, provider):
+        upstream = {"model": provider + "/*", "api_base": player.url + "/v1", "api_key": "sk-upstream"}
+        return {"model_name": name, "litellm_params": upstream}
+
+    # LiteLLM would ask an OpenAI model by the Responses API, and would wait for a busy one itself.
+    settings = {"use_chat_completions_url_for_anthropic_messages": True, "num_retries": 0, "request_timeout": 60,
+                "drop_params": True, "telemetry": False}
+    return {"model_list": [route("bridged/*", "hosted_vllm"), route("*", "openai")], "litellm_settings": settings,
+            "router_settings": {"num_retries": 0, "disable_cooldowns": True}, "general_settings": {"master_key": KEY}}
+
+
+def litellm(program, player, work):
+    file, port = work / "litellm.json", free_port()
+    file.write_text(json.dumps(configuration(player)))
+    command = [program, "--config", str(file), "--host", "127.0.0.1", "--port", str(port)]
+    # Prices come with the package; nothing is looked up on the network.
+    environment = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_DOCS": "True"}
+    return Server(command, port, "/health/liveliness", work / "litellm.log", environment)
+
+
+class Comparison:
+    """One recording by two ways."""
+
+    def __init__(self, bailiwick, player, gateway):
+        self.bailiwick, self.player, self.gateway = bailiwick, player, gateway
+        self.found = set()
+
+    def by_litellm(self, name):
+        self.player.rewind()
+        return essence(self.bailiwick.stream("anthropic", self.gateway.url, request(name)))
+
+    def by_litellm_responses(self, name):
+        self.player.rewind()
+        return essence(self.bailiwick.stream("responses", self.gateway.url + "/v1", responses_request("bridged/" + name)))
+
+    def directly(self, name):
+        self.player.rewind()
+        return essence(self.bailiwick.stream("openai", self.player.url + "/v1", chat_request(name)))
+
+    def compare(self, name, way, what):
+        """LiteLLM's encoding of a recording and what it should be; the differences must be the listed ones."""
+        listed, reason = LITELLM.get(name, ((), ""))
+        seen = way(name)
+        keys = differing(seen, what)
+        if keys:
+            self.found.add(name)
+        detail = "%s differ: %s, but it should be %s" % (keys, shown(seen, keys), shown(what, keys))
+        expect(keys == sorted(listed), detail if keys else "is listed as different, but agrees now")
+        return "as listed, %s" % reason if listed else ""
+
+
+def check_recordings(report, comparison, names):
+    chat = comparison.bailiwick.speaks("openai")
+    for name in names:
+        what = expected(name)
+        if chat and what is not None:
+            report.check("chat completions: %s" % name, check_direct, comparison, name, what)
+        if chat or what is not None:
+            report.check("messages by LiteLLM: %s" % name, comparison.compare, name, comparison.by_litellm,
+                         what or comparison.directly(name))
+        else:
+            report.skip("messages by LiteLLM: %s" % name, "this build does not speak chat completions")
+
+
+def check_direct(comparison, name, what):
+    seen = comparison.directly(name)
+    keys = differing(seen, what)
+    expect(not keys, "%s differ: %s, but it should be %s" % (keys, shown(seen, keys), shown(what, keys)))
+
+
+def check_key(bailiwick, gateway):
+    """A wrong key is refused and not repeated in what is said of it."""
+    wrong = "sk-wrong-" + "0123456789abcdef" * 2
+    answer = bailiwick.stream("anthropic", gateway.url, request("text"), key=wrong)
+    expect(not answer["ok"] and answer["error"]["status"] in (400, 401), answer)
+    expect(not answer["error"]["retryable"], "it would be tried again: %s" % answer)
+    expect(wrong not in json.dumps(answer), "the key is in the message: %s" % answer)
+
+
+def run_checks(options, work, report):
+    bailiwick = Bailiwick(options.bailiwick, work)
+    wire = os.environ.get("BAILIWICK_WIRE")
+    chat = [Path(wire) / "chat"] if wire else []
+    with Player(RECORDINGS, *chat) as player, litellm(options.litellm, player, work) as gateway:
+        comparison = Comparison(bailiwick, player, gateway)
+        names = [name for place in (RECORDINGS, *chat) for name in recorded(place)]
+        check_recordings(report, comparison, [name for name in names if name in options.names or not options.names])
+        if not options.names:
+            report.check("a wrong key", check_key, bailiwick, gateway)
+            report.check("exec by messages through LiteLLM", check_repair, bailiwick, player, gateway.url, "anthropic")
+    if not wire:
+        report.skip("the recorded streams of others", "no recordings: BAILIWICK_WIRE is not set")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bailiwick", required=True, help="the binary")
+    parser.add_argument("--litellm", required=True, help="LiteLLM's program")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a recording; everything if none is named")
+    options = parser.parse_args()
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="interop-") as work:
+        run_checks(options, Path(work), report)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

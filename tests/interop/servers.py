@@ -1,0 +1,89 @@
+"""Servers that were written by others: started on loopback, waited for, and ended by process id."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+# How long a server may take from its start to its first answer, and from SIGTERM to its end.
+START_SECONDS = 180
+END_SECONDS = 20
+
+
+class Unusable(Exception):
+    """A server that did not come up, with the end of what it said."""
+
+
+class Server:
+    """A process that serves on `port` while it is entered. `url` is its address."""
+
+    def __init__(self, command, port, ready_path, log, environment=()):
+        self.command, self.port, self.ready_path, self.log = command, port, ready_path, log
+        self.environment = dict(os.environ, **dict(environment))
+        self.process = None
+
+    @property
+    def url(self):
+        return "http://127.0.0.1:%d" % self.port
+
+    def __enter__(self):
+        with open(self.log, "wb") as log:
+            # A session of its own, so that what it starts is ended with it.
+            self.process = subprocess.Popen(self.command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.end()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def wait_until_ready(self):
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise Unusable("%s ended with status %d:\n%s" % (self.command[0], self.process.returncode, self.tail()))
+            if get(self.url + self.ready_path) is not None:
+                return
+            time.sleep(0.2)
+        raise Unusable("%s did not answer within %d s:\n%s" % (self.command[0], START_SECONDS, self.tail()))
+
+    def tail(self):
+        with open(self.log, errors="replace") as log:
+            return log.read()[-4000:]
+
+    def end(self):
+        self.signal(signal.SIGTERM)
+        try:
+            self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            pass
+        self.signal(signal.SIGKILL)
+        self.process.wait()
+
+    def signal(self, number):
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            pass
+
+
+def free_port():
+    """A port that was free a moment ago: the servers here take a number, not a socket."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def get(url, timeout=5):
+    """The body of a page with a status of 200, else nothing."""
+    try:
+        with urllib.request.urlopen(url, timeout=timeout) as page:
+            return page.read()
+    except (urllib.error.URLError, OSError):
+        return None
