@@ -186,13 +186,14 @@ impl OpenBlock {
 
     /// What the tool input is; also puts into the block what is echoed of it.
     fn close_input(&mut self, end: End) -> Result<Result<String, String>, serde_json::Error> {
-        let text = self.input.as_str().trim();
-        if text.is_empty() && !matches!(self.view, View::ToolUse { .. }) {
+        let text = self.input.as_str();
+        let is_blank = text.trim().is_empty();
+        if is_blank && !matches!(self.view, View::ToolUse { .. }) {
             return Ok(Ok(String::new()));
         }
         let block: wire::Block<'_> = serde_json::from_str(self.start.get())?;
         let initial = block.input.map(RawValue::get);
-        let input = arguments::object(if text.is_empty() { initial.unwrap_or("{}") } else { text });
+        let input = arguments::object(if is_blank { initial.unwrap_or("{}") } else { text });
         let echoed = match &input {
             Ok(json) => json.clone(),
             Err(_) => arguments::invalid(text)?,
