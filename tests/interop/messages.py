@@ -6,16 +6,22 @@ import json
 def essence(answer):
     """The parts of an answer of `debug stream` that carry meaning, by name."""
     if not answer["ok"]:
-        return {"error": answer["error"]["type"]}
+        # What it is called differs by API; what is done about it does not.
+        return {"error": {key: answer["error"][key] for key in ("status", "retryable")}}
     message = answer["message"]
     blocks = [block for block in map(meaning, message["content"]) if block is not None]
     return {"content": joined(blocks), "stop_reason": message["stop_reason"],
-            "output_tokens": message["usage"]["output_tokens"]}
+            "output_tokens": message["usage"].get("output_tokens")}
 
 
 def meaning(block):
-    """A block without what a gateway makes up (ids, signatures); an empty one means nothing."""
+    """A block without what a gateway makes up (ids, signatures); an empty one means nothing.
+
+    `reasoning_details` is what our chat completions provider keeps to send back; the Messages API has no place for it.
+    """
     kind = block["type"]
+    if kind == "reasoning_details":
+        return None
     if kind == "tool_use":
         return {"type": kind, "name": block["name"], "input": block["input"]}
     if kind in ("text", "thinking"):

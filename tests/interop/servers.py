@@ -1,5 +1,6 @@
 """Servers that were written by others: started on loopback, waited for, and ended by process id."""
 
+import ctypes
 import os
 import signal
 import socket
@@ -11,6 +12,9 @@ import urllib.request
 # How long a server may take from its start to its first answer, and from SIGTERM to its end.
 START_SECONDS = 180
 END_SECONDS = 20
+# prctl(2)
+PR_SET_PDEATHSIG = 1
+PRCTL = ctypes.CDLL(None, use_errno=True).prctl
 
 
 class Unusable(Exception):
@@ -31,9 +35,9 @@ class Server:
 
     def __enter__(self):
         with open(self.log, "wb") as log:
-            # A session of its own, so that what it starts is ended with it.
+            # A session of its own, so that what it starts is ended with it; and it ends when we are killed.
             self.process = subprocess.Popen(self.command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=subprocess.STDOUT, start_new_session=True)
+                                            stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=end_with_us)
         try:
             self.wait_until_ready()
         except BaseException:
@@ -72,6 +76,10 @@ class Server:
             os.killpg(self.process.pid, number)
         except ProcessLookupError:
             pass
+
+
+def end_with_us():
+    PRCTL(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def free_port():
