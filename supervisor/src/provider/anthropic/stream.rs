@@ -105,7 +105,7 @@ impl Decoder {
                 Some(message) => self.start_message(message, events),
                 None => Err(violation("a message_start without message")),
             },
-            "message_delta" => self.message_delta(event),
+            "message_delta" => self.message_delta(event, events),
             "message_stop" if self.envelope.stop_reason.is_some() => self.complete(events),
             "message_stop" => Err(truncated("the reply ended without a stop reason")),
             "error" => Err(error::from_event(event.error, event.request_id.clone())),
@@ -144,12 +144,23 @@ impl Decoder {
         Ok(())
     }
 
+    /// llama.cpp's server leaves message_start out when the first token of a reply is not a whole character. What such a
+    /// reply begins with is its first block, or its end; whatever else comes first says that something was lost.
+    fn start_unannounced(&mut self, is_beginning: bool, events: &mut Events) {
+        if self.phase == Phase::Waiting && is_beginning {
+            self.phase = Phase::Started;
+            self.envelope.role = "assistant".to_owned();
+            events.push_back(StreamEvent::MessageStarted { message_id: String::new(), model: String::new() });
+        }
+    }
+
     fn start_block(
         &mut self,
         index: usize,
         raw: Option<&RawValue>,
         events: &mut Events,
     ) -> Result<(), ProviderError> {
+        self.start_unannounced(index == 0, events);
         if self.phase != Phase::Started {
             return Err(violation("a content block before the message began"));
         }
@@ -207,7 +218,8 @@ impl Decoder {
         Ok(())
     }
 
-    fn message_delta(&mut self, event: &wire::Event<'_>) -> Result<(), ProviderError> {
+    fn message_delta(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
+        self.start_unannounced(event.delta.as_ref().is_some_and(|delta| delta.stop_reason.is_some()), events);
         if self.phase != Phase::Started {
             return Err(violation("a message_delta before the message began"));
         }
