@@ -1,7 +1,8 @@
-"""Checks against LiteLLM's proxy, which is given recorded chat completions and encodes Messages streams from them by itself.
+"""Checks against LiteLLM's proxy, which is given recorded chat completions and encodes other APIs' streams by itself.
 
-Each recording is asked for twice: through LiteLLM by the Messages API, and from the player by chat completions. What comes
-out of our two providers must agree, and must be what the recording's `expected.json` says, if it has one.
+Each recording is asked for three times: through LiteLLM by the Messages API and by the Responses API, and from the player by
+chat completions. What comes out of our providers must agree, and must be what the recording's `expected.json` says, if it
+has one.
 """
 
 import argparse
@@ -12,8 +13,8 @@ import tempfile
 from pathlib import Path
 
 from bailiwick import KEY, Bailiwick
-from differences import LITELLM
-from messages import chat_request, differing, essence, request, shown
+from differences import MESSAGES, RESPONSES
+from messages import chat_request, differing, essence, request, responses_request, shown
 from player import Player
 from repair import check_repair
 from report import Report, expect
@@ -23,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 RECORDINGS = HERE / "recordings"
 # The recording of a whole run; it is checked by `check_repair`.
 RUN = "repair"
+BRIDGED = "bridged/"
 
 
 def recorded(directory):
@@ -43,13 +45,15 @@ def expected(name):
 
 
 def configuration(player):
-    """Any model is asked for at the player."""
+    """Any model is asked for at the player; below `bridged/`, by chat completions for the Responses API too."""
     upstream = {"model": "openai/*", "api_base": player.url + "/v1", "api_key": "sk-upstream"}
+    bridged = dict(upstream, use_chat_completions_api=True)
+    models = [{"model_name": BRIDGED + "*", "litellm_params": bridged}, {"model_name": "*", "litellm_params": upstream}]
     # LiteLLM would ask an OpenAI model by the Responses API, and would wait for a busy one itself.
     settings = {"use_chat_completions_url_for_anthropic_messages": True, "num_retries": 0, "request_timeout": 60,
                 "drop_params": True, "telemetry": False}
-    return {"model_list": [{"model_name": "*", "litellm_params": upstream}], "litellm_settings": settings,
-            "router_settings": {"num_retries": 0, "disable_cooldowns": True}, "general_settings": {"master_key": KEY}}
+    return {"model_list": models, "litellm_settings": settings, "general_settings": {"master_key": KEY},
+            "router_settings": {"num_retries": 0, "disable_cooldowns": True}}
 
 
 def litellm(program, player, work):
@@ -62,27 +66,34 @@ def litellm(program, player, work):
 
 
 class Comparison:
-    """One recording by two ways."""
+    """One recording by three ways."""
 
     def __init__(self, bailiwick, player, gateway):
         self.bailiwick, self.player, self.gateway = bailiwick, player, gateway
 
-    def by_litellm(self, name):
+    def stream(self, provider, url, body):
         self.player.rewind()
-        return essence(self.bailiwick.stream("anthropic", self.gateway.url, request(name)))
+        return essence(self.bailiwick.stream(provider, url, body))
 
     def directly(self, name):
-        self.player.rewind()
-        return essence(self.bailiwick.stream("openai", self.player.url + "/v1", chat_request(name)))
+        return self.stream("openai", self.player.url + "/v1", chat_request(name))
 
     def check_direct(self, name):
         """Our chat completions provider decodes a recording of ours to what it means."""
         agree(self.directly(name), expected(name), ())
 
-    def check_litellm(self, name):
+    def check_messages(self, name):
+        seen = self.stream("anthropic", self.gateway.url, request(name))
+        return self.check_listed(name, seen, MESSAGES)
+
+    def check_responses(self, name):
+        seen = self.stream("responses", self.gateway.url + "/v1", responses_request(BRIDGED + name))
+        return self.check_listed(name, seen, RESPONSES)
+
+    def check_listed(self, name, seen, differences):
         """LiteLLM's encoding of a recording is what the recording means, but for the listed differences."""
-        listed, reason = LITELLM.get(name, ((), ""))
-        agree(self.by_litellm(name), expected(name) or self.directly(name), listed)
+        listed, reason = differences.get(name, ((), ""))
+        agree(seen, expected(name) or self.directly(name), listed)
         return "as listed, %s" % reason if listed else ""
 
 
@@ -96,7 +107,8 @@ def check_recordings(report, comparison, names):
     for name in names:
         if expected(name) is not None:
             report.check("chat completions: %s" % name, comparison.check_direct, name)
-        report.check("messages by LiteLLM: %s" % name, comparison.check_litellm, name)
+        report.check("messages by LiteLLM: %s" % name, comparison.check_messages, name)
+        report.check("responses by LiteLLM: %s" % name, comparison.check_responses, name)
 
 
 def check_key(bailiwick, gateway):
@@ -119,6 +131,8 @@ def run_checks(options, work, report):
         if not options.names:
             report.check("a wrong key", check_key, bailiwick, gateway)
             report.check("messages by LiteLLM: exec", check_repair, bailiwick, player, gateway.url, "anthropic")
+            report.check("responses by LiteLLM: exec", check_repair, bailiwick, player, gateway.url, "responses",
+                         BRIDGED + RUN)
             report.check("chat completions: exec", check_repair, bailiwick, player, player.url, "openai")
     if not wire:
         report.skip("the recorded streams of others", "no recordings: BAILIWICK_WIRE is not set")

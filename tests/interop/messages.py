@@ -24,6 +24,10 @@ def meaning(block):
         return None
     if kind == "tool_use":
         return {"type": kind, "name": block["name"], "input": block["input"]}
+    if kind == "reasoning":
+        # An item of the Responses API, kept whole; what can be read of it is the summary.
+        block = {"type": "thinking", "thinking": "".join(part["text"] for part in block["item"]["summary"])}
+        kind = block["type"]
     if kind in ("text", "thinking"):
         return {"type": kind, kind: block[kind]} if block[kind] else None
     return dict(block)

@@ -13,12 +13,12 @@ PROMPT = "Sizes with a zero after the point are read wrongly. Mend it."
 CHANGED = ["src/parse.rs", "tests/parse.rs"]
 
 
-def check_repair(bailiwick, player, url, provider):
+def check_repair(bailiwick, player, url, provider, model="repair"):
     """The run ends well, the model was told what really happened, and the patch makes a clean copy right."""
     player.rewind()
     work = Path(tempfile.mkdtemp(dir=bailiwick.work, prefix="repair-"))
     project, patch = copy_of(DEMO, work / "project"), work / "out.diff"
-    status, events, said = bailiwick.exec(project, PROMPT, "--mode", "auto", "--model", "repair", "--base-url", url,
+    status, events, said = bailiwick.exec(project, PROMPT, "--mode", "auto", "--model", model, "--base-url", url,
                                           "--patch", str(patch), *by(provider))
     expect(status == 0, "exit status %d: %s\n%s" % (status, said, events[-3:]))
     check_events(events)
