@@ -111,7 +111,7 @@ impl Decoder {
             }
             "response.output_item.added" => self.add(event, events),
             "response.output_item.done" => self.done(event, events),
-            "response.created" if self.phase != Phase::Waiting => Err(violation("two replies in one stream")),
+            "response.created" if self.is_another(event) => Err(violation("two replies in one stream")),
             "response.created" | "response.queued" | "response.in_progress" => self.begin(event, events),
             "response.completed" => self.end_with(event, "completed", events),
             "response.incomplete" => self.end_with(event, "incomplete", events),
@@ -125,6 +125,14 @@ impl Decoder {
                 Ok(())
             }
         }
+    }
+
+    /// Whether an event tells of another response than the one at hand (S9). llama.cpp's server begins the same one again
+    /// before every delta if the first token is not a whole character.
+    fn is_another(&self, event: &wire::Event<'_>) -> bool {
+        let is_same = response(event)
+            .is_ok_and(|again| again.id.as_ref().is_some_and(|id| !id.is_empty() && *id == self.envelope.id));
+        self.phase != Phase::Waiting && !is_same
     }
 
     /// The response exists; it may wait in a queue first.
