@@ -253,8 +253,21 @@ pub struct CommandResult {
     pub omitted_bytes: u64,
     /// The end of its output; empty when nothing was left out.
     pub tail: String,
+    /// Where its output lies, where it was long.
+    pub saved: Option<SavedOutput>,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
+}
+
+/// The output of a command in a file of the agent's private temp directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedOutput {
+    /// The file.
+    pub path: WirePath,
+    /// How many bytes of the output it has, from the beginning.
+    pub bytes: u64,
+    /// Why it has no more of it, in a phrase; absent where it is whole.
+    pub cut: Option<String>,
 }
 
 /// How a command ended.

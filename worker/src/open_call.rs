@@ -21,6 +21,11 @@ impl OpenCall {
         Self { call, outbox, cancelled }
     }
 
+    /// Which call it is.
+    pub const fn id(&self) -> CallId {
+        self.call
+    }
+
     /// Stops a tool whose call is not wanted any more.
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() { Err(Stop::Cancelled) } else { Ok(()) }

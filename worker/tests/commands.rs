@@ -11,7 +11,8 @@ use ipc::effect::{Effect, Exec};
 use ipc::message::{Chunk, Outcome, ToSupervisor, Work};
 use ipc::rights::{Execution, Network};
 use ipc::tool::{
-    Access, CommandExit, CommandResult, ShellExec, ToolCall, ToolError, ToolErrorKind, ToolOutput,
+    Access, CommandExit, CommandResult, ReadFile, SearchFiles, ShellExec, ToolCall, ToolError, ToolErrorKind,
+    ToolOutput,
 };
 use support::{Worker, command, hello, read_file, rights};
 
@@ -312,4 +313,68 @@ fn an_approved_command_does_not_run_behind_a_link() {
         assert!(error.message.contains("is a link to"), "{cwd}: {error:?}");
     }
     assert_eq!(commit("nowhere").unwrap_err().kind, ToolErrorKind::NotFound);
+}
+
+/// A worker whose agent has a private temp directory beside the project.
+fn with_temp(directory: &Path) -> Worker {
+    let place = |name: &str| {
+        let place = directory.canonicalize().unwrap().join(name);
+        std::fs::create_dir(&place).unwrap();
+        place
+    };
+    let (project, temp) = (place("project"), place("temp"));
+    let mut hello = hello(&project);
+    hello.rights.write.push((&temp).into());
+    hello.temp = Some((&temp).into());
+    let mut command = command();
+    command.env("TMPDIR", &temp);
+    Worker::start(command, hello)
+}
+
+#[test]
+fn a_long_output_is_whole_in_a_file_that_the_other_tools_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut worker = with_temp(directory.path());
+    for access in [Access::Standing, Access::Read] {
+        let result = run(&mut worker, ShellExec { access, ..shell("seq 1 1000000") }).unwrap();
+        let saved = result.saved.unwrap();
+        assert_eq!((saved.bytes, saved.cut), (6_888_896, None));
+        let read = ReadFile { path: saved.path.clone(), offset: Some(500_000), limit: Some(1) };
+        let call = worker.call(Work::Run(ToolCall::ReadFile(read)));
+        let (_, _, outcome) = worker.all_of(call);
+        assert!(
+            matches!(&outcome, Outcome::Done(ToolOutput::File(file)) if file.text == "500000\n"),
+            "{outcome:?}"
+        );
+        let search = SearchFiles { pattern: "^77777$".to_owned(), path: Some(saved.path), glob: None };
+        let call = worker.call(Work::Run(ToolCall::SearchFiles(search)));
+        let (_, _, outcome) = worker.all_of(call);
+        assert!(
+            matches!(&outcome, Outcome::Done(ToolOutput::Matches(found)) if found.matches == 1),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn commands_cannot_lead_the_output_of_later_ones_elsewhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut worker = with_temp(directory.path());
+    std::fs::create_dir(worker.project.join("victim")).unwrap();
+    let long = "seq 1 100000";
+    run(&mut worker, shell("ln -s \"$PWD/victim\" $TMPDIR/bailiwick-output")).unwrap();
+    assert_eq!(run(&mut worker, shell(long)).unwrap().saved, None);
+    assert_eq!(std::fs::read_dir(worker.project.join("victim")).unwrap().count(), 0);
+    let plant = "rm $TMPDIR/bailiwick-output; mkdir $TMPDIR/bailiwick-output; \
+                 for n in $(seq 1 99); do ln -s \"$PWD/file\" $TMPDIR/bailiwick-output/call-$n.log; done";
+    worker.write("file", "mine");
+    run(&mut worker, shell(plant)).unwrap();
+    let saved = run(&mut worker, shell(long)).unwrap().saved.unwrap();
+    assert_eq!(read_to_string(worker.project.join("file")).unwrap(), "mine");
+    assert_eq!(saved.path.as_path().metadata().unwrap().len(), 588_895);
+    // Swapped while the command runs: what was opened stays what it was.
+    let swap = "seq 1 100000; until ls $TMPDIR/bailiwick-output/call-*-*.log; do :; done; \
+                for f in $TMPDIR/bailiwick-output/*; do ln -sf \"$PWD/file\" $f; done; seq 1 100000";
+    run(&mut worker, shell(swap)).unwrap();
+    assert_eq!(read_to_string(worker.project.join("file")).unwrap(), "mine");
 }

@@ -16,7 +16,7 @@ mod typed;
 pub use builtin::builtin;
 pub use error::ToolUseError;
 pub use registry::{DuplicateTool, Invocation, Registry};
-pub use render::{Rendered, render};
+pub use render::{Rendered, render, whole_output};
 pub use risk::Risk;
 pub use typed::Arguments;
 

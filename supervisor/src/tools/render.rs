@@ -3,12 +3,15 @@
 use std::fmt::Write;
 
 use ipc::tool::{
-    CommandExit, CommandResult, Entry, EntryKind, FileText, Listing, Matches, SnapshotSummary, ToolError,
-    ToolOutput, Written, WrittenFile,
+    CommandExit, CommandResult, Entry, EntryKind, FileText, Listing, Matches, SavedOutput, SnapshotSummary,
+    ToolError, ToolOutput, Written, WrittenFile,
 };
 
 /// The most bytes of one result. Workers bound what they send well below; a hijacked one must not fill the context.
 const MAX_BYTES: usize = 384 << 10;
+
+/// The longest path (`PATH_MAX`).
+const MAX_PATH: usize = 4 << 10;
 
 /// A result, as the model is told it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,7 +155,13 @@ fn render_command(result: &CommandResult) -> String {
     let mut text = result.head.clone();
     if result.omitted_bytes > 0 {
         end_line(&mut text);
-        let _ = writeln!(text, "[{} of output are left out here]", bytes(result.omitted_bytes));
+        let _ = match &result.saved {
+            Some(saved) => {
+                let (left_out, whole) = (bytes(result.omitted_bytes), whole_output(saved));
+                writeln!(text, "[{left_out} of output are left out here; {whole}]")
+            }
+            None => writeln!(text, "[{} of output are left out here]", bytes(result.omitted_bytes)),
+        };
         text.push_str(&result.tail);
     }
     end_line(&mut text);
@@ -166,6 +175,19 @@ fn render_command(result: &CommandResult) -> String {
         ),
     };
     text
+}
+
+/// Where the output of a command lies, and how it is read.
+pub fn whole_output(saved: &SavedOutput) -> String {
+    let SavedOutput { path, bytes: size, cut } = saved;
+    let (path, cut) = (shortened(path.to_string()), cut.clone().map(shortened));
+    let what = match cut {
+        None => format!("the whole output ({})", bytes(*size)),
+        Some(why) => format!("a part of it, the first {} ({why}),", bytes(*size)),
+    };
+    format!(
+        "{what} is in {path}: search_files finds places in it, read_file with offset and limit shows them"
+    )
 }
 
 fn render_snapshot(summary: &SnapshotSummary) -> String {
@@ -199,6 +221,12 @@ fn bounded(mut text: String) -> String {
         text.truncate(text.floor_char_boundary(MAX_BYTES));
         let _ = write!(text, "\n[cut here: about {left_out} more bytes]");
     }
+    text
+}
+
+/// A path or a phrase: what a worker says of either is never longer.
+fn shortened(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(MAX_PATH));
     text
 }
 

@@ -141,7 +141,7 @@ fn output(call: CallId, chunk: Chunk) -> ToSupervisor {
 fn command(head: String) -> ToolOutput {
     let exit = CommandExit::Code(0);
     let tail = head.clone();
-    ToolOutput::Command(CommandResult { exit, head, omitted_bytes: 0, tail, duration_ms: 1 })
+    ToolOutput::Command(CommandResult { exit, head, omitted_bytes: 0, tail, saved: None, duration_ms: 1 })
 }
 
 fn done(call: CallId) -> ToSupervisor {

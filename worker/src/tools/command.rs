@@ -9,6 +9,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until};
 
 use super::head_tail::HeadTail;
+use super::save::Saving;
 use crate::open_call::{OpenCall, Slot};
 
 /// The most bytes of one piece of output: what a pipe holds (pipe(7)).
@@ -32,12 +33,30 @@ pub enum End {
     Lost,
 }
 
+/// What is kept of a command's output.
+#[derive(Debug)]
+pub struct Kept {
+    /// Its beginning and its end.
+    pub ends: HeadTail,
+    /// All of it, where it is to be written down.
+    pub saving: Option<Saving>,
+}
+
+impl Kept {
+    fn push(&mut self, bytes: &[u8]) {
+        self.ends.push(bytes);
+        if let Some(saving) = &mut self.saving {
+            saving.push(bytes);
+        }
+    }
+}
+
 /// Follows a command: keeps its output, streams it where `stream` says so, and ends it at the deadline or when the call is
 /// cancelled. Returns when nothing of it is alive.
 pub async fn follow(
     running: Running,
     deadline: Instant,
-    kept: &mut HeadTail,
+    kept: &mut Kept,
     stream: bool,
     open: &mut OpenCall,
 ) -> io::Result<End> {
@@ -94,7 +113,7 @@ async fn pump(
 
 /// What a command printed and is not sent yet, and what of it is kept.
 struct Output<'a> {
-    kept: &'a mut HeadTail,
+    kept: &'a mut Kept,
     pending: Vec<u8>,
     block: Vec<u8>,
     /// How many bytes may still be streamed.
@@ -106,7 +125,7 @@ struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    fn new(kept: &'a mut HeadTail, stream: bool) -> Self {
+    fn new(kept: &'a mut Kept, stream: bool) -> Self {
         let room = if stream { STREAMED } else { 0 };
         Self {
             kept,

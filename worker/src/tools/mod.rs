@@ -13,6 +13,7 @@ pub mod patch;
 pub mod place;
 pub mod read_file;
 pub mod replace;
+pub mod save;
 pub mod search_files;
 pub mod shell_exec;
 pub mod snapshot;

@@ -20,10 +20,11 @@ use sandbox_exec::command::{
 use sandbox_exec::stage::Stage;
 use tokio::time::Instant;
 
-use super::command::{End, follow};
+use super::command::{End, Kept, follow};
 use super::commit::random;
 use super::head_tail::HeadTail;
 use super::ignore_rules;
+use super::save::Saving;
 use super::snapshot::{Tracked, in_repository};
 use crate::assignment::Assignment;
 use crate::fault::{Result, Stop, failed, refused, refused_io};
@@ -106,13 +107,28 @@ impl Commands {
         let started = Instant::now();
         let limits = assignment.rights.limits;
         let deadline = started + Duration::from_millis(exec.timeout_ms.min(limits.timeout_ms));
-        let mut kept = HeadTail::new(usize::try_from(limits.output_bytes.min(MAX_OUTPUT)).unwrap_or(0));
-        let end =
-            self.follow(&Run { assignment, exec, deadline, stream: true }, &mut kept, &mut open).await?;
-        let exit = exit(exec, end)?;
-        let ends = kept.finish();
+        let most = usize::try_from(limits.output_bytes.min(MAX_OUTPUT)).unwrap_or(0);
+        let saving = assignment.temp.as_deref().map(|temp| Saving::new(temp, open.id(), most));
+        let mut kept = Kept { ends: HeadTail::new(most), saving };
+        let run = Run { assignment, exec, deadline, stream: true };
+        let end = self.follow(&run, &mut kept, &mut open).await.and_then(|end| exit(exec, end));
+        let Kept { ends, saving } = kept;
+        let (exit, ends) = match end {
+            Ok(exit) => (exit, ends.finish()),
+            Err(stop) => {
+                saving.into_iter().for_each(Saving::discard);
+                return Err(stop);
+            }
+        };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(CommandResult { exit, head: ends.head, omitted_bytes: ends.omitted, tail: ends.tail, duration_ms })
+        Ok(CommandResult {
+            exit,
+            head: ends.head,
+            omitted_bytes: ends.omitted,
+            tail: ends.tail,
+            saved: saving.and_then(Saving::finish),
+            duration_ms,
+        })
     }
 
     /// Asks git what it tracks, in the domain of a command that only reads.
@@ -131,11 +147,11 @@ impl Commands {
             network: None,
             timeout_ms: 0,
         };
-        let mut kept = HeadTail::new(2 * MAX_INDEX);
+        let mut kept = Kept { ends: HeadTail::new(2 * MAX_INDEX), saving: None };
         let run = Run { assignment, exec: &exec, deadline: Instant::now() + INDEX_TIME, stream: false };
         let unknown = |reason: String| Ok(Tracked::Unknown(reason));
         match self.follow(&run, &mut kept, &mut open).await {
-            Ok(End::Itself(Ending::Exited(0))) => match kept.whole() {
+            Ok(End::Itself(Ending::Exited(0))) => match kept.ends.whole() {
                 Some(paths) => Ok(Tracked::Paths(paths)),
                 None => unknown("its index is too large.".to_owned()),
             },
@@ -147,7 +163,7 @@ impl Commands {
     }
 
     /// Starts a command and follows it until nothing of it is alive.
-    async fn follow(&self, run: &Run<'_>, kept: &mut HeadTail, open: &mut OpenCall) -> Result<End> {
+    async fn follow(&self, run: &Run<'_>, kept: &mut Kept, open: &mut OpenCall) -> Result<End> {
         let temp = match run.exec.access {
             Access::Read => Some(FreshTemp::new(run.assignment)?),
             Access::Standing | Access::Write => None,

@@ -24,6 +24,7 @@ pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, status: u8, err
         head: String::from_utf8_lossy(errors).into_owned(),
         omitted_bytes: 0,
         tail: String::new(),
+        saved: None,
         duration_ms: 0,
     };
     if let Some(hint) = standing.refused_connection(&result) {

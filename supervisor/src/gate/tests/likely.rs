@@ -18,7 +18,7 @@ fn shell(command: &str) -> ShellExec {
 
 fn ended(exit: CommandExit, output: &str) -> CommandResult {
     let (head, tail) = (output.to_owned(), String::new());
-    CommandResult { exit, head, omitted_bytes: 0, tail, duration_ms: 1 }
+    CommandResult { exit, head, omitted_bytes: 0, tail, saved: None, duration_ms: 1 }
 }
 
 fn missing(standing: &Standing, command: &str, output: &str) -> Option<String> {

@@ -23,7 +23,14 @@ fn likely(standing: &Standing, output: &str) -> Option<Denial> {
         timeout_ms: None,
     };
     let (head, tail) = (output.to_owned(), String::new());
-    let result = CommandResult { exit: CommandExit::Code(1), head, omitted_bytes: 0, tail, duration_ms: 1 };
+    let result = CommandResult {
+        exit: CommandExit::Code(1),
+        head,
+        omitted_bytes: 0,
+        tail,
+        saved: None,
+        duration_ms: 1,
+    };
     standing.likely(&call, &result)
 }
 

@@ -3,8 +3,8 @@ use std::fmt::Write;
 use insta::assert_snapshot;
 use ipc::path::WirePath;
 use ipc::tool::{
-    CommandExit, CommandResult, Entry, EntryKind, FileText, Listing, Matches, SnapshotSummary, ToolError,
-    ToolErrorKind, ToolOutput, Written, WrittenFile,
+    CommandExit, CommandResult, Entry, EntryKind, FileText, Listing, Matches, SavedOutput, SnapshotSummary,
+    ToolError, ToolErrorKind, ToolOutput, Written, WrittenFile,
 };
 use proptest::prelude::*;
 
@@ -154,7 +154,7 @@ fn writes() {
 fn commands() {
     let ended = |exit, head: &str, omitted_bytes, tail: &str| {
         let (head, tail) = (head.to_owned(), tail.to_owned());
-        ToolOutput::Command(CommandResult { exit, head, omitted_bytes, tail, duration_ms: 1234 })
+        ToolOutput::Command(CommandResult { exit, head, omitted_bytes, tail, saved: None, duration_ms: 1234 })
     };
     let outputs = vec![
         ended(CommandExit::Code(0), "", 0, ""),
@@ -188,6 +188,35 @@ fn commands() {
 }
 
 #[test]
+fn a_long_output_says_where_all_of_it_lies() {
+    let saved = |cut: Option<&str>| {
+        let cut = cut.map(str::to_owned);
+        let saved = Some(SavedOutput { path: "/tmp/call-7.log".into(), bytes: 9_000, cut });
+        let (exit, head, tail) = (CommandExit::Code(0), "head\n".to_owned(), "tail\n".to_owned());
+        ToolOutput::Command(CommandResult {
+            exit,
+            head,
+            omitted_bytes: 8_990,
+            tail,
+            saved,
+            duration_ms: 1234,
+        })
+    };
+    assert_snapshot!(show(vec![saved(None), saved(Some("the temp directory is full"))]), @r"
+    --- ok
+    head
+    [8990 bytes of output are left out here; the whole output (9000 bytes) is in /tmp/call-7.log: search_files finds places in it, read_file with offset and limit shows them]
+    tail
+    [exit code 0, 1.2 s]
+    --- ok
+    head
+    [8990 bytes of output are left out here; a part of it, the first 9000 bytes (the temp directory is full), is in /tmp/call-7.log: search_files finds places in it, read_file with offset and limit shows them]
+    tail
+    [exit code 0, 1.2 s]
+    ");
+}
+
+#[test]
 fn failures_and_snapshots_are_never_empty() {
     let error = ToolError { kind: ToolErrorKind::System, message: String::new(), access: None };
     assert_eq!(Rendered::from(&error), Rendered { content: "(nothing)".to_owned(), is_error: true });
@@ -203,6 +232,7 @@ fn result_of_a_hijacked_worker_does_not_fill_the_context() {
         head,
         omitted_bytes: 0,
         tail: String::new(),
+        saved: None,
         duration_ms: 0,
     };
     let content = render(&ToolOutput::Command(result)).content;

@@ -1,0 +1,266 @@
+//! The whole output of a command, where it is long: written as it comes into a file of the agent's private temp directory.
+//!
+//! The worker writes it, also for a command that may write nothing itself. Commands before it could write to that directory,
+//! and this worker may be one that can write more than they could: so the directory is opened without following a link and
+//! the file is always a new one, and nothing that was planted leads anywhere else.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use ipc::id::CallId;
+use ipc::tool::SavedOutput;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::{Mode, mkdirat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use super::commit::random;
+use super::place::{Missing, open_directory};
+use crate::fault::errno_of;
+
+/// The directory of the files, in the private temp: a name that no command takes for its own.
+pub const DIRECTORY: &str = "bailiwick-output";
+/// An output that is longer than this is written down: 16 KiB. A shorter one is in the result, whatever has to be cut of it.
+pub const LONG: usize = 16 << 10;
+/// The most bytes of one output: 64 MiB.
+const MAX_FILE: u64 = 64 << 20;
+/// The most bytes of all outputs that lie there: 256 MiB.
+const MAX_ALL: u64 = 256 << 20;
+/// What a block of `st_blocks` has (stat(2)).
+const BLOCK: u64 = 512;
+
+/// An output that is written down when it turns out to be long.
+#[derive(Debug)]
+pub struct Saving {
+    temp: PathBuf,
+    call: CallId,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// It is short so far.
+    Short { bytes: Vec<u8>, most: usize },
+    /// It is written down.
+    Open(OpenFile),
+    /// There is no file.
+    None,
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    file: File,
+    directory: OwnedFd,
+    name: String,
+    written: u64,
+    left: u64,
+    /// Why no more is written.
+    cut: Option<String>,
+}
+
+impl Saving {
+    /// Of a call whose result carries `kept` bytes at the most.
+    pub fn new(temp: &Path, call: CallId, kept: usize) -> Self {
+        let state = State::Short { bytes: Vec::new(), most: kept.min(LONG) };
+        Self { temp: temp.to_owned(), call, state }
+    }
+
+    /// Takes the next bytes. A file that cannot be written is no reason to stop the command.
+    pub fn push(&mut self, new: &[u8]) {
+        match &mut self.state {
+            State::Short { bytes, most } if bytes.len() + new.len() <= *most => bytes.extend_from_slice(new),
+            State::Short { bytes, .. } => {
+                let bytes = std::mem::take(bytes);
+                self.state = match OpenFile::new(&self.temp, self.call) {
+                    Ok(mut file) => {
+                        file.write(&bytes);
+                        file.write(new);
+                        State::Open(file)
+                    }
+                    Err(errno) => {
+                        tracing::warn!(
+                            "the output of call {} is not written down: {}",
+                            self.call,
+                            errno.desc()
+                        );
+                        State::None
+                    }
+                };
+            }
+            State::Open(file) => file.write(new),
+            State::None => {}
+        }
+    }
+
+    /// Where the output lies, if it was long.
+    pub fn finish(self) -> Option<SavedOutput> {
+        let State::Open(file) = self.state else { return None };
+        let path = self.temp.join(DIRECTORY).join(&file.name).into();
+        Some(SavedOutput { path, bytes: file.written, cut: file.cut })
+    }
+
+    /// Removes what was written: nobody is told of it.
+    pub fn discard(self) {
+        if let State::Open(OpenFile { directory, name, .. }) = self.state
+            && let Err(errno) = unlinkat(directory, name.as_str(), UnlinkatFlags::NoRemoveDir)
+        {
+            tracing::warn!("cannot remove {name}: {}", errno.desc());
+        }
+    }
+}
+
+impl OpenFile {
+    fn new(temp: &Path, call: CallId) -> Result<Self, Errno> {
+        let directory = directory(temp)?;
+        let left = MAX_ALL.saturating_sub(taken(&temp.join(DIRECTORY))).min(MAX_FILE);
+        let name = format!("call-{call}.log");
+        let (name, file) = match create(&directory, &name) {
+            // Planted, or left by a worker that was killed.
+            Err(Errno::EEXIST) => {
+                let name = format!("call-{call}-{:016x}.log", random());
+                let file = create(&directory, &name)?;
+                (name, file)
+            }
+            file => (name, file?),
+        };
+        Ok(Self { file, directory, name, written: 0, left, cut: None })
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if self.cut.is_some() {
+            return;
+        }
+        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
+        if let Err(error) = self.write_all(&bytes[..room]) {
+            self.cut = Some(match errno_of(&error) {
+                Errno::ENOSPC | Errno::EDQUOT => "the temp directory is full".to_owned(),
+                errno => format!("it could not be written further: {}", errno.desc()),
+            });
+        } else if room < bytes.len() {
+            self.cut = Some(match self.written {
+                MAX_FILE => "no more is kept of one output".to_owned(),
+                _ => format!("no more is kept of all; remove what you need no more of {DIRECTORY}"),
+            });
+        }
+    }
+
+    /// As `Write::write_all`, counting what was written before an error.
+    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.file.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    self.written += written as u64;
+                    self.left -= written as u64;
+                    bytes = &bytes[written..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The directory of the files, made if it is missing; a link in its place is not followed.
+fn directory(temp: &Path) -> Result<OwnedFd, Errno> {
+    let temp = open_directory(temp, Missing::Fail)?;
+    match mkdirat(&temp, DIRECTORY, Mode::S_IRWXU) {
+        Ok(()) | Err(Errno::EEXIST) => {}
+        Err(errno) => return Err(errno),
+    }
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    openat(&temp, DIRECTORY, flags, Mode::empty())
+}
+
+/// How many bytes the files in a directory take; who swaps it meanwhile miscounts what is his own.
+fn taken(directory: &Path) -> u64 {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let sizes = entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.blocks());
+    sizes.fold(0, |sum: u64, blocks| sum.saturating_add(blocks.saturating_mul(BLOCK)))
+}
+
+fn create(directory: &OwnedFd, name: &str) -> Result<File, Errno> {
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    openat(directory, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map(File::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn save(temp: &Path, pieces: &[&[u8]]) -> Option<SavedOutput> {
+        let mut saving = Saving::new(temp, CallId(7), 64 << 10);
+        pieces.iter().for_each(|piece| saving.push(piece));
+        saving.finish()
+    }
+
+    fn temp() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn short_outputs_leave_no_trace() {
+        let (_guard, temp) = temp();
+        assert_eq!(save(&temp, &[&[b'x'; LONG]]), None);
+        assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn long_outputs_are_whole_and_the_agents_alone() {
+        let (_guard, temp) = temp();
+        let saved = save(&temp, &[&[b'x'; LONG], b"y", &[b'z'; 99]]).unwrap();
+        assert_eq!((saved.bytes, saved.cut), (LONG as u64 + 100, None));
+        let path = temp.join("bailiwick-output/call-7.log");
+        assert_eq!(saved.path.as_path(), path);
+        let text = std::fs::read(&path).unwrap();
+        assert_eq!(text, [&[b'x'; LONG][..], b"y", &[b'z'; 99]].concat());
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(path.parent().unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn an_output_of_which_nobody_is_told_is_removed() {
+        let (_guard, temp) = temp();
+        let mut saving = Saving::new(&temp, CallId(7), 4);
+        saving.push(b"longer than four");
+        saving.discard();
+        assert_eq!(std::fs::read_dir(temp.join(DIRECTORY)).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn one_output_is_bounded_and_the_bound_is_said() {
+        let (_guard, temp) = temp();
+        let piece = vec![b'x'; 1 << 20];
+        let saved = save(&temp, &vec![piece.as_slice(); 65]).unwrap();
+        assert_eq!((saved.bytes, saved.cut.as_deref()), (MAX_FILE, Some("no more is kept of one output")));
+        assert_eq!(temp.join("bailiwick-output/call-7.log").metadata().unwrap().len(), MAX_FILE);
+    }
+
+    #[test]
+    fn planted_links_are_neither_followed_nor_written() {
+        let (_guard, temp) = temp();
+        let victim = temp.join("victim");
+        std::fs::write(&victim, "mine").unwrap();
+        std::fs::create_dir(temp.join(DIRECTORY)).unwrap();
+        symlink(&victim, temp.join(DIRECTORY).join("call-7.log")).unwrap();
+        let saved = save(&temp, &[&[b'x'; LONG + 1]]).unwrap();
+        assert_ne!(saved.path.as_path(), temp.join("bailiwick-output/call-7.log"));
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
+        assert_eq!(saved.path.as_path().metadata().unwrap().len(), LONG as u64 + 1);
+        // The directory itself.
+        let elsewhere = temp.join("elsewhere");
+        std::fs::rename(temp.join(DIRECTORY), &elsewhere).unwrap();
+        symlink(&elsewhere, temp.join(DIRECTORY)).unwrap();
+        let before = std::fs::read_dir(&elsewhere).unwrap().count();
+        assert_eq!(save(&temp, &[&[b'x'; LONG + 1]]), None);
+        assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), before);
+    }
+}
