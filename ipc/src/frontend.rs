@@ -97,6 +97,8 @@ pub enum UserActionKind {
         /// Which.
         id: GrantId,
     },
+    /// Has the conversation summarised, and goes on with the summary: at rest at once, else before the next request.
+    Compact,
     /// Ends the turn that runs.
     Interrupt,
     /// Ends the session.
@@ -151,6 +153,8 @@ pub enum Op {
         /// Which.
         id: GrantId,
     },
+    /// Has the conversation summarised.
+    Compact,
     /// Ends the turn that runs.
     Interrupt,
     /// Ends the session.

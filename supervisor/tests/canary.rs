@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;
 use secrecy::SecretString;
-use supervisor::provider::anthropic::{Anthropic, Config, Credential};
+use supervisor::provider::anthropic::{Anthropic, Config};
 use supervisor::provider::{Message, ModelProvider, ModelRequest, RequestOptions, UserBlock};
 use supervisor::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
 use tracing_subscriber::fmt::MakeWriter;
@@ -78,7 +78,7 @@ async fn ask_in_every_way(credential: Credential, echo: &str) {
     let server = ReplayServer::start(script).expect("a server");
     let mut config = Config::new(Some(SecretString::from(KEY)));
     config.connection.base_url = server.base_url();
-    config.credential = credential;
+    config.connection.credential = credential;
     assert!(!format!("{config:?}").contains(KEY));
     let provider = Anthropic::new(config).expect("a provider");
     for _ in 0..5 {

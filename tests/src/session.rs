@@ -14,7 +14,7 @@ use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, ConversationId};
 use ipc::rights::{Network, Reach};
 use supervisor::approval::ApprovalSettings;
-use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits};
+use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
 use supervisor::driver::{Driver, DriverError, ModePlaces, Running, SessionWorker, Turns};
 use supervisor::gate::{Activity, ApprovalMode, Standing};
 use supervisor::monitor::{PrivateTemp, Programs, Spawner};
@@ -126,14 +126,20 @@ fn standing(world: &World, temp: &Path, beginning: &Beginning) -> Standing {
     Standing { modes, ..standing }
 }
 
+fn surroundings() -> Surroundings {
+    Surroundings { platform: "Linux".to_owned(), date: "2026-11-21".to_owned(), activity: Activity::Execute }
+}
+
 fn agent(standing: Standing, id: &ConversationId, approvals: ApprovalSettings) -> Agent {
     Agent::new(AgentConfig {
         model: "recorded".to_owned(),
         system: "system".into(),
         tools: Arc::new(Registry::builtin()),
         max_tokens: 1000,
+        window: Window::default(),
         sees_images: true,
         prices: None,
+        surroundings: surroundings(),
         options: RequestOptions::default(),
         limits: RunLimits::default(),
         backoff: Box::new(Never),
@@ -189,11 +195,7 @@ impl FrontEnd {
             turns: beginning.turns,
             running: Running::default(),
         };
-        let around = Surroundings {
-            platform: "Linux".to_owned(),
-            date: "2026-11-21".to_owned(),
-            activity: Activity::Execute,
-        };
+        let around = surroundings();
         let run = tokio::spawn(driver.run(Instant::now(), around));
         Self { id, actions: Some(actions), events, run, seen: Vec::new(), provider, world, _temp: temp }
     }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
-    ApprovalAnswered, AssistantMessage, ChangedFile, RestoredPlace, RightsChanged, RunResult, SessionStarted,
-    TurnFinished, WorkerStarted,
+    ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, RestoredPlace,
+    RightsChanged, RunResult, SessionStarted, TurnFinished, WorkerStarted,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 use crate::denial::Denial;
@@ -59,6 +59,10 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_in_ms: Option<u64>,
     },
+    /// The context is about to be summarised: the next requests are for the summary.
+    CompactionStarted(CompactionStarted),
+    /// A new context has begun, with a summary of the one before.
+    ContextCompacted(ContextCompacted),
     /// A tool call is about to be carried out.
     ToolCallStarted {
         /// The call.

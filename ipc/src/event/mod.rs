@@ -5,6 +5,7 @@
 mod account;
 mod approval;
 mod change;
+mod context;
 mod conversation;
 mod kind;
 mod line;
@@ -18,6 +19,7 @@ use crate::id::{AgentId, ConversationId, EventId};
 pub use account::{Account, counted};
 pub use approval::{ApprovalAnswered, DecidedBy};
 pub use change::{ChangedFile, FileChange, RestoredPlace};
+pub use context::{CompactionCause, CompactionStarted, ContextCompacted, SummaryFrom};
 pub use conversation::{AssistantMessage, RunResult, SessionStarted, TokenUsage, TurnFinished};
 pub use kind::{EventKind, ToolCallStatus};
 pub use worker::{OneShot, RightsChanged, WorkerStarted};

@@ -52,6 +52,8 @@ notifications! {
     L(E::ModelRequested { .. }) => MODEL_REQUESTED_METHOD = "event/modelRequested";
     L(E::AssistantMessage(_)) => ASSISTANT_MESSAGE_METHOD = "event/assistantMessage";
     L(E::ModelFailed { .. }) => MODEL_FAILED_METHOD = "event/modelFailed";
+    L(E::CompactionStarted(_)) => COMPACTION_STARTED_METHOD = "event/compactionStarted";
+    L(E::ContextCompacted(_)) => CONTEXT_COMPACTED_METHOD = "event/contextCompacted";
     L(E::ToolCallStarted { .. }) => TOOL_CALL_STARTED_METHOD = "event/toolCallStarted";
     L(E::ToolCallFinished { .. }) => TOOL_CALL_FINISHED_METHOD = "event/toolCallFinished";
     L(E::Denied { .. }) => DENIED_METHOD = "event/denied";

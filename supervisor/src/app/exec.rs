@@ -116,6 +116,7 @@ fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
         model: ModelOptions::new(&effective, false),
         provider: effective.provider(),
         base_url: effective.base_url().map(str::to_owned),
+        window: effective.window(),
         limits: effective.run_limits(),
         timeout: effective.timeout(),
         patch: args.patch.clone(),

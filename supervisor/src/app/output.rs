@@ -147,6 +147,8 @@ impl Page {
                     None => return Ok(()),
                 }
             }
+            EventKind::CompactionStarted(started) => started.to_string(),
+            EventKind::ContextCompacted(compacted) => compacted.to_string(),
             EventKind::Notice { message, .. } => message.clone(),
             EventKind::Restored { places, .. } => restored(places),
             EventKind::ChangeSet { files, patch } => changes(files.len(), patch.as_ref()),

@@ -16,7 +16,7 @@ use super::record::Record;
 use super::setup::{Mode, Setup, SetupError, Wanted};
 use crate::approval::ApprovalSettings;
 use crate::changes::{PatchFile, PatchFileError};
-use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits};
+use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
 use crate::directories::Directories;
 use crate::driver::{ChangeTracker, Driver, DriverError, Guard, Observer, Running, SessionWorker, Turns};
 use crate::gate::{Activity, ApprovalMode, Standing};
@@ -59,6 +59,8 @@ pub(super) struct SessionOptions {
     pub provider: ProviderKind,
     /// The address of the provider, if it is another than its own.
     pub base_url: Option<String>,
+    /// How much the model's context holds.
+    pub window: Window,
     /// Bounds on one turn.
     pub limits: RunLimits,
     /// The longest that the session may last.
@@ -179,9 +181,10 @@ pub(super) fn open(
         AgentId::root(),
         setup.confinement(standing.rights.clone()),
     );
+    let surroundings = surroundings();
     let driver = Driver {
         conversation: conversation.clone(),
-        agent: agent(&options, standing, &conversation),
+        agent: agent(&options, standing, &conversation, &surroundings),
         provider,
         worker,
         log,
@@ -194,7 +197,6 @@ pub(super) fn open(
         turns: options.turns,
         running: Running::default(),
     };
-    let surroundings = surroundings();
     let places = places(&driver, &surroundings);
     if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
         record.describe(&recorder, &options, places.clone());
@@ -297,15 +299,22 @@ fn begin_log(
     Ok((log, UiEvent { conversation_id: conversation.clone(), kind }))
 }
 
-fn agent(options: &SessionOptions, standing: Standing, conversation: &ConversationId) -> Agent {
+fn agent(
+    options: &SessionOptions,
+    standing: Standing,
+    conversation: &ConversationId,
+    surroundings: &prompt::Surroundings,
+) -> Agent {
     Agent::new(AgentConfig {
         model: options.model.name.clone(),
         system: prompt::SYSTEM.into(),
         tools: Arc::new(Registry::builtin()),
         options: options.model.request_options(),
         max_tokens: options.model.reply_tokens(),
+        window: options.window.within(options.model.facts.context),
         sees_images: options.model.facts.images,
         prices: options.model.facts.prices,
+        surroundings: surroundings.clone(),
         limits: options.limits,
         backoff: Box::new(Jittered(options.model.retries)),
         standing,

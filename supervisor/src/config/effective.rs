@@ -12,7 +12,7 @@ use super::layer::{Binding, ModelEntry};
 use super::settled::{Ignored, Settled};
 use super::value::{Element, Value};
 use crate::approval::ApprovalSettings;
-use crate::core::RunLimits;
+use crate::core::{RunLimits, Window};
 use crate::provider::catalogue::{self, Api, Facts};
 use crate::provider::{CacheLifetime, Effort, ProviderKind, RetryPolicy, Timeouts};
 
@@ -97,6 +97,11 @@ impl Effective {
             _ => None,
         };
         RunLimits { max_steps: steps, max_tokens: self.number("limits.max_tokens"), max_usd }
+    }
+
+    /// How much of the model's context is used.
+    pub fn window(&self) -> Window {
+        self.number("limits.context_tokens").map_or_else(Window::default, Window::new)
     }
 
     /// The longest that a run may last.

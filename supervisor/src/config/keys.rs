@@ -1,5 +1,7 @@
 //! The table of keys: what there is to set, what is expected, and how far a project's file may go.
 
+use crate::core::Window;
+
 /// A key of `config.toml` and `.bailiwick.toml`.
 #[derive(Debug)]
 pub struct Key {
@@ -230,6 +232,13 @@ pub const KEYS: &[Key] = &[
         project: ProjectMay::Lower,
         preset: Preset::Unset("none"),
         about: "The most that one turn may cost, in US dollars. It ends before the request after the one that reached it; a model whose price nobody knows is not asked at all.",
+    },
+    Key {
+        name: "limits.context_tokens",
+        kind: Kind::Count { least: Window::LEAST, most: MOST },
+        project: ProjectMay::Lower,
+        preset: Preset::Unset("the model's"),
+        about: "The most tokens of a prompt and its reply together. A conversation that comes near is summarised, and goes on with the summary.",
     },
     Key {
         name: "limits.timeout_s",

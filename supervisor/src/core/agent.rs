@@ -3,19 +3,26 @@
 use std::time::Duration;
 
 use ipc::cost::Usd;
-use ipc::event::{EventKind, Observer, TokenUsage};
+use ipc::event::{CompactionCause, EventKind, Observer, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{ApprovalId, CallId};
 use ipc::image::Image;
 
 use super::calls::Calls;
-use super::history::History;
+use super::compaction::{Compacting, Next, Then};
+use super::history::{History, of_image};
+use super::ledger::Ledger;
+use super::record::ends;
 use super::reply::Reply;
 use super::rights::Replacement;
+use super::window::{Budget, bytes, tokens};
 use super::{AgentConfig, ContextItem, Effect, EndReason, Input, RequestId, RunEnd, TimerId};
 use crate::approval::SessionGrants;
 use crate::gate::{AskKind, Change, Standing};
-use crate::provider::{StreamEvent, UserBlock};
+use crate::provider::{StreamEvent, ToolDefinition, UserBlock};
+
+/// Where the context comes from that says where the agent is, and what it may do.
+const ENVIRONMENT: &str = "environment";
 
 /// One agent: a transcript, and what is waited for.
 pub struct Agent {
@@ -24,11 +31,20 @@ pub struct Agent {
     pub(super) seen: Standing,
     pub(super) replacement: Replacement,
     pub(super) history: History,
+    /// What a new context is told without the model's help.
+    pub(super) ledger: Ledger,
+    pub(super) budget: Budget,
     pub(super) state: State,
     pub(super) run: Run,
+    /// The summary that is waited for: requests are for it.
+    pub(super) compacting: Option<Compacting>,
+    /// Whether the user wants a summary before the next request.
+    pub(super) compaction_wanted: bool,
+    /// What every context begins with besides the environment: the project's instructions.
+    pub(super) instructions: Vec<ContextItem>,
     /// What joins the next user message: context, then words of the user that came while the agent was busy.
     pub(super) context: Vec<ContextItem>,
-    queue: Vec<Said>,
+    pub(super) queue: Vec<Said>,
     pub(super) last_request: RequestId,
     pub(super) last_timer: TimerId,
     pub(super) last_call: CallId,
@@ -40,9 +56,16 @@ pub struct Agent {
 
 /// A message of the user.
 #[derive(Debug)]
-struct Said {
+pub(super) struct Said {
     text: String,
     images: Vec<Image>,
+}
+
+impl Said {
+    /// About how many tokens it has.
+    pub(super) fn tokens(&self) -> u64 {
+        self.images.iter().map(of_image).fold(tokens(&self.text), u64::saturating_add)
+    }
 }
 
 /// What the agent waits for.
@@ -80,19 +103,27 @@ pub(super) struct Run {
     pub(super) cuts: u32,
     /// Replies in a row that the provider paused.
     pub(super) pauses: u32,
+    /// Whether the context was left because the provider found it too long, and no reply has come since.
+    pub(super) overflowed: bool,
 }
 
 impl Agent {
     /// An agent that waits for its first turn.
     pub fn new(mut config: AgentConfig) -> Self {
         config.standing.confirm_shell = config.approvals.confirm_shell;
+        let budget = Budget::new(config.window, config.max_tokens, fixed_tokens(&config));
         Self {
             seen: config.standing.clone(),
             replacement: Replacement::default(),
-            history: History::new(config.sees_images),
+            history: History::new(budget.fixed(), config.sees_images),
             config,
+            ledger: Ledger::default(),
+            budget,
             state: State::Resting,
             run: Run::default(),
+            compacting: None,
+            compaction_wanted: false,
+            instructions: Vec::new(),
             context: Vec::new(),
             queue: Vec::new(),
             last_request: RequestId(0),
@@ -108,7 +139,7 @@ impl Agent {
     pub fn handle(&mut self, input: Input) -> Vec<Effect> {
         match input {
             Input::Op(op) => self.on_op(op),
-            Input::Context(items) => self.context.extend(items),
+            Input::Context(items) => self.on_context(items),
             Input::Stream { request, event } => self.on_stream(request, event),
             Input::StreamFailed { request, error } => self.on_stream_failed(request, &error),
             Input::CallFinished { call, outcome, duration_ms } => {
@@ -152,6 +183,7 @@ impl Agent {
         match op {
             Op::UserTurn { text, images } => self.on_user_turn(Said { text, images }),
             Op::SetRights { change } => self.on_change(Change::Rights(change)),
+            Op::Compact => self.on_compact(),
             Op::Interrupt => self.stop(EndReason::Interrupted, None),
             Op::Shutdown => self.close(EndReason::Closed, None),
             Op::Terminate => self.close(EndReason::Terminated, None),
@@ -168,29 +200,64 @@ impl Agent {
             self.notice("empty_message", "an empty message was not sent");
             return;
         }
-        match self.state {
-            State::Closed => {}
-            State::Resting => {
+        let too_long = self.too_long(&said);
+        match (&self.state, too_long) {
+            (State::Closed, _) => {}
+            (State::Resting, Some(why)) => self.finish_full(why),
+            (_, Some(why)) => self.notice("message_too_long", &why),
+            (State::Resting, None) => {
                 self.queue.push(said);
-                self.begin_run();
+                self.run = Run::default();
+                self.begin_step();
             }
-            _ => self.queue.push(said),
+            (_, None) => self.queue.push(said),
         }
     }
 
-    fn begin_run(&mut self) {
-        self.run = Run::default();
-        self.say_to_model(Vec::new());
-        self.begin_step();
+    /// Context from outside the conversation. What is not about the surroundings holds in every context.
+    fn on_context(&mut self, items: Vec<ContextItem>) {
+        for mut item in items {
+            let most = self.budget.context_item();
+            if tokens(&item.text) > most {
+                item.text = ends(&item.text, bytes(&item.text, most));
+                let message = format!("{} is too long for the context: its middle is left out", item.source);
+                self.notice("context_cut", &message);
+            }
+            if item.source != ENVIRONMENT {
+                self.instructions.push(item.clone());
+            }
+            self.context.push(item);
+        }
     }
 
-    /// One user message: results first (WIRE R4), then context, then what the user said meanwhile.
-    pub(super) fn say_to_model(&mut self, mut blocks: Vec<UserBlock>) {
+    /// Asks the model for the next reply, if the budget allows one and the context has room for it.
+    pub(super) fn begin_step(&mut self) {
+        if self.is_out_of_budget() {
+            return;
+        }
+        match self.next() {
+            Next::Full(message) => self.finish_full(message),
+            Next::Compact(cause) => self.compact(cause, Then::Step),
+            Next::Step => {
+                self.say_what_waits();
+                self.run.attempt = 0;
+                self.begin_attempt();
+            }
+        }
+    }
+
+    /// What joins the user's message behind the results (WIRE R4): context, then what the user said meanwhile.
+    fn say_what_waits(&mut self) {
+        let is_first = self.history.is_empty();
+        let mut blocks = Vec::new();
         for ContextItem { source, text } in std::mem::take(&mut self.context) {
             if !text.is_empty() {
                 blocks.push(UserBlock::Text(text.clone()));
                 self.log(EventKind::ContextAdded { source, text });
             }
+        }
+        if is_first {
+            self.history.open(std::mem::take(&mut blocks));
         }
         for said in std::mem::take(&mut self.queue) {
             self.say(said, &mut blocks);
@@ -211,6 +278,7 @@ impl Agent {
         if !text.trim().is_empty() {
             blocks.push(UserBlock::Text(text.clone()));
         }
+        self.ledger.hear(&text);
         self.log(EventKind::UserMessage { text, images: shown });
     }
 
@@ -233,12 +301,15 @@ impl Agent {
             }
             StreamEvent::TextDelta { index, text } => {
                 reply.text_delta(index, &text);
-                self.effects.push(Effect::Show(UiEventKind::TextDelta { text }));
+                // A summary is no answer to the user: it is shown as what it is, when it is whole.
+                if self.compacting.is_none() {
+                    self.effects.push(Effect::Show(UiEventKind::TextDelta { text }));
+                }
             }
-            StreamEvent::ThinkingDelta { text, .. } => {
+            StreamEvent::ThinkingDelta { text, .. } if self.compacting.is_none() => {
                 self.effects.push(Effect::Show(UiEventKind::ThinkingDelta { text }));
             }
-            StreamEvent::ToolUseStarted { .. } => {}
+            StreamEvent::ThinkingDelta { .. } | StreamEvent::ToolUseStarted { .. } => {}
             StreamEvent::BlockClosed { index, block } => reply.close(index, block),
             StreamEvent::MessageCompleted { stop_reason, usage } => {
                 let reply = std::mem::take(reply);
@@ -260,7 +331,9 @@ impl Agent {
             State::BackingOff { .. } => self.finish(reason, message.map(str::to_owned)),
             State::Streaming { request, reply } => {
                 self.effects.push(Effect::CancelStream(request));
-                self.keep_interrupted(reply);
+                if self.compacting.is_none() {
+                    self.keep_interrupted(reply);
+                }
                 self.finish(reason, message.map(str::to_owned));
             }
             State::Working(calls) => {
@@ -283,8 +356,10 @@ impl Agent {
     /// The model's turn is over: the run ends, or goes on with what the user said meanwhile.
     pub(super) fn end_turn(&mut self) {
         if !self.queue.is_empty() {
-            self.say_to_model(Vec::new());
             return self.begin_step();
+        }
+        if self.takes_wish() {
+            return self.compact(CompactionCause::Request, Then::End);
         }
         match self.run.denial.take() {
             Some(denial) => self.finish(EndReason::DeniedAtEnd, Some(denial)),
@@ -294,6 +369,11 @@ impl Agent {
 
     pub(super) fn finish(&mut self, reason: EndReason, message: Option<String>) {
         self.state = State::Resting;
+        if self.compacting.take().is_some() {
+            // What waited behind the summary was said all the same.
+            self.say_what_waits();
+        }
+        self.compaction_wanted = false;
         let Run { steps, usage, cost, text, .. } = std::mem::take(&mut self.run);
         let cost = self.config.prices.map(|_| cost);
         self.effects.push(Effect::Finish(RunEnd { reason, message, text, steps, usage, cost }));
@@ -310,4 +390,12 @@ impl Agent {
     pub(super) fn notice(&mut self, code: &str, message: &str) {
         self.log(EventKind::Notice { code: code.to_owned(), message: message.to_owned() });
     }
+}
+
+/// About how many tokens the system prompt and the tools have.
+pub(super) fn fixed_tokens(config: &AgentConfig) -> u64 {
+    let of_tool = |tool: &ToolDefinition| {
+        tokens(tool.name) + tokens(tool.description) + tokens(tool.input_schema.get())
+    };
+    tokens(&config.system) + config.tools.definitions().iter().map(of_tool).sum::<u64>()
 }

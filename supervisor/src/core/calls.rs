@@ -80,6 +80,8 @@ pub(super) struct CallResult {
     pub(super) images: Vec<Image>,
     /// The sentence of the denial behind it.
     pub(super) denial: Option<String>,
+    /// How to get what is left out of it, if it has to be cut.
+    pub(super) rest: Option<String>,
 }
 
 impl Open {
@@ -177,6 +179,19 @@ impl Calls {
         self.slots.iter().find(unclosed).map(|slot| &slot.tool_use.id)
     }
 
+    /// How many calls are not closed.
+    pub(super) fn count_unclosed(&self) -> u64 {
+        self.slots.iter().filter(|slot| !matches!(slot.state, State::Closed(_))).count() as u64
+    }
+
+    /// The results that there are.
+    pub(super) fn results(&self) -> impl Iterator<Item = &CallResult> {
+        self.slots.iter().filter_map(|slot| match &slot.state {
+            State::Closed(result) => Some(result),
+            State::Waiting | State::Open(_) | State::Asking(_) => None,
+        })
+    }
+
     /// The calls that workers have.
     pub(super) fn all_open(&self) -> Vec<CallId> {
         self.ids(|state| matches!(state, State::Open(_)))
@@ -218,14 +233,15 @@ impl Calls {
 impl CallResult {
     /// A call that was not carried out to its end, and why.
     pub(super) fn not_done(status: ToolCallStatus, content: impl Into<String>) -> Self {
-        Self { status, content: content.into(), is_error: true, images: Vec::new(), denial: None }
+        Self { status, content: content.into(), is_error: true, images: Vec::new(), denial: None, rest: None }
     }
 
     /// A call that nobody approved.
     pub(super) fn denied(content: impl Into<String>) -> Self {
         let content = content.into();
         let denial = Some(content.clone());
-        Self { status: ToolCallStatus::Denied, content, is_error: true, images: Vec::new(), denial }
+        let status = ToolCallStatus::Denied;
+        Self { status, content, is_error: true, images: Vec::new(), denial, rest: None }
     }
 
     pub(super) fn into_block(self, tool_use: ToolUseId) -> UserBlock {

@@ -6,8 +6,10 @@ use std::time::Duration;
 use ipc::cost::{Prices, Usd};
 use ipc::id::{AgentId, ConversationId};
 
+use super::Window;
 use crate::approval::ApprovalSettings;
 use crate::gate::{Activity, Standing};
+use crate::prompt::Surroundings;
 use crate::provider::{GiveUp, ProviderError, RequestOptions, Tried};
 use crate::tools::Registry;
 
@@ -27,6 +29,10 @@ pub struct AgentConfig {
     pub sees_images: bool,
     /// What the model costs, where that is known.
     pub prices: Option<Prices>,
+    /// How much the model's context holds.
+    pub window: Window,
+    /// Where the agent is; each of its contexts says so.
+    pub surroundings: Surroundings,
     /// Bounds on one run.
     pub limits: RunLimits,
     /// Whether and when a failed request is sent again.

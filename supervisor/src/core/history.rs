@@ -1,25 +1,71 @@
-//! The conversation as the model gets it: append-only, neighbours of one role joined.
+//! The conversation as the model gets it: append-only, neighbours of one role joined, and about how long it is.
 
 use std::sync::Arc;
 
+use ipc::event::TokenUsage;
 use ipc::image::Image;
 use serde_json::value::RawValue;
 
 use super::images::Images;
+use super::record::{Entry, entries};
+use super::window::tokens;
 use crate::provider::{Message, UserBlock};
 
+/// What the API adds around a block.
+const BLOCK: u64 = 8;
+
+/// How many pixels of a picture are a token.
+const PIXELS: u64 = 750;
+
+/// The most tokens of a picture.
+const MAX_IMAGE: u64 = 5_000;
+
 /// The conversation so far. Messages are shared with the requests that were made of it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct History {
     messages: Vec<Arc<Message>>,
     /// The pictures in them, and those that have been promised to the next.
     images: Images,
+    size: Size,
+    /// How many blocks it begins with that nobody said: surroundings, instructions, a summary.
+    opening: usize,
+    /// Whether one of those is a summary.
+    summarised: bool,
+    /// What it began with: the tokens of its first prompt.
+    began_with: u64,
+    /// How many replies it has.
+    replies: u32,
+}
+
+/// How many tokens a conversation has: what the provider counted, and what came since.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    /// The prompt and the reply that the provider counted last; an estimate before.
+    known: u64,
+    /// An estimate of what was added since.
+    added: u64,
 }
 
 impl History {
-    /// Nothing yet, for a model that sees pictures or not.
-    pub(super) fn new(sees_images: bool) -> Self {
-        Self { messages: Vec::new(), images: Images::seen(sees_images) }
+    /// A conversation whose every prompt begins with `fixed` tokens, for a model that sees pictures or not.
+    pub(super) fn new(fixed: u64, sees_images: bool) -> Self {
+        Self {
+            messages: Vec::new(),
+            images: Images::seen(sees_images),
+            size: Size { known: fixed, added: 0 },
+            opening: 0,
+            summarised: false,
+            began_with: 0,
+            replies: 0,
+        }
+    }
+
+    /// A conversation that goes on from a summary; what the model sees is what it saw before.
+    pub(super) fn summarised(fixed: u64, sees_images: bool, first_message: Vec<String>) -> Self {
+        let opening = first_message.len();
+        let mut history = Self { summarised: true, opening, ..Self::new(fixed, sees_images) };
+        history.push_user(first_message.into_iter().map(UserBlock::Text).collect());
+        history
     }
 
     /// The conversation, cheap to clone.
@@ -39,9 +85,43 @@ impl History {
         (admitted, left_out)
     }
 
+    /// The opening of a conversation that nobody has said anything in yet.
+    pub(super) fn open(&mut self, opening: Vec<UserBlock>) {
+        self.opening = opening.len();
+        self.push_user(opening);
+    }
+
+    /// What was said in it: all but its opening.
+    pub(super) fn said(&self) -> Vec<Entry> {
+        let mut entries = entries(&self.messages);
+        entries.drain(..self.opening.min(entries.len()));
+        entries
+    }
+
+    /// Whether nothing is in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// About how many tokens a prompt of all of it has.
+    pub(super) const fn tokens(&self) -> u64 {
+        self.size.known.saturating_add(self.size.added)
+    }
+
+    /// Whether the model has said something that a summary could be about.
+    pub(super) fn has_replies(&self) -> bool {
+        self.messages.iter().any(|message| matches!(**message, Message::Assistant(_)))
+    }
+
+    /// Whether it began with a summary and yet with so many tokens: another summary would not help.
+    pub(super) const fn began_too_long(&self, limit: u64) -> bool {
+        self.summarised && self.replies <= 1 && self.began_with > limit
+    }
+
     /// Appends blocks of the user. The API joins neighbours of one role (WIRE R3); joining them here keeps the prefix
     /// what the model saw.
     pub(super) fn push_user(&mut self, blocks: Vec<UserBlock>) {
+        self.add(blocks.iter().map(of_block).sum());
         match self.messages.last_mut().map(Arc::make_mut) {
             _ if blocks.is_empty() => {}
             Some(Message::User(last)) => last.extend(blocks),
@@ -49,12 +129,102 @@ impl History {
         }
     }
 
-    /// Appends blocks of the model.
-    pub(super) fn push_assistant(&mut self, blocks: Vec<Box<RawValue>>) {
+    /// Appends blocks of the model, and what the provider counted: the prompt is what the server made of the messages, which
+    /// may be less than their sum where it compacts them itself.
+    pub(super) fn push_assistant(&mut self, blocks: Vec<Box<RawValue>>, usage: TokenUsage) {
+        self.replies = self.replies.saturating_add(1);
+        if self.replies == 1 {
+            self.began_with = usage.prompt().max(self.tokens());
+        }
+        if usage.prompt() == 0 {
+            self.add(blocks.iter().map(|block| tokens(block.get()).saturating_add(BLOCK)).sum());
+        } else {
+            self.size = Size { known: usage.total(), added: 0 };
+        }
         match self.messages.last_mut().map(Arc::make_mut) {
             _ if blocks.is_empty() => {}
             Some(Message::Assistant(last)) => last.extend(blocks),
             _ => self.messages.push(Arc::new(Message::Assistant(blocks))),
         }
+    }
+
+    const fn add(&mut self, tokens: u64) {
+        self.size.added = self.size.added.saturating_add(tokens);
+    }
+}
+
+fn of_block(block: &UserBlock) -> u64 {
+    let content = match block {
+        UserBlock::Text(text) => tokens(text),
+        UserBlock::Image(image) => of_image(image),
+        UserBlock::ToolResult { content, images, .. } => {
+            images.iter().map(of_image).fold(tokens(content), u64::saturating_add)
+        }
+    };
+    content.saturating_add(BLOCK)
+}
+
+/// About how many tokens a picture has: one for 750 pixels, and larger ones are scaled down by the provider.
+pub(super) fn of_image(image: &Image) -> u64 {
+    let (width, height) = image.size();
+    (u64::from(width) * u64::from(height)).div_ceil(PIXELS).min(MAX_IMAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Vec<UserBlock> {
+        vec![UserBlock::Text(text.to_owned())]
+    }
+
+    fn usage(input: u64, cache_read: u64, output: u64) -> TokenUsage {
+        TokenUsage { input, cache_read, output, ..TokenUsage::default() }
+    }
+
+    fn reply() -> Vec<Box<RawValue>> {
+        vec![RawValue::from_string(r#"{"type":"text","text":"ok"}"#.to_owned()).unwrap()]
+    }
+
+    #[test]
+    fn what_the_provider_counted_takes_the_place_of_the_estimate() {
+        let mut history = History::new(100, true);
+        history.push_user(text(&"x".repeat(300)));
+        assert_eq!(history.tokens(), 100 + 100 + BLOCK);
+        history.push_assistant(reply(), usage(10, 140, 7));
+        assert_eq!(history.tokens(), 157);
+        history.push_user(text("yes"));
+        assert_eq!(history.tokens(), 157 + 1 + BLOCK);
+    }
+
+    #[test]
+    fn a_prompt_that_the_server_shortened_counts_as_it_did() {
+        let mut history = History::new(100, true);
+        history.push_user(text("x"));
+        history.push_assistant(reply(), usage(90_000, 0, 100));
+        history.push_assistant(reply(), usage(2_000, 0, 100));
+        assert_eq!(history.tokens(), 2_100);
+    }
+
+    #[test]
+    fn a_provider_that_counts_nothing_is_estimated() {
+        let mut history = History::new(100, true);
+        history.push_user(text("x"));
+        let before = history.tokens();
+        history.push_assistant(reply(), usage(0, 0, 3));
+        assert!(history.tokens() > before, "{history:?}");
+    }
+
+    #[test]
+    fn only_a_summary_can_begin_too_long() {
+        let mut history = History::new(100, true);
+        history.push_assistant(reply(), usage(5_000, 0, 1));
+        assert!(!history.began_too_long(1_000));
+        let mut history = History::summarised(100, true, vec!["short".to_owned()]);
+        assert!(!history.has_replies() && !history.began_too_long(1_000));
+        history.push_assistant(reply(), usage(5_000, 0, 1));
+        assert!(history.has_replies() && history.began_too_long(1_000));
+        history.push_assistant(reply(), usage(5_000, 0, 1));
+        assert!(!history.began_too_long(1_000));
     }
 }

@@ -4,7 +4,8 @@
 //! I/O here, no clock and no randomness: what comes in decides what goes out, so that every run can be replayed.
 //!
 //! What always holds, whatever comes in and in whatever order:
-//! * the history is append-only, and every `tool_use` in it has exactly one result in the next user message (WIRE R4);
+//! * a context is append-only: what becomes too long is left for a new context that begins with a summary;
+//! * every `tool_use` in it has exactly one result in the next user message (WIRE R4), before anything else is sent;
 //! * a tool call is logged before it is dispatched, and dispatched only from a complete reply (WIRE S5);
 //! * what the standing rights do not cover runs after an explicit approval, by exact effect, or not at all;
 //! * events of a request, call or timer that is not waited for are ignored.
@@ -12,20 +13,27 @@
 mod agent;
 mod approvals;
 mod calls;
+mod compaction;
 mod config;
 mod end;
+mod fitting;
 mod history;
 mod images;
+mod ledger;
 mod protocol;
+mod record;
 mod reply;
 mod requests;
 mod results;
 mod rights;
+mod summary;
+mod window;
 
 pub use agent::Agent;
 pub use config::{AgentConfig, Backoff, RunLimits};
 pub use end::{EndReason, RunEnd};
 pub use protocol::{ContextItem, Effect, Input, ReadyWorker, RequestId, TimerId};
+pub use window::Window;
 
 #[cfg(test)]
 mod tests;

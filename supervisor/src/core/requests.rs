@@ -16,25 +16,27 @@ const MAX_CUTS: u32 = 3;
 const MAX_PAUSES: u32 = 16;
 
 impl Agent {
-    /// Asks the model for the next reply, if the budget allows one.
-    pub(super) fn begin_step(&mut self) {
+    /// Ends the run if its budget allows no further request.
+    pub(super) fn is_out_of_budget(&mut self) -> bool {
         let limits = self.config.limits;
         if let Some(max) = limits.max_steps.filter(|max| self.run.steps >= *max) {
-            return self.finish(EndReason::StepLimit, Some(format!("the limit of {max} steps is reached")));
+            self.finish(EndReason::StepLimit, Some(format!("the limit of {max} steps is reached")));
+            return true;
         }
         if let Some(max) = limits.max_tokens.filter(|max| self.run.usage.total() >= *max) {
-            return self.finish(EndReason::TokenLimit, Some(format!("the limit of {max} tokens is reached")));
+            self.finish(EndReason::TokenLimit, Some(format!("the limit of {max} tokens is reached")));
+            return true;
         }
         if let Some(max) = limits.max_usd.filter(|max| self.run.cost >= *max) {
             let message =
                 format!("the limit of {max} is reached: what was asked so far cost {}", self.run.cost);
-            return self.finish(EndReason::CostLimit, Some(message));
+            self.finish(EndReason::CostLimit, Some(message));
+            return true;
         }
-        self.run.attempt = 0;
-        self.begin_attempt();
+        false
     }
 
-    fn begin_attempt(&mut self) {
+    pub(super) fn begin_attempt(&mut self) {
         self.run.attempt = self.run.attempt.saturating_add(1);
         self.last_request = RequestId(self.last_request.0.saturating_add(1));
         let request = self.last_request;
@@ -45,8 +47,8 @@ impl Agent {
             model: self.config.model.clone(),
             system: self.config.system.clone(),
             tools: self.config.tools.definitions(),
-            messages: self.history.messages(),
-            max_tokens: self.config.max_tokens,
+            messages: self.compacting.map_or_else(|| self.history.messages(), |it| self.summary_request(it)),
+            max_tokens: self.compacting.map_or_else(|| self.budget.reply(), |_| self.budget.summary()),
             options: self.config.options,
         };
         self.effects.push(Effect::StartStream { request, model });
@@ -79,11 +81,7 @@ impl Agent {
         });
         let after = match delay {
             Ok(after) => after,
-            Err(why) => {
-                let reason =
-                    if error.is_context_overflow() { EndReason::ContextFull } else { EndReason::Provider };
-                return self.finish(reason, Some(given_up(error, &why)));
-            }
+            Err(why) => return self.given_up(error, &why),
         };
         self.run.waited = self.run.waited.saturating_add(after);
         self.last_timer = TimerId(self.last_timer.0.saturating_add(1));
@@ -91,8 +89,35 @@ impl Agent {
         self.effects.push(Effect::StartTimer { id: self.last_timer, after });
     }
 
+    /// A request that is not sent again: without the conversation's length it might have gone well.
+    fn given_up(&mut self, error: &ProviderError, why: &GiveUp) {
+        if let Some(compacting) = self.compacting
+            && self.on_summary_failed(compacting, error)
+        {
+            return;
+        }
+        let overflow = is_too_long(error);
+        if overflow && self.can_shorten() {
+            return self.compact_overflow();
+        }
+        let message = given_up(error, why);
+        if overflow {
+            let remedy = "give a smaller task, or choose a model with a larger window";
+            return self.finish_full(format!("{message}; {remedy}"));
+        }
+        self.finish(EndReason::Provider, Some(message));
+    }
+
+    /// Whether a new context could help against one that the provider finds too long.
+    fn can_shorten(&self) -> bool {
+        self.compacting.is_none() && !self.run.overflowed && self.history.has_replies()
+    }
+
     /// A reply came to its end: WIRE, "Stop reasons".
     pub(super) fn on_reply(&mut self, reply: Reply, stop: &StopReason, usage: TokenUsage) {
+        if let Some(compacting) = self.compacting {
+            return self.on_summary(compacting, &reply, stop, usage);
+        }
         if reply.has_twin_calls() {
             return self.request_failed(&twin_calls(), true);
         }
@@ -107,8 +132,11 @@ impl Agent {
             StopReason::Refusal(details) => self.on_refusal(&reply, details.as_deref(), usage),
             StopReason::ContextWindowExceeded => {
                 self.keep_cut(reply, stop.as_str(), usage);
-                let message = "the context window is full; start a new session with a smaller task";
-                self.finish(EndReason::ContextFull, Some(message.to_owned()));
+                if self.can_shorten() {
+                    self.compact_overflow();
+                } else {
+                    self.finish_full(self.full(usage.total()));
+                }
             }
             StopReason::EndTurn | StopReason::StopSequence | StopReason::Other(_) => {
                 self.on_end(reply, stop, usage);
@@ -117,7 +145,7 @@ impl Agent {
     }
 
     fn on_tool_use(&mut self, reply: Reply, usage: TokenUsage) {
-        (self.run.cuts, self.run.pauses) = (0, 0);
+        (self.run.cuts, self.run.pauses, self.run.overflowed) = (0, 0, false);
         let calls = self.keep_whole(reply, StopReason::ToolUse.as_str(), usage);
         if calls.is_empty() {
             self.end_turn();
@@ -157,13 +185,12 @@ impl Agent {
         let calls = reply.call_names().join(", ");
         self.keep_cut(reply, stop.as_str(), usage);
         self.run.cuts = self.run.cuts.saturating_add(1);
-        let limit = self.config.max_tokens;
+        let limit = self.budget.reply();
         if self.run.cuts > MAX_CUTS {
             let message = format!("the reply was cut at {limit} tokens {} times in a row", self.run.cuts);
             return self.finish(EndReason::GaveUp, Some(message));
         }
         self.note(cut_note(limit, &calls));
-        self.say_to_model(Vec::new());
         self.begin_step();
     }
 
@@ -185,14 +212,14 @@ impl Agent {
     fn keep_whole(&mut self, reply: Reply, stop: &str, usage: TokenUsage) -> Vec<ToolUse> {
         let (echo, calls) = reply.complete();
         self.log_reply(&reply, echo.clone(), stop, usage);
-        self.history.push_assistant(echo);
+        self.history.push_assistant(echo, usage);
         calls
     }
 
     fn keep_cut(&mut self, reply: Reply, stop: &str, usage: TokenUsage) {
         let echo = reply.cut();
         self.log_reply(&reply, echo.clone(), stop, usage);
-        self.history.push_assistant(echo);
+        self.history.push_assistant(echo, usage);
     }
 
     fn log_reply(&mut self, reply: &Reply, content: Vec<Box<RawValue>>, stop: &str, usage: TokenUsage) {
@@ -207,7 +234,7 @@ impl Agent {
     }
 
     /// What a reply cost; a reply whose tokens nobody told has no cost that could be told.
-    fn cost(&self, usage: &TokenUsage) -> Option<Usd> {
+    pub(super) fn cost(&self, usage: &TokenUsage) -> Option<Usd> {
         let prices = self.config.prices.filter(|_| *usage != TokenUsage::default())?;
         Some(prices.cost(usage))
     }
@@ -247,4 +274,9 @@ fn twin_calls() -> ProviderError {
         retryable: true,
         retry_after: None,
     }
+}
+
+/// Whether a shorter conversation might go well: by its tokens (WIRE R12), or by its bytes (WIRE E1).
+pub(super) fn is_too_long(error: &ProviderError) -> bool {
+    error.is_context_overflow() || error.status == Some(413)
 }

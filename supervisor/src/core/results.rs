@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::agent::State;
 use super::calls::{CallResult, Calls, Open};
+use super::fitting::rest;
 use super::reply::ToolUse;
 use super::{Agent, Effect, EndReason};
 use crate::gate::{Activity, Standing, Verdict, declared_too_little};
@@ -112,6 +113,7 @@ impl Agent {
 
     /// Gives a call its result without a worker's word.
     pub(super) fn close_at_once(&mut self, calls: &mut Calls, call: CallId, result: CallResult) {
+        let result = self.fitted(calls, result);
         if let Some(tool_use) = calls.unclosed(call) {
             self.log_finished(call, tool_use, &result, (0, Observer::Supervisor));
         }
@@ -189,7 +191,7 @@ impl Agent {
         result: CallResult,
         seen: (u64, Observer),
     ) {
-        let result = calls.remarked(call, result);
+        let result = calls.remarked(call, self.fitted(calls, result));
         if let Some(tool_use) = calls.unclosed(call) {
             self.log_finished(call, tool_use, &result, seen);
         }
@@ -205,7 +207,7 @@ impl Agent {
             return;
         }
         let results = self.results(calls);
-        self.say_to_model(results);
+        self.history.push_user(results);
         self.begin_step();
     }
 
@@ -291,8 +293,15 @@ impl Agent {
         standing: &Standing,
     ) -> CallResult {
         match outcome {
-            Outcome::Done(ToolOutput::Image(image)) => self.result_of_picture(image),
-            Outcome::Done(output) => self.result_of_output(call, tool, &output, standing),
+            Outcome::Done(output) => {
+                self.ledger.note(tool, &output, self.seen.project.as_path());
+                let rest = rest(tool, &output);
+                let result = match output {
+                    ToolOutput::Image(image) => self.result_of_picture(image),
+                    output => self.result_of_output(call, tool, &output, standing),
+                };
+                CallResult { rest, ..result }
+            }
             Outcome::Failed(error) => self.result_of_error(call, &error, standing),
             Outcome::Cancelled => CallResult::not_done(
                 ToolCallStatus::Interrupted,
@@ -318,6 +327,7 @@ impl Agent {
                 is_error: false,
                 images,
                 denial: None,
+                rest: None,
             },
         }
     }
@@ -357,7 +367,7 @@ impl Agent {
             content.push_str(hint);
         }
         let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
-        CallResult { status, content, is_error, images: Vec::new(), denial: None }
+        CallResult { status, content, is_error, images: Vec::new(), denial: None, rest: None }
     }
 
     fn result_of_error(&mut self, call: CallId, error: &ToolError, standing: &Standing) -> CallResult {
@@ -390,8 +400,8 @@ impl Agent {
         let rights = standing.line();
         let content = format!("{}\n{sentence}. Your rights: {rights}", said.content);
         self.log_seen_by(observed_by, EventKind::Denied { call, denial, rights });
-        let status = ToolCallStatus::Denied;
-        CallResult { status, content, is_error: true, images: Vec::new(), denial: Some(sentence) }
+        let (status, denial) = (ToolCallStatus::Denied, Some(sentence));
+        CallResult { status, content, is_error: true, images: Vec::new(), denial, rest: None }
     }
 
     fn log_finished(

@@ -249,7 +249,7 @@ impl Driver {
         }
         match resolved(self.worker.confinement().project.as_path(), action.kind) {
             Ok(op) => {
-                if matches!(op, Op::UserTurn { .. }) && !self.agent.is_busy() {
+                if matches!(op, Op::UserTurn { .. } | Op::Compact) && !self.agent.is_busy() {
                     self.running.turn_began = Some(Instant::now());
                 }
                 Ok(Some(Input::Op(op)))
@@ -310,6 +310,7 @@ fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, String> {
         }
         UserActionKind::SetMode { mode } => Op::SetMode { mode },
         UserActionKind::RevokeGrant { id } => Op::RevokeGrant { id },
+        UserActionKind::Compact => Op::Compact,
         UserActionKind::Interrupt => Op::Interrupt,
         UserActionKind::Quit => Op::Shutdown,
         UserActionKind::Terminate => Op::Terminate,

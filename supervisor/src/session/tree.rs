@@ -143,6 +143,9 @@ fn sum<'a>(events: impl Iterator<Item = &'a SessionEvent>) -> Account {
 fn account(event: &SessionEvent) -> Account {
     match &event.kind {
         EventKind::AssistantMessage(message) => Account { usage: message.usage, cost: message.cost_usd },
+        EventKind::ContextCompacted(compacted) => {
+            Account { usage: compacted.usage, cost: compacted.cost_usd }
+        }
         _ => Account::default(),
     }
 }

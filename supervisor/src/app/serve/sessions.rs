@@ -66,6 +66,7 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
         model: ModelOptions::new(&effective, true),
         provider: effective.provider(),
         base_url: effective.base_url().map(str::to_owned),
+        window: effective.window(),
         limits: effective.run_limits(),
         timeout: effective.timeout(),
         patch: None,

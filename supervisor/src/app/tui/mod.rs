@@ -129,6 +129,7 @@ fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
         model: ModelOptions::new(effective, true),
         provider: effective.provider(),
         base_url: effective.base_url().map(str::to_owned),
+        window: effective.window(),
         limits: effective.run_limits(),
         timeout: effective.timeout(),
         patch: None,

@@ -1,11 +1,9 @@
 //! Whatever comes in, in whatever order: no panic, a history that the API accepts, and nothing run that is not logged.
 
-use std::collections::BTreeSet;
-
 use ipc::approval::{ApprovalMode, ReviewDecision, SessionScope};
 use ipc::confinement::Tier;
 use ipc::effect::{Effect as Exact, FileEffect, FileState, Patch};
-use ipc::event::{DecidedBy, EventKind};
+use ipc::event::DecidedBy;
 use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId, GrantId};
 use ipc::message::Outcome;
@@ -18,11 +16,10 @@ use super::script::{
     Script, broken_call, call, command, completed, config, error, file, not_found, raw, read, ready, run,
     text, thinking,
 };
+use super::witness::Witness;
 use crate::approval::Proposal;
-use crate::core::{AgentConfig, ContextItem, Effect, Input, RequestId, RunLimits, TimerId};
-use crate::provider::{
-    AssistantBlock, ContentBlock, Message, ModelRequest, StopReason, StreamEvent, UserBlock,
-};
+use crate::core::{AgentConfig, ContextItem, Effect, Input, RequestId, RunLimits, TimerId, Window};
+use crate::provider::{AssistantBlock, ContentBlock, StopReason, StreamEvent};
 
 fn block() -> impl Strategy<Value = AssistantBlock> {
     let id = prop_oneof![Just("a"), Just("b"), Just("c"), Just("")];
@@ -73,6 +70,7 @@ enum Any {
     Context,
     Stream(u64, StreamEvent),
     Failed(u64, bool),
+    Overflow,
     Finished(u64, usize),
     Lost(u64),
     Timer(u64),
@@ -100,14 +98,17 @@ fn decision() -> impl Strategy<Value = ReviewDecision> {
 }
 
 fn any() -> impl Strategy<Value = Any> {
-    let user = Op::UserTurn { text: "go".to_owned(), images: vec![] };
+    let user = |text: String| Any::Op(Op::UserTurn { text, images: vec![] });
     prop_oneof![
-        4 => Just(Any::Op(user)),
+        4 => Just(user("go".to_owned())),
+        1 => Just(user("many words ".repeat(300))),
+        1 => Just(Any::Op(Op::Compact)),
+        1 => Just(Any::Overflow),
         1 => Just(Any::Op(Op::Interrupt)),
         1 => Just(Any::Context),
         20 => (prop_oneof![9 => Just(0u64), 1 => 1..3u64], event()).prop_map(|(age, event)| Any::Stream(age, event)),
         2 => (0..2u64, proptest::bool::ANY).prop_map(|(age, retryable)| Any::Failed(age, retryable)),
-        12 => (0..5u64, 0..5usize).prop_map(|(age, outcome)| Any::Finished(age, outcome)),
+        12 => (0..5u64, 0..7usize).prop_map(|(age, outcome)| Any::Finished(age, outcome)),
         2 => (0..5u64).prop_map(Any::Lost),
         3 => (0..2u64).prop_map(Any::Timer),
         1 => Just(Any::TimeUp),
@@ -121,7 +122,7 @@ fn any() -> impl Strategy<Value = Any> {
         1 => (0..5u64).prop_map(Any::NotPrepared),
         6 => (0..3u64, 0..3usize, decision()).prop_map(|(age, kind, decision)| Any::Answer(age, kind, decision)),
         1 => (0..3u64).prop_map(Any::Lapsed),
-        4 => (0..5u64, 0..5usize).prop_map(|(age, outcome)| Any::Carried(age, outcome)),
+        4 => (0..5u64, 0..7usize).prop_map(|(age, outcome)| Any::Carried(age, outcome)),
         1 => prop_oneof![Just(ApprovalMode::Ask), Just(ApprovalMode::Auto), Just(ApprovalMode::Deny)]
             .prop_map(|mode| Any::Op(Op::SetMode { mode })),
         1 => (0..3u64).prop_map(|id| Any::Op(Op::RevokeGrant { id: GrantId(id) })),
@@ -137,6 +138,11 @@ fn input(any: Any, script: &Script) -> Input {
         Any::Stream(age, event) => Input::Stream { request: request(age), event },
         Any::Failed(age, retryable) => {
             Input::StreamFailed { request: request(age), error: error("connection", retryable) }
+        }
+        Any::Overflow => {
+            let mut error = error("invalid_request_error", false);
+            error.message = "prompt is too long: 9 tokens > 8 maximum".to_owned();
+            Input::StreamFailed { request: request(0), error }
         }
         Any::Finished(age, kind) => {
             Input::CallFinished { call: call(age), outcome: outcome(kind), duration_ms: 1 }
@@ -171,7 +177,10 @@ fn approval(script: &Script, age: u64) -> ApprovalId {
 
 fn outcome(kind: usize) -> Outcome {
     let refusal = command(1, "touch: cannot touch '/etc/x': Permission denied");
-    [file("x"), command(0, ""), refusal, not_found(), Outcome::Cancelled][kind].clone()
+    let long = "a long line\n".repeat(900);
+    [file("x"), command(0, ""), file(&long), command(1, &long), refusal, not_found(), Outcome::Cancelled]
+        [kind]
+        .clone()
 }
 
 fn proposal() -> Proposal {
@@ -182,148 +191,16 @@ fn proposal() -> Proposal {
     Proposal::of_patch(&tool, effect, |_| Some("/p".into())).unwrap()
 }
 
-/// The ids of the tool calls in a message of the model.
-fn calls(message: &Message) -> Vec<String> {
-    let Message::Assistant(blocks) = message else {
-        return vec![];
-    };
-    let values = blocks.iter().map(|block| serde_json::from_str::<serde_json::Value>(block.get()).unwrap());
-    values
-        .filter(|block| block["type"] == "tool_use")
-        .map(|block| block["id"].as_str().unwrap().to_owned())
-        .collect()
-}
-
-/// WIRE R3, R4, R5.
-fn assert_acceptable(request: &ModelRequest) {
-    let messages = &request.messages;
-    assert!(matches!(*messages[0], Message::User(_)), "{messages:?}");
-    for (place, message) in messages.iter().enumerate() {
-        let next = messages.get(place + 1).map(|message| &**message);
-        match &**message {
-            Message::Assistant(blocks) => {
-                assert!(!blocks.is_empty());
-                assert!(!blocks.iter().any(|block| block.get().contains(r#""text":"""#)), "{messages:?}");
-                assert!(!matches!(next, Some(Message::Assistant(_))), "{messages:?}");
-                assert_answered(&calls(message), next);
-            }
-            Message::User(blocks) => {
-                assert!(!blocks.is_empty() && !matches!(next, Some(Message::User(_))), "{messages:?}");
-                assert!(!blocks.contains(&UserBlock::Text(String::new())));
-                let before = place.checked_sub(1).map(|before| calls(&messages[before])).unwrap_or_default();
-                assert_eq!(results(blocks), before, "{messages:?}");
-            }
-        }
-    }
-}
-
-fn assert_answered(calls: &[String], next: Option<&Message>) {
-    if calls.is_empty() {
-        return;
-    }
-    let Some(Message::User(blocks)) = next else { panic!("{calls:?} without results: {next:?}") };
-    // Results come first, each once, in the order of the calls.
-    assert_eq!(results(&blocks[..calls.len()]), calls);
-}
-
-fn results(blocks: &[UserBlock]) -> Vec<String> {
-    let results = blocks.iter().filter_map(|block| match block {
-        UserBlock::ToolResult { tool_use, content, .. } => {
-            assert!(!content.is_empty());
-            Some(tool_use.as_str().to_owned())
-        }
-        UserBlock::Text(_) | UserBlock::Image(_) => None,
-    });
-    results.collect()
-}
-
-/// What the effects must satisfy in their order.
-#[derive(Default)]
-struct Witness {
-    started: BTreeSet<CallId>,
-    dispatched: BTreeSet<CallId>,
-    prepared: BTreeSet<CallId>,
-    /// Calls that were approved, and not carried out yet.
-    approved: BTreeSet<CallId>,
-    /// Requests that are open; each has one answer.
-    asked: BTreeSet<ApprovalId>,
-    finished: BTreeSet<CallId>,
-    last_history: Vec<String>,
-}
-
-impl Witness {
-    fn see(&mut self, effect: &Effect) {
-        match effect {
-            Effect::Log { kind: EventKind::ToolCallStarted { call, .. }, .. } => {
-                assert!(self.started.insert(*call), "call {call} started twice");
-            }
-            Effect::Log { kind: EventKind::ToolCallFinished { call, .. }, .. } => {
-                assert!(self.started.contains(call) && self.finished.insert(*call), "call {call}");
-            }
-            Effect::Dispatch { call, .. } => {
-                assert!(self.started.contains(call) && self.dispatched.insert(*call), "call {call}");
-            }
-            Effect::Prepare { call, .. } => {
-                assert!(self.started.contains(call));
-                self.prepared.insert(*call);
-            }
-            Effect::Log { kind: EventKind::ApprovalAnswered(answer), .. } => {
-                if let Some(id) = &answer.id {
-                    assert!(self.asked.remove(id), "request {id} is decided once");
-                }
-                let yes = ReviewDecision::Approved;
-                if answer.decision == yes
-                    || matches!(answer.decision, ReviewDecision::ApprovedForSession { .. })
-                {
-                    self.approved.insert(answer.call);
-                }
-            }
-            Effect::RequestApproval { id, .. } => {
-                assert!(self.asked.is_empty() && self.asked.insert(*id), "one question at a time");
-            }
-            Effect::CarryOut { call, .. } => {
-                assert!(self.approved.remove(call), "call {call} was not approved");
-                assert!(!self.finished.contains(call) && self.dispatched.insert(*call), "call {call}");
-            }
-            Effect::CancelCall(call) => {
-                assert!(self.dispatched.contains(call) || self.prepared.contains(call));
-            }
-            Effect::StartStream { model, .. } => self.see_request(model),
-            Effect::Finish(_) => {
-                assert_eq!(self.started, self.finished, "every call has its end");
-                assert!(self.asked.is_empty() && self.approved.is_empty(), "and every question");
-            }
-            _ => {}
-        }
-    }
-
-    fn see_request(&mut self, model: &ModelRequest) {
-        assert_acceptable(model);
-        assert_eq!(self.started, self.finished, "no request while a call is open");
-        // Append-only: what was sent before is a prefix of what is sent now, block by block.
-        let history = blocks(model);
-        assert!(history.starts_with(&self.last_history), "{history:?} after {:?}", self.last_history);
-        self.last_history = history;
-    }
-}
-
-fn blocks(model: &ModelRequest) -> Vec<String> {
-    let blocks = model.messages.iter().flat_map(|message| match &**message {
-        Message::User(blocks) => blocks.iter().map(|block| format!("user {block:?}")).collect::<Vec<_>>(),
-        Message::Assistant(blocks) => blocks.iter().map(|block| format!("assistant {block}")).collect(),
-    });
-    blocks.collect()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn any_order_of_inputs_keeps_the_promises(inputs in proptest::collection::vec(any(), 0..120), steps in 1..40u32, asks in proptest::bool::ANY) {
+    fn any_order_of_inputs_keeps_the_promises(inputs in proptest::collection::vec(any(), 0..120), steps in 1..40u32, asks in proptest::bool::ANY, small in proptest::bool::ANY) {
         let limits = RunLimits { max_steps: Some(steps), ..RunLimits::default() };
         let config = if asks { ask_config() } else { config() };
-        let mut script = Script::with(AgentConfig { limits, ..config });
-        let mut witness = Witness::default();
+        let window = if small { Window::new(0) } else { Window::default() };
+        let mut script = Script::with(AgentConfig { limits, window, ..config });
+        let mut witness = Witness::new(window);
         for any in inputs {
             let input = input(any, &script);
             let was_busy = script.agent.is_busy();

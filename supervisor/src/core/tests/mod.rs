@@ -1,14 +1,17 @@
 //! The state machine against recorded sequences.
 
+mod any_conversation;
 mod any_input;
 mod approvals;
 mod calls;
+mod compaction;
 mod images;
 mod limits;
 mod replies;
 mod rights;
-mod script;
+pub(in crate::core) mod script;
 mod stops;
+mod witness;
 
 /// The driver owns the agent in a task of its own.
 #[test]

@@ -10,14 +10,19 @@ use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Outcome;
 use ipc::rights::{Network, Reach, Rights, RightsChange};
-use ipc::tool::{CommandExit, CommandResult, FileText, ToolError, ToolErrorKind, ToolOutput};
+use ipc::tool::{
+    CommandExit, CommandResult, FileText, SavedOutput, ToolError, ToolErrorKind, ToolOutput, Written,
+    WrittenFile,
+};
 use serde_json::value::RawValue;
 
 use crate::approval::ApprovalSettings;
 use crate::core::{
     Agent, AgentConfig, Backoff, ContextItem, Effect, Input, ReadyWorker, RequestId, RunLimits, TimerId,
+    Window,
 };
 use crate::gate::{Activity, ApprovalMode, Standing};
+use crate::prompt::Surroundings;
 use crate::provider::{
     AssistantBlock, ContentBlock, GiveUp, Message, ModelRequest, ProviderError, RequestOptions, StopReason,
     StreamEvent, Tried, UserBlock,
@@ -52,6 +57,10 @@ pub(super) fn standing() -> Standing {
     )
 }
 
+fn surroundings() -> Surroundings {
+    Surroundings { platform: "Linux".to_owned(), date: "2026-11-22".to_owned(), activity: Activity::Execute }
+}
+
 pub(super) fn config() -> AgentConfig {
     AgentConfig {
         model: "m".to_owned(),
@@ -61,6 +70,8 @@ pub(super) fn config() -> AgentConfig {
         options: RequestOptions::default(),
         sees_images: true,
         prices: None,
+        window: Window::default(),
+        surroundings: surroundings(),
         limits: RunLimits::default(),
         backoff: Box::new(Twice),
         standing: standing(),
@@ -203,7 +214,7 @@ pub(super) fn completed(stop_reason: StopReason) -> StreamEvent {
     StreamEvent::MessageCompleted { stop_reason, usage }
 }
 
-pub(super) fn raw(json: &str) -> Box<RawValue> {
+pub(in crate::core) fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_owned()).unwrap()
 }
 
@@ -212,7 +223,7 @@ pub(super) fn text(text: &str) -> AssistantBlock {
     AssistantBlock { content: ContentBlock::Text { text: text.to_owned() }, raw }
 }
 
-pub(super) fn thinking() -> AssistantBlock {
+pub(in crate::core) fn thinking() -> AssistantBlock {
     let raw = raw(r#"{"type":"thinking","thinking":"","signature":"s"}"#);
     AssistantBlock { content: ContentBlock::Thinking { thinking: String::new() }, raw }
 }
@@ -237,7 +248,7 @@ pub(super) fn run(id: &str, command: &str) -> AssistantBlock {
     call(id, "shell_exec", &format!(r#"{{"command":"{command}"}}"#))
 }
 
-pub(super) fn file(text: &str) -> Outcome {
+pub(in crate::core) fn file(text: &str) -> Outcome {
     let lines = text.lines().count() as u64;
     Outcome::Done(ToolOutput::File(FileText {
         text: text.to_owned(),
@@ -249,14 +260,28 @@ pub(super) fn file(text: &str) -> Outcome {
     }))
 }
 
-pub(super) fn command(code: i32, output: &str) -> Outcome {
+pub(in crate::core) fn command(code: i32, output: &str) -> Outcome {
     Outcome::Done(ToolOutput::Command(CommandResult {
         exit: CommandExit::Code(code),
         head: output.to_owned(),
         omitted_bytes: 0,
         tail: String::new(),
+        saved: None,
         duration_ms: 7,
     }))
+}
+
+/// A command whose output lies in a file.
+pub(super) fn saved_command(output: &str) -> Outcome {
+    let saved = SavedOutput { path: "/tmp/bw-1/out.log".into(), bytes: output.len() as u64, cut: None };
+    let Outcome::Done(ToolOutput::Command(result)) = command(0, output) else { unreachable!() };
+    Outcome::Done(ToolOutput::Command(CommandResult { saved: Some(saved), ..result }))
+}
+
+/// A file that was made.
+pub(super) fn written(path: &str, bytes: u64) -> Outcome {
+    let file = WrittenFile { path: path.into(), created: true, bytes, replacements: 0 };
+    Outcome::Done(ToolOutput::Written(Written { files: vec![file] }))
 }
 
 pub(super) fn not_found() -> Outcome {
@@ -357,6 +382,13 @@ fn event(kind: &EventKind) -> String {
         EventKind::ToolCallStarted { call, tool_use, name, input } => {
             format!("started {call} {tool_use} {name} {input}")
         }
+        EventKind::CompactionStarted(started) => {
+            format!("compacting {:?}: {} of {}", started.cause, started.tokens, started.window)
+        }
+        EventKind::ContextCompacted(compacted) => format!(
+            "compacted {:?} by {:?}: {} to {}",
+            compacted.cause, compacted.summary, compacted.tokens_before, compacted.tokens_after
+        ),
         EventKind::Denied { call, denial, .. } => format!("denied {call} {denial}"),
         EventKind::AssistantMessage(message) => {
             format!(

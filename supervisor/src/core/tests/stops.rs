@@ -97,7 +97,7 @@ fn provider_that_only_pauses_is_left() {
 }
 
 #[test]
-fn full_context_ends_the_run() {
+fn full_context_is_left_for_a_new_one() {
     let mut script = Script::new();
     script.user("go").reply(1, &[text("so f")], StopReason::ContextWindowExceeded);
     assert_snapshot!(script.lines(), @r#"
@@ -105,7 +105,9 @@ fn full_context_ends_the_run() {
     log requested 1.1 by Supervisor
     start 1 with 1 messages
     log assistant msg_1 1 blocks, model_context_window_exceeded by Supervisor
-    finish context_full text="so f" steps=1 tokens=115 message=Some("the context window is full; start a new session with a smaller task")
+    log compacting Overflow: 115 of 1000000 by Supervisor
+    log requested 2.1 by Supervisor
+    start 2 with 1 messages
     "#);
 }
 

@@ -6,9 +6,9 @@ use ipc::approval::{
 };
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
-    ApprovalAnswered, AssistantMessage, ChangedFile, DecidedBy, EventKind, FileChange, Observer, OneShot,
-    RestoredPlace, RightsChanged, RunResult, SessionEvent, SessionStarted, TokenUsage, ToolCallStatus,
-    TurnFinished, WorkerStarted,
+    ApprovalAnswered, AssistantMessage, ChangedFile, CompactionCause, CompactionStarted, ContextCompacted,
+    DecidedBy, EventKind, FileChange, Observer, OneShot, RestoredPlace, RightsChanged, RunResult,
+    SessionEvent, SessionStarted, SummaryFrom, TokenUsage, ToolCallStatus, TurnFinished, WorkerStarted,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
@@ -84,6 +84,20 @@ fn conversation() -> Vec<EventKind> {
         EventKind::ContextAdded { source: "AGENTS.md".to_owned(), text: "be good".to_owned() },
         EventKind::ModelRequested { step: 1, attempt: 2 },
         EventKind::AssistantMessage(message),
+        EventKind::CompactionStarted(CompactionStarted {
+            cause: CompactionCause::Limit,
+            tokens: 9,
+            window: 10,
+        }),
+        EventKind::ContextCompacted(ContextCompacted {
+            cause: CompactionCause::Request,
+            summary: SummaryFrom::Conversation,
+            tokens_before: 9,
+            tokens_after: 1,
+            usage: usage(),
+            cost_usd: None,
+            first_message: vec!["a \u{2028}".to_owned(), "b\n".to_owned()],
+        }),
         failed(Some(5)),
         failed(None),
     ]
@@ -233,6 +247,8 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::ModelRequested { .. } => "model_requested",
         EventKind::AssistantMessage(_) => "assistant_message",
         EventKind::ModelFailed { .. } => "model_failed",
+        EventKind::CompactionStarted(_) => "compaction_started",
+        EventKind::ContextCompacted(_) => "context_compacted",
         EventKind::ToolCallStarted { .. } => "tool_call_started",
         EventKind::ToolCallFinished { .. } => "tool_call_finished",
         EventKind::Denied { .. } => "denied",
@@ -262,7 +278,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
     let mut scratch = Scratch::new();
     let samples = samples();
     let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
-    assert_eq!(names.len(), 23, "a kind is missing among the samples: {names:?}");
+    assert_eq!(names.len(), 25, "a kind is missing among the samples: {names:?}");
     let written: Vec<_> = samples.into_iter().map(|kind| scratch.append("1", kind)).collect();
     let loaded = rebuild(&scratch.bytes());
     assert_eq!(loaded.faults, []);

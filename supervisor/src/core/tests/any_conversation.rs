@@ -1,0 +1,171 @@
+//! Conversations that go on and on in the smallest window: whatever was summarised and whenever, each request is one that
+//! the API accepts.
+
+use ipc::event::{EventKind, TokenUsage};
+use ipc::frontend::Op;
+use ipc::id::CallId;
+use ipc::message::Outcome;
+use ipc::rights::Network;
+use proptest::prelude::*;
+
+use super::script::{Script, command, config, error, file, not_found, read, run, text, thinking};
+use super::witness::{Witness, size};
+use crate::core::{AgentConfig, Effect, RequestId, Window};
+use crate::provider::{StopReason, StreamEvent};
+
+/// What happens next.
+#[derive(Clone, Debug)]
+enum Move {
+    /// The user says so many words.
+    Say(usize),
+    /// The model answers with words and calls, and each call brings so many lines.
+    Answer {
+        words: usize,
+        calls: Vec<usize>,
+    },
+    /// The reply ends for this reason, whatever is asked.
+    Stop(StopReason),
+    /// The request fails: it is too long, worth another attempt, or hopeless.
+    Fail(usize),
+    Interrupt,
+    Compact,
+    /// The network goes on, and its worker comes.
+    Net,
+}
+
+fn any_move() -> impl Strategy<Value = Move> {
+    let lines = prop_oneof![3 => 0..40usize, 1 => 300..3_000usize];
+    prop_oneof![
+        4 => prop_oneof![4 => 1..50usize, 1 => 500..4_000usize].prop_map(Move::Say),
+        16 => (0..400usize, proptest::collection::vec(lines, 0..5))
+            .prop_map(|(words, calls)| Move::Answer { words, calls }),
+        2 => prop_oneof![
+            Just(StopReason::MaxTokens),
+            Just(StopReason::Refusal(None)),
+            Just(StopReason::ContextWindowExceeded),
+            Just(StopReason::EndTurn),
+        ]
+        .prop_map(Move::Stop),
+        2 => (0..3usize).prop_map(Move::Fail),
+        1 => Just(Move::Interrupt),
+        1 => Just(Move::Compact),
+        1 => Just(Move::Net),
+    ]
+}
+
+/// A conversation, and whoever watches it.
+struct Play {
+    script: Script,
+    witness: Witness,
+    /// What the last request had in tokens.
+    asked: u64,
+    /// Whether the provider counts.
+    counts: bool,
+    open: Vec<CallId>,
+}
+
+impl Play {
+    fn new(counts: bool) -> Self {
+        let window = Window::new(0);
+        let config = AgentConfig { window, max_tokens: 32_000, ..config() };
+        let mut script = Script::with(config);
+        script.context("environment", "here").context("AGENTS.md", &"Use tabs. ".repeat(100));
+        Self { script, witness: Witness::new(window), asked: 0, counts, open: Vec::new() }
+    }
+
+    /// Looks at what was asked for since it last looked.
+    fn look(&mut self) {
+        for effect in std::mem::take(&mut self.script.effects) {
+            self.witness.see(&effect);
+            match &effect {
+                Effect::StartStream { model, .. } => self.asked = size(model),
+                Effect::Dispatch { call, .. } => self.open.push(*call),
+                Effect::Log { kind: EventKind::ToolCallFinished { call, .. }, .. } => {
+                    self.open.retain(|open| open != call);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn request(&self) -> u64 {
+        let RequestId(request) = self.script.agent.last_request;
+        request
+    }
+
+    fn play(&mut self, next: Move) {
+        match next {
+            Move::Say(words) => _ = self.script.user(&"word ".repeat(words)),
+            Move::Answer { words, calls } => self.answer(words, &calls),
+            Move::Stop(stop) => self.complete(stop),
+            Move::Fail(kind) => self.fail(kind),
+            Move::Interrupt => _ = self.script.interrupt(),
+            Move::Compact => _ = self.script.input(crate::core::Input::Op(Op::Compact)),
+            Move::Net => _ = self.script.net(Network::On).ready(2),
+        }
+        self.look();
+    }
+
+    fn answer(&mut self, words: usize, calls: &[usize]) {
+        let request = self.request();
+        let mut blocks = vec![thinking(), text(&format!("So. {}", "word ".repeat(words)))];
+        let call = |(n, _): (usize, &usize)| {
+            let id = format!("t{request}_{n}");
+            if n % 2 == 0 { read(&id, "a") } else { run(&id, "make") }
+        };
+        blocks.extend(calls.iter().enumerate().map(call));
+        for (index, block) in blocks.into_iter().enumerate() {
+            self.script.stream(request, StreamEvent::BlockClosed { index, block });
+        }
+        self.complete(if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse });
+        for lines in calls {
+            if let Some(call) = self.open.first().copied() {
+                self.script.outcome(call.0, outcome(call, *lines));
+                self.look();
+            }
+        }
+    }
+
+    fn complete(&mut self, stop_reason: StopReason) {
+        // No reply above has more tokens than these.
+        let usage = TokenUsage { input: self.asked, output: 1_100, ..TokenUsage::default() };
+        let usage = if self.counts { usage } else { TokenUsage::default() };
+        self.script.stream(self.request(), StreamEvent::MessageCompleted { stop_reason, usage });
+        self.look();
+    }
+
+    fn fail(&mut self, kind: usize) {
+        let mut error = error("overloaded_error", kind == 1);
+        if kind == 0 {
+            error.message = "prompt is too long: 9 tokens > 8 maximum".to_owned();
+        }
+        self.script.failed(self.request(), error);
+        self.script.timer(self.script.agent.last_timer.0);
+    }
+}
+
+fn outcome(call: CallId, lines: usize) -> Outcome {
+    match lines {
+        0 => not_found(),
+        lines if call.0.is_multiple_of(2) => command(1, &"an error\n".repeat(lines)),
+        lines => file(&"a long line of code;\n".repeat(lines)),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn r4_every_request_of_a_long_conversation_is_acceptable(
+        moves in proptest::collection::vec(any_move(), 40..120),
+        counts in proptest::bool::ANY,
+    ) {
+        let mut play = Play::new(counts);
+        play.look();
+        for next in moves {
+            play.play(next);
+        }
+        // It is no conversation that the window holds.
+        prop_assert!(play.witness.contexts > 0, "nothing was summarised");
+    }
+}

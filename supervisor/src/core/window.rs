@@ -1,0 +1,200 @@
+//! How much a context holds: how many tokens there are, what a text takes of them, and for what the room is kept.
+//!
+//! The provider counts exactly, but only what it has answered. What is added since is estimated from its bytes, on the safe
+//! side: three bytes of ASCII are a token, and two bytes of anything else. English, code and JSON have three to five
+//! bytes a token. What is denser (base64, hexadecimal digits) is underestimated; the room that is kept for it is large, and
+//! a provider's word that a prompt is too long is acted upon.
+
+/// The most tokens of a first message: a new context is for new work.
+const FIRST_MESSAGE: u64 = 24_000;
+
+/// What asking for a summary takes.
+const INSTRUCTION: u64 = 1_000;
+
+/// What a result is given at least, however full the context is.
+const LEAST_RESULT: u64 = 700;
+
+/// How large a model's context is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The most tokens of a prompt and its reply together.
+    pub context: u64,
+}
+
+impl Window {
+    /// The smallest window that an agent works in: the system prompt and the tools alone take a fifth of it.
+    pub const LEAST: u64 = 16_000;
+
+    /// A window of this many tokens, or the smallest one.
+    pub const fn new(context: u64) -> Self {
+        Self { context: if context < Self::LEAST { Self::LEAST } else { context } }
+    }
+
+    /// The same, as far as the model's context of this many tokens goes.
+    #[must_use]
+    pub const fn within(self, context: u64) -> Self {
+        if context < self.context { Self::new(context) } else { self }
+    }
+}
+
+/// Today's models (WIRE §0.3).
+impl Default for Window {
+    fn default() -> Self {
+        Self { context: 1_000_000 }
+    }
+}
+
+/// What the tokens of a window are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Budget {
+    context: u64,
+    reply: u32,
+    /// What every prompt begins with: the system prompt and the tools.
+    fixed: u64,
+}
+
+impl Budget {
+    /// A reply has its limit, but no more than a quarter of the window.
+    pub(super) fn new(window: Window, reply: u32, fixed: u64) -> Self {
+        let quarter = u32::try_from(window.context / 4).unwrap_or(u32::MAX);
+        Self { context: window.context, reply: reply.min(quarter), fixed }
+    }
+
+    /// The window.
+    pub(super) const fn context(self) -> u64 {
+        self.context
+    }
+
+    /// The most tokens of a reply.
+    pub(super) const fn reply(self) -> u32 {
+        self.reply
+    }
+
+    /// What every prompt begins with.
+    pub(super) const fn fixed(self) -> u64 {
+        self.fixed
+    }
+
+    /// The most tokens of a prompt.
+    pub(super) fn prompt(self) -> u64 {
+        self.context.saturating_sub(self.reply.into())
+    }
+
+    /// Past this prompt the context is summarised: there has to be room for a reply, and for results of an eighth of the
+    /// window after it.
+    pub(super) fn compact_at(self) -> u64 {
+        self.prompt().saturating_sub(self.context / 8)
+    }
+
+    /// The most tokens of a summary.
+    pub(super) fn summary(self) -> u32 {
+        (self.reply / 2).max(1)
+    }
+
+    /// Whether a summary can be asked for at the end of a conversation of this many tokens.
+    pub(super) fn can_ask_after(self, conversation: u64) -> bool {
+        conversation.saturating_add(INSTRUCTION).saturating_add(self.summary().into()) <= self.context
+    }
+
+    /// The most tokens of the results that follow a conversation of this many: what can still be summarised after them.
+    pub(super) fn results_after(self, conversation: u64) -> u64 {
+        let kept = conversation.saturating_add(INSTRUCTION).saturating_add(self.summary().into());
+        self.context.saturating_sub(kept)
+    }
+
+    /// What one of the results may take that are still to come, of what is left for all of them.
+    pub(super) fn share(self, left: u64, results: u64) -> u64 {
+        (left / results.max(1)).max(LEAST_RESULT)
+    }
+
+    /// The most tokens of a new context's summary.
+    pub(super) fn first_message(self) -> u64 {
+        FIRST_MESSAGE.min(self.compact_at() / 4)
+    }
+
+    /// The most tokens of the record that a summary can be made from without the conversation.
+    pub(super) fn record(self) -> u64 {
+        self.compact_at() / 2
+    }
+
+    /// The most tokens of one item of context, such as the project's instructions.
+    pub(super) fn context_item(self) -> u64 {
+        self.compact_at() / 8
+    }
+
+    /// The most tokens of what the user says at once: it has to fit behind a summary, and `context` that every context has.
+    pub(super) fn message(self, context: u64) -> u64 {
+        let before = self.fixed.saturating_add(self.first_message()).saturating_add(context);
+        self.compact_at().saturating_sub(before)
+    }
+}
+
+/// About how many tokens a text has.
+pub(super) fn tokens(text: &str) -> u64 {
+    let ascii = text.bytes().filter(u8::is_ascii).count();
+    (ascii.div_ceil(3) + (text.len() - ascii).div_ceil(2)) as u64
+}
+
+/// About how many bytes of a text have so many tokens.
+pub(super) fn bytes(text: &str, budget: u64) -> usize {
+    let (length, whole) = (text.len() as u128, u128::from(tokens(text)));
+    let share = length * u128::from(budget) / whole.max(1);
+    usize::try_from(share).unwrap_or(usize::MAX).min(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_every_window_is_used_for() {
+        let lines = [Window::LEAST, 32_000, 200_000, 1_000_000].map(|context| {
+            let budget = Budget::new(Window::new(context), 32_000, 3_000);
+            format!(
+                "{context}: reply {} prompt {} compact at {} summary {} first {} item {} message {}",
+                budget.reply(),
+                budget.prompt(),
+                budget.compact_at(),
+                budget.summary(),
+                budget.first_message(),
+                budget.context_item(),
+                budget.message(500),
+            )
+        });
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        16000: reply 4000 prompt 12000 compact at 10000 summary 2000 first 2500 item 1250 message 4000
+        32000: reply 8000 prompt 24000 compact at 20000 summary 4000 first 5000 item 2500 message 11500
+        200000: reply 32000 prompt 168000 compact at 143000 summary 16000 first 24000 item 17875 message 115500
+        1000000: reply 32000 prompt 968000 compact at 843000 summary 16000 first 24000 item 105375 message 815500
+        ");
+    }
+
+    #[test]
+    fn a_window_is_never_too_small_to_work_in() {
+        assert_eq!(Window::new(0), Window::new(Window::LEAST));
+        assert!(Budget::new(Window::new(0), u32::MAX, 3_000).message(500) > 1_000);
+    }
+
+    #[test]
+    fn numbers_of_any_size_are_taken() {
+        for context in [Window::LEAST, u64::MAX] {
+            for fixed in [0, u64::MAX] {
+                let budget = Budget::new(Window::new(context), u32::MAX, fixed);
+                assert!(budget.compact_at() < budget.prompt() && budget.prompt() < budget.context());
+                assert!(!budget.can_ask_after(u64::MAX) || context == u64::MAX);
+                assert_eq!(budget.share(budget.results_after(u64::MAX), u64::MAX), LEAST_RESULT);
+            }
+        }
+    }
+
+    #[test]
+    fn estimates_are_on_the_safe_side() {
+        assert_eq!([tokens(""), tokens("a"), tokens("abcd"), tokens("ä"), tokens("漢字")], [0, 1, 2, 1, 3]);
+        for text in ["", "abc", "漢字 and more", "\u{1f600}"] {
+            let whole = tokens(text);
+            assert_eq!(bytes(text, whole), text.len());
+            assert!(bytes(text, whole / 2) <= text.len());
+        }
+        assert_eq!(bytes("abcdef", u64::MAX), 6);
+    }
+}
