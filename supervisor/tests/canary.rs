@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::StreamExt;
 use secrecy::SecretString;
 use supervisor::provider::anthropic::{Anthropic, Config};
-use supervisor::provider::{Message, ModelProvider, ModelRequest, RequestOptions, UserBlock};
+use supervisor::provider::{Credential, Message, ModelProvider, ModelRequest, RequestOptions, UserBlock};
 use supervisor::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
 use tracing_subscriber::fmt::MakeWriter;
 

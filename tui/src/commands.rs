@@ -53,6 +53,7 @@ pub enum Command {
     Grants,
     Revoke,
     Image,
+    Compact,
     Help,
     Quit,
     Insert,
@@ -136,6 +137,7 @@ pub const TABLE: &[Row] = &[
     typed(Command::Grants, "grants", "grants", "what was approved for the session"),
     typed(Command::Revoke, "revoke", "revoke N", "take back what was approved for the session"),
     typed(Command::Image, "image", "image PATH", "a picture to go with the next message; without PATH: none"),
+    typed(Command::Compact, "compact", "compact", "summarise the conversation and go on with the summary"),
     Row {
         command: Command::Help,
         name: "help",

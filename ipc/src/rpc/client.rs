@@ -87,6 +87,8 @@ requests! {
     SetMode(SetModeParams) -> Accepted, SET_MODE_METHOD = "setMode";
     /// Takes back what was approved for the session.
     RevokeGrant(RevokeGrantParams) -> Accepted, REVOKE_GRANT_METHOD = "revokeGrant";
+    /// Has the conversation summarised and goes on with the summary: at rest at once, else before the next request.
+    Compact(ConversationParams) -> Accepted, COMPACT_METHOD = "compact";
     /// Ends a conversation.
     CloseConversation(ConversationParams) -> Accepted, CLOSE_CONVERSATION_METHOD = "closeConversation";
     /// Ends every conversation, and the server; answered when they are over.

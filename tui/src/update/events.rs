@@ -5,7 +5,7 @@ use std::time::Duration;
 use ipc::approval::{ReviewDecision, SessionGrant};
 use ipc::confinement::no_full_tier;
 use ipc::event::{
-    Account, ApprovalAnswered, AssistantMessage, DecidedBy, EventKind, RestoredPlace, SessionEvent,
+    Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, RestoredPlace, SessionEvent,
     SessionStarted, WorkerStarted,
 };
 use ipc::frontend::UiEventKind;
@@ -136,6 +136,11 @@ fn state_changed(model: &mut Model, kind: EventKind) -> bool {
         EventKind::ProtocolViolation { violation, .. } => {
             model.say(Look::Error, &format!("the worker broke the protocol and was killed: {violation}"));
         }
+        EventKind::CompactionStarted(started) => compaction_started(model, &started),
+        EventKind::ContextCompacted(compacted) => {
+            model.turn.usage += compacted.usage;
+            model.say(Look::Notice, &compacted.to_string());
+        }
         EventKind::Notice { code, message } => {
             if REFUSALS.contains(&code.as_str()) {
                 model.session.pending = None;
@@ -156,6 +161,14 @@ fn state_changed(model: &mut Model, kind: EventKind) -> bool {
         _ => return false,
     }
     true
+}
+
+/// A summary that was asked for at rest is a turn of its own.
+fn compaction_started(model: &mut Model, started: &CompactionStarted) {
+    if !model.turn.is_running() {
+        model.turn.begin(model.now);
+    }
+    model.say(Look::Notice, &started.to_string());
 }
 
 fn session_started(model: &mut Model, started: SessionStarted) {

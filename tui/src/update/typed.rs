@@ -49,6 +49,7 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Image, None) => detach(model),
         (Command::Rights, None) => rights(model),
         (Command::Grants, None) => grants(model),
+        (Command::Compact, None) => tell(actions, UserActionKind::Compact),
         (Command::Help, None) => help::show(model),
         (Command::Quit, None) => actions.push(Action::Quit),
         _ => return false,

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
-use ipc::event::{AssistantMessage, EventKind, TokenUsage, ToolCallStatus};
+use ipc::event::{
+    AssistantMessage, CompactionCause, CompactionStarted, ContextCompacted, EventKind, SummaryFrom,
+    TokenUsage, ToolCallStatus,
+};
 use ipc::frontend::{UiEventKind, UserActionKind};
 use ipc::id::CallId;
 use ratatui::style::Modifier;
@@ -371,4 +374,26 @@ fn nothing_ticks_when_nothing_happens() {
     assert_eq!(seat.tick().unwrap().as_millis(), 700, "the time that is left");
     seat.send(Msg::CoreGone);
     assert_eq!(seat.tick(), None);
+}
+
+#[test]
+fn a_summary_at_rest_is_a_turn_and_two_lines() {
+    let mut seat = Seat::new(80, 12);
+    seat.log(EventKind::CompactionStarted(CompactionStarted {
+        cause: CompactionCause::Request,
+        tokens: 40_000,
+        window: 1_000_000,
+    }));
+    assert!(seat.tick().is_some(), "it shows that something goes on");
+    seat.log(EventKind::ContextCompacted(ContextCompacted {
+        cause: CompactionCause::Request,
+        summary: SummaryFrom::Conversation,
+        tokens_before: 40_000,
+        tokens_after: 3_000,
+        usage: TokenUsage::default(),
+        first_message: vec!["never shown".to_owned()],
+    }));
+    seat.end_turn("done");
+    assert!(seat.tick().is_none());
+    assert_snapshot!(seat.screen(), @"");
 }

@@ -107,11 +107,11 @@ fn history_keeps_the_draft() {
 #[test]
 fn typed_commands_become_actions() {
     let mut seat = Seat::new(80, 24);
-    seat.keys(":net on\n:mode auto\n:revoke 3\n");
+    seat.keys(":net on\n:mode auto\n:revoke 3\n:compact\n");
     let change = RightsChange::Network { net: Network::On, reach: Reach::default() };
     let revoke = UserActionKind::RevokeGrant { id: GrantId(3) };
     let mode = UserActionKind::SetMode { mode: ApprovalMode::Auto };
-    assert_eq!(seat.told(), [UserActionKind::SetRights { change }, mode, revoke]);
+    assert_eq!(seat.told(), [UserActionKind::SetRights { change }, mode, revoke, UserActionKind::Compact]);
     seat.keys(":q\n");
     assert_eq!(seat.actions, [Action::Quit]);
 }
@@ -119,13 +119,14 @@ fn typed_commands_become_actions() {
 #[test]
 fn wrong_commands_say_what_is_right() {
     let mut seat = Seat::new(80, 24);
-    seat.keys(":net maybe\n:fly\n:q now\n:revoke x\n");
+    seat.keys(":net maybe\n:fly\n:q now\n:revoke x\n:compact all\n");
     assert_eq!(seat.told(), []);
     for line in [
         "! it is :net on|off",
         "! no command is called :fly; :help lists them",
         "! it is :q",
         "! it is :revoke N",
+        "! it is :compact",
     ] {
         assert!(seat.screen().contains(line), "{line}\n{}", seat.screen());
     }

@@ -55,6 +55,7 @@ fn each_request_has_its_shape() {
             ClientRequest::RevokeGrant(revoke),
             r#"{"method":"revokeGrant","params":{"conversation_id":"c","grant_id":3}}"#,
         ),
+        (ClientRequest::Compact(conversation()), r#"{"method":"compact","params":{"conversation_id":"c"}}"#),
         (
             ClientRequest::CloseConversation(conversation()),
             r#"{"method":"closeConversation","params":{"conversation_id":"c"}}"#,

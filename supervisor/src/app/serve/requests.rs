@@ -52,6 +52,9 @@ impl<O: Open> Server<O> {
             ClientRequest::RevokeGrant(params) => {
                 self.act(&id, &params.conversation_id, UserActionKind::RevokeGrant { id: params.grant_id });
             }
+            ClientRequest::Compact(params) => {
+                self.act(&id, &params.conversation_id, UserActionKind::Compact);
+            }
             ClientRequest::CloseConversation(params) => {
                 self.act(&id, &params.conversation_id, UserActionKind::Quit);
             }

@@ -182,6 +182,7 @@ async fn each_action_reaches_its_own_conversation() {
             UserActionKind::Prompt { text: "hi".to_owned(), images: vec![] },
         ),
         ("interrupt", json!({"conversation_id": "c2"}), UserActionKind::Interrupt),
+        ("compact", json!({"conversation_id": "c2"}), UserActionKind::Compact),
         (
             "setNet",
             json!({"conversation_id": "c2", "net": "on"}),
