@@ -5,8 +5,8 @@ use std::time::Duration;
 use ipc::approval::{ReviewDecision, SessionGrant};
 use ipc::confinement::no_full_tier;
 use ipc::event::{
-    Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, RestoredPlace, SessionEvent,
-    SessionStarted, WorkerStarted,
+    Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, RestoredPlace,
+    SessionEvent, SessionStarted, WorkerStarted,
 };
 use ipc::frontend::UiEventKind;
 use ipc::id::{CallId, Generation};
