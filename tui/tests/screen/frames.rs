@@ -395,5 +395,18 @@ fn a_summary_at_rest_is_a_turn_and_two_lines() {
     }));
     seat.end_turn("done");
     assert!(seat.tick().is_none());
-    assert_snapshot!(seat.screen(), @"");
+    assert_snapshot!(seat.screen(), @r"
+    /home/me/project
+    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
+    · enter sends · alt-enter new line · esc Normal · :help · :q
+    · as you asked: the conversation is summarised (about 40000 of 1000000 tokens)
+    · a new context goes on with the model's summary (about 40000 → 3000 tokens)
+    done · 10k in (9.0k cached) · 456 out · 3.4 s
+
+
+
+    ────────────────────────────────────────────────────────────────────────────────
+    ›
+     INSERT  execute · ask · net: off · full · turn ↑10k ↓456 · all ↑10k ↓456
+    ");
 }

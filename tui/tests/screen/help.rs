@@ -7,7 +7,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 100);
+    let mut seat = Seat::new(100, 101);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
@@ -21,6 +21,7 @@ fn help_is_made_from_the_table() {
       :grants                       what was approved for the session
       :revoke N                     take back what was approved for the session
       :image PATH                   a picture to go with the next message; without PATH: none
+      :compact                      summarise the conversation and go on with the summary
       :help                         this table
       :q                            end the session (a key: only at an empty prompt)
     keys in the mode normal
