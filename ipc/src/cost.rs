@@ -222,9 +222,9 @@ fn scaled(text: &str, decimals: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn rates(input: &str, output: &str, write: &str, hour: &str, read: &str) -> Rates {
+    fn rates(prompt: &str, reply: &str, five_minutes: &str, hour: &str, read: &str) -> Rates {
         let [input, output, cache_write_5m, cache_write_1h, cache_read] =
-            [input, output, write, hour, read].map(|price| price.parse().unwrap());
+            [prompt, reply, five_minutes, hour, read].map(|price| price.parse().unwrap());
         Rates { input, output, cache_write_5m, cache_write_1h, cache_read }
     }
 

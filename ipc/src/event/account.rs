@@ -85,7 +85,9 @@ mod tests {
             (Account { usage, cost: Some("0.5".parse().unwrap()) }, Account { usage, cost: None });
         let sum = |parts: &[Account]| {
             let mut sum = Account::default();
-            parts.iter().for_each(|part| sum += *part);
+            for part in parts {
+                sum += *part;
+            }
             sum.cost.map(|cost| cost.to_string())
         };
         assert_eq!(sum(&[known, known]).as_deref(), Some("$1.00"));

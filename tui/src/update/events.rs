@@ -138,7 +138,7 @@ fn state_changed(model: &mut Model, kind: EventKind) -> bool {
         }
         EventKind::CompactionStarted(started) => compaction_started(model, &started),
         EventKind::ContextCompacted(compacted) => {
-            model.turn.usage += compacted.usage;
+            model.turn.account += Account { usage: compacted.usage, cost: compacted.cost_usd };
             model.say(Look::Notice, &compacted.to_string());
         }
         EventKind::Notice { code, message } => {

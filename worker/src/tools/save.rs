@@ -196,7 +196,9 @@ mod tests {
 
     fn save(temp: &Path, pieces: &[&[u8]]) -> Option<SavedOutput> {
         let mut saving = Saving::new(temp, CallId(7), 64 << 10);
-        pieces.iter().for_each(|piece| saving.push(piece));
+        for piece in pieces {
+            saving.push(piece);
+        }
         saving.finish()
     }
 
@@ -251,7 +253,7 @@ mod tests {
         std::fs::write(&victim, "mine").unwrap();
         std::fs::create_dir(temp.join(DIRECTORY)).unwrap();
         symlink(&victim, temp.join(DIRECTORY).join("call-7.log")).unwrap();
-        let saved = save(&temp, &[&[b'x'; LONG + 1]]).unwrap();
+        let saved = save(&temp, &[&vec![b'x'; LONG + 1]]).unwrap();
         assert_ne!(saved.path.as_path(), temp.join("bailiwick-output/call-7.log"));
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
         assert_eq!(saved.path.as_path().metadata().unwrap().len(), LONG as u64 + 1);
@@ -260,7 +262,7 @@ mod tests {
         std::fs::rename(temp.join(DIRECTORY), &elsewhere).unwrap();
         symlink(&elsewhere, temp.join(DIRECTORY)).unwrap();
         let before = std::fs::read_dir(&elsewhere).unwrap().count();
-        assert_eq!(save(&temp, &[&[b'x'; LONG + 1]]), None);
+        assert_eq!(save(&temp, &[&vec![b'x'; LONG + 1]]), None);
         assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), before);
     }
 }
