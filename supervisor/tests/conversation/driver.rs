@@ -15,7 +15,7 @@ use supervisor::core::{Agent, AgentConfig, Backoff, ContextItem, Effect, EndReas
 use supervisor::gate::{Activity, ApprovalMode, Standing};
 use supervisor::prompt;
 use supervisor::provider::anthropic::{Anthropic, ApiVersion, Config};
-use supervisor::provider::{ModelProvider, ProviderError, ReplayProvider, RequestOptions};
+use supervisor::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
 use supervisor::tools::Registry;
 
 /// What the model does with a request.
@@ -35,8 +35,12 @@ pub(crate) enum Answer {
 struct AtOnce;
 
 impl Backoff for AtOnce {
-    fn delay(&self, attempt: u32, _: &ProviderError) -> Option<Duration> {
-        (attempt <= 3).then_some(Duration::ZERO)
+    fn delay(&self, tried: Tried, error: &ProviderError) -> Result<Duration, GiveUp> {
+        match tried.attempt {
+            _ if !error.retryable => Err(GiveUp::Pointless),
+            ..=3 => Ok(Duration::ZERO),
+            attempt => Err(GiveUp::Attempts(attempt)),
+        }
     }
 }
 
@@ -140,6 +144,8 @@ fn config(options: RequestOptions) -> AgentConfig {
         tools: Registry::builtin().into(),
         max_tokens: 32_000,
         options,
+        sees_images: true,
+        prices: None,
         limits: RunLimits::default(),
         backoff: Box::new(AtOnce),
         standing: Standing::new(rights, "/p".into(), None, ApprovalMode::Auto),
@@ -186,6 +192,7 @@ fn output(code: i32, text: &str) -> CommandResult {
         head: text.to_owned(),
         omitted_bytes: 0,
         tail: String::new(),
+        saved: None,
         duration_ms: 7,
     }
 }
