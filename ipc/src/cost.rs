@@ -223,9 +223,14 @@ mod tests {
     use super::*;
 
     fn rates(prompt: &str, reply: &str, five_minutes: &str, hour: &str, read: &str) -> Rates {
-        let [input, output, cache_write_5m, cache_write_1h, cache_read] =
-            [prompt, reply, five_minutes, hour, read].map(|price| price.parse().unwrap());
-        Rates { input, output, cache_write_5m, cache_write_1h, cache_read }
+        let price = |text: &str| text.parse().unwrap();
+        Rates {
+            input: price(prompt),
+            output: price(reply),
+            cache_write_5m: price(five_minutes),
+            cache_write_1h: price(hour),
+            cache_read: price(read),
+        }
     }
 
     fn usd(text: &str) -> Usd {

@@ -6,6 +6,7 @@ use ipc::tool::{ToolCall, ToolOutput};
 use super::Agent;
 use super::calls::{CallResult, Calls};
 use super::record::ends;
+use super::window::Budget;
 use super::window::{bytes, tokens};
 use crate::tools::whole_output;
 
@@ -14,7 +15,7 @@ impl Agent {
     pub(super) fn fitted(&self, calls: &Calls, mut result: CallResult) -> CallResult {
         let room = self.budget.results_after(self.history.tokens().saturating_add(self.pending_tokens()));
         let taken = calls.results().map(|result| tokens(&result.content)).sum();
-        let most = self.budget.share(room.saturating_sub(taken), calls.count_unclosed()) - AROUND;
+        let most = Budget::share(room.saturating_sub(taken), calls.count_unclosed()) - AROUND;
         if tokens(&result.content) > most {
             let rest = result.rest.as_deref().unwrap_or(ELSE);
             let note = format!("\n(cut, since the context has no room for more; {rest})");

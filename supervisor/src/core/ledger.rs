@@ -61,7 +61,7 @@ impl Ledger {
         self.clock += 1;
         match (tool, output) {
             (ToolCall::ReadFile(call), ToolOutput::File(_) | ToolOutput::Image(_)) => {
-                self.file(&call.path, project).reads += 1
+                self.file(&call.path, project).reads += 1;
             }
             (ToolCall::ShellExec(_), ToolOutput::Command(_)) if tool.may_write() => self.commands += 1,
             (_, ToolOutput::Written(written)) => {

@@ -38,7 +38,7 @@ impl Entry {
     }
 
     fn quoted(&self, text: &str) -> String {
-        let lines: String = text.lines().map(|line| format!("> {line}\n")).collect();
+        let lines = text.lines().fold(String::new(), |lines, line| lines + "> " + line + "\n");
         if self.label.is_empty() { lines } else { format!("{}:\n{lines}", self.label) }
     }
 }

@@ -1,6 +1,8 @@
 //! The first message of a new context: what the user said, what the model made of it, what is known without the model, and
 //! the last words of the context before.
 
+use std::fmt::Write;
+
 use super::ledger::Ledger;
 use super::record::{Entry, both_ends, ends, last};
 use super::window::{bytes, tokens};
@@ -69,12 +71,13 @@ impl Known<'_> {
         match lines.len() - shown {
             0 if lines.is_empty() => text.push_str("None.\n"),
             0 => {}
-            more => text.push_str(&format!("- and {more} more\n")),
+            // A String takes every write.
+            more => drop(writeln!(text, "- and {more} more")),
         }
         match self.ledger.commands() {
             0 => {}
             1 => text.push_str("One command ran that may have changed files too.\n"),
-            commands => text.push_str(&format!("{commands} commands ran that may have changed files too.\n")),
+            commands => drop(writeln!(text, "{commands} commands ran that may have changed files too.")),
         }
         text
     }

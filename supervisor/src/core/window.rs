@@ -103,7 +103,7 @@ impl Budget {
     }
 
     /// What one of the results may take that are still to come, of what is left for all of them.
-    pub(super) fn share(self, left: u64, results: u64) -> u64 {
+    pub(super) fn share(left: u64, results: u64) -> u64 {
         (left / results.max(1)).max(LEAST_RESULT)
     }
 
@@ -182,7 +182,7 @@ mod tests {
                 let budget = Budget::new(Window::new(context), u32::MAX, fixed);
                 assert!(budget.compact_at() < budget.prompt() && budget.prompt() < budget.context());
                 assert!(!budget.can_ask_after(u64::MAX) || context == u64::MAX);
-                assert_eq!(budget.share(budget.results_after(u64::MAX), u64::MAX), LEAST_RESULT);
+                assert_eq!(Budget::share(budget.results_after(u64::MAX), u64::MAX), LEAST_RESULT);
             }
         }
     }

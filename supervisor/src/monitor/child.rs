@@ -153,8 +153,8 @@ mod tests {
         let group = Pid::from_raw(spawning.id().cast_signed());
         let (say, changes) = mpsc::channel();
         let waiter = thread::spawn(move || {
-            let changed = WaitPidFlag::WUNTRACED | WaitPidFlag::WCONTINUED;
-            while let Ok(status) = waitpid(group, Some(changed)) {
+            let flags = WaitPidFlag::WUNTRACED | WaitPidFlag::WCONTINUED;
+            while let Ok(status) = waitpid(group, Some(flags)) {
                 say.send(status).unwrap();
                 if matches!(status, WaitStatus::Signaled(..) | WaitStatus::Exited(..)) {
                     return;

@@ -193,14 +193,14 @@ fn begin(
     sandbox_exec: &Path,
     opened: Result<&OwnedFd, &io::Error>,
     command: &[OsString],
-    stdio: Stdio,
+    wanted: Stdio,
 ) -> Result<Begun, SpawnError> {
     let unusable = |source| SpawnError::Execute { program: sandbox_exec.to_owned(), source };
     let opened =
         opened.map_err(|error| unusable(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0))))?;
     let (given, rights) = pipe2(OFlag::O_CLOEXEC)?;
     let (status, status_writer) = pipe2(OFlag::O_CLOEXEC)?;
-    let Streams { theirs: [stdin, stdout, stderr], ours } = Streams::new(stdio)?;
+    let Streams { theirs: [stdin, stdout, stderr], ours } = Streams::new(wanted)?;
     let (rights_fd, status_fd) = (RIGHTS_FD.to_string(), STATUS_FD.to_string());
     let options = ["--rights-fd", &rights_fd, "--status-fd", &status_fd, "--"].map(OsStr::new);
     let arguments: Vec<_> = iter::once(sandbox_exec.as_os_str())

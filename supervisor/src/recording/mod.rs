@@ -10,8 +10,8 @@ mod exchange;
 mod format;
 mod headers;
 mod places;
+mod reading;
 mod recorder;
-mod recording;
 mod redact;
 
 pub use comparison::{Comparison, Mismatch};
@@ -19,5 +19,5 @@ pub use directory::DirectoryError;
 pub(crate) use exchange::{Exchange, Head};
 pub use format::{Ending, FORMAT, FrontEnd, Run, Task};
 pub use places::Places;
+pub use reading::{Recorded, Recording, RecordingError};
 pub use recorder::Recorder;
-pub use recording::{Recorded, Recording, RecordingError};

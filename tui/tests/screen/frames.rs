@@ -391,6 +391,7 @@ fn a_summary_at_rest_is_a_turn_and_two_lines() {
         tokens_before: 40_000,
         tokens_after: 3_000,
         usage: TokenUsage::default(),
+        cost_usd: None,
         first_message: vec!["never shown".to_owned()],
     }));
     seat.end_turn("done");

@@ -199,7 +199,7 @@ proptest! {
         let limits = RunLimits { max_steps: Some(steps), ..RunLimits::default() };
         let config = if asks { ask_config() } else { config() };
         let window = if small { Window::new(0) } else { Window::default() };
-        let mut script = Script::with(AgentConfig { limits, window, ..config });
+        let mut script = Script::with(AgentConfig { window, limits, ..config });
         let mut witness = Witness::new(window);
         for any in inputs {
             let input = input(any, &script);

@@ -359,13 +359,13 @@ fn results_share_what_is_left_of_the_context() {
     assert!(messages.contains("1\\tshort\\n"), "{messages}");
     // What is left of the window is enough for a summary of it all.
     assert!(messages.len() < 3 * 12_000, "{}", messages.len());
-    let logged = script.effects.iter().filter_map(|effect| match effect {
+    let mut logged = script.effects.iter().filter_map(|effect| match effect {
         Effect::Log { kind: EventKind::ToolCallFinished { call: CallId(1), content, .. }, .. } => {
             Some(content)
         }
         _ => None,
     });
-    let logged = logged.last().unwrap();
+    let logged = logged.next_back().unwrap();
     assert!(messages.contains(&format!("{logged:?}")), "the log holds what the model is told");
 }
 

@@ -318,7 +318,7 @@ fn user_block(block: &UserBlock) -> String {
         UserBlock::Image(image) => image.to_string(),
         UserBlock::ToolResult { tool_use, content, is_error, images } => {
             let kind = if *is_error { "error" } else { "result" };
-            let images: String = images.iter().map(|image| format!(" with {image}")).collect();
+            let images = images.iter().fold(String::new(), |text, image| format!("{text} with {image}"));
             format!("[{kind} {tool_use}: {content:?}{images}]")
         }
     }
@@ -404,7 +404,7 @@ fn event(kind: &EventKind) -> String {
             format!("failed {kind}{void} retry={retry_in_ms:?}")
         }
         EventKind::UserMessage { text, images } => {
-            let images: String = images.iter().map(|image| format!("{image} ")).collect();
+            let images = images.iter().fold(String::new(), |text, image| format!("{text}{image} "));
             format!("user {images}{text:?}")
         }
         EventKind::ContextAdded { source, text } => format!("context {source} {text:?}"),

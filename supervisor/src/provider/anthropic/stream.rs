@@ -144,12 +144,12 @@ impl Decoder {
         Ok(())
     }
 
-    /// llama.cpp's server leaves message_start out when the first token of a reply is not a whole character. What such a
+    /// llama.cpp's server leaves `message_start` out when the first token of a reply is not a whole character. What such a
     /// reply begins with is its first block, or its end; whatever else comes first says that something was lost.
     fn start_unannounced(&mut self, is_beginning: bool, events: &mut Events) {
         if self.phase == Phase::Waiting && is_beginning {
             self.phase = Phase::Started;
-            self.envelope.role = "assistant".to_owned();
+            "assistant".clone_into(&mut self.envelope.role);
             events.push_back(StreamEvent::MessageStarted { message_id: String::new(), model: String::new() });
         }
     }
