@@ -15,6 +15,7 @@ use ipc::event::TokenUsage;
 use ipc::image::Image;
 use secrecy::SecretString;
 use serde_json::value::RawValue;
+use supervisor::provider::anthropic::ApiVersion;
 use supervisor::provider::{
     ContentBlock, Message, ModelProvider, ModelRequest, ProviderKind, RequestOptions, StopReason,
     StreamEvent, Thinking, ToolDefinition, UserBlock, open,
@@ -30,7 +31,7 @@ fn live(kind: ProviderKind, model_variable: &str, model: &str) -> Option<(Arc<dy
     };
     let base_url = env::var(kind.address_variable()).ok();
     let connection = kind.connection(base_url, Some(SecretString::from(key)), variable.to_owned());
-    let opened = open(kind, connection).expect("a provider");
+    let opened = open(kind, connection, ApiVersion::default()).expect("a provider");
     Some((opened.provider, env::var(model_variable).unwrap_or_else(|_| model.to_owned())))
 }
 

@@ -1,5 +1,7 @@
 //! A task that is longer than the model's window: the run goes on in new contexts to its end.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use serde_json::{Value, json};
 use supervisor::replay::{ReplayServer, sse};
 use tests::Finished;

@@ -1,6 +1,7 @@
 //! What runs cost: told with every reply and run, and a bound that holds.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::float_cmp, reason = "both sides are the nearest numbers to the same decimals")]
 
 use serde_json::{Value, json};
 use supervisor::replay::sse::{Usage, message};

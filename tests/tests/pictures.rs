@@ -1,5 +1,7 @@
 //! Pictures through every process: from the user and from `read_file`, to the model and into the log.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
 use tests::replies::model;

@@ -125,7 +125,7 @@ fn e3_a_wait_without_end_fails_a_run_that_nobody_watches_at_once() {
     let server = serve([Reply::error(429, "rate_limit_error", "Slow down").header("retry-after", "3600")]);
     let begin = Instant::now();
     let run = world.run(&server, &[]).expect(6);
-    assert!(begin.elapsed() < Duration::from_secs(60));
+    assert!(begin.elapsed() < Duration::from_mins(1));
     assert!(message(&run).contains("it asks to wait 3600 s, and no more than 300 s"), "{}", message(&run));
 }
 

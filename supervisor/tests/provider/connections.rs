@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use serde_json::json;
-use supervisor::provider::anthropic::{Anthropic, Credential};
-use supervisor::provider::{ModelProvider, StreamEvent, Timeouts};
+use supervisor::provider::anthropic::Anthropic;
+use supervisor::provider::{Credential, ModelProvider, StreamEvent, Timeouts};
 use supervisor::replay::{Reply, Script};
 
 use crate::{KEY, ask, config, failure, hello, provider, request, serve, user};
@@ -120,7 +120,7 @@ async fn e6_a_redirect_is_an_error_and_the_key_does_not_follow_it_in_either_head
     {
         let server = serve(Script::new().push(Reply::new(status, "").header("location", &target)));
         let mut config = config(&server.base_url());
-        config.credential = credential;
+        config.connection.credential = credential;
         let items = ask(&Anthropic::new(config).expect("a provider")).await;
         let [Err(error)] = &items[..] else { panic!("{items:?}") };
         assert_eq!((error.status, error.retryable), (Some(status), false));
