@@ -11,9 +11,11 @@ use ipc::message::Outcome;
 use ipc::rights::Rights;
 use ipc::tool::{CommandExit, CommandResult, FileText, ToolCall, ToolError, ToolErrorKind, ToolOutput};
 use supervisor::approval::ApprovalSettings;
-use supervisor::core::{Agent, AgentConfig, Backoff, ContextItem, Effect, EndReason, Input, RunLimits};
+use supervisor::core::{
+    Agent, AgentConfig, Backoff, ContextItem, Effect, EndReason, Input, RunLimits, Window,
+};
 use supervisor::gate::{Activity, ApprovalMode, Standing};
-use supervisor::prompt;
+use supervisor::prompt::{self, Surroundings};
 use supervisor::provider::anthropic::{Anthropic, ApiVersion, Config};
 use supervisor::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
 use supervisor::tools::Registry;
@@ -146,6 +148,8 @@ fn config(options: RequestOptions) -> AgentConfig {
         options,
         sees_images: true,
         prices: None,
+        window: Window::default(),
+        surroundings: surroundings(),
         limits: RunLimits::default(),
         backoff: Box::new(AtOnce),
         standing: Standing::new(rights, "/p".into(), None, ApprovalMode::Auto),
@@ -154,6 +158,11 @@ fn config(options: RequestOptions) -> AgentConfig {
         id: AgentId::root(),
         activity: Activity::Execute,
     }
+}
+
+fn surroundings() -> Surroundings {
+    let (platform, date) = ("Linux".to_owned(), "2026-11-22".to_owned());
+    Surroundings { platform, date, activity: Activity::Execute }
 }
 
 /// What a tool brings. Files that are called `missing…` do not exist; a command prints what it is.

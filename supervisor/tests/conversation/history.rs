@@ -1,4 +1,4 @@
-//! History is append-only: whatever happens, each request begins with the bytes of the one before.
+//! History is append-only: whatever happens in a context, each request begins with the bytes of the one before.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -45,6 +45,7 @@ fn block() -> impl Strategy<Value = Block> {
     ]
 }
 
+/// Anything but a full context: it is left for another one.
 fn answer() -> impl Strategy<Value = Answer> {
     let stop = prop::sample::select(vec![
         "tool_use",
@@ -55,7 +56,6 @@ fn answer() -> impl Strategy<Value = Answer> {
         "pause_turn",
         "refusal",
         "stop_sequence",
-        "model_context_window_exceeded",
         "bored",
     ]);
     let reply = (prop::collection::vec(block(), 0..6), stop)
