@@ -66,7 +66,7 @@ async fn r8_a_clock_in_the_system_prompt_would_leave_nothing_to_read() {
 #[tokio::test]
 async fn r8_without_markers_in_the_messages_the_run_would_read_too_little() {
     let splits = splits(&bodies().await, |_, body| {
-        each_message_block(body, |block| drop(block.remove("cache_control")))
+        each_message_block(body, |block| drop(block.remove("cache_control")));
     });
     assert!(ratio(&splits) < 0.94, "{}", ratio(&splits));
 }

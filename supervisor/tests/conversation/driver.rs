@@ -183,8 +183,9 @@ fn outcome(tool: &ToolCall) -> Outcome {
 
 fn file(path: &str) -> FileText {
     let lines = 12;
-    let text: String =
+    let text: Vec<_> =
         (0..lines).map(|line| format!("    let line_{line} = {path:?}.len() + {line};\n")).collect();
+    let text = text.concat();
     FileText {
         text,
         first_line: 1,
