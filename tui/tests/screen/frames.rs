@@ -402,12 +402,12 @@ fn a_summary_at_rest_is_a_turn_and_two_lines() {
     · enter sends · alt-enter new line · esc Normal · :help · :q
     · as you asked: the conversation is summarised (about 40000 of 1000000 tokens)
     · a new context goes on with the model's summary (about 40000 → 3000 tokens)
-    done · 10k in (9.0k cached) · 456 out · 3.4 s
+    done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
 
 
 
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn ↑10k ↓456 · all ↑10k ↓456
+     INSERT  execute · ask · net: off · full · turn ↑10.5k (85% cached) ↓456 $0.032
     ");
 }

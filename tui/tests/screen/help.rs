@@ -107,7 +107,6 @@ fn help_is_made_from_the_table() {
       left h                        a word less of the prefix
       right l                       a word more of the prefix
       esc n ctrl-c                  back to the request
-
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      INSERT  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0

@@ -73,6 +73,8 @@ fn conversation() -> Vec<Sample> {
         "stop_reason": "end_turn", "usage": usage()});
     let turn = json!({"reason": "done", "steps": 1, "usage": usage(), "duration_ms": 1});
     let result = with(turn.clone(), json!({"exit_code": 0, "text": ""}));
+    let compacted = json!({"cause": "overflow", "summary": "record", "tokens_before": 1, "tokens_after": 2,
+        "usage": usage(), "first_message": ["m"]});
     vec![
         ("session_started", started, json!({})),
         ("user_message", json!({"text": "t"}), json!({})),
@@ -80,6 +82,8 @@ fn conversation() -> Vec<Sample> {
         ("model_requested", json!({"step": 1, "attempt": 2}), json!({})),
         ("assistant_message", message, json!({})),
         ("model_failed", json!({"kind": "k", "message": "m"}), json!({"retry_in_ms": 5})),
+        ("compaction_started", json!({"cause": "limit", "tokens": 1, "window": 2}), json!({})),
+        ("context_compacted", compacted, json!({"cost_usd": 0.5})),
         ("notice", json!({"code": "c", "message": "m"}), json!({})),
         ("turn_finished", turn, json!({"message": "m"})),
         ("result", result, json!({"message": "m", "missing": ["x"]})),

@@ -34,8 +34,9 @@ impl Stage {
         let found = std::env::split_paths(&path).map(|at| at.join("bash")).find(|file| file.is_file());
         let stage = Self { root, bash: found.expect("bash") };
         fs::create_dir(stage.at("bin")).expect("bin");
+        // A file each: the commands of a pipeline write at the same time, and bash writes a line at a time.
         let text = format!(
-            "#!{} -p\nprintf '%s\\0' \"$#\" \"${{0##*/}}\" \"$@\" >> '{}'\n",
+            "#!{} -p\nprintf '%s\\0' \"$#\" \"${{0##*/}}\" \"$@\" > '{}'/$EPOCHREALTIME.$$\n",
             stage.bash.display(),
             stage.at("log").display()
         );
@@ -55,13 +56,17 @@ impl Stage {
     fn run(&self, text: &str, locale: &str) -> (Vec<Vec<String>>, Vec<String>) {
         let cwd = self.at("cwd");
         fs::create_dir_all(cwd.join("d")).expect("a directory");
-        fs::write(self.at("log"), "").expect("a log");
+        fs::create_dir_all(self.at("log")).expect("a log");
         let mut bash = Command::new(&self.bash);
         bash.args(["--noprofile", "--norc", "-c", text]).current_dir(&cwd).env_clear();
         bash.env("PATH", self.at("bin")).env("HOME", &cwd).env("LC_ALL", locale);
         bash.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         bash.status().expect("bash runs");
-        let log = fs::read_to_string(self.at("log")).expect("a log");
+        let log = fs::read_dir(self.at("log")).expect("the log");
+        let mut log: Vec<_> = log.map(|entry| entry.expect("an entry").path()).collect();
+        log.sort();
+        let log: String = log.iter().map(|call| fs::read_to_string(call).expect("a call")).collect();
+        fs::remove_dir_all(self.at("log")).expect("an end");
         let left =
             fs::read_dir(&cwd).expect("the directory").map(|entry| entry.expect("an entry").file_name());
         let left = left.map(|name| name.to_string_lossy().into_owned()).collect();
