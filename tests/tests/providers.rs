@@ -54,7 +54,7 @@ fn a_bug_is_fixed_through_chat_completions_without_a_key() {
     assert_eq!(run.events_of("session_started")[0]["provider"], "openai");
     assert_eq!(
         run.result()["usage"],
-        json!({"input": 400, "cache_creation": 0, "cache_read": 0, "output": 80})
+        json!({"input": 400, "cache_creation": 0, "cache_creation_1h": 0, "cache_read": 0, "output": 80})
     );
     assert!(!world.root().join("outside").exists(), "it was confined");
     let requests = server.requests();
