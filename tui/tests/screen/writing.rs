@@ -209,8 +209,8 @@ fn a_picture_goes_with_the_next_message_and_no_other() {
     );
     seat.told();
     seat.keys("what is it?\nand now?\n");
-    let sent = UserActionKind::Prompt { text: "what is it?".to_owned(), images: vec![picture()] };
-    assert_eq!(seat.told(), [sent]);
+    let first = UserActionKind::Prompt { text: "what is it?".to_owned(), images: vec![picture()] };
+    assert_eq!(seat.told(), [first]);
     assert!(!seat.screen().contains("goes with the next message"));
     seat.end_turn("done");
     assert_eq!(seat.told(), [prompt("and now?")]);
