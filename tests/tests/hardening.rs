@@ -70,6 +70,13 @@ fn holding(world: &World, file: &Path, command: &Command) -> Command {
     bash
 }
 
+/// Whether a process that this user may look at has a file open.
+fn is_open(file: &Path) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let descriptors = processes.filter_map(|process| fs::read_dir(process.path().join("fd")).ok()).flatten();
+    descriptors.flatten().any(|descriptor| fs::read_link(descriptor.path()).is_ok_and(|link| link == file))
+}
+
 /// Where these bytes lie in a process's memory.
 fn address(pid: u32, sought: &[u8]) -> Option<u64> {
     let memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
@@ -99,7 +106,8 @@ impl Run {
         let exec = world.exec(&server, &[&["--mode", "auto"], tier::flags(tier)].concat());
         let mut exec = holding(&world, &key_file(&world), &exec);
         let child = exec.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        wait_until("the command waits", || world.project().join("running").exists());
+        let running = world.project().join("running");
+        wait_until("the command waits", || running.exists() && !is_open(&running));
         Self { world, child, _server: server }
     }
 

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::libc;
 
@@ -105,17 +105,21 @@ fn swap_race(a: &Arguments) -> io::Result<Vec<u8>> {
     fs::create_dir(&places[0])?;
     symlink(&outside, &places[1])?;
     let raced = outside.join("raced");
-    let until = Instant::now() + Duration::from_millis(300);
+    let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let swap = || {
-            while Instant::now() < until && !raced.exists() {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
                 let _ = rename_exchange(&places[0], &places[1]);
             }
-        };
-        scope.spawn(swap);
-        while Instant::now() < until && !raced.exists() {
+        });
+        // Rounds, not time: on a busy machine they take longer and are as many.
+        for _ in 0..20_000 {
             let _ = fs::write(places[0].join("raced"), BYTES);
+            if raced.exists() {
+                break;
+            }
         }
+        over.store(true, Ordering::Relaxed);
     });
     for place in places {
         let _ = fs::remove_file(&place).or_else(|_| fs::remove_dir_all(&place));

@@ -39,7 +39,7 @@ fn modules_and_worktrees_are_watched() {
             ),
             (
                 "worktree, renamed",
-                "sed -i s,worktrees,wt2, wt/.git; cp -r .git .git/wt2; cp -r .git/worktrees/wt/* .git/wt2; \
+                "sed -i s,worktrees,wt2, wt/.git; cp -r .git copy; mv copy .git/wt2; cp -r .git/worktrees/wt/* .git/wt2; \
                 rm .git/wt2/commondir; mkdir -p .git/wt2/wt; cp -r .git/wt2/HEAD .git/wt2/objects .git/wt2/refs .git/wt2/wt; \
                 git config -f .git/wt2/wt/config core.fsmonitor $E",
                 "git -C wt status",
