@@ -20,6 +20,8 @@ pub(super) struct ModelOptions {
     pub facts: Facts,
     /// How much work a reply is worth, if it is said.
     pub effort: Option<Effort>,
+    /// Whether it is to think before it answers, if it is said.
+    pub thinking: Option<bool>,
     /// How long its provider keeps what does not change.
     pub cache: CacheLifetime,
     /// How long its provider may take.
@@ -41,6 +43,14 @@ pub(super) enum ModelError {
         /// What it knows.
         known: String,
     },
+    /// It is to think, and nobody knows how it is told to.
+    #[error(
+        "the model {model:?} is not known to think\n  next: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in [models.{model:?}] thinking = \"adaptive\""
+    )]
+    Thinking {
+        /// The model.
+        model: String,
+    },
     /// What it costs cannot be bounded.
     #[error(
         "the cost of {model:?} cannot be limited: nobody knows its price\n  next: say it in config.toml, as in [models.{model:?}] prices = {{ input = 3, output = 15 }}, or limit its tokens"
@@ -58,6 +68,7 @@ impl ModelOptions {
             name: effective.model().to_owned(),
             facts: effective.facts(),
             effort: effective.effort(),
+            thinking: effective.thinking(),
             cache: effective.cache(watches),
             timeouts: effective.timeouts(),
             retries: effective.retries(watches),
@@ -69,6 +80,9 @@ impl ModelOptions {
         let model = self.name.clone();
         if limits.max_usd.is_some() && self.facts.prices.is_none() {
             return Err(ModelError::NoPrice { model });
+        }
+        if self.thinking == Some(true) && self.facts.thinking == ThinkingKind::None {
+            return Err(ModelError::Thinking { model });
         }
         match (self.effort, &self.facts.effort) {
             (Some(effort), Some(known)) if !known.contains(&effort) => {
@@ -83,20 +97,68 @@ impl ModelOptions {
 
     /// What every request asks for. What is said nowhere is the model's own choice.
     pub(super) fn request_options(&self) -> RequestOptions {
-        let thinking = match self.facts.thinking {
+        let Self { effort, cache, .. } = *self;
+        RequestOptions { effort, thinking: self.asked_thinking(), cache, temperature: None }
+    }
+
+    fn asked_thinking(&self) -> Thinking {
+        match (self.facts.thinking, self.thinking) {
+            (_, Some(false)) => Thinking::Off,
             // Newer models say nothing between tool calls but in their thinking, which they leave out unless it is asked for.
-            ThinkingKind::Adaptive if self.facts.api_version == ApiVersion::V2026_10_21 => {
+            (ThinkingKind::Adaptive, _) if self.facts.api_version == ApiVersion::V2026_10_21 => {
                 Thinking::Adaptive { display: Some(ThinkingDisplay::Summarized) }
             }
             // Some of the older ones think only when they are told to.
-            ThinkingKind::Adaptive => Thinking::Adaptive { display: None },
-            ThinkingKind::Budget | ThinkingKind::None => Thinking::ByModel,
-        };
-        RequestOptions { effort: self.effort, thinking, cache: self.cache, temperature: None }
+            (ThinkingKind::Adaptive, _) => Thinking::Adaptive { display: None },
+            // Half of the reply is left for the answer.
+            (ThinkingKind::Budget, Some(true)) => Thinking::Budget { tokens: self.reply_tokens() / 2 },
+            (ThinkingKind::Budget | ThinkingKind::None, _) => Thinking::ByModel,
+        }
     }
 
     /// The most tokens of one reply.
     pub(super) fn reply_tokens(&self) -> u32 {
         self.facts.max_output.min(REPLY_TOKENS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(kind: ThinkingKind, thinking: Option<bool>) -> ModelOptions {
+        ModelOptions {
+            name: "m".into(),
+            facts: Facts { thinking: kind, ..Facts::default() },
+            effort: None,
+            thinking,
+            cache: CacheLifetime::default(),
+            timeouts: Timeouts::default(),
+            retries: RetryPolicy::default(),
+        }
+    }
+
+    #[test]
+    fn a_model_is_told_to_think_in_its_own_way_and_not_to_in_every_way() {
+        let asked = |kind, thinking| model(kind, thinking).request_options().thinking;
+        for kind in ThinkingKind::ALL {
+            assert_eq!(asked(kind, Some(false)), Thinking::Off);
+        }
+        let adaptive = asked(ThinkingKind::Adaptive, None);
+        assert!(matches!(adaptive, Thinking::Adaptive { .. }));
+        assert_eq!(asked(ThinkingKind::Adaptive, Some(true)), adaptive);
+        assert_eq!(asked(ThinkingKind::Budget, None), Thinking::ByModel);
+        assert_eq!(asked(ThinkingKind::Budget, Some(true)), Thinking::Budget { tokens: 16_000 });
+    }
+
+    #[test]
+    fn a_model_that_nobody_knows_to_think_is_not_told_to() {
+        let limits = RunLimits::default();
+        let refused = model(ThinkingKind::None, Some(true)).check(&limits).unwrap_err();
+        insta::assert_snapshot!(refused, @r#"
+        the model "m" is not known to think
+          next: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in [models."m"] thinking = "adaptive"
+        "#);
+        assert_eq!(model(ThinkingKind::None, Some(false)).check(&limits), Ok(()));
     }
 }

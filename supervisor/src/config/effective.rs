@@ -157,6 +157,11 @@ impl Effective {
         Effort::ALL.into_iter().find(|effort| effort.as_str() == word)
     }
 
+    /// Whether the model is to think before it answers, if it is said.
+    pub fn thinking(&self) -> Option<bool> {
+        Some(self.text("thinking")? == "on")
+    }
+
     /// How long the provider keeps what does not change. A person who `watches` comes back after a while.
     pub fn cache(&self, watches: bool) -> CacheLifetime {
         match self.text("cache_ttl") {

@@ -122,6 +122,13 @@ pub const KEYS: &[Key] = &[
         about: "How much work a reply is worth. Not every model knows every level.",
     },
     Key {
+        name: "thinking",
+        kind: Kind::Choice(&["on", "off"]),
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Unset("as the model does by itself"),
+        about: "Whether the model thinks before it answers. `off` is the quickest; `on` is refused for a model that is not known to think.",
+    },
+    Key {
         name: "cache_ttl",
         kind: Kind::Choice(&["5m", "1h", "auto"]),
         project: ProjectMay::Never,

@@ -8,7 +8,7 @@ fn wrong(text: &str) -> String {
 #[test]
 fn every_key_is_read_with_its_place() {
     let text = "\
-model = \"m\"\neffort = \"low\"\ncache_ttl = \"5m\"\nprovider = \"openai\"\nbase_url = \"https://example.org/v1\"\nmode = \"auto\"\n\
+model = \"m\"\neffort = \"low\"\nthinking = \"on\"\ncache_ttl = \"5m\"\nprovider = \"openai\"\nbase_url = \"https://example.org/v1\"\nmode = \"auto\"\n\
 [rights]\nnet = \"off\"\nreach = [\"host\"]\nwrite = [\n  \"/a\",\n  \"b\",\n]\nhide = [\".env\"]\nprotect = [\"x\"]\nenv = [\"A\", \"B=1\"]\n\
 [limits]\nmax_steps = 3\nmax_tokens = 4\nmax_usd = 0.5\ncontext_tokens = 20000\ntimeout_s = 5\ncommand_timeout_s = 6\noutput_bytes = 2048\n\
 [approvals]\ntimeout_s = 60\nconfirm_shell = true\npreapproved = [[\"cargo\", \"test\"]]\n\
@@ -20,7 +20,7 @@ model = \"m\"\neffort = \"low\"\ncache_ttl = \"5m\"\nprovider = \"openai\"\nbase
     }
     let write = layer.get(crate::config::Key::named("rights.write").unwrap()).unwrap();
     let lines: Vec<_> = write.value.elements().iter().map(|element| element.origin.to_string()).collect();
-    assert_eq!(lines, ["/c/config.toml:11", "/c/config.toml:12"]);
+    assert_eq!(lines, ["/c/config.toml:12", "/c/config.toml:13"]);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn the_users_word_on_a_model_holds_and_the_catalogues_where_there_is_none() {
 #[test]
 fn what_is_wrong_with_a_model_is_told_with_its_place() {
     insta::assert_snapshot!(wrong("[models.m]\nwindow = 3\ncontext = -1\nprices = { input = 3 }\neffort = [\"huge\"]\n[models]\nn = 3"), @r#"
-    config.toml:2:1: `models.m.window`: unknown; a model has api, api_version, context, max_output, prices, thinking, effort, images, min_cacheable
+    config.toml:2:1: `models.m.window`: unknown; a model has api, api_version, context, max_output, prices, thinking, effort, images
     config.toml:3:1: `models.m.context`: expected a number of tokens
     config.toml:4:1: `models.m.prices`: expected { input = …, output = … } in US dollars for a million tokens, with cache_read, cache_write_5m, cache_write_1h where they differ from input, long_prompt = { above = TOKENS, input = …, … } where long prompts cost more, and nothing else
     config.toml:5:1: `models.m.effort`: expected a list out of "low", "medium", "high", "xhigh", "max"
