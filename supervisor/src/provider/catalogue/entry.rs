@@ -27,8 +27,6 @@ pub struct Entry {
     pub effort: Option<Vec<Effort>>,
     /// Whether it sees pictures.
     pub images: Option<bool>,
-    /// The shortest prefix that its cache keeps, in tokens.
-    pub min_cacheable: Option<u32>,
 }
 
 impl Entry {
@@ -42,8 +40,7 @@ impl Entry {
 /// Everything at once.
 impl From<Facts> for Entry {
     fn from(facts: Facts) -> Self {
-        let Facts { api, api_version, context, max_output, prices, thinking, effort, images, min_cacheable } =
-            facts;
+        let Facts { api, api_version, context, max_output, prices, thinking, effort, images } = facts;
         Self {
             api: Some(api),
             api_version: Some(api_version),
@@ -53,7 +50,6 @@ impl From<Facts> for Entry {
             thinking: Some(thinking),
             effort,
             images: Some(images),
-            min_cacheable: Some(min_cacheable),
         }
     }
 }

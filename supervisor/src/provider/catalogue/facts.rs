@@ -25,8 +25,6 @@ pub struct Facts {
     pub effort: Option<Vec<Effort>>,
     /// Whether it sees pictures.
     pub images: bool,
-    /// The shortest prefix that its cache keeps, in tokens.
-    pub min_cacheable: u32,
 }
 
 /// The API that a model is asked by.
@@ -64,7 +62,6 @@ impl Facts {
             thinking: first(entries, |entry| entry.thinking).unwrap_or(preset.thinking),
             effort: first(entries, |entry| entry.effort.clone()),
             images: first(entries, |entry| entry.images).unwrap_or(preset.images),
-            min_cacheable: first(entries, |entry| entry.min_cacheable).unwrap_or(preset.min_cacheable),
         }
     }
 }
@@ -82,7 +79,6 @@ impl Default for Facts {
             thinking: ThinkingKind::None,
             effort: None,
             images: true,
-            min_cacheable: 1024,
         }
     }
 }

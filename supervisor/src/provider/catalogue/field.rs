@@ -115,13 +115,6 @@ pub const FIELDS: &[Field] = &[
         read: |entry, item| put(&mut entry.images, item.as_bool()),
         shown: |entry| Some(entry.images?.to_string()),
     },
-    Field {
-        name: "min_cacheable",
-        expected: "a number of tokens",
-        about: "The shortest beginning of a prompt that the provider's cache keeps, in tokens.",
-        read: |entry, item| put(&mut entry.min_cacheable, small(item)),
-        shown: |entry| Some(entry.min_cacheable?.to_string()),
-    },
 ];
 
 fn put<T>(place: &mut Option<T>, value: Option<T>) -> Option<()> {
