@@ -50,7 +50,7 @@ pub(super) fn key(setup: &Setup, keys: &TakenKeys) -> Check {
     let effective = sources.map(|sources| sources.effective(&Layer::default()));
     let kind = effective.as_ref().map(Effective::provider).unwrap_or_default();
     let base_url = effective.as_ref().and_then(Effective::base_url).unwrap_or(kind.base_url());
-    let (variable, file) = (kind.key_variable(), setup.directories.key_file(kind.as_str()));
+    let (variable, file) = (kind.key_variable(), setup.directories.key_file(kind.vendor()));
     match find_key(keys.of(kind), variable, &file) {
         Ok(key) => Check::new("key", State::Ok, format!("in {}", key.origin)),
         Err(KeyError::Missing { .. }) if !kind.needs_key(base_url) => {
