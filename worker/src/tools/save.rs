@@ -192,6 +192,8 @@ fn create(directory: &OwnedFd, name: &str) -> Result<File, Errno> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
+    use nix::fcntl::{FallocateFlags, fallocate};
+
     use super::*;
 
     fn save(temp: &Path, pieces: &[&[u8]]) -> Option<SavedOutput> {
@@ -244,6 +246,32 @@ mod tests {
         let saved = save(&temp, &vec![piece.as_slice(); 65]).unwrap();
         assert_eq!((saved.bytes, saved.cut.as_deref()), (MAX_FILE, Some("no more is kept of one output")));
         assert_eq!(temp.join("bailiwick-output/call-7.log").metadata().unwrap().len(), MAX_FILE);
+    }
+
+    #[test]
+    fn all_outputs_together_are_bounded() {
+        let (_guard, temp) = temp();
+        std::fs::create_dir(temp.join(DIRECTORY)).unwrap();
+        let earlier = File::create(temp.join(DIRECTORY).join("call-1.log")).unwrap();
+        let size = i64::try_from(MAX_ALL - (1 << 20)).unwrap();
+        fallocate(&earlier, FallocateFlags::empty(), 0, size).unwrap();
+        let saved = save(&temp, &[&vec![b'x'; 2 << 20]]).unwrap();
+        assert!(saved.bytes <= 1 << 20 && saved.bytes > 1 << 19, "{}", saved.bytes);
+        let cut = "no more is kept of all; remove what you need no more of bailiwick-output";
+        assert_eq!(saved.cut.as_deref(), Some(cut));
+    }
+
+    #[test]
+    fn a_full_temp_directory_is_said() {
+        let (_guard, temp) = temp();
+        let mut saving = Saving::new(&temp, CallId(7), 4);
+        saving.push(b"begun");
+        let State::Open(open) = &mut saving.state else { panic!("{saving:?}") };
+        open.file = File::options().write(true).open("/dev/full").unwrap();
+        saving.push(b"more");
+        saving.push(b"and more");
+        let saved = saving.finish().unwrap();
+        assert_eq!((saved.bytes, saved.cut.as_deref()), (5, Some("the temp directory is full")));
     }
 
     #[test]
