@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::TokenUsage;
+use super::{TokenUsage, counted};
 use crate::cost::Usd;
 
 /// A context is about to be summarised.
@@ -75,6 +75,7 @@ impl fmt::Display for CompactionStarted {
             CompactionCause::Overflow => "the provider finds the context too long",
             CompactionCause::Request => "as you asked",
         };
+        let (tokens, window) = (counted(*tokens), counted(*window));
         write!(f, "{why}: the conversation is summarised (about {tokens} of {window} tokens)")
     }
 }
@@ -89,7 +90,7 @@ impl fmt::Display for ContextCompacted {
             SummaryFrom::Record => write!(f, "the model's summary of a shortened record")?,
             SummaryFrom::Nobody => write!(f, "what is known; the model wrote no summary")?,
         }
-        write!(f, " (about {tokens_before} → {tokens_after} tokens)")
+        write!(f, " (about {} → {} tokens)", counted(*tokens_before), counted(*tokens_after))
     }
 }
 
@@ -102,7 +103,7 @@ mod tests {
         let started = CompactionStarted { cause: CompactionCause::Limit, tokens: 850_000, window: 1_000_000 };
         assert_eq!(
             started.to_string(),
-            "the context is nearly full: the conversation is summarised (about 850000 of 1000000 tokens)"
+            "the context is nearly full: the conversation is summarised (about 850k of 1.0M tokens)"
         );
         let compacted = ContextCompacted {
             cause: CompactionCause::Limit,
@@ -115,7 +116,7 @@ mod tests {
         };
         assert_eq!(
             compacted.to_string(),
-            "a new context goes on with the model's summary (about 850000 → 12000 tokens)"
+            "a new context goes on with the model's summary (about 850k → 12.0k tokens)"
         );
     }
 }

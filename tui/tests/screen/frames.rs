@@ -400,8 +400,8 @@ fn a_summary_at_rest_is_a_turn_and_two_lines() {
     /home/me/project
     · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
     · enter sends · alt-enter new line · esc Normal · :help · :q
-    · as you asked: the conversation is summarised (about 40000 of 1000000 tokens)
-    · a new context goes on with the model's summary (about 40000 → 3000 tokens)
+    · as you asked: the conversation is summarised (about 40.0k of 1.0M tokens)
+    · a new context goes on with the model's summary (about 40.0k → 3.0k tokens)
     done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
 
 
