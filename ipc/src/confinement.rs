@@ -224,7 +224,9 @@ pub enum Tier {
     /// The floor and user, mount, pid, ipc, uts and, with the network off, network namespaces, a read-only mount tree, and a
     /// broker that mediates sockets.
     Full,
-    /// Landlock, seccomp and no capabilities; no socket mediation, so that net off denies loopback too.
+    /// Landlock, seccomp, no capabilities, and a broker that mediates sockets, whose names are the host's.
+    Floor,
+    /// The floor where the kernel gives the broker no listener: there are no sockets but connected pairs.
     FloorUnmediated,
 }
 
@@ -232,6 +234,7 @@ impl fmt::Display for Tier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Full => "full",
+            Self::Floor => "floor",
             Self::FloorUnmediated => "floor (unmediated)",
         })
     }
@@ -272,7 +275,7 @@ mod tests {
         let usual = confinement("/p", &["/p", "/tmp/bw-1"]);
         assert_eq!(usual.in_tier(Tier::Full).temp, Some("/tmp".into()));
         assert_eq!(seen(&usual, Tier::Full), "rw . $TMPDIR · ro / · net off");
-        assert_eq!(usual.in_tier(Tier::FloorUnmediated), usual);
+        assert_eq!(usual.in_tier(Tier::Floor), usual);
     }
 
     #[test]
@@ -283,7 +286,7 @@ mod tests {
             vec![set("A", "/tmp/bw-1/a"), set("B", "/tmp/bw-12/b"), set("C", "/tmp/bw-1")];
         let values = |tier| usual.in_tier(tier).environment.set;
         assert_eq!(values(Tier::Full), [set("A", "/tmp/a"), set("B", "/tmp/bw-12/b"), set("C", "/tmp")]);
-        assert_eq!(values(Tier::FloorUnmediated), usual.environment.set);
+        assert_eq!(values(Tier::Floor), usual.environment.set);
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn down() -> Vec<ToWorker> {
         project: b"/home/me/p\xff".to_vec().into(),
         temp: Some("/tmp/bw-1".into()),
         rights: rights(),
-        tier: ipc::confinement::Tier::FloorUnmediated,
+        tier: ipc::confinement::Tier::Floor,
         shell_init: None,
     };
     let read = ToolCall::ReadFile(ReadFile { path: "src/lib.rs".into(), offset: Some(1), limit: None });

@@ -8,9 +8,10 @@ use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use ipc::confinement::Attempt;
+use ipc::confinement::{Attempt, Tier};
 use ipc::rights::Network;
 use nix::fcntl::{OFlag, openat};
 use nix::libc::{self, c_int, pid_t};
@@ -75,6 +76,7 @@ enum Act<'a> {
     Signal(pid_t),
     Find(pid_t),
     Socket(c_int, c_int),
+    Meet,
     Connect,
     Namespace,
 }
@@ -103,10 +105,15 @@ impl<'a> Attempts<'a> {
                 self.acts.push(("read a hidden file", Act::Read(hidden)));
             }
         }
-        if platform.seccomp {
+        if platform.seccomp && plan.tier == Tier::FloorUnmediated {
             self.acts.push(("open a unix socket", Act::Socket(libc::AF_UNIX, libc::SOCK_STREAM)));
             if plan.net == Network::Off {
                 self.acts.push(("open a network socket", Act::Socket(libc::AF_INET, libc::SOCK_DGRAM)));
+            }
+        } else if platform.seccomp {
+            self.acts.push(("reach a unix socket outside", Act::Meet));
+            if plan.net == Network::Off {
+                self.acts.push(("reach the network", Act::Connect));
             }
         }
     }
@@ -164,6 +171,8 @@ impl Act<'_> {
             Self::Read(path) => open_file(path),
             Self::Signal(pid) | Self::Find(pid) => descendants::send(pid, 0),
             Self::Socket(family, kind) => socket(family, kind),
+            // Who may write to it, and is not stopped on the way, is told that it is no socket (ECONNREFUSED).
+            Self::Meet => UnixStream::connect("/dev/null").map(drop),
             Self::Connect => UdpSocket::bind("0.0.0.0:0")?.connect(ELSEWHERE),
             // SAFETY: takes flags. Where it is not refused, the caller executes nothing and exits.
             Self::Namespace => check(unsafe { libc::unshare(libc::CLONE_NEWUSER) }.into()),
@@ -175,6 +184,7 @@ impl Act<'_> {
         match self {
             Self::CreateInTree => errno == libc::EROFS,
             Self::Find(_) => errno == libc::ESRCH,
+            Self::Meet => errno == libc::EACCES,
             Self::Connect => matches!(errno, libc::ENETUNREACH | libc::EPERM | libc::EACCES),
             _ => errno == libc::EPERM || errno == libc::EACCES,
         }

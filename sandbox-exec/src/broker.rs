@@ -17,6 +17,7 @@ use nix::sys::signalfd::SignalFd;
 use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::descendants::{self, Bound, Waited};
+use crate::mediate::Mediator;
 use crate::stage::{Failure, Stage};
 use crate::system;
 
@@ -32,6 +33,8 @@ pub(crate) struct Broker {
     program: Pid,
     bound: Bound,
     progress: Progress,
+    /// Works for as long as it is not dropped.
+    _mediator: Option<Mediator>,
 }
 
 /// What a child on its way to become the program says.
@@ -47,8 +50,8 @@ enum End {
 }
 
 impl Broker {
-    pub(crate) fn new(program: Pid, bound: Bound, progress: Progress) -> Self {
-        Self { program, bound, progress }
+    pub(crate) fn new(program: Pid, bound: Bound, progress: Progress, mediator: Option<Mediator>) -> Self {
+        Self { program, bound, progress, _mediator: mediator }
     }
 
     /// Watches over the program to its end; the exit status.

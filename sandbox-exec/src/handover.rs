@@ -2,7 +2,7 @@
 //!
 //! The filter traps the very calls that pass descriptors over sockets, so none is used: the program begins with the broker's
 //! own table of descriptors, attaches the filter, and leaves the table, in which the listener then remains. The broker
-//! touches no descriptor until it was told the number.
+//! closes no descriptor until it was told the number.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,11 +12,10 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::libc::{self, c_long};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signalfd::SignalFd;
 use nix::unistd::{Pid, pipe2};
 
 use crate::mediate::Filter;
-use crate::system::check;
+use crate::system::{self, check};
 
 /// Told instead of a number where there is no filter.
 const NONE: RawFd = -1;
@@ -36,23 +35,25 @@ impl Handover {
     }
 
     /// The program's side: attaches the filter, if there is one, and leaves the broker's table. Nothing may have been closed
-    /// before. Needs `no_new_privs`.
+    /// before, nor be if it fails. Needs `no_new_privs`.
     pub(crate) fn give(&self, filter: Option<&Filter>) -> io::Result<()> {
         // Its number stays open in the broker's table; here it closes on exec.
         let listener =
             filter.map(Filter::attach).transpose().map(|listener| listener.map(IntoRawFd::into_raw_fd));
         // Whatever happened: from now on this process closes only what is its own.
-        // SAFETY: takes flags; this process has one thread.
-        check(unsafe { libc::unshare(libc::CLONE_FILES) }.into())?;
+        system::leave_descriptors()?;
         let number = listener?.unwrap_or(NONE);
         File::from(self.tell.try_clone()?).write_all(&number.to_ne_bytes())
     }
 
-    /// The broker's side: the listener, or nothing if there is no filter, or the program ended before it was told. `signals` brings SIGCHLD.
-    pub(crate) fn take(self, signals: &SignalFd) -> io::Result<Option<OwnedFd>> {
+    /// The broker's side: the listener, or nothing if there is no filter, or the program, a child, ended before it was told.
+    pub(crate) fn take(self, program: Pid) -> io::Result<Option<OwnedFd>> {
+        // Adding to the shared table harms nobody. Not by SIGCHLD: that can be another child's, of whoever this process was before
+        // it was executed.
+        let process = system::open_process(program.as_raw())?;
         let mut ready = [
             PollFd::new(self.told.as_fd(), PollFlags::POLLIN),
-            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+            PollFd::new(process.as_fd(), PollFlags::POLLIN),
         ];
         loop {
             match poll(&mut ready, PollTimeout::NONE) {
@@ -74,7 +75,7 @@ impl Handover {
 ///
 /// # Safety
 ///
-/// The caller must have one thread, and neither process may open or close anything before the child has left the table.
+/// The caller must have one thread, and neither process may close anything before the child has left the table.
 pub(crate) unsafe fn fork_sharing_descriptors() -> io::Result<Option<Pid>> {
     let flags = c_long::from(libc::CLONE_FILES | libc::SIGCHLD);
     // SAFETY: without a stack the child goes on with a copy of this one, as after fork(2).

@@ -69,14 +69,14 @@ impl Init<'_> {
         // The program has the same descriptors until it executes: this one is none of its.
         let signals = SignalFd::with_flags(&awaited, SfdFlags::SFD_CLOEXEC);
         let signals = signals.map_err(at(Stage::Start))?;
-        let filter = self.ruleset.mediation.as_ref().map(|mediation| Filter::new(mediation.net));
+        let filter = self.ruleset.mediation.as_ref().map(|mediation| Filter::new(mediation.host_network));
         let handover = Handover::new().map_err(at(Stage::Start))?;
         // For both of us.
         privilege::drop_bounds().map_err(at(Stage::Capabilities))?;
         // SAFETY: this process has one thread, and both sides of the handover keep to what it asks.
         let program = unsafe { fork_sharing_descriptors() }.map_err(at(Stage::Start))?;
         if let Some(program) = program {
-            let listener = handover.take(&signals).map_err(at(Stage::Broker))?;
+            let listener = handover.take(program).map_err(at(Stage::Broker))?;
             drop(rules);
             retire().map_err(at(Stage::Broker))?;
             return Ok(Watched { program, signals, _mediator: self.mediate(listener)? });

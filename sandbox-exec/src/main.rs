@@ -21,13 +21,13 @@
 //! * `--write PATH`: a tree that may also be changed. Default: none.
 //! * `--hide PATH`: what stays unreadable inside a read root, whether it exists yet or not. What is made later beside it is
 //!   unreadable too. In the floor tier names can still be listed. Default: nothing.
-//! * `--net on`: TCP and UDP; in the full tier not to this machine itself, nor to link-local addresses. Default: off.
+//! * `--net on`: TCP and UDP, not to this machine itself, nor to link-local addresses. Default: off.
 //! * `--tier full`: namespaces of its own beside Landlock and seccomp, or no start; `floor`: none. Default: `best`, the full tier
 //!   where this machine lets us.
 //! * `--landlock-abi N`: uses no newer Landlock than this ABI, to see what an older kernel would do.
 //! * `--env NAME`, `--env NAME=VALUE`: passes, or sets, a variable. The environment is otherwise cleared to what development
 //!   needs, and whatever looks like a credential is dropped.
-//! * `--allow-degraded`: starts although Landlock or seccomp is missing.
+//! * `--allow-degraded`: starts although Landlock, seccomp or its listener is missing.
 //! * `--die-with-parent`: ends everything when the process that started sandbox-exec ends.
 //! * `--rights-fd N`: reads all of the above from a descriptor (an encoded `Confinement`), and implies `--die-with-parent`.
 //! * `--status-fd N`: writes what happened to a descriptor (frames of `BrokerReport`).
@@ -55,11 +55,11 @@
 //! death with the parent; every path of a rule is opened; every capability set empty and the securebits locked;
 //! `no_new_privs`; seccomp; Landlock at the best ABI; then one forbidden act for each layer, which must fail.
 //!
-//! Descriptors 0, 1 and 2 are the caller's to choose: a terminal there can be read and written by CMD, though not typed into. In
-//! the full tier the broker, PID 1 of the namespaces, performs for CMD the calls that lead to sockets, where they are allowed.
+//! Descriptors 0, 1 and 2 are the caller's to choose: a terminal there can be read and written by CMD, though not typed into. The
+//! broker, in the full tier PID 1 of the namespaces, performs for CMD the calls that lead to sockets, where they are allowed.
 //! In the floor tier these are not protected: modes, owners, times and attributes of files outside the write roots; names,
-//! sizes and link targets of hidden files; with `--net on` the host's loopback. Unix sockets and, with the network off, loopback
-//! are denied altogether there.
+//! sizes and link targets of hidden files. Ports are the host's there: CMD reaches those that it bound, and with the network off
+//! a program of this machine can send datagrams to them.
 
 use std::ffi::OsString;
 use std::fs::File;

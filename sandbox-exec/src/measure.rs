@@ -18,7 +18,7 @@ const ROUNDS: usize = 200;
 
 /// Writes a line for each tier: its name, and the tenth percentile of attaching its standing program, in nanoseconds.
 pub fn run(out: &mut impl Write) -> io::Result<()> {
-    for tier in [Tier::Full, Tier::FloorUnmediated] {
+    for tier in [Tier::Full, Tier::Floor] {
         let program = Program::standing(Policy::of(Network::Off, Platform::probe(), tier));
         let mut took = (0..ROUNDS).map(|_| attach(program)).collect::<io::Result<Vec<_>>>()?;
         took.sort_unstable();

@@ -5,15 +5,16 @@
 //! | 0 | < 5.13, or off | everything | refused, unless degraded: no path is held | the same: what is hidden later is not held |
 //! | 1 | 5.13 | REFER | named: nothing can be moved or linked between directories | the same |
 //! | 2 | 5.19 | TRUNCATE | held by seccomp | held by seccomp, and outside the write roots by mounts |
-//! | 3 | 6.2 | TCP rules | held by seccomp: with the network off there is no socket at all | held by a network namespace |
+//! | 3 | 6.2 | TCP rules | held by the broker, which mediates | held by a network namespace |
 //! | 4 | 6.7 | `IOCTL_DEV` | nothing: five harmless devices can be opened at all | the same |
 //! | 5 | 6.10 | scopes | refused, unless degraded: signals to the user's other processes | held by a pid namespace; named: a command can signal its worker |
 //! | 6 | 6.12 | audit flags | nothing | nothing |
-//! | 7, 8 | 6.15, 7.0 | `RESOLVE_UNIX` | held by seccomp: there are no unix sockets | held by the broker, which mediates |
+//! | 7, 8 | 6.15, 7.0 | `RESOLVE_UNIX` | held by the broker, which mediates | held by the broker, which mediates |
 //! | 9 | 7.1 | – | newer ABIs are used as 9 | |
 //!
 //! Without seccomp (gVisor, a kernel built without it) a start is refused, unless degraded: sockets, namespaces and the
-//! kernel's rarer doors are then open.
+//! kernel's rarer doors are then open. Without a listener for the broker a start in the floor tier is refused, unless
+//! degraded: then seccomp denies every socket but connected pairs.
 
 use ipc::confinement::Tier;
 use ipc::rights::{Network, Rights};
@@ -61,7 +62,7 @@ impl Platform {
             "Landlock is not available: reads and writes are not confined (needs Linux 5.13 with lsm=landlock)",
         );
         let landlock = landlock.map(|floor| match tier {
-            Tier::FloorUnmediated => floor,
+            Tier::Floor | Tier::FloorUnmediated => floor,
             Tier::Full => {
                 "Landlock is not available: what is hidden later, and a command from its own worker, are not held \
                  (needs Linux 5.13 with lsm=landlock)"
@@ -73,7 +74,11 @@ impl Platform {
         let scopes = (self.abi < SCOPES && tier != Tier::Full).then_some(
             "Landlock has no scopes: signals to the user's other processes are not denied (needs Linux 6.12)",
         );
-        landlock.into_iter().chain(scopes).chain(seccomp).map(str::to_owned).collect()
+        let listener = (self.seccomp && tier == Tier::FloorUnmediated).then_some(
+            "seccomp gives the broker no listener: sockets are denied inside the sandbox too, but for socketpair (another \
+             program above this one has the listener, or the kernel has none)",
+        );
+        landlock.into_iter().chain(scopes).chain(seccomp).chain(listener).map(str::to_owned).collect()
     }
 
     /// What the rights promise and a start in this tier does not enforce; one sentence each.
@@ -91,13 +96,12 @@ impl Platform {
             "a command can signal its own worker (Landlock has no scopes: needs Linux 6.12)",
         );
         say(!full, "modes, owners, times and attributes of files outside the write roots are not protected");
-        say(!full, "unix sockets are denied inside the sandbox too, but for socketpair (no mediation yet)");
         say(
-            !full && rights.net == Network::Off,
-            "sockets on loopback are denied inside the sandbox too (no mediation yet)",
+            tier == Tier::Floor && rights.net == Network::Off,
+            "datagrams that programs of this machine send to a port from inside are received",
         );
         say(
-            !full && rights.net == Network::On,
+            tier == Tier::FloorUnmediated && rights.net == Network::On,
             "addresses are not checked: host loopback, link-local and metadata addresses can be reached",
         );
         let protected = if full {
@@ -114,7 +118,7 @@ impl Platform {
 fn hidden_in_write_roots(rights: &Rights, tier: Tier) -> impl Iterator<Item = String> {
     let replaced = match tier {
         Tier::Full => "",
-        Tier::FloorUnmediated => "it cannot be read, but it can be replaced, and ",
+        Tier::Floor | Tier::FloorUnmediated => "it cannot be read, but it can be replaced, and ",
     };
     let within = |root| rights.hidden.iter().filter(move |hidden| hidden.is_within(root));
     rights.write.iter().flat_map(within).map(move |hidden| {
@@ -131,7 +135,8 @@ mod tests {
         Rights { read: vec!["/".into()], write: vec!["/p".into()], ..Rights::default() }
     }
 
-    const FLOOR: Tier = Tier::FloorUnmediated;
+    const FLOOR: Tier = Tier::Floor;
+    const UNMEDIATED: Tier = Tier::FloorUnmediated;
 
     #[test]
     fn absent_layers_are_named() {
@@ -142,7 +147,10 @@ mod tests {
         let layers = before_scopes.absent_layers(FLOOR);
         assert!(layers.len() == 1 && layers[0].contains("signals"), "{layers:?}");
         assert!(before_scopes.absent_layers(Tier::Full).is_empty());
-        assert!(Platform { abi: SCOPES, ..before_scopes }.absent_layers(FLOOR).is_empty());
+        let enough = Platform { abi: SCOPES, ..before_scopes };
+        assert!(enough.absent_layers(FLOOR).is_empty());
+        let layers = enough.absent_layers(UNMEDIATED);
+        assert!(layers.len() == 1 && layers[0].contains("listener"), "{layers:?}");
     }
 
     #[test]
@@ -168,7 +176,6 @@ mod tests {
             ("signals to", "1111110000", "0000000000"),
             ("its own worker (Landlock", "0000000000", "1111110000"),
             ("modes, owners", "1111111111", "0000000000"),
-            ("loopback", "1111111111", "0000000000"),
         ] {
             assert_eq!((table(FLOOR, word), table(Tier::Full, word)), (floor.into(), full.into()), "{word}");
         }
@@ -183,8 +190,9 @@ mod tests {
             net: Network::On,
             ..rights()
         };
+        assert!(platform.missing(&all, UNMEDIATED).join("\n").contains("addresses are not checked"));
         let missing = platform.missing(&all, FLOOR).join("\n");
-        assert!(missing.contains("addresses are not checked"));
+        assert!(!missing.contains("addresses are not checked"));
         assert!(missing.contains("protected paths inside"));
         assert!(missing.contains("/p/.env is inside a write root: it cannot be read, but"));
         let missing = platform.missing(&all, Tier::Full).join("\n");

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use nix::libc;
@@ -30,9 +30,18 @@ pub fn landlock_abi() -> u32 {
 /// Whether the kernel takes seccomp programs: a null program is a bad address where they exist, and an invalid argument
 /// or no such call where they do not (`seccomp(2)`).
 pub fn has_seccomp() -> bool {
+    takes_filters(0)
+}
+
+/// Whether it takes ones with a listener (Linux 5.0), as far as it says so without being given one.
+pub fn has_listeners() -> bool {
+    takes_filters(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)
+}
+
+fn takes_filters(flags: libc::c_ulong) -> bool {
     // SAFETY: the null pointer is refused by the kernel; nothing is read or changed.
     let answer = unsafe {
-        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, ptr::null::<libc::c_void>())
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, ptr::null::<libc::c_void>())
     };
     answer == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
 }
@@ -99,11 +108,28 @@ pub fn make_dumpable() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }.into())
 }
 
+/// A descriptor of a process, which becomes readable when it ends (`pidfd_open(2)`, Linux 5.3). It closes on exec.
+pub(crate) fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
+    // SAFETY: integers only.
+    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    check(process)?;
+    let process = RawFd::try_from(process).map_err(io::Error::other)?;
+    // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(process) })
+}
+
 /// Closes the descriptors `first..=last`, or marks them close-on-exec (`close_range(2)`, Linux 5.9 and 5.11).
 pub fn close_range(first: u32, last: u32, on_exec_only: bool) -> io::Result<()> {
     let flags = if on_exec_only { libc::CLOSE_RANGE_CLOEXEC } else { 0 };
     // SAFETY: closes descriptors; callers own everything in the range, or are about to execute.
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) })
+}
+
+/// Leaves the table of descriptors that this process shares with another, for a copy (`CLOSE_RANGE_UNSHARE`, Linux 5.9): engines
+/// of containers allow it, unlike unshare(2).
+pub(crate) fn leave_descriptors() -> io::Result<()> {
+    // SAFETY: closes what cannot be open, numbers being positive integers.
+    check(unsafe { libc::syscall(libc::SYS_close_range, u32::MAX, u32::MAX, libc::CLOSE_RANGE_UNSHARE) })
 }
 
 /// Turns the answer of a system call into a result.

@@ -25,7 +25,7 @@ pub(crate) const OWN_NAME: &str = "/dev/console";
 pub(crate) fn paths(tier: Tier) -> impl Iterator<Item = PathBuf> {
     let own = match tier {
         Tier::Full => Some(OWN_NAME.into()),
-        Tier::FloorUnmediated => name(),
+        Tier::Floor | Tier::FloorUnmediated => name(),
     };
     [PathBuf::from("/dev/tty")].into_iter().chain(own)
 }

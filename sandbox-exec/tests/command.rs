@@ -39,7 +39,7 @@ struct Worker {
 
 impl Worker {
     fn new() -> Self {
-        Self::in_tier(Tier::FloorUnmediated)
+        Self::in_tier(Tier::Floor)
     }
 
     fn in_tier(tier: Tier) -> Self {
@@ -150,12 +150,14 @@ fn a_command_that_declares_no_network_has_none_and_can_still_write() {
     assert!(worker.path("made").exists());
 }
 
-/// In the full tier unix sockets are mediated by path, for a command without network as for any other.
+/// Where unix sockets are mediated by path, they are for a command without network as for any other.
 #[test]
 fn a_command_that_declares_no_network_keeps_its_unix_sockets_where_they_are_mediated() {
     let script = "for family in AF_UNIX AF_INET AF_INET6; do
         python3 -c \"import socket; socket.socket(socket.$family)\" 2>/dev/null && echo $family; done; true";
-    for (tier, families) in [(Tier::Full, "AF_UNIX\n"), (Tier::FloorUnmediated, "")] {
+    for (tier, families) in
+        [(Tier::Full, "AF_UNIX\n"), (Tier::Floor, "AF_UNIX\n"), (Tier::FloorUnmediated, "")]
+    {
         let worker = Worker::in_tier(tier);
         if worker.run(script).0 != "AF_UNIX\nAF_INET\nAF_INET6\n" {
             eprintln!("skipped: not on this machine: python3 with sockets of all families");
@@ -260,7 +262,7 @@ fn rights_without_commands_start_none() {
     let project = tempfile::tempdir().unwrap();
     let mut rights = worker_rights(project.path());
     rights.exec = Execution::Denied;
-    let domain = CommandDomain::prepare(&rights, None, Tier::FloorUnmediated).unwrap();
+    let domain = CommandDomain::prepare(&rights, None, Tier::Floor).unwrap();
     let error = domain.spawn(&spec(project.path(), "true")).unwrap_err();
     assert!(matches!(error, CommandError::Denied));
 }
@@ -311,7 +313,7 @@ fn nothing_outlives_a_killed_worker() {
 fn a_worker_for_other_tests() {
     make_undumpable().unwrap();
     let project = std::env::current_dir().unwrap();
-    let domain = CommandDomain::prepare(&worker_rights(&project), None, Tier::FloorUnmediated).unwrap();
+    let domain = CommandDomain::prepare(&worker_rights(&project), None, Tier::Floor).unwrap();
     let script = "exec 3> f; setsid sleep 1000 & echo $! $$ >&3; wait";
     finish(domain.spawn(&spec(&project, script)).unwrap());
 }

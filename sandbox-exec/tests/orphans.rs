@@ -22,8 +22,7 @@ use sandbox_exec::command::{CommandDomain, end_orphans};
 fn what_a_killed_reaper_leaves_is_ended_by_the_worker() {
     let project = tempfile::tempdir().unwrap();
     let domain =
-        CommandDomain::prepare(&worker_rights(project.path()), None, ipc::confinement::Tier::FloorUnmediated)
-            .unwrap();
+        CommandDomain::prepare(&worker_rights(project.path()), None, ipc::confinement::Tier::Floor).unwrap();
     let running = domain.spawn(&spec(project.path(), "exec 2>/dev/null; echo $$; sleep 1000; echo")).unwrap();
     let mut line = [0; 32];
     let mut output = fs::File::from(running.output.try_clone().unwrap());

@@ -30,7 +30,7 @@ type Stack = Vec<Program>;
 /// Every policy, and on top of each what a command that only reads or that needs no network has.
 fn stacks() -> Vec<(String, Stack)> {
     let mut all = vec![];
-    for tier in [Tier::Full, Tier::FloorUnmediated] {
+    for tier in [Tier::Full, Tier::Floor, Tier::FloorUnmediated] {
         for net in [Network::Off, Network::On] {
             for (root, truncate) in [(false, false), (false, true), (true, false), (true, true)] {
                 let policy = Policy { net, root, truncate, tier };
@@ -53,8 +53,8 @@ fn strictest() -> Vec<(String, Stack)> {
     all.retain(|(name, stack)| stack.len() > 1 && name.contains("root: true, truncate: true"));
     assert_eq!(
         all.len(),
-        6,
-        "both tiers, with both networks for one that reads and one for one that is offline"
+        9,
+        "each tier, with both networks for one that reads and one for one that is offline"
     );
     all
 }

@@ -12,7 +12,7 @@ use crate::world::World;
 pub fn flags(tier: Tier) -> &'static [&'static str] {
     match tier {
         Tier::Full => &["--tier", "full"],
-        Tier::FloorUnmediated => &["--tier", "floor"],
+        Tier::Floor | Tier::FloorUnmediated => &["--tier", "floor"],
     }
 }
 
@@ -20,7 +20,7 @@ pub fn flags(tier: Tier) -> &'static [&'static str] {
 pub fn choice(tier: Tier) -> TierChoice {
     match tier {
         Tier::Full => TierChoice::Full,
-        Tier::FloorUnmediated => TierChoice::Floor,
+        Tier::Floor | Tier::FloorUnmediated => TierChoice::Floor,
     }
 }
 
@@ -32,7 +32,7 @@ pub fn choice(tier: Tier) -> TierChoice {
 pub fn all() -> Vec<Tier> {
     static ALL: OnceLock<Vec<Tier>> = OnceLock::new();
     let probe = || {
-        let mut all = vec![Tier::Full, Tier::FloorUnmediated];
+        let mut all = vec![Tier::Full, Tier::Floor];
         all.retain(|tier| is_possible(*tier));
         assert!(!all.is_empty(), "no tier can be built here");
         all

@@ -32,7 +32,7 @@ fn the_demo_fixes_its_bug_shows_a_proved_denial_and_gives_a_patch_that_applies()
     let note = world.home().join("sizes-bug.md");
     let layer = match tier::all()[0] {
         Tier::Full => "read-only mount",
-        Tier::FloorUnmediated => "Landlock",
+        Tier::Floor | Tier::FloorUnmediated => "Landlock",
     };
     let denial = format!("✗ denied by the kernel ({layer}): write {}", note.display());
     assert!(run.stderr.contains(&denial), "{}", run.stderr);
@@ -155,12 +155,13 @@ fn the_doctor_says_why_there_is_no_full_tier_and_what_to_do() {
         let world = World::new(user);
         let diagnosis: Value =
             serde_json::from_str(&without_namespaces(&world, "doctor --json").expect(0).stdout).unwrap();
-        let tier = json!({"tested": "floor_unmediated", "runs_start_in": "floor_unmediated", "no_full_tier": "cannot make namespaces (ENOSPC)"});
+        let tier = json!({"tested": "floor", "runs_start_in": "floor", "no_full_tier": "cannot make namespaces (ENOSPC)"});
         assert_eq!(diagnosis["tier"], tier);
         let checks = checks(&diagnosis);
         assert_eq!(named(&checks, "self-test")["state"], "ok");
         let (found, remedy) = (&named(&checks, "tier")["found"], &named(&checks, "tier")["remedy"]);
-        let why = "floor (unmediated): runs start in it, for there is no full tier here: cannot make namespaces (ENOSPC); ";
+        let why =
+            "floor: runs start in it, for there is no full tier here: cannot make namespaces (ENOSPC); ";
         assert!(found.as_str().unwrap().starts_with(why), "{found}");
         assert_eq!(remedy, "for the full tier: sysctl -w user.max_user_namespaces=15000");
         let refused = without_namespaces(&world, "doctor --tier full").expect(5);
@@ -184,7 +185,7 @@ fn a_run_says_that_it_is_in_the_floor_because_the_machine_refuses_more() {
     let server = model_of([done()]);
     let task = format!("exec --base-url {} -C {} do-it", server.base_url(), world.project().display());
     let run = without_namespaces(&world, &task).expect(0);
-    let said = "the floor (unmediated) tier: cannot make namespaces (ENOSPC); next: bailiwick doctor";
+    let said = "the floor tier: cannot make namespaces (ENOSPC); next: bailiwick doctor";
     assert!(run.stderr.lines().any(|line| line == said), "{}", run.stderr);
     // Who asked for the floor needs no reason, and the full tier none.
     for tier in tier::all() {

@@ -224,7 +224,7 @@ fn four_is_a_turn_that_ended_after_a_denial() {
     let world = world();
     let outside = world.outside().join("there.txt").display().to_string();
     let denied = || calls(&[("write_file", json!({"path": outside, "content": "x"}))]);
-    for (tier, layer) in [(Tier::Full, "read-only mount"), (Tier::FloorUnmediated, "Landlock")] {
+    for (tier, layer) in [(Tier::Full, "read-only mount"), (Tier::Floor, "Landlock")] {
         if !tier::all().contains(&tier) {
             continue;
         }

@@ -89,7 +89,7 @@ fn play(trick: &Trick, tier: Tier, user: User) {
         let read = tool_results(&server, request)[0]["content"].to_string();
         assert!(read.contains(OPEN), "what is not hidden can be read: {what}: {read}");
     }
-    let moved = tier == Tier::FloorUnmediated || trick.in_full;
+    let moved = tier == Tier::Floor || trick.in_full;
     let name = if moved { trick.becomes } else { trick.file };
     let secret = fs::read_to_string(world.project().join(name)).unwrap();
     assert_eq!(secret, SECRET, "who is not confined reads it: {what}");

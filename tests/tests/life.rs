@@ -209,7 +209,7 @@ fn a_command_has_no_hold_on_what_is_above_it() {
         let probe = Programs::get().path("probe").display().to_string();
         let above = match tier {
             Tier::Full => "reaper worker broker",
-            Tier::FloorUnmediated => "reaper worker broker supervisor",
+            Tier::Floor | Tier::FloorUnmediated => "reaper worker broker supervisor",
         };
         let script = format!(
             "pid=$PPID; for name in {above}; do echo $name $pid >> above
@@ -228,7 +228,9 @@ fn a_command_has_no_hold_on_what_is_above_it() {
         match tier {
             // The first process of the namespace; and above it there is none.
             Tier::Full => assert!(above.ends_with("broker 1\n"), "{above}"),
-            Tier::FloorUnmediated => assert!(above.contains(&format!("worker {worker}\n")), "{above}"),
+            Tier::Floor | Tier::FloorUnmediated => {
+                assert!(above.contains(&format!("worker {worker}\n")), "{above}")
+            }
         }
         let tried = world.read("tried");
         assert_eq!(tried.lines().count(), above.lines().count() * 21, "{tried}");

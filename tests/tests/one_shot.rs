@@ -188,7 +188,7 @@ async fn what_one_worker_moved_stays_hidden_from_the_next() {
     for tier in tests::tier::all() {
         let (choice, may_move) = match tier {
             Tier::Full => (TierChoice::Full, false),
-            Tier::FloorUnmediated => (TierChoice::Floor, true),
+            Tier::Floor | Tier::FloorUnmediated => (TierChoice::Floor, true),
         };
         let site = Site::new();
         site.world.file("a/b/key", "CANARY");

@@ -30,7 +30,7 @@ use tempfile::TempDir;
 
 const PLAIN: u32 = 12_345;
 
-const TIERS: [Tier; 2] = [Tier::Full, Tier::FloorUnmediated];
+const TIERS: [Tier; 2] = [Tier::Full, Tier::Floor];
 
 /// A directory with a project, a place outside of it, and copies of both programs, owned by one user.
 struct Site {
@@ -85,7 +85,7 @@ impl Site {
     fn flag(&self) -> &'static str {
         match self.tier {
             Tier::Full => "full",
-            Tier::FloorUnmediated => "floor",
+            Tier::Floor | Tier::FloorUnmediated => "floor",
         }
     }
 
@@ -93,7 +93,7 @@ impl Site {
     fn read_only(&self) -> i32 {
         match self.tier {
             Tier::Full => nix::libc::EROFS,
-            Tier::FloorUnmediated => nix::libc::EACCES,
+            Tier::Floor | Tier::FloorUnmediated => nix::libc::EACCES,
         }
     }
 
@@ -324,7 +324,7 @@ fn commands_have_the_rights_of_their_worker_and_no_hold_on_it() {
         assert_eq!((site.read("project/made"), site.read("outside/file")), ("x\n".into(), "old\n".into()));
         let refusal = match site.tier {
             Tier::Full => "Read-only file system",
-            Tier::FloorUnmediated => "Permission denied",
+            Tier::Floor | Tier::FloorUnmediated => "Permission denied",
         };
         assert!(result.head.contains(&format!("../outside/file: {refusal}")), "{result:?}");
         assert!(

@@ -99,7 +99,7 @@ fn show(plan: &Plan) -> String {
 }
 
 fn compiled(tree: &str, rights: &Rights) -> String {
-    show(&compile(rights, &[], Tier::FloorUnmediated, &Listed::new(tree)).unwrap())
+    show(&compile(rights, &[], Tier::Floor, &Listed::new(tree)).unwrap())
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn only_five_devices_are_granted_with_the_root() {
     let plan = compile(
         &rights(&["/"], &[], &[]),
         &[],
-        Tier::FloorUnmediated,
+        Tier::Floor,
         &Listed::new("/ /dev/ /dev/sda /dev/pts/ /usr/"),
     )
     .unwrap();
@@ -198,8 +198,7 @@ fn only_five_devices_are_granted_with_the_root() {
 #[test]
 fn rights_that_cannot_be_held_are_refused() {
     let tree = Listed::new(TREE);
-    let refusal =
-        |rights: &Rights| compile(rights, &[], Tier::FloorUnmediated, &tree).unwrap_err().to_string();
+    let refusal = |rights: &Rights| compile(rights, &[], Tier::Floor, &tree).unwrap_err().to_string();
     for write in ["/", "/proc", "/proc/sys", "/sys/fs", "/dev"] {
         let message = refusal(&rights(&[], &[], &[write]));
         assert!(message.contains("/proc, /sys or /dev writable"), "{write}: {message}");
@@ -219,8 +218,7 @@ fn rights_that_cannot_be_held_are_refused() {
 #[test]
 fn a_device_tree_may_be_granted_by_name() {
     let plan =
-        compile(&rights(&[], &[], &["/dev/shm"]), &[], Tier::FloorUnmediated, &Listed::new("/dev/shm/"))
-            .unwrap();
+        compile(&rights(&[], &[], &["/dev/shm"]), &[], Tier::Floor, &Listed::new("/dev/shm/")).unwrap();
     assert_eq!(show(&plan), "lrw- /dev/shm named");
 }
 
@@ -229,10 +227,9 @@ fn what_was_hidden_when_the_session_began_stays_so_under_another_name() {
     let tree = Listed::new("/p/ /p/secret /p/other");
     let secret = tree.identity(Path::new("/p/other")).unwrap();
     let moved = [FileIdentity { device: secret.device, inode: secret.inode }];
-    let plan =
-        compile(&rights(&["/p"], &["/p/secret"], &["/p"]), &moved, Tier::FloorUnmediated, &tree).unwrap();
+    let plan = compile(&rights(&["/p"], &["/p/secret"], &["/p"]), &moved, Tier::Floor, &tree).unwrap();
     assert!(!plan.rules.iter().any(|rule| rule.path == Path::new("/p/other")), "{:?}", plan.rules);
-    let plan = compile(&rights(&["/p"], &["/p/secret"], &["/p"]), &[], Tier::FloorUnmediated, &tree).unwrap();
+    let plan = compile(&rights(&["/p"], &["/p/secret"], &["/p"]), &[], Tier::Floor, &tree).unwrap();
     assert!(plan.rules.iter().any(|rule| rule.path == Path::new("/p/other")), "{:?}", plan.rules);
 }
 

@@ -1,14 +1,16 @@
 //! The floor tier: the broker is the process that was started. It enters a domain of its own that only bounds signals, so that
-//! at the end it can kill exactly what is beneath it.
+//! at the end it can kill exactly what is beneath it. The program's domain is nested in that one, so that the mediator may still
+//! look at the program's memory and duplicate its sockets.
 
 use std::fs::File;
+use std::os::fd::OwnedFd;
 
 use ipc::id::Generation;
-use ipc::pipe::Incoming;
+use ipc::pipe::{Incoming, Outgoing};
 use nix::fcntl::OFlag;
-use nix::unistd::{ForkResult, fork, getpid, getppid, pipe2};
+use nix::unistd::{getpid, getppid, pipe2};
 
-use super::program::Program;
+use super::program::{Program, give_up};
 use super::rules::{self, Seen};
 use super::ruleset::Ruleset;
 use super::{Launch, at};
@@ -16,6 +18,9 @@ use crate::attempt::Surroundings;
 use crate::broker::{Broker, Progress, Reports};
 use crate::descendants::Bound;
 use crate::domain::Domain;
+use crate::handover::{Handover, fork_sharing_descriptors};
+use crate::mediate::{Filter, Mediator};
+use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
 use crate::tree::Host;
@@ -36,23 +41,40 @@ fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset) -> Result<Broker, Fail
     let signals = Domain::of_signals(ruleset.platform).map_err(at(Stage::Landlock))?;
     let bound = Bound::enter(signals.as_ref(), getppid().as_raw()).map_err(at(Stage::Landlock))?;
     let surroundings = Surroundings::Floor { broker: getpid().as_raw() };
-    // SAFETY: this process has one thread, so that its image is whole in the child.
-    match unsafe { fork() }.map_err(at(Stage::Start))? {
-        ForkResult::Parent { child } => {
-            drop((reports, awaited));
-            let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
-            let broker = Broker::new(child, bound, progress);
-            match making.finish(&Host::default()) {
-                Ok(()) => Ok(broker),
-                Err(failure) => {
-                    broker.abandon();
-                    Err(failure)
-                }
-            }
+    let filter = ruleset.mediation.as_ref().map(|mediation| Filter::new(mediation.host_network));
+    let handover = Handover::new().map_err(at(Stage::Start))?;
+    // For both of us. What is opened for a rule needs other capabilities.
+    privilege::drop_bounds().map_err(at(Stage::Capabilities))?;
+    // SAFETY: this process has one thread, and both sides of the handover keep to what it asks.
+    let Some(program) = unsafe { fork_sharing_descriptors() }.map_err(at(Stage::Start))? else {
+        if let Err(failure) = handover.give(filter.as_ref()).map_err(at(Stage::Seccomp)) {
+            give_up(Outgoing::new(File::from(reports), Generation(0)), &failure)
         }
-        ForkResult::Child => {
-            drop((progress, making));
-            Program { launch, ruleset, surroundings, rules: awaited }.run(reports)
+        drop((progress, making));
+        Program { launch, ruleset, surroundings, rules: awaited }.run(reports)
+    };
+    let taken = handover.take(program);
+    drop((reports, awaited));
+    let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
+    let ready = taken.map_err(at(Stage::Broker)).and_then(|listener| {
+        making.finish(&Host::default())?;
+        mediate(ruleset, listener)
+    });
+    match ready {
+        Ok(mediator) => Ok(Broker::new(program, bound, progress, mediator)),
+        Err(failure) => {
+            Broker::new(program, bound, progress, None).abandon();
+            Err(failure)
         }
     }
+}
+
+/// Threads make no forks, so they begin after the only one; and after all that needs capabilities, since what they perform for
+/// the program needs none.
+fn mediate(ruleset: &Ruleset, listener: Option<OwnedFd>) -> Result<Option<Mediator>, Failure> {
+    privilege::drop_capabilities().map_err(at(Stage::Broker))?;
+    let started = listener
+        .zip(ruleset.mediation.clone())
+        .map(|(listener, mediation)| Mediator::start(listener, mediation));
+    started.transpose().map_err(at(Stage::Broker))
 }

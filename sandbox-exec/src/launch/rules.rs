@@ -23,6 +23,7 @@ use super::ruleset::Ruleset;
 use crate::attempt;
 use crate::compile::{self, Access, PathRule, Plan};
 use crate::domain::Domain;
+use crate::mediate;
 use crate::namespace::layout::{Layout, TMP};
 use crate::stage::{Failure, Stage};
 use crate::terminal;
@@ -63,8 +64,10 @@ pub(crate) struct Awaited {
 }
 
 impl Seen {
+    /// Mediated where the kernel gives the broker a listener.
     pub(crate) fn floor(confinement: &Confinement) -> Self {
-        Self { confinement: confinement.clone(), tier: Tier::FloorUnmediated, own_tmp: false }
+        let tier = if mediate::has_listener() { Tier::Floor } else { Tier::FloorUnmediated };
+        Self { confinement: confinement.clone(), tier, own_tmp: false }
     }
 
     /// What lies under a `/tmp` that the program does not see is not its concern, and nothing in its own is kept from it.
@@ -184,7 +187,7 @@ mod tests {
             ["/", "/tmp", "/tmp/x", "/tmpx", "/dev/null", "/proc", "/sys"]
                 .map(|path| seen.is_the_hosts(Path::new(path)))
         };
-        assert_eq!(hosts(seen(Tier::FloorUnmediated, false)), [true; 7]);
+        assert_eq!(hosts(seen(Tier::Floor, false)), [true; 7]);
         assert_eq!(hosts(seen(Tier::Full, false)), [true, true, true, true, false, false, true]);
         assert_eq!(hosts(seen(Tier::Full, true)), [true, false, false, true, false, false, true]);
     }

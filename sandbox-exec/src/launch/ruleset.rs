@@ -48,24 +48,24 @@ impl Ruleset {
                 programs.push(Program::read_only(policy));
             }
         }
-        let mediates = tier == Tier::Full && platform.seccomp;
+        let mediates = tier != Tier::FloorUnmediated && platform.seccomp;
         let mut missing = platform.missing(rights, tier);
         missing.extend(seen.hidden_in_own_tmp().map(|hidden| {
             format!("{hidden} is below /tmp: where it does not exist now, it can be read when it comes")
         }));
-        let mediation = mediates.then(|| mediation(rights));
+        let mediation = mediates.then(|| mediation(rights, tier));
         Ok(Self { environment, platform, tier, net: rights.net, programs, mediation, missing })
     }
 }
 
 /// Unix sockets may be reached wherever the program could have made them.
-fn mediation(rights: &Rights) -> Mediation {
-    let own = ["/dev/shm"].map(PathBuf::from);
+fn mediation(rights: &Rights, tier: Tier) -> Mediation {
+    let own = ["/dev/shm"].map(PathBuf::from).into_iter().filter(|_| tier == Tier::Full);
     Mediation {
         net: rights.net,
         reach: rights.reach,
         writable: rights.write.iter().map(|root| root.clone().into()).chain(own).collect(),
         hidden: rights.hidden.iter().map(|hidden| hidden.clone().into()).collect(),
-        host_network: rights.net == Network::On,
+        host_network: tier != Tier::Full || rights.net == Network::On,
     }
 }

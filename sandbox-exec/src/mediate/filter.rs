@@ -7,7 +7,7 @@
 //!     number == sendmsg ?      notify                the same, and what is passed along
 //!     number == sendmmsg ?     notify
 //!     number == sendto ?       args[4] (an address) is null ? allow : notify
-//!     number == bind ?         notify                only with the network on, where ports are the host's
+//!     number == bind ?         notify                only where the names of sockets are the host's
 //!     number == accept ?       notify                "
 //!     number == accept4 ?      notify                "
 //!     allow
@@ -19,7 +19,6 @@
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-use ipc::rights::Network;
 use nix::libc::{self, c_long, sock_filter, sock_fprog};
 
 /// Offsets in `struct seccomp_data` (linux/seccomp.h).
@@ -33,7 +32,7 @@ const ADDRESS_HIGH: u32 = ADDRESS_LOW + 4;
 const NATIVE: u32 = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 };
 
 const ALWAYS: &[c_long] = &[libc::SYS_connect, libc::SYS_sendmsg, libc::SYS_sendmmsg];
-const NET_ON: &[c_long] = &[libc::SYS_bind, libc::SYS_accept, libc::SYS_accept4];
+const HOST_NAMES: &[c_long] = &[libc::SYS_bind, libc::SYS_accept, libc::SYS_accept4];
 
 /// The mediation program, ready to be attached.
 #[derive(Clone, Debug)]
@@ -42,9 +41,9 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The program for a network right.
-    pub fn new(net: Network) -> Self {
-        let more = if net == Network::On { NET_ON } else { &[] };
+    /// The program for programs that share the host's network namespace, or not.
+    pub fn new(host_network: bool) -> Self {
+        let more = if host_network { HOST_NAMES } else { &[] };
         let mut instructions = vec![
             load(ARCHITECTURE),
             equal(NATIVE, 1, 0),
@@ -146,8 +145,8 @@ mod tests {
         }
     }
 
-    fn notified(net: Network, arguments: [u64; 6]) -> Vec<c_long> {
-        let filter = Filter::new(net);
+    fn notified(host_network: bool, arguments: [u64; 6]) -> Vec<c_long> {
+        let filter = Filter::new(host_network);
         (0..600).filter(|&call| run(&filter, NATIVE, number(call), arguments) == NOTIFY).collect()
     }
 
@@ -159,22 +158,22 @@ mod tests {
 
     #[test]
     fn without_an_address_a_sendto_is_not_notified() {
-        assert_eq!(notified(Network::Off, [7, 7, 7, 7, 0, 7]), sorted(&[ALWAYS]));
-        assert_eq!(notified(Network::On, [7, 7, 7, 7, 0, 7]), sorted(&[ALWAYS, NET_ON]));
+        assert_eq!(notified(false, [7, 7, 7, 7, 0, 7]), sorted(&[ALWAYS]));
+        assert_eq!(notified(true, [7, 7, 7, 7, 0, 7]), sorted(&[ALWAYS, HOST_NAMES]));
     }
 
     #[test]
     fn any_bit_of_an_address_counts() {
         for bit in 0..64 {
             let arguments = [0, 0, 0, 0, 1 << bit, 0];
-            assert_eq!(notified(Network::Off, arguments), sorted(&[ALWAYS, &[libc::SYS_sendto]]));
-            assert_eq!(notified(Network::On, arguments), sorted(&[ALWAYS, NET_ON, &[libc::SYS_sendto]]));
+            assert_eq!(notified(false, arguments), sorted(&[ALWAYS, &[libc::SYS_sendto]]));
+            assert_eq!(notified(true, arguments), sorted(&[ALWAYS, HOST_NAMES, &[libc::SYS_sendto]]));
         }
     }
 
     #[test]
     fn foreign_architectures_are_killed_and_x32_is_left_to_the_denying_program() {
-        let filter = Filter::new(Network::On);
+        let filter = Filter::new(true);
         assert_eq!(run(&filter, 0x4000_0003, 102, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
         assert_eq!(run(&filter, NATIVE, 0x4000_0000 + number(libc::SYS_connect), [1; 6]), ALLOW);
     }

@@ -74,7 +74,7 @@ pub(super) fn of_port(style: c_int, port: u16) -> Result<Vec<Holder>, Errno> {
     let states = if style == libc::SOCK_STREAM { LISTENING } else { ANY_STATE };
     let mut all = vec![];
     for family in [libc::AF_INET, libc::AF_INET6] {
-        let mut kernel = ask(libc::NLM_F_DUMP, style, (family, states), &sockets(port, 0, None, None))?;
+        let mut kernel = ask(libc::NLM_F_DUMP, style, (family, states), &sockets(port, 0, None))?;
         while listed(&mut kernel, |entry| all.extend(Holder::parse(family, entry)))? {}
     }
     Ok(all)
@@ -84,7 +84,7 @@ pub(super) fn of_port(style: c_int, port: u16) -> Result<Vec<Holder>, Errno> {
 pub(super) fn of_connection(local: SocketAddr, remote: SocketAddr) -> Option<u64> {
     let (own, other) = (plain(local.ip()), plain(remote.ip()));
     let family = if own.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-    let wanted = sockets(local.port(), remote.port(), Some(own), Some(other));
+    let wanted = sockets(local.port(), remote.port(), Some((own, other)));
     let mut kernel = ask(0, libc::SOCK_STREAM, (family, ANY_STATE), &wanted).ok()?;
     let mut found = None;
     listed(&mut kernel, |entry| {
@@ -100,13 +100,8 @@ pub(super) fn of_connection(local: SocketAddr, remote: SocketAddr) -> Option<u64
     found
 }
 
-/// `struct inet_diag_sockid`.
-fn sockets(
-    source_port: u16,
-    destination_port: u16,
-    source: Option<IpAddr>,
-    destination: Option<IpAddr>,
-) -> Vec<u8> {
+/// `struct inet_diag_sockid`. Both ends of a connection of this machine are on its loopback device, and may be tied to it.
+fn sockets(source_port: u16, destination_port: u16, ends: Option<(IpAddr, IpAddr)>) -> Vec<u8> {
     let address = |address: Option<IpAddr>| match address {
         Some(IpAddr::V6(v6)) => v6.octets(),
         Some(IpAddr::V4(v4)) => {
@@ -116,12 +111,14 @@ fn sockets(
         }
         None => [0; 16],
     };
+    let (source, destination) = ends.unzip();
+    let device = if ends.is_some() { socket::LOOPBACK } else { 0 };
     [
         &source_port.to_be_bytes()[..],
         &destination_port.to_be_bytes(),
         &address(source),
         &address(destination),
-        &[0; 4],
+        &device.to_ne_bytes(),
         &ANY_COOKIE,
     ]
     .concat()

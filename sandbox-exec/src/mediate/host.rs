@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
-use ipc::rights::Reach;
+use ipc::rights::{Network, Reach};
 use nix::errno::Errno;
 use nix::libc;
 
@@ -21,22 +21,30 @@ const DOMAIN: u16 = 53;
 /// The rules of the host's network.
 #[derive(Debug)]
 pub(super) struct Host {
-    reach: Reach,
-    resolvers: Vec<IpAddr>,
+    /// Where sockets lead that are not from inside; nowhere, while the network is off.
+    outside: Option<Outside>,
     own: Own,
     begun: Connections,
 }
 
+/// What may be reached that is not from inside.
+#[derive(Debug)]
+struct Outside {
+    reach: Reach,
+    resolvers: Vec<IpAddr>,
+}
+
 impl Host {
     /// With the resolvers that the machine has now.
-    pub(super) fn new(reach: Reach) -> Result<Self, Errno> {
-        let resolvers = resolvers(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default());
-        Ok(Self { reach, resolvers, own: Own::new()?, begun: Connections::default() })
+    pub(super) fn new(net: Network, reach: Reach) -> Result<Self, Errno> {
+        let outside = (net == Network::On).then(|| Outside {
+            reach,
+            resolvers: resolvers(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default()),
+        });
+        Ok(Self { outside, own: Own::new()?, begun: Connections::default() })
     }
 
-    /// Judges an internet address; the address to act on, if it may be reached only as one from inside. `EACCES`, as where a local
-    /// firewall says no (connect(2)): to programs that fall back to another address the same as unreachable, and to people
-    /// unlike it.
+    /// Judges an internet address; the address to act on, if it may be reached only as one from inside.
     pub(super) fn admit(
         &self,
         socket: &OwnedFd,
@@ -44,11 +52,10 @@ impl Host {
         to: SocketAddr,
     ) -> Result<Option<SocketAddr>, Errno> {
         let place = Place::of(to);
-        let resolver = to.port() == DOMAIN && self.resolvers.contains(&plain(to.ip()));
-        let own = if place.is_within(self.reach) || resolver {
+        let own = if self.outside.as_ref().is_some_and(|outside| outside.has(place, to)) {
             None
         } else {
-            Some(self.admit_own(kind, place, named(to))?)
+            Some(self.admit_own(kind, place, named(to)).ok_or(self.refusal(place))?)
         };
         if place == Place::Host || kind.style == libc::SOCK_DGRAM {
             self.name(socket, kind)?;
@@ -60,14 +67,24 @@ impl Host {
     }
 
     /// An address on this machine where a socket from inside receives, and no other might.
-    fn admit_own(&self, kind: Kind, place: Place, to: SocketAddr) -> Result<SocketAddr, Errno> {
-        let holders = if place == Place::Host && stays_here(to.ip()) {
-            holders::of_port(kind.style, to.port()).map_err(|_| Errno::EACCES)?
-        } else {
-            vec![]
-        };
+    fn admit_own(&self, kind: Kind, place: Place, to: SocketAddr) -> Option<SocketAddr> {
+        if place != Place::Host || !stays_here(to.ip()) {
+            return None;
+        }
+        let holders = holders::of_port(kind.style, to.port()).ok()?;
         let received = holders.iter().any(|holder| holder.receives(to.ip()));
-        if received && self.are_own(&holders, to) { Ok(to) } else { Err(Errno::EACCES) }
+        (received && self.are_own(&holders, to)).then_some(to)
+    }
+
+    /// With the network on `EACCES`, as where a local firewall says no (connect(2)): to programs that fall back to another address
+    /// the same as unreachable, and to people unlike it. With the network off what a machine without one answers, on whose
+    /// loopback nobody else is.
+    fn refusal(&self, place: Place) -> Errno {
+        match (&self.outside, place) {
+            (Some(_), _) => Errno::EACCES,
+            (None, Place::Host) => Errno::ECONNREFUSED,
+            (None, _) => Errno::ENETUNREACH,
+        }
     }
 
     fn are_own(&self, holders: &[Holder], to: SocketAddr) -> bool {
@@ -99,16 +116,31 @@ impl Host {
             libc::AF_INET => Ipv4Addr::UNSPECIFIED.into(),
             _ => Ipv6Addr::UNSPECIFIED.into(),
         };
-        match socket::bind(socket, &Address::of_internet(SocketAddr::new(any, 0))) {
+        match self.bind(socket, kind, &Address::of_internet(SocketAddr::new(any, 0))) {
             // Bound by another thread meanwhile.
             Ok(()) | Err(Errno::EINVAL) => {}
             Err(errno) => return Err(errno),
         }
+        Ok(())
+    }
+
+    /// Binds a socket, and remembers its name. With the network off one that would listen on all addresses does so on loopback
+    /// alone, by being tied to that device, which only `CAP_NET_RAW` undoes (socket(7)); and other addresses
+    /// there are none.
+    pub(super) fn bind(&self, socket: &OwnedFd, kind: Kind, address: &Address) -> Result<(), Errno> {
+        if self.outside.is_none() && kind.is_internet() {
+            if let Meaning::Internet(own) = address.meaning() {
+                stays_on_loopback(own.ip())?;
+            }
+            // Whatever the address says: without a family it is one of all (inet_bind of the kernel).
+            socket::keep_on_loopback(socket)?;
+        }
+        socket::bind(socket, address)?;
         self.remember(socket)
     }
 
     /// Remembers the name that a socket was bound to.
-    pub(super) fn remember(&self, socket: &OwnedFd) -> Result<(), Errno> {
+    fn remember(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let name = match socket::own_name(socket)?.meaning() {
             Meaning::Internet(_) => Name::Socket(socket::cookie(socket)?),
             Meaning::Abstract(name) => Name::Abstract(name.to_vec()),
@@ -134,6 +166,18 @@ impl Host {
         let client = holders::of_connection(peer, own);
         client.is_some_and(|client| self.begun.accept(client) || self.own.made(client))
     }
+}
+
+impl Outside {
+    fn has(&self, place: Place, to: SocketAddr) -> bool {
+        let resolver = to.port() == DOMAIN && self.resolvers.contains(&plain(to.ip()));
+        place.is_within(self.reach) || resolver
+    }
+}
+
+fn stays_on_loopback(address: IpAddr) -> Result<(), Errno> {
+    let address = plain(address);
+    if address.is_loopback() || address.is_unspecified() { Ok(()) } else { Err(Errno::EADDRNOTAVAIL) }
 }
 
 /// The port of a socket, 0 if it has none.

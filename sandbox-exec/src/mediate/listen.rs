@@ -23,8 +23,7 @@ impl Call<'_, '_> {
             return Ok(Answer::GoesOn);
         }
         self.caller.still_waits()?;
-        socket::bind(&socket, &address)?;
-        self.shared.rules.remember(&socket)?;
+        self.shared.rules.bind(&socket, kind, &address)?;
         Ok(Answer::Value(0))
     }
 

@@ -5,7 +5,7 @@
 //! arguments once, judges the copy, performs the call on a duplicate of the caller's own socket, and answers. No call about which
 //! something is decided goes on by itself: between a look at the caller's memory and the call, that memory can change.
 //!
-//! * `filter`: which calls. `listener`: where they arrive. `crew`: the threads. `waiting`: calls that wait, and
+//! * `filter`: which calls. `probe`: whether there can be a listener. `listener`: where they arrive. `crew`: the threads. `waiting`: calls that wait, and
 //!   the signals of their callers.
 //! * `caller`, `memory`, `status`: who calls. `address`, `message`, `control`: what they pass.
 //! * `rules`: what is allowed. `unix`: by path. `host`, `internet`, `own`, `holders`, `connections`: on the host's network.
@@ -33,6 +33,7 @@ mod listener;
 mod memory;
 mod message;
 mod own;
+mod probe;
 mod rules;
 mod socket;
 mod status;
@@ -56,6 +57,7 @@ use crew::{Crew, Turn};
 pub use filter::Filter;
 use host::Host;
 use listener::{Answer, Listener, Notification};
+pub use probe::has_listener;
 use rules::{Net, Rules};
 use unix::Tree;
 use waiting::Waiting;
@@ -95,11 +97,15 @@ impl Mediator {
     /// be open, and the last real-time signal is blocked in the calling thread.
     ///
     /// Must run in the mount, pid and network namespaces of the mediated programs, as their user, outside their
-    /// Landlock domain, and, as they are traced by it in the sense of ptrace(2), with no fewer capabilities.
+    /// Landlock domain or in one that it is nested in, and, as they are traced by it in the sense of ptrace(2), with no fewer
+    /// capabilities.
     pub fn start(listener: OwnedFd, mediation: Mediation) -> io::Result<Self> {
         waiting::prepare_interruption()?;
-        let network =
-            if mediation.host_network { Net::Host(Host::new(mediation.reach)?) } else { Net::private()? };
+        let network = if mediation.host_network {
+            Net::Host(Host::new(mediation.net, mediation.reach)?)
+        } else {
+            Net::private()?
+        };
         let rules = Rules::new(Tree::new(mediation.writable, mediation.hidden), network);
         allow_many_descriptors()?;
         let shared = Arc::new(Shared {

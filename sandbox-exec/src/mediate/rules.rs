@@ -122,9 +122,12 @@ impl Rules {
         }
     }
 
-    /// Remembers what a socket was bound to.
-    pub(super) fn remember(&self, socket: &OwnedFd) -> Result<(), Errno> {
-        self.network.host().map_or(Ok(()), |host| host.remember(socket))
+    /// Binds a socket.
+    pub(super) fn bind(&self, socket: &OwnedFd, kind: Kind, address: &Address) -> Result<(), Errno> {
+        match self.network.host() {
+            Some(host) => host.bind(socket, kind, address),
+            None => socket::bind(socket, address),
+        }
     }
 
     /// Whether the other end of an accepted connection may be let in.

@@ -9,6 +9,9 @@ use nix::libc::{self, c_int, socklen_t};
 
 use super::address::Address;
 
+/// The number of the loopback device (`LOOPBACK_IFINDEX` of `net/flow.h`): the same in every network namespace.
+pub(super) const LOOPBACK: c_int = 1;
+
 /// What kind a socket is: its family and its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
@@ -47,6 +50,15 @@ pub(super) fn option(socket: &OwnedFd, level: c_int, name: c_int) -> Result<c_in
         libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length)
     };
     Errno::result(answer).map(|_| value)
+}
+
+/// Sets an option that is an `int`.
+fn set_option(socket: &OwnedFd, level: c_int, name: c_int, value: c_int) -> Result<(), Errno> {
+    let length = length(&value.to_ne_bytes());
+    // SAFETY: the kernel reads one integer.
+    let answer =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length) };
+    Errno::result(answer).map(drop)
 }
 
 /// Which socket it is (`SO_COOKIE`): no other of this kernel has the same, also later.
@@ -116,18 +128,20 @@ pub(super) fn disconnect(socket: &OwnedFd) {
 
 /// Lets a connection that is not answered be asked for once more only, which is after a second (`tcp(7)`).
 pub(super) fn ask_once_more(socket: &OwnedFd) -> Result<(), Errno> {
-    let once: c_int = 1;
-    // SAFETY: the kernel reads one integer.
-    let answer = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_SYNCNT,
-            (&raw const once).cast(),
-            length(&once.to_ne_bytes()),
-        )
-    };
-    Errno::result(answer).map(drop)
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_SYNCNT, 1)
+}
+
+/// Ties a socket to the loopback device, which a process may do once (`SO_BINDTOIFINDEX`, Linux 5.7 without a capability;
+/// asm-generic/socket.h); `EACCES` if it is tied to another.
+pub(super) fn keep_on_loopback(socket: &OwnedFd) -> Result<(), Errno> {
+    const SO_BINDTOIFINDEX: c_int = 62;
+    if option(socket, libc::SOL_SOCKET, SO_BINDTOIFINDEX)? == LOOPBACK {
+        return Ok(());
+    }
+    match set_option(socket, libc::SOL_SOCKET, SO_BINDTOIFINDEX, LOOPBACK) {
+        Err(Errno::EPERM) => Err(Errno::EACCES),
+        tied => tied,
+    }
 }
 
 /// `sendmsg(2)`: data and control data to an address, if there is one.

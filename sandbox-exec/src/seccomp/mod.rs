@@ -37,7 +37,8 @@ impl Policy {
     /// What of it the rules depend on.
     pub fn case(self) -> Case {
         let Self { net, root, truncate, tier } = self;
-        Case { full: tier == Tier::Full, network: net == Network::On, root, truncate }
+        let (full, mediated) = (tier == Tier::Full, tier != Tier::FloorUnmediated);
+        Case { full, mediated, network: net == Network::On, root, truncate }
     }
 }
 
@@ -79,7 +80,7 @@ impl Program {
 
     /// The program for a worker that may run nothing. It is the same under every policy.
     pub fn no_execution() -> Self {
-        Self::built(Kind::NoExecution, Case { full: false, network: false, root: false, truncate: false })
+        Self::built(Kind::NoExecution, Case::default())
     }
 
     fn built(kind: Kind, case: Case) -> Self {

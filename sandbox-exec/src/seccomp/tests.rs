@@ -109,8 +109,9 @@ fn answer(built: Built, call: calls::Call, arguments: &[u64]) -> u32 {
     run(built.program, &Call::new(built.arch, number, arguments)).0
 }
 
-const PLAIN: Case = Case { full: false, network: false, root: false, truncate: false };
-const FULL: Case = Case { full: true, ..PLAIN };
+const PLAIN: Case = Case { full: false, mediated: false, network: false, root: false, truncate: false };
+const MEDIATED: Case = Case { mediated: true, ..PLAIN };
+const FULL: Case = Case { full: true, ..MEDIATED };
 
 /// The standing program of a case, for each architecture.
 fn standing(case: Case) -> [Built; 2] {
@@ -157,7 +158,7 @@ fn every_denied_call_is_denied_and_every_other_number_allowed() {
 fn the_program_of_a_policy_is_the_one_of_its_architecture() {
     let arch = Arch::ALL.into_iter().find(|arch| arch.name() == std::env::consts::ARCH).unwrap();
     for net in [Network::Off, Network::On] {
-        for tier in [Tier::Full, Tier::FloorUnmediated] {
+        for tier in [Tier::Full, Tier::Floor, Tier::FloorUnmediated] {
             let policy = Policy { net, root: true, truncate: false, tier };
             assert_eq!(Case::all().nth(policy.case().index()), Some(policy.case()));
             for (kind, program) in [
@@ -225,9 +226,8 @@ fn sockets_by_family() {
         let standing = |case| built(Kind::Standing, case, arch);
         assert_eq!(families(&[standing(PLAIN)]), [libc::AF_NETLINK]);
         assert_eq!(families(&[standing(Case { network: true, ..PLAIN })]), inet);
-        for (case, offline) in
-            [(PLAIN, vec![libc::AF_NETLINK]), (FULL, vec![libc::AF_UNIX, libc::AF_NETLINK])]
-        {
+        let unix = vec![libc::AF_UNIX, libc::AF_NETLINK];
+        for (case, offline) in [(PLAIN, vec![libc::AF_NETLINK]), (MEDIATED, unix.clone()), (FULL, unix)] {
             let on = Case { network: true, ..case };
             assert_eq!(families(&[standing(on), built(Kind::Offline, on, arch)]), offline);
             assert_eq!(families(&[standing(on), built(Kind::ReadOnly, on, arch)]), [libc::AF_NETLINK]);
@@ -235,13 +235,14 @@ fn sockets_by_family() {
         }
         for network in [false, true] {
             assert_eq!(families(&[standing(Case { network, ..FULL })]), all);
+            assert_eq!(families(&[standing(Case { network, ..MEDIATED })]), all);
         }
     }
 }
 
 #[test]
 fn sockets_by_type_and_protocol() {
-    for case in [Case { network: true, ..PLAIN }, FULL, Case { network: true, ..FULL }] {
+    for case in [Case { network: true, ..PLAIN }, MEDIATED, FULL, Case { network: true, ..FULL }] {
         for program in standing(case) {
             internet_and_netlink_sockets(&|family, kind, protocol| {
                 allows(&[program], calls::SOCKET, [family, kind, protocol])
@@ -286,9 +287,32 @@ fn the_full_tier_leaves_what_its_broker_and_namespaces_hold() {
         for kind in [3, 4, 6, 10] {
             assert_eq!(answer(full, calls::SOCKET, &[unix, kind, 0]), errno(libc::EPERM));
         }
-        let read_only = built(Kind::ReadOnly, FULL, full.arch);
-        assert_eq!(answer(read_only, calls::SOCKETPAIR, &[unix, 2, 0]), errno(libc::EPERM));
-        assert_eq!(answer(read_only, calls::SOCKETPAIR, &[unix, 1, 0]), ALLOW);
+        for case in [FULL, MEDIATED] {
+            let read_only = built(Kind::ReadOnly, case, full.arch);
+            assert_eq!(answer(read_only, calls::SOCKETPAIR, &[unix, 2, 0]), errno(libc::EPERM));
+            assert_eq!(answer(read_only, calls::SOCKETPAIR, &[unix, 1, 0]), ALLOW);
+        }
+    }
+}
+
+#[test]
+fn the_mediated_floor_has_the_sockets_of_the_full_tier_and_no_ipc_of_the_host() {
+    let unix = u64::from(libc::AF_UNIX.cast_unsigned());
+    for (mediated, full) in standing(MEDIATED).into_iter().zip(standing(FULL)) {
+        for call in [calls::SOCKET, calls::SOCKETPAIR] {
+            for (family, kind) in (0..64).flat_map(|family| (0..11).map(move |kind| (family, kind))) {
+                let arguments = [family, kind, 0];
+                assert_eq!(
+                    answer(mediated, call, &arguments),
+                    answer(full, call, &arguments),
+                    "{arguments:?}"
+                );
+            }
+        }
+        assert_eq!(answer(mediated, calls::SOCKETPAIR, &[unix, 2, 0]), ALLOW);
+        for call in [calls::SHMGET, calls::MSGGET, calls::SEMGET, calls::MQ_OPEN] {
+            assert_eq!(answer(mediated, call, &[]), errno(libc::EPERM), "{call:?}");
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Place {
 
 /// Runs a test as every user that this process can be, in both tiers.
 pub(crate) fn as_each_user(test: impl Fn(&Place)) {
-    for tier in [Tier::FloorUnmediated, Tier::Full] {
+    for tier in [Tier::Floor, Tier::Full] {
         in_tier_as_each_user(tier, &test);
     }
 }

@@ -92,7 +92,7 @@ impl Place {
         let (mut taken, mut taking) = pipe();
         let mut child = Child::fork(|| {
             sandbox_exec::system::set_no_new_privs().unwrap();
-            let listener = Filter::new(net).attach().unwrap();
+            let listener = Filter::new(host_network).attach().unwrap();
             ours.write_all(&listener.as_raw_fd().to_ne_bytes()).unwrap();
             taken.read_exact(&mut [0]).unwrap();
             drop(listener);

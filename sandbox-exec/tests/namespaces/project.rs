@@ -41,7 +41,7 @@ fn another_user_owns_what_the_program_makes() {
         eprintln!("skipped: as root, and as another user (needs root)");
         return;
     }
-    for tier in [Tier::FloorUnmediated, Tier::Full] {
+    for tier in [Tier::Floor, Tier::Full] {
         in_tier_as_each_user(tier, |place| {
             if fs::metadata(place.path("project")).unwrap().uid() != 0 {
                 return;

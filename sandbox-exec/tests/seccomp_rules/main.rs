@@ -36,7 +36,11 @@ fn policy(case: Case) -> Policy {
         net: if case.network { Network::On } else { Network::Off },
         root: case.root,
         truncate: case.truncate,
-        tier: if case.full { Tier::Full } else { Tier::FloorUnmediated },
+        tier: match (case.full, case.mediated) {
+            (true, _) => Tier::Full,
+            (false, true) => Tier::Floor,
+            (false, false) => Tier::FloorUnmediated,
+        },
     }
 }
 

@@ -197,7 +197,7 @@ fn hello(setup: &Setup) -> Hello {
         project: setup.policy.project.clone(),
         temp: Some(setup.policy.temp.clone()),
         rights: setup.policy.standing(),
-        tier: ipc::confinement::Tier::FloorUnmediated,
+        tier: ipc::confinement::Tier::Floor,
         shell_init: None,
     }
 }

@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_ruleset_is_the_rights_and_what_enforces_them() {
         let digests = |tier| Digests::new(&confinement(), &report(tier));
-        let (floor, full) = (digests(Tier::FloorUnmediated), digests(Tier::Full));
+        let (floor, full) = (digests(Tier::Floor), digests(Tier::Full));
         assert_eq!((floor.rights.len(), floor.ruleset.len()), (64, 64));
         assert_eq!(floor.rights, full.rights);
         assert_ne!(floor.ruleset, full.ruleset);
@@ -91,7 +91,7 @@ mod tests {
         fn digests_differ_exactly_where_rights_do(changes in proptest::collection::vec(change(), 1..8)) {
             let digests = |rights: &Rights| {
                 let seen = Confinement { rights: rights.clone(), ..confinement() };
-                Digests::new(&seen, &report(Tier::FloorUnmediated))
+                Digests::new(&seen, &report(Tier::Floor))
             };
             let mut rights = confinement().rights;
             for change in changes {

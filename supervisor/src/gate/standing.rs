@@ -77,7 +77,7 @@ impl Standing {
             temp,
             caches: None,
             mode,
-            tier: Tier::FloorUnmediated,
+            tier: Tier::Floor,
             read_only: Vec::new(),
             confirm_shell: false,
             modes: None,
@@ -149,7 +149,7 @@ impl Standing {
         };
         let refused =
             result.exit != CommandExit::Code(0) && [&result.head, &result.tail].iter().any(is_refusal);
-        let own = self.tier == Tier::Full && self.rights.net == Network::Off;
+        let own = self.tier != Tier::FloorUnmediated && self.rights.net == Network::Off;
         (own && refused).then_some(
             "(With the network off, 127.0.0.1 and ::1 are the sandbox's own: only servers that were started within the same \
              command can be reached there, and none of the machine's.)",
@@ -217,7 +217,7 @@ impl Standing {
     pub(super) fn unreachable(&self, address: &str, grade: Grade) -> Denial {
         let layer = match self.tier {
             Tier::Full => Layer::NetworkNamespace,
-            Tier::FloorUnmediated => Layer::Seccomp,
+            Tier::Floor | Tier::FloorUnmediated => Layer::Seccomp,
         };
         Denial {
             layer,
@@ -233,7 +233,7 @@ impl Standing {
     fn layer_of_read(&self) -> Layer {
         match self.tier {
             Tier::Full => Layer::Mask,
-            Tier::FloorUnmediated => Layer::Landlock,
+            Tier::Floor | Tier::FloorUnmediated => Layer::Landlock,
         }
     }
 
@@ -242,7 +242,7 @@ impl Standing {
     fn layer_of_write(&self, path: &WirePath, errno: Option<i32>) -> Layer {
         let hidden = self.rights.hidden.iter().any(|root| path.is_within(root));
         match (self.tier, errno) {
-            (Tier::FloorUnmediated, _) => Layer::Landlock,
+            (Tier::Floor | Tier::FloorUnmediated, _) => Layer::Landlock,
             (Tier::Full, Some(EACCES | EPERM)) if !hidden => Layer::Landlock,
             (Tier::Full, _) if hidden => Layer::Mask,
             (Tier::Full, _) => Layer::Mounts,

@@ -70,7 +70,7 @@ impl Attack {
     pub(crate) fn held(&self, tier: Tier) -> Held {
         match tier {
             Tier::Full => self.full,
-            Tier::FloorUnmediated => self.floor,
+            Tier::Floor | Tier::FloorUnmediated => self.floor,
         }
     }
 

@@ -158,8 +158,8 @@ fn what_listens_inside_is_not_reached_from_outside() {
                 let seen = visit(&mut world.sandbox(tier, &["--net", net], "python3"));
                 let expected: &[&str] = match (tier, net) {
                     // No socket at all, and no check at all.
-                    (Tier::FloorUnmediated, "off") => &[],
-                    (Tier::FloorUnmediated, _) => &["reached b'visitor'", "reached b'visitor'"],
+                    (Tier::Floor | Tier::FloorUnmediated, "off") => &[],
+                    (Tier::Floor | Tier::FloorUnmediated, _) => &["reached b'visitor'", "reached b'visitor'"],
                     (Tier::Full, _) => &["alone", "alone"],
                 };
                 assert_eq!(seen, expected, "{tier}, net {net}, {user:?}");

@@ -109,7 +109,7 @@ fn fail_with(failures: &[String]) {
 fn held(place: &Place) -> Vec<Attack> {
     let opened = |row: &Attack| {
         place.net == "on"
-            && place.tier == Tier::FloorUnmediated
+            && place.tier == Tier::Floor
             && table::OPENED_IN_THE_FLOOR.iter().any(|act| row.act.starts_with(act))
     };
     let is_open = |row: &Attack| matches!(row.held(place.tier), Held::Open(_)) || opened(row);
@@ -176,7 +176,7 @@ fn what_a_tier_leaves_open_is_exactly_this() {
     for tier in tier::all() {
         let open = |row: &Attack| matches!(row.held(tier), Held::Open(_));
         let rows: Vec<_> = table::all().into_iter().filter(open).collect();
-        assert!(tier == Tier::FloorUnmediated || rows.is_empty());
+        assert!(tier == Tier::Floor || rows.is_empty());
         for user in User::all() {
             let world = World::new(user);
             for row in rows.iter().filter(|row| row.concerns(user)) {
@@ -198,7 +198,7 @@ fn what_a_tier_leaves_open_is_exactly_this() {
 fn the_network_opens_tcp_and_udp_in_the_floor() {
     for user in User::all() {
         let world = World::new(user);
-        let place = Place { world: &world, tier: Tier::FloorUnmediated, net: "on" };
+        let place = Place { world: &world, tier: Tier::Floor, net: "on" };
         for act in ["tcp {tcp4}", "tcp {tcp6}", "udp {udp}", "udp {udp6}", "dns {udp}"] {
             let victim = Victim::new(&world);
             let tried = &sandbox(&place, &[victim.aim(act, &world)])[0];

@@ -48,7 +48,7 @@ fn a_denied_write_is_explained_and_its_grant_works() {
         let place = (user, tier);
         let (layer, errno) = match tier {
             Tier::Full => (json!("mounts"), json!(nix::libc::EROFS)),
-            Tier::FloorUnmediated => (json!("landlock"), json!(nix::libc::EACCES)),
+            Tier::Floor | Tier::FloorUnmediated => (json!("landlock"), json!(nix::libc::EACCES)),
         };
         let existing = denied_then_granted(place, "auto", |place| {
             ("write_file", json!({"path": format!("{place}/there.txt"), "content": "x"}))

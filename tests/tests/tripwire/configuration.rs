@@ -57,7 +57,7 @@ fn what_was_too_large_to_be_kept_is_reported() {
     let world = repository(User::Myself);
     world.file(".envrc", vec![b'x'; 5 << 20]);
     // In the full tier it cannot be changed.
-    let (done, told) = attack(&world, Tier::FloorUnmediated, "echo evil > .envrc");
+    let (done, told) = attack(&world, Tier::Floor, "echo evil > .envrc");
     assert_eq!(done.events_of("restored")[0]["places"][0]["restored"], false, "{}", done.stdout);
     assert!(told.to_string().contains("could not be restored: .envrc (changed)"), "{told}");
 }
@@ -81,7 +81,7 @@ fn file_tools_are_held_to_it_as_well() {
                 assert!(said.iter().all(|said| said.contains(refused)), "{said:?}");
                 assert_eq!(restored(&done), Vec::<String>::new());
             }
-            Tier::FloorUnmediated => {
+            Tier::Floor | Tier::FloorUnmediated => {
                 assert_eq!(restored(&done), [".git/hooks/pre-commit: created", ".envrc: changed"]);
                 let told = "Changed and restored: .git/hooks/pre-commit (created)";
                 assert!(said[0].contains(told), "{said:?}");
@@ -96,11 +96,8 @@ fn file_tools_are_held_to_it_as_well() {
 #[test]
 fn keys_that_an_agent_may_set_stay_when_another_goes() {
     let world = repository(User::Myself);
-    let (done, told) = attack(
-        &world,
-        Tier::FloorUnmediated,
-        "git remote add o https://example.org/o.git; git config core.editor vi",
-    );
+    let (done, told) =
+        attack(&world, Tier::Floor, "git remote add o https://example.org/o.git; git config core.editor vi");
     assert_eq!(restored(&done), [".git/config: core.editor"]);
     let config = world.read(".git/config");
     assert!(config.contains("https://example.org/o.git") && !config.contains("vi"), "{config}");

@@ -74,7 +74,7 @@ fn what_people_let_agents_do_with_git_is_not_flagged() {
         for (needs, command) in LEGITIMATE {
             let world = repository(user);
             let flags: &[&str] = match (tier, needs) {
-                (Tier::FloorUnmediated, _) | (_, Needs::Nothing) => &[],
+                (Tier::Floor | Tier::FloorUnmediated, _) | (_, Needs::Nothing) => &[],
                 (Tier::Full, Needs::Configuration) => &["--write", ".git/config"],
                 (Tier::Full, Needs::Floor) => continue,
             };

@@ -126,7 +126,7 @@ fn a_linked_worktree_can_be_committed_to_and_its_repository_is_watched() {
         let first = tool_results(&server, 1)[0].to_string();
         assert!(first.contains("exit code 0"), "{first}\n{}", done.stderr);
         let main = world.home().join("main");
-        if tier == Tier::FloorUnmediated {
+        if tier == Tier::Floor {
             assert_eq!(restored(&done).len(), 3, "{:?}", restored(&done));
         }
         let second = tool_results(&server, 2)[0].clone();

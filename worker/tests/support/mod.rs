@@ -41,7 +41,7 @@ pub fn hello(project: &Path) -> Hello {
         project: project.into(),
         temp: None,
         rights: rights(project),
-        tier: ipc::confinement::Tier::FloorUnmediated,
+        tier: ipc::confinement::Tier::Floor,
         shell_init: None,
     }
 }

@@ -130,10 +130,12 @@ pub enum Kind {
 
 /// What the rules depend on.
 #[expect(clippy::struct_excessive_bools, reason = "every combination is a policy of its own")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Case {
-    /// The full tier: own namespaces and a broker that mediates sockets.
+    /// The full tier: own namespaces.
     pub full: bool,
+    /// A broker mediates sockets, as in the full tier always.
+    pub mediated: bool,
     /// The network is on.
     pub network: bool,
     /// It runs as uid 0.
@@ -150,7 +152,7 @@ impl Kind {
 
 impl Case {
     /// How many there are.
-    pub const COUNT: usize = 16;
+    pub const COUNT: usize = 32;
 
     /// All of them, in the order of their programs.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -159,13 +161,22 @@ impl Case {
             network: bits & 2 != 0,
             root: bits & 4 != 0,
             truncate: bits & 8 != 0,
+            mediated: bits & 16 != 0,
         })
+    }
+
+    fn has_mediator(self) -> bool {
+        self.full || self.mediated
     }
 
     /// Its place in [`Self::all`].
     pub fn index(self) -> usize {
         let bit = |set: bool, value| if set { value } else { 0 };
-        bit(self.full, 1) | bit(self.network, 2) | bit(self.root, 4) | bit(self.truncate, 8)
+        bit(self.full, 1)
+            | bit(self.network, 2)
+            | bit(self.root, 4)
+            | bit(self.truncate, 8)
+            | bit(self.mediated, 16)
     }
 }
 
@@ -175,7 +186,7 @@ pub fn denials(kind: Kind, case: Case) -> Vec<Denial> {
         Kind::Standing => standing(case),
         Kind::ReadOnly => read_only(case),
         Kind::ReadOnlyOnline => read_only_online(case),
-        Kind::Offline if case.full => by_arguments(sockets::OFFLINE).collect(),
+        Kind::Offline if case.has_mediator() => by_arguments(sockets::OFFLINE).collect(),
         Kind::Offline => standing(Case { network: false, ..case }),
         Kind::NoExecution => always(always::NO_EXECUTION).collect(),
     }
@@ -183,11 +194,14 @@ pub fn denials(kind: Kind, case: Case) -> Vec<Denial> {
 
 fn standing(case: Case) -> Vec<Denial> {
     let mut all: Vec<_> = always(always::ALWAYS).chain(by_arguments(arguments::ALWAYS)).collect();
-    if case.full {
+    if case.has_mediator() {
         all.extend(by_arguments(sockets::MEDIATED));
     } else {
         let net = if case.network { sockets::NET_ON } else { sockets::NET_OFF };
-        all.extend(always(always::IPC).chain(by_arguments(sockets::UNMEDIATED)).chain(by_arguments(net)));
+        all.extend(by_arguments(sockets::UNMEDIATED).chain(by_arguments(net)));
+    }
+    if !case.full {
+        all.extend(always(always::IPC));
     }
     if case.root {
         all.extend(always(always::AS_ROOT).chain(by_arguments(arguments::AS_ROOT)));
@@ -209,9 +223,12 @@ fn read_only_online(case: Case) -> Vec<Denial> {
 
 fn reading(case: Case) -> Vec<Denial> {
     let mut all: Vec<_> = always(always::READ_ONLY).chain(by_arguments(arguments::READ_ONLY)).collect();
+    // What the standing program does not have. A segment or a queue that is made is a change.
+    if case.has_mediator() {
+        all.extend(by_arguments(sockets::UNMEDIATED));
+    }
     if case.full {
-        // In the floor the standing program has them. A segment or a queue that is made is a change.
-        all.extend(by_arguments(sockets::UNMEDIATED).chain(always(always::IPC)));
+        all.extend(always(always::IPC));
     }
     if case.truncate {
         all.extend(truncation());

@@ -19,7 +19,7 @@ pub(super) const UNMEDIATED: &[Conditional] = &[Conditional {
     ],
 }];
 
-/// Denied in the floor while the network is off. Without mediation unix sockets are denied in every mode: a unix socket
+/// Denied in the unmediated floor while the network is off. Without mediation unix sockets are denied in every mode: a unix socket
 /// outside, of docker, of an ssh agent or of D-Bus, is a way out, and BPF cannot see where `connect` goes.
 pub(super) const NET_OFF: &[Conditional] = &[Conditional {
     reason: "no socket leaves the sandbox; NETLINK_ROUTE stays, since getifaddrs(3) needs it",
@@ -27,7 +27,7 @@ pub(super) const NET_OFF: &[Conditional] = &[Conditional {
     any_of: &[&[IsNot(0, AF_NETLINK)], &[IsNot(2, NETLINK_ROUTE)]],
 }];
 
-/// Denied in the floor while the network is on.
+/// Denied in the unmediated floor while the network is on.
 pub(super) const NET_ON: &[Conditional] = &[Conditional {
     reason: "TCP, UDP and NETLINK_ROUTE alone: vsock talks to the hypervisor, packet and raw sockets sniff, MPTCP and SCTP \
              pass by port rules, the others are attack surface; unix sockets are a way out",
@@ -44,8 +44,9 @@ pub(super) const NET_ON: &[Conditional] = &[Conditional {
     ],
 }];
 
-/// Denied in the full tier, whatever the network: with the network off it is a namespace of its own, in which servers and
-/// clients meet on loopback; with the network on the broker mediates where sockets lead. Unix sockets are mediated by path.
+/// Denied where a broker mediates, whatever the network: in the full tier with the network off it is a namespace of its own, in
+/// which servers and clients meet on loopback; elsewhere the broker mediates where sockets lead. Unix sockets are mediated by
+/// path.
 pub(super) const MEDIATED: &[Conditional] = &[
     Conditional {
         reason: "TCP, UDP, unix sockets and NETLINK_ROUTE alone: vsock talks to the hypervisor past every network \
@@ -75,7 +76,7 @@ pub(super) const MEDIATED: &[Conditional] = &[
     },
 ];
 
-/// Denied in the full tier to a command that declared that it needs no network, where its worker has one: the network
+/// Denied where a broker mediates to a command that declared that it needs no network, where its worker has one: the network
 /// namespace is the host's there.
 pub(super) const OFFLINE: &[Conditional] = &[Conditional {
     reason: "the command declared that it needs no network; its unix sockets are mediated by path as its worker's are",

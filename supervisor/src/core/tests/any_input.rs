@@ -166,7 +166,7 @@ fn input(any: Any, script: &Script) -> Input {
         Any::Lost(age) => Input::CallLost { call: call(age), reason: "gone".to_owned() },
         Any::Timer(age) => Input::Timer(TimerId(script.agent.last_timer.0.saturating_sub(age))),
         Any::TimeUp => Input::TimeUp,
-        Any::Ready => Input::WorkerReady(ready(1, Tier::FloorUnmediated)),
+        Any::Ready => Input::WorkerReady(ready(1, Tier::Floor)),
         Any::NotReplaced => Input::NotReplaced { reason: "no".to_owned() },
     }
 }

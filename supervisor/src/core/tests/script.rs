@@ -168,7 +168,7 @@ impl Script {
     }
 
     pub(super) fn ready(&mut self, generation: u32) -> &mut Self {
-        self.input(Input::WorkerReady(ready(generation, Tier::FloorUnmediated)))
+        self.input(Input::WorkerReady(ready(generation, Tier::Floor)))
     }
 
     pub(super) fn not_replaced(&mut self) -> &mut Self {

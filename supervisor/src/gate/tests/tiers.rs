@@ -48,7 +48,7 @@ fn each_refusal_of_the_full_tier_names_who_refused() {
     for (operation, path, errno, full, floor) in table {
         let layer = |tier| explain(&auto().seen_in(tier), operation, path, errno).map(|denial| denial.layer);
         assert_eq!(layer(Tier::Full), Some(full), "{operation} {path} {errno}");
-        assert_eq!(layer(Tier::FloorUnmediated), Some(floor), "{operation} {path} {errno}");
+        assert_eq!(layer(Tier::Floor), Some(floor), "{operation} {path} {errno}");
     }
 }
 
@@ -133,6 +133,6 @@ fn the_mask_of_a_hidden_place_permits_nothing_by_itself() {
     };
     let layer = |tier, path| auto().seen_in(tier).explain(&error(path)).map(|denial| denial.layer);
     assert_eq!(layer(Tier::Full, "/home/me/.ssh/id"), Some(Layer::Mask));
-    assert_eq!(layer(Tier::FloorUnmediated, "/home/me/.ssh/id"), None);
+    assert_eq!(layer(Tier::Floor, "/home/me/.ssh/id"), None);
     assert_eq!(layer(Tier::Full, "/var/lib/x"), None, "not hidden: plain permissions refused it");
 }

@@ -176,7 +176,7 @@ fn workers() -> Vec<EventKind> {
     let worker = WorkerStarted {
         generation: Generation(2),
         pid: 7,
-        tier: "floor (unmediated)".to_owned(),
+        tier: "floor".to_owned(),
         landlock_abi: 7,
         rules: 40,
         rights: "rw .".to_owned(),

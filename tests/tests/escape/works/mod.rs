@@ -87,7 +87,7 @@ fn what_the_floor_breaks_is_exactly_this() {
                 eprintln!("skipped: not on this machine: {name} as {user:?}");
                 continue;
             }
-            let done = confined(Tier::FloorUnmediated, user, text, IMPATIENCE);
+            let done = confined(Tier::Floor, user, text, IMPATIENCE);
             assert_ne!(done.stdout, "1\n", "{name} works by now: {done:?}");
         }
     }
