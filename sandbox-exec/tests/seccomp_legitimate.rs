@@ -311,6 +311,47 @@ fn strace_of_an_own_child() {
     });
 }
 
+/// A tracer that has a call skipped and says what it returns, as the kernel's own `seccomp_bpf` test does.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_call_that_its_tracer_skips() {
+    let source = r#"
+        #define _GNU_SOURCE
+        #include <errno.h>
+        #include <sys/ptrace.h>
+        #include <sys/syscall.h>
+        #include <sys/user.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        static int traced(void) {
+            ptrace(PTRACE_TRACEME, 0, 0, 0);
+            syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), 19);
+            if (syscall(SYS_getppid) != 4242) return 1;
+            return syscall(-1) == -1 && errno == ENOSYS ? 42 : 2;
+        }
+        int main(void) {
+            pid_t child = fork();
+            int status, entering = 0;
+            if (!child) _exit(traced());
+            while (waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+                struct user_regs_struct registers;
+                ptrace(PTRACE_GETREGS, child, 0, &registers);
+                if (WSTOPSIG(status) == 5 && (entering = !entering) && registers.orig_rax == SYS_getppid) {
+                    registers.orig_rax = -1;
+                    registers.rax = 4242;
+                    ptrace(PTRACE_SETREGS, child, 0, &registers);
+                }
+                ptrace(PTRACE_SYSCALL, child, 0, 0);
+            }
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 3;
+        }
+    "#;
+    let directory = directory();
+    if let Some(program) = compile(directory.path(), source, &[]) {
+        survives("skipping a call", program.as_os_str(), &[], &|output| output.status.code() == Some(42));
+    }
+}
+
 #[test]
 fn gdb_on_an_own_child() {
     let Some(gdb) = tool("gdb") else { return };

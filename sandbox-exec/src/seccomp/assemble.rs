@@ -5,7 +5,7 @@
 //!
 //! 1. A foreign architecture (`int 0x80`) kills: its numbers mean other calls.
 //! 2. A number beyond the newest that was looked at does not exist (`ENOSYS`), the x32 table from `0x4000_0000` on
-//!    included.
+//!    included; but for [`SKIPPED`], which is no call.
 //! 3. The rules, sorted by number, in a tree whose leaves have [`LEAF`] calls. When a program is attached the kernel
 //!    translates every instruction (a fifth of a microsecond each), and walks the program once for every call number to
 //!    find what is always allowed. So what can be short is short: calls that are always denied share their answer, and
@@ -36,6 +36,11 @@ const RETURN: u16 = 0x06;
 /// Answers (`linux/seccomp.h`).
 const RETURN_ERRNO: u32 = 0x0005_0000;
 const RETURN_ALLOW: u32 = 0x7fff_0000;
+
+/// What a tracer puts in the place of a call's number to have the call skipped, and its own result returned (ptrace(2),
+/// `seccomp_filter.rst`): a filter that answered would replace the result. Where a program itself makes such a call, the
+/// kernel answers ENOSYS.
+const SKIPPED: u32 = u32::MAX;
 
 /// Load, compare, kill: how seccompiler begins every program.
 const ARCH_CHECK: usize = 3;
@@ -204,7 +209,9 @@ fn prologue(arch: Arch) -> Result<BpfProgram, AssembleError> {
     let mut program = empty(target(arch))?;
     program.truncate(ARCH_CHECK);
     program.push(statement(LOAD_WORD, 0));
-    program.push(jump_if(JUMP_IF_GREATER, calls::NEWEST, 0, 1));
+    program.push(jump_if(JUMP_IF_GREATER, calls::NEWEST, 0, 3));
+    program.push(jump_if(JUMP_IF_EQUAL, SKIPPED, 0, 1));
+    program.push(statement(RETURN, RETURN_ALLOW));
     program.push(errno(Answer::NoSuchCall));
     Ok(program)
 }
