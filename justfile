@@ -35,3 +35,7 @@ bench NAME="": (install "target/installed")
 # Three real projects, repaired through the release binary.
 real-projects:
     cargo build --release && BAILIWICK=target/release/bailiwick tests/real-projects/run.sh
+
+# The kernel's own Landlock and seccomp tests, compared with docs/selftests.md.
+kernel-selftests:
+    cargo build --bins && tests/kernel-selftests/run.sh
