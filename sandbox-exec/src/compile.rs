@@ -8,7 +8,7 @@
 //! * A symbolic link gets no rule: it would be one for its target. The target has its own place in the tree.
 //! * A file that is another name (hard link) of a hidden file gets no rule, since a file's rule is its inode's.
 //! * `/dev` is never granted as a whole: five devices are, and neither terminals, disks nor shared memory, but for the
-//!   program's own in the full tier.
+//!   program's own in the full tier, and in the floor what `private` finds to be a container's own.
 //! * `/proc` and `/sys` are never writable, and neither is a root that holds them.
 
 mod exceptions;
@@ -57,17 +57,22 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a domain inside another one, which has left out already what must be left out. In the full tier a domain
-    /// that has all of the outer one's rights also has its private devices.
+    /// The plan of a domain inside another one, which has left out already what must be left out. A domain that has all of the
+    /// outer one's rights also has the devices that are private to that one: where they are not, it does not grant them.
     pub fn within(read: &[WirePath], write: &[WirePath], net: Network, tier: Tier, devices: Devices) -> Self {
         let rule = |access, named| move |path: &WirePath| PathRule::new(path.clone(), access, named);
         let read = read.iter().map(rule(Access::TREE, false));
         let write = write.iter().map(rule(Access::ALL, true));
         let device = |device: &str| PathRule::new(device, Access::DEVICE, false);
-        let own = OWN_DEVICES.into_iter().filter(|_| tier == Tier::Full && devices == Devices::Own);
+        let own = OWN_DEVICES.into_iter().filter(|_| devices == Devices::Own);
         let own = own.map(|(device, access)| PathRule::new(device, access, false));
         let rules = read.chain(write).chain(DEVICES.map(device)).chain(own).collect();
         Self { rules, net, tier, hidden_witness: None }
+    }
+
+    /// Allows what was found to be private.
+    pub(crate) fn allow_private(&mut self, rules: impl Iterator<Item = (&'static str, Access)>) {
+        self.rules.extend(rules.map(|(path, access)| PathRule::new(path, access, false)));
     }
 
     /// Allows the program's own terminal, by the paths that lead to it.
@@ -89,7 +94,7 @@ impl Plan {
 pub enum Devices {
     /// The five harmless ones.
     Harmless,
-    /// What is the program's own in the full tier as well: terminals and shared memory.
+    /// What is the program's own as well: terminals and shared memory.
     Own,
 }
 

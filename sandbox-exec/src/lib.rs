@@ -10,6 +10,7 @@
 //! * [`memory`]: what an idle process gives back.
 //! * [`domain`]: rules → a Landlock domain. [`seccomp`]: the denied system calls, as data with reasons.
 //! * `namespace`: the full tier: namespaces, and a tree of mounts.
+//! * `private`: shared memory and terminals that are a container's own.
 //! * [`terminal`]: the one that was made for a program.
 //! * [`stage`]: the order of a start, and the exit code of each step.
 
@@ -30,6 +31,7 @@ pub mod memory;
 mod namespace;
 pub mod options;
 pub mod platform;
+mod private;
 pub mod privilege;
 pub mod seccomp;
 pub mod self_test;

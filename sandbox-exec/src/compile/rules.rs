@@ -23,7 +23,7 @@ impl Access {
     /// A device can be read and written.
     pub const DEVICE: Self = Self(8);
     /// A directory of devices.
-    pub(super) const TERMINALS: Self = Self(1 | 8);
+    pub const TERMINALS: Self = Self(1 | 8);
     /// A read root: names and contents.
     pub const TREE: Self = Self(1 | 2);
     /// A write root: everything.

@@ -25,6 +25,7 @@ use crate::compile::{self, Access, PathRule, Plan};
 use crate::domain::Domain;
 use crate::mediate;
 use crate::namespace::layout::{Layout, TMP};
+use crate::private::Private;
 use crate::stage::{Failure, Stage};
 use crate::terminal;
 use crate::tree::Host;
@@ -36,6 +37,8 @@ pub(crate) struct Seen {
     pub(crate) tier: Tier,
     /// Whether the program has a `/tmp` of its own.
     own_tmp: bool,
+    /// What was found to be private, where the tier makes nothing so.
+    pub(crate) private: Private,
 }
 
 /// What the child gets once the parent is done.
@@ -67,14 +70,15 @@ impl Seen {
     /// Mediated where the kernel gives the broker a listener.
     pub(crate) fn floor(confinement: &Confinement) -> Self {
         let tier = if mediate::has_listener() { Tier::Floor } else { Tier::FloorUnmediated };
-        Self { confinement: confinement.clone(), tier, own_tmp: false }
+        Self { confinement: confinement.clone(), tier, own_tmp: false, private: Private::find(confinement) }
     }
 
     /// What lies under a `/tmp` that the program does not see is not its concern, and nothing in its own is kept from it.
     pub(crate) fn full(confinement: &Confinement, layout: &Layout) -> Self {
         let mut confinement = confinement.in_tier(Tier::Full);
         confinement.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
-        Self { confinement, tier: Tier::Full, own_tmp: layout.tmp.is_some() }
+        let own_tmp = layout.tmp.is_some();
+        Self { confinement, tier: Tier::Full, own_tmp, private: Private::default() }
     }
 
     /// What is hidden in a `/tmp` of the program's own.
@@ -88,6 +92,7 @@ impl Seen {
         let Confinement { rights, project, hidden_files, terminal, .. } = &self.confinement;
         let rights = with_project(rights, project);
         let mut plan = compile::compile(&rights, hidden_files, self.tier, host).map_err(at(Stage::Rules))?;
+        plan.allow_private(self.private.rules());
         if *terminal {
             plan.allow_terminal(terminal::paths(self.tier));
         }
@@ -182,7 +187,12 @@ mod tests {
     #[test]
     fn what_the_full_tier_replaces_is_not_the_hosts() {
         let confinement = Confinement::new(Rights::default(), "/p".into());
-        let seen = |tier, own_tmp| Seen { confinement: confinement.clone(), tier, own_tmp };
+        let seen = |tier, own_tmp| Seen {
+            confinement: confinement.clone(),
+            tier,
+            own_tmp,
+            private: Private::default(),
+        };
         let hosts = |seen: Seen| {
             ["/", "/tmp", "/tmp/x", "/tmpx", "/dev/null", "/proc", "/sys"]
                 .map(|path| seen.is_the_hosts(Path::new(path)))

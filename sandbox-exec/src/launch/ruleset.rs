@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use ipc::confinement::{Confinement, Tier};
-use ipc::rights::{Network, Rights};
+use ipc::rights::Network;
 
 use super::rules::Seen;
 use crate::environment;
 use crate::mediate::Mediation;
 use crate::platform::Platform;
+use crate::private::MEMORY;
 use crate::seccomp::{Policy, Program};
 use crate::stage::{Failure, Stage};
 
@@ -53,14 +54,17 @@ impl Ruleset {
         missing.extend(seen.hidden_in_own_tmp().map(|hidden| {
             format!("{hidden} is below /tmp: where it does not exist now, it can be read when it comes")
         }));
-        let mediation = mediates.then(|| mediation(rights, tier));
+        missing.extend(seen.private.denied.iter().cloned());
+        let mediation = mediates.then(|| mediation(seen));
         Ok(Self { environment, platform, tier, net: rights.net, programs, mediation, missing })
     }
 }
 
 /// Unix sockets may be reached wherever the program could have made them.
-fn mediation(rights: &Rights, tier: Tier) -> Mediation {
-    let own = ["/dev/shm"].map(PathBuf::from).into_iter().filter(|_| tier == Tier::Full);
+fn mediation(seen: &Seen) -> Mediation {
+    let (rights, tier) = (&seen.confinement.rights, seen.tier);
+    let has_memory = tier == Tier::Full || seen.private.has_memory();
+    let own = [MEMORY].map(PathBuf::from).into_iter().filter(|_| has_memory);
     Mediation {
         net: rights.net,
         reach: rights.reach,

@@ -1,0 +1,199 @@
+//! Shared memory and terminals that no program outside of this container can reach.
+//!
+//! The full tier mounts its own. In the floor what is granted in `/dev/shm` and `/dev/pts` is granted on every segment and every
+//! terminal there, and Landlock cannot tell those that the program makes from others. So each is granted only where all of
+//! these are facts, of which none is a file that some engine leaves behind:
+//!
+//! 1. This pid namespace is not the machine's own.
+//! 2. The file system is younger than the namespace's first process: what a container was given from outside (`--ipc=host`,
+//!    `-v /dev/shm:/dev/shm`, the memory that the containers of a pod share) is older.
+//! 3. Nothing of another program's is in it: somebody else in the same container is a stranger too.
+//!
+//! What cannot be found out is not granted.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use ipc::confinement::Confinement;
+use ipc::path::WirePath;
+use ipc::rights::Rights;
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{SysconfVar, sysconf};
+
+use crate::compile::Access;
+use crate::terminal;
+
+/// Where shared memory has its names (`shm_open(3)`).
+pub(crate) const MEMORY: &str = "/dev/shm";
+
+/// The number of the machine's own pid namespace (`PROC_PID_INIT_INO` of `linux/proc_ns.h`).
+const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
+
+/// A place that can be private.
+#[derive(Debug)]
+struct Place {
+    path: &'static str,
+    /// What it is to a person.
+    name: &'static str,
+    /// What is always in it.
+    always: &'static [&'static str],
+    born: fn(&Metadata) -> io::Result<SystemTime>,
+    rules: &'static [(&'static str, Access)],
+}
+
+const PLACES: [Place; 2] = [
+    Place {
+        path: MEMORY,
+        name: "shared memory",
+        always: &[],
+        born: Metadata::created,
+        rules: &[(MEMORY, Access::ALL)],
+    },
+    // devpts keeps no time of birth. Its root changes only by chmod and chown, which make it look younger to nobody inside:
+    // they would have to come from outside, after the container began.
+    Place {
+        path: "/dev/pts",
+        name: "new terminals",
+        always: &["ptmx"],
+        born: changed,
+        rules: &[
+            ("/dev/pts", Access::TERMINALS),
+            ("/dev/ptmx", Access::DEVICE),
+            ("/dev/tty", Access::DEVICE),
+        ],
+    },
+];
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Private {
+    places: Vec<&'static Place>,
+    /// What is not granted, and why; one sentence each.
+    pub(crate) denied: Vec<String>,
+}
+
+impl Private {
+    /// Looks for what is private here, beside what the rights say of these places already.
+    pub(crate) fn find(confinement: &Confinement) -> Self {
+        let mut found = Self::default();
+        let first = first_process();
+        let own = confinement.terminal.then(terminal::name).flatten();
+        for place in PLACES.iter().filter(|place| !is_decided(&confinement.rights, place.path)) {
+            match place.judge(&first, own.as_deref()) {
+                Ok(()) => found.places.push(place),
+                Err(why) => found.denied.push(format!(
+                    "{} ({}) not granted: {why}; --write {} grants all that is in it",
+                    place.name, place.path, place.path
+                )),
+            }
+        }
+        found
+    }
+
+    /// What the program may do there.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = (&'static str, Access)> {
+        self.places.iter().flat_map(|place| place.rules.iter().copied())
+    }
+
+    /// Whether shared memory is.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.places.iter().any(|place| place.path == MEMORY)
+    }
+}
+
+impl Place {
+    /// Why it is not to be granted, if it is not.
+    fn judge(&self, first: &Result<SystemTime, &'static str>, own: Option<&Path>) -> Result<(), String> {
+        let metadata = fs::symlink_metadata(self.path).map_err(|error| error.to_string())?;
+        let first = (*first)?;
+        let born = (self.born)(&metadata).map_err(|error| format!("its age cannot be told ({error})"))?;
+        if born < first {
+            return Err("it is older than this container: it comes from outside".to_owned());
+        }
+        match self.stranger(own) {
+            Ok(None) => Ok(()),
+            Ok(Some(name)) => Err(format!("{name} in it belongs to another program")),
+            Err(error) => Err(format!("it cannot be listed ({error})")),
+        }
+    }
+
+    /// Something in it that is neither always there nor the terminal that was made for the program.
+    fn stranger(&self, own: Option<&Path>) -> io::Result<Option<String>> {
+        for entry in fs::read_dir(self.path)? {
+            let entry = entry?;
+            let is_always = self.always.iter().any(|name| entry.file_name() == *name);
+            if !is_always && own != Some(&entry.path()) {
+                return Ok(Some(entry.file_name().to_string_lossy().escape_debug().to_string()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether the rights grant it by name, or keep something in it from the program: a rule for the whole would give that away.
+fn is_decided(rights: &Rights, path: &str) -> bool {
+    let place = WirePath::from(path);
+    let hides = |hidden: &WirePath| hidden.is_within(&place) || place.is_within(hidden);
+    rights.write.contains(&place) || rights.hidden.iter().any(hides)
+}
+
+/// When the first process of a pid namespace that is not the machine's own was made.
+fn first_process() -> Result<SystemTime, &'static str> {
+    const UNKNOWN: &str = "when this container began cannot be told";
+    let namespace = fs::metadata("/proc/self/ns/pid").map_err(|_| UNKNOWN)?;
+    if namespace.ino() == FIRST_PID_NAMESPACE {
+        return Err("it is this machine's, which other programs use");
+    }
+    let stat = fs::read_to_string("/proc/1/stat").map_err(|_| UNKNOWN)?;
+    let since_boot = started(&stat).ok_or(UNKNOWN)?;
+    let now = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).map_err(|_| UNKNOWN)?);
+    let age = now.checked_sub(since_boot).ok_or(UNKNOWN)?;
+    SystemTime::now().checked_sub(age).ok_or(UNKNOWN)
+}
+
+/// When a process began, since boot: the 22nd field, in clock ticks (`proc_pid_stat(5)`).
+fn started(stat: &str) -> Option<Duration> {
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    let ticks: u64 = after_name.split(' ').nth(19)?.parse().ok()?;
+    let per_second = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok()?;
+    ticks.checked_mul(1000)?.checked_div(per_second).map(Duration::from_millis)
+}
+
+fn changed(metadata: &Metadata) -> io::Result<SystemTime> {
+    let [seconds, nanoseconds] = [metadata.ctime(), metadata.ctime_nsec()].map(u64::try_from);
+    let since = seconds
+        .ok()
+        .zip(nanoseconds.ok())
+        .map(|(seconds, nanoseconds)| Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds));
+    since
+        .and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since))
+        .ok_or_else(|| io::Error::other("a time before 1970"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_of_a_process_is_read_past_any_name() {
+        let stat = |name| format!("1 ({name}) S 0 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 250 1 1");
+        assert_eq!(started(&stat("sh")), Some(Duration::from_millis(2500)));
+        assert_eq!(started(&stat(") S 0 1 1 ) (")), Some(Duration::from_millis(2500)));
+        assert_eq!(started("1 (sh) S 0"), None);
+    }
+
+    #[test]
+    fn what_the_rights_name_or_hide_is_decided() {
+        let decided = |write: &[&str], hidden: &[&str]| {
+            let paths = |paths: &[&str]| paths.iter().copied().map(WirePath::from).collect();
+            is_decided(&Rights { write: paths(write), hidden: paths(hidden), ..Rights::default() }, MEMORY)
+        };
+        assert!(decided(&[MEMORY], &[]));
+        assert!(decided(&[], &["/dev/shm/key"]));
+        assert!(decided(&[], &["/dev"]));
+        assert!(!decided(&["/dev/shm/project"], &["/dev/shmx"]));
+    }
+}

@@ -1,0 +1,123 @@
+//! Shared memory and terminals in the floor tier: granted where no other program can reach them, which a container is made for
+//! here, and nowhere else.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
+
+mod common;
+
+use std::process::Output;
+
+use common::place::{Place, errors, in_tier_as_each_user, text};
+use ipc::confinement::Tier;
+
+/// What a container's engine mounts.
+const FRESH: &str =
+    "mount -t tmpfs shm /dev/shm && mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts";
+
+const MEMORY: &str = "echo x > /dev/shm/new && cat /dev/shm/new && rm /dev/shm/new";
+const TERMINAL: &str = "python3 -c 'import os; os.write(os.openpty()[1], b\"x\"); print(\"x\")'";
+
+/// Namespaces of a container's kind, what a script prepares in them, and sandbox-exec beside it.
+fn contained(place: &Place, namespaces: &[&str], prepare: &str, flags: &str, script: &str) -> Output {
+    let inner = place.path("sandbox-exec");
+    let run = format!(
+        "{prepare} && {} --tier floor --write . {flags} -- /bin/bash -c \"$1\"; kill $(jobs -p) 2> /dev/null",
+        inner.display()
+    );
+    let mut unshare = place.command("unshare");
+    unshare.args(["--user", "--map-root-user", "--mount"]).args(namespaces);
+    unshare.args(["/bin/bash", "-c", &run, "bash", script]).output().unwrap()
+}
+
+const PID: [&str; 3] = ["--pid", "--fork", "--mount-proc"];
+
+/// Runs a test as each user that may make such namespaces.
+fn as_each_user(test: impl Fn(&Place)) {
+    in_tier_as_each_user(Tier::Floor, |place| {
+        let probe = contained(place, &PID, FRESH, "", "echo runs");
+        if text(&probe) == "runs\n" {
+            test(place);
+        } else {
+            eprintln!("skipped: no container can be made here: {}", errors(&probe));
+        }
+    });
+}
+
+fn is_denied(output: &Output) -> bool {
+    text(output).is_empty() && errors(output).contains("ermission denied")
+}
+
+#[test]
+fn what_is_a_containers_own_is_granted() {
+    as_each_user(|place| {
+        for script in [MEMORY, TERMINAL] {
+            let output = contained(place, &PID, FRESH, "", script);
+            assert_eq!(text(&output), "x\n", "{script}: {}", errors(&output));
+        }
+        let locks = "python3 -c 'import multiprocessing as m; l = m.Lock(); l.acquire(); print(\"x\")'";
+        assert_eq!(text(&contained(place, &PID, FRESH, "", locks)), "x\n");
+    });
+}
+
+#[test]
+fn what_is_older_than_the_container_is_not() {
+    as_each_user(|place| {
+        for script in [MEMORY, TERMINAL] {
+            let output = contained(place, &PID, "true", "", script);
+            assert!(is_denied(&output), "{script}: {} {}", text(&output), errors(&output));
+        }
+    });
+}
+
+/// Young enough, but whoever sees this machine's processes is no container.
+#[test]
+fn without_a_pid_namespace_nothing_is() {
+    as_each_user(|place| {
+        for script in [MEMORY, TERMINAL] {
+            let output = contained(place, &[], FRESH, "", script);
+            assert!(is_denied(&output), "{script}: {} {}", text(&output), errors(&output));
+        }
+    });
+}
+
+#[test]
+fn what_another_program_of_the_container_has_there_is_not_given_away() {
+    as_each_user(|place| {
+        let segment = format!("{FRESH} && echo theirs > /dev/shm/segment");
+        for attack in ["cat /dev/shm/segment", "echo mine > /dev/shm/segment", "echo x > /dev/shm/new"] {
+            let output = contained(place, &PID, &segment, "", attack);
+            assert!(is_denied(&output), "{attack}: {} {}", text(&output), errors(&output));
+        }
+        let user_at_it = format!(
+            "{FRESH} && coproc python3 -c 'import os, signal; p = os.openpty(); print(os.ttyname(p[1]), flush=True); signal.pause()' \
+             && read -r name <&\"${{COPROC[0]}}\" && [ $name = /dev/pts/0 ]"
+        );
+        let attack = "echo a fake card > /dev/pts/0";
+        let output = contained(place, &PID, &user_at_it, "", attack);
+        assert!(is_denied(&output), "{} {}", text(&output), errors(&output));
+        let control = contained(place, &PID, &user_at_it, "--write /dev/pts", &format!("{attack} && echo x"));
+        assert_eq!(text(&control), "x\n", "{}", errors(&control));
+    });
+}
+
+#[test]
+fn a_right_by_name_grants_what_is_there() {
+    as_each_user(|place| {
+        let segment = format!("{FRESH} && echo theirs > /dev/shm/segment");
+        let output = contained(place, &PID, &segment, "--write /dev/shm", "cat /dev/shm/segment");
+        assert_eq!(text(&output), "theirs\n", "{}", errors(&output));
+    });
+}
+
+#[test]
+fn what_is_hidden_in_it_keeps_all_of_it() {
+    as_each_user(|place| {
+        let output = contained(place, &PID, FRESH, "--hide /dev/shm/key", MEMORY);
+        assert!(is_denied(&output), "{} {}", text(&output), errors(&output));
+    });
+}
