@@ -315,7 +315,7 @@ fn strace_of_an_own_child() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_call_that_its_tracer_skips() {
-    let source = r#"
+    let source = r"
         #define _GNU_SOURCE
         #include <errno.h>
         #include <sys/ptrace.h>
@@ -345,7 +345,7 @@ fn a_call_that_its_tracer_skips() {
             }
             return WIFEXITED(status) ? WEXITSTATUS(status) : 3;
         }
-    "#;
+    ";
     let directory = directory();
     if let Some(program) = compile(directory.path(), source, &[]) {
         survives("skipping a call", program.as_os_str(), &[], &|output| output.status.code() == Some(42));
