@@ -15,6 +15,18 @@ use nix::libc::{self, c_int, pid_t};
 use crate::domain::Domain;
 use crate::system;
 
+/// What a process that adopts its orphaned descendants sends to its group where the broker mediates signals: from then on these
+/// reach each other only. It is no signal: without that broker it is refused with `EINVAL`.
+pub const FENCE: c_int = 1 << 16;
+
+/// Has the broker bound the signals of all descendants of this process, if it mediates them. Async-signal-safe.
+pub fn fence() -> io::Result<()> {
+    match send(0, FENCE) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        fenced => fenced,
+    }
+}
+
 /// How far `kill(-1)` of this process reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {

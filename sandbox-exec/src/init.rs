@@ -18,7 +18,7 @@ use crate::broker::exit_code;
 use crate::descendants::{self, Waited};
 use crate::handover::{Handover, fork_sharing_descriptors};
 use crate::launch::{Awaited, Launch, Program, Ruleset, give_up};
-use crate::mediate::{Filter, Mediator};
+use crate::mediate::{Mediation, Mediator};
 use crate::namespace::layout::Layout;
 use crate::namespace::{machine, tree};
 use crate::privilege;
@@ -69,7 +69,7 @@ impl Init<'_> {
         // The program has the same descriptors until it executes: this one is none of its.
         let signals = SignalFd::with_flags(&awaited, SfdFlags::SFD_CLOEXEC);
         let signals = signals.map_err(at(Stage::Start))?;
-        let filter = self.ruleset.mediation.as_ref().map(|mediation| Filter::new(mediation.host_network));
+        let filter = self.ruleset.mediation.as_ref().map(Mediation::filter);
         let handover = Handover::new().map_err(at(Stage::Start))?;
         // For both of us.
         privilege::drop_bounds().map_err(at(Stage::Capabilities))?;

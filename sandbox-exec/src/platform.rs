@@ -7,7 +7,7 @@
 //! | 2 | 5.19 | TRUNCATE | held by seccomp | held by seccomp, and outside the write roots by mounts |
 //! | 3 | 6.2 | TCP rules | held by the broker, which mediates | held by a network namespace |
 //! | 4 | 6.7 | `IOCTL_DEV` | nothing: five harmless devices can be opened at all | the same |
-//! | 5 | 6.10 | scopes | refused, unless degraded: signals to the user's other processes | held by a pid namespace; named: a command can signal its worker |
+//! | 5 | 6.10 | scopes | held by the broker, which mediates signals | held by a pid namespace, and the broker |
 //! | 6 | 6.12 | audit flags | nothing | nothing |
 //! | 7, 8 | 6.15, 7.0 | `RESOLVE_UNIX` | held by the broker, which mediates | held by the broker, which mediates |
 //! | 9 | 7.1 | – | newer ABIs are used as 9 | |
@@ -56,6 +56,16 @@ impl Platform {
         Self { abi: abi.map_or(self.abi, |abi| abi.min(self.abi)), ..self }
     }
 
+    /// Whether the broker mediates calls in this tier.
+    pub fn mediates(self, tier: Tier) -> bool {
+        self.seccomp && tier != Tier::FloorUnmediated
+    }
+
+    /// Whether something bounds the signals of programs and their commands.
+    fn bounds_signals(self, tier: Tier) -> bool {
+        self.abi >= SCOPES || self.mediates(tier)
+    }
+
     /// The layers without which nothing starts in a tier, unless degraded; one sentence each.
     pub fn absent_layers(self, tier: Tier) -> Vec<String> {
         let landlock = (self.abi == 0).then_some(
@@ -71,8 +81,9 @@ impl Platform {
         let seccomp = (!self.seccomp).then_some(
             "seccomp filters are not available: sockets, namespaces and system calls are not confined",
         );
-        let scopes = (self.abi < SCOPES && tier != Tier::Full).then_some(
-            "Landlock has no scopes: signals to the user's other processes are not denied (needs Linux 6.12)",
+        let scopes = (!self.bounds_signals(tier) && tier != Tier::Full).then_some(
+            "neither Landlock nor a broker bounds signals: those to the user's other processes are not denied (needs Linux \
+             6.12, or seccomp with a listener)",
         );
         let listener = (self.seccomp && tier == Tier::FloorUnmediated).then_some(
             "seccomp gives the broker no listener: sockets are denied inside the sandbox too, but for socketpair (another \
@@ -92,8 +103,8 @@ impl Platform {
         };
         say(self.abi == 1, "files cannot be moved or linked between directories (Landlock ABI 1)");
         say(
-            full && self.abi < SCOPES,
-            "a command can signal its own worker (Landlock has no scopes: needs Linux 6.12)",
+            full && !self.bounds_signals(tier),
+            "a command can signal its own worker (needs Linux 6.12, or seccomp)",
         );
         say(!full, "modes, owners, times and attributes of files outside the write roots are not protected");
         say(
@@ -144,9 +155,12 @@ mod tests {
         assert_eq!(none.absent_layers(FLOOR).len(), 3);
         assert_eq!(none.absent_layers(Tier::Full).len(), 2);
         let before_scopes = Platform { abi: SCOPES - 1, seccomp: true, root: false };
-        let layers = before_scopes.absent_layers(FLOOR);
-        assert!(layers.len() == 1 && layers[0].contains("signals"), "{layers:?}");
+        assert!(before_scopes.absent_layers(FLOOR).is_empty());
         assert!(before_scopes.absent_layers(Tier::Full).is_empty());
+        let layers = before_scopes.absent_layers(UNMEDIATED);
+        assert!(layers.len() == 2 && layers[0].contains("signals"), "{layers:?}");
+        let neither = Platform { seccomp: false, ..before_scopes };
+        assert!(neither.absent_layers(FLOOR)[0].contains("signals"));
         let enough = Platform { abi: SCOPES, ..before_scopes };
         assert!(enough.absent_layers(FLOOR).is_empty());
         let layers = enough.absent_layers(UNMEDIATED);
@@ -173,8 +187,8 @@ mod tests {
         for (word, floor, full) in [
             ("Landlock is not available", "1000000000", "1000000000"),
             ("moved or linked", "0100000000", "0100000000"),
-            ("signals to", "1111110000", "0000000000"),
-            ("its own worker (Landlock", "0000000000", "1111110000"),
+            ("bounds signals", "0000000000", "0000000000"),
+            ("its own worker (needs", "0000000000", "0000000000"),
             ("modes, owners", "1111111111", "0000000000"),
         ] {
             assert_eq!((table(FLOOR, word), table(Tier::Full, word)), (floor.into(), full.into()), "{word}");

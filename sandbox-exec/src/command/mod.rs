@@ -145,6 +145,7 @@ impl CommandDomain {
         let write: Vec<_> = rights.write.iter().cloned().chain(temp.map(WirePath::from)).collect();
         let null = File::open("/dev/null").map_err(system("open /dev/null"))?;
         crate::system::set_subreaper().map_err(system("adopt orphans"))?;
+        descendants::fence().map_err(system("bound the signals of commands"))?;
         Ok(Self {
             platform,
             read: rights.read.clone(),

@@ -80,6 +80,7 @@ impl Job<'_> {
         check(unsafe { libc::setsid() }.into()).map_err(at(Stage::Session))?;
         default_child_signal().map_err(at(Stage::Session))?;
         system::set_subreaper().map_err(at(Stage::Session))?;
+        descendants::fence().map_err(at(Stage::Session))?;
         system::set_parent_death_signal(libc::SIGTERM).map_err(at(Stage::Parent))?;
         // SAFETY: no arguments. The worker may have died before the prctl.
         if unsafe { libc::getppid() } != worker {

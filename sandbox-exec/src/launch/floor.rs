@@ -19,7 +19,7 @@ use crate::broker::{Broker, Progress, Reports};
 use crate::descendants::Bound;
 use crate::domain::Domain;
 use crate::handover::{Handover, fork_sharing_descriptors};
-use crate::mediate::{Filter, Mediator};
+use crate::mediate::{Mediation, Mediator};
 use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
@@ -41,7 +41,7 @@ fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset) -> Result<Broker, Fail
     let signals = Domain::of_signals(ruleset.platform).map_err(at(Stage::Landlock))?;
     let bound = Bound::enter(signals.as_ref(), getppid().as_raw()).map_err(at(Stage::Landlock))?;
     let surroundings = Surroundings::Floor { broker: getpid().as_raw() };
-    let filter = ruleset.mediation.as_ref().map(|mediation| Filter::new(mediation.host_network));
+    let filter = ruleset.mediation.as_ref().map(Mediation::filter);
     let handover = Handover::new().map_err(at(Stage::Start))?;
     // For both of us. What is opened for a rule needs other capabilities.
     privilege::drop_bounds().map_err(at(Stage::Capabilities))?;

@@ -9,7 +9,7 @@ use ipc::rights::Network;
 use super::rules::Seen;
 use crate::environment;
 use crate::mediate::Mediation;
-use crate::platform::Platform;
+use crate::platform::{Platform, SCOPES};
 use crate::private::MEMORY;
 use crate::seccomp::{Policy, Program};
 use crate::stage::{Failure, Stage};
@@ -49,19 +49,18 @@ impl Ruleset {
                 programs.push(Program::read_only(policy));
             }
         }
-        let mediates = tier != Tier::FloorUnmediated && platform.seccomp;
         let mut missing = platform.missing(rights, tier);
         missing.extend(seen.hidden_in_own_tmp().map(|hidden| {
             format!("{hidden} is below /tmp: where it does not exist now, it can be read when it comes")
         }));
         missing.extend(seen.private.denied.iter().cloned());
-        let mediation = mediates.then(|| mediation(seen));
+        let mediation = platform.mediates(tier).then(|| mediation(seen, platform));
         Ok(Self { environment, platform, tier, net: rights.net, programs, mediation, missing })
     }
 }
 
 /// Unix sockets may be reached wherever the program could have made them.
-fn mediation(seen: &Seen) -> Mediation {
+fn mediation(seen: &Seen, platform: Platform) -> Mediation {
     let (rights, tier) = (&seen.confinement.rights, seen.tier);
     let has_memory = tier == Tier::Full || seen.private.has_memory();
     let own = [MEMORY].map(PathBuf::from).into_iter().filter(|_| has_memory);
@@ -71,5 +70,6 @@ fn mediation(seen: &Seen) -> Mediation {
         writable: rights.write.iter().map(|root| root.clone().into()).chain(own).collect(),
         hidden: rights.hidden.iter().map(|hidden| hidden.clone().into()).collect(),
         host_network: tier != Tier::Full || rights.net == Network::On,
+        signals: platform.abi < SCOPES,
     }
 }

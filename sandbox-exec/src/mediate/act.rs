@@ -45,7 +45,10 @@ impl Call<'_, '_> {
                     .accept(accept_flags(notification.call, &self.arguments))
                     .unwrap_or_else(Answer::from);
             }
-            _ => Err(Errno::ENOSYS.into()),
+            call @ (libc::SYS_fcntl | libc::SYS_ioctl) => {
+                return self.own_descriptor(call).unwrap_or_else(Answer::Failed);
+            }
+            call => return self.signal(call).unwrap_or_else(Answer::Failed),
         };
         match result {
             Ok(value) => Answer::Value(value),

@@ -15,7 +15,7 @@ use super::memory::Memory;
 use super::status::Status;
 
 /// `PIDFD_THREAD` (linux/pidfd.h, Linux 6.9): of one thread, not of its group.
-const PIDFD_THREAD: c_int = libc::O_EXCL;
+pub(super) const PIDFD_THREAD: c_int = libc::O_EXCL;
 
 /// A caller, for as long as its call waits. What is opened through it is its own only if [`Caller::still_waits`] says so
 /// afterwards.
@@ -113,7 +113,8 @@ fn join(directory: &Path, rest: &[u8]) -> PathBuf {
     path.into()
 }
 
-fn pidfd_open(thread: pid_t, flags: c_int) -> Result<OwnedFd, Errno> {
+/// `pidfd_open(2)`.
+pub(super) fn pidfd_open(thread: pid_t, flags: c_int) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
     owned(unsafe { libc::syscall(libc::SYS_pidfd_open, thread, flags) })
 }

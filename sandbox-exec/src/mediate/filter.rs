@@ -10,6 +10,9 @@
 //!     number == bind ?         notify                only where the names of sockets are the host's
 //!     number == accept ?       notify                "
 //!     number == accept4 ?      notify                "
+//!     number == kill … ?       notify                where Landlock has no scope for signals: whose number is it?
+//!     number == fcntl ?        args[1] is F_SETOWN, F_SETOWN_EX ? notify          whom the kernel signals later
+//!     number == ioctl ?        args[1] is FIOSETOWN, SIOCSPGRP ? notify           the same
 //!     allow
 //! ```
 //!
@@ -27,12 +30,37 @@ const ARCHITECTURE: u32 = 4;
 /// The fifth argument, both halves; on both architectures the low half comes first.
 const ADDRESS_LOW: u32 = 16 + 4 * 8;
 const ADDRESS_HIGH: u32 = ADDRESS_LOW + 4;
+/// The second argument, of which the kernel takes the low half as a command.
+const COMMAND: u32 = 16 + 8;
 
 /// `AUDIT_ARCH_X86_64`, `AUDIT_ARCH_AARCH64` (linux/audit.h).
 const NATIVE: u32 = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 };
 
 const ALWAYS: &[c_long] = &[libc::SYS_connect, libc::SYS_sendmsg, libc::SYS_sendmmsg];
 const HOST_NAMES: &[c_long] = &[libc::SYS_bind, libc::SYS_accept, libc::SYS_accept4];
+
+/// What signals other processes.
+const SIGNALS: &[c_long] = &[
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_send_signal,
+];
+
+/// What has the kernel signal other processes later: a call, and two commands of it.
+const OWNERS: &[(c_long, [u32; 2])] =
+    &[(libc::SYS_fcntl, [F_SETOWN, F_SETOWN_EX]), (libc::SYS_ioctl, [FIOSETOWN, SIOCSPGRP])];
+
+/// Commands of fcntl(2) (asm-generic/fcntl.h) and ioctl(2) (asm-generic/sockios.h).
+pub(super) const F_SETOWN: u32 = 8;
+pub(super) const F_SETOWN_EX: u32 = 15;
+pub(super) const FIOSETOWN: u32 = 0x8901;
+pub(super) const SIOCSPGRP: u32 = 0x8902;
+
+/// How many instructions come before the comparisons of the number, which they load.
+const PROLOGUE: usize = 4;
 
 /// The mediation program, ready to be attached.
 #[derive(Clone, Debug)]
@@ -63,6 +91,27 @@ impl Filter {
             answer(libc::SECCOMP_RET_ALLOW),
         ]);
         Self { instructions }
+    }
+
+    /// The program that also notifies what signals other processes.
+    #[must_use]
+    pub fn with_signals(mut self) -> Self {
+        let mut signals = vec![];
+        for &call in SIGNALS {
+            signals.extend([equal(number(call), 0, 1), answer(libc::SECCOMP_RET_USER_NOTIF)]);
+        }
+        for &(call, [one, other]) in OWNERS {
+            signals.extend([
+                equal(number(call), 0, 5),
+                load(COMMAND),
+                equal(one, 1, 0),
+                equal(other, 0, 1),
+                answer(libc::SECCOMP_RET_USER_NOTIF),
+                load(NUMBER),
+            ]);
+        }
+        self.instructions.splice(PROLOGUE..PROLOGUE, signals);
+        self
     }
 
     /// Attaches it to this thread, for good, and returns its listener. Async-signal-safe. `no_new_privs` must be set, and no
@@ -168,6 +217,22 @@ mod tests {
             let arguments = [0, 0, 0, 0, 1 << bit, 0];
             assert_eq!(notified(false, arguments), sorted(&[ALWAYS, &[libc::SYS_sendto]]));
             assert_eq!(notified(true, arguments), sorted(&[ALWAYS, HOST_NAMES, &[libc::SYS_sendto]]));
+        }
+    }
+
+    #[test]
+    fn signals_are_notified_where_they_are_mediated() {
+        let filter = Filter::new(false).with_signals();
+        let notified = |arguments| -> Vec<c_long> {
+            (0..600).filter(|&call| run(&filter, NATIVE, number(call), arguments) == NOTIFY).collect()
+        };
+        assert_eq!(notified([0; 6]), sorted(&[ALWAYS, SIGNALS]));
+        assert_eq!(notified([0, 0, 0, 0, 1, 0]), sorted(&[ALWAYS, SIGNALS, &[libc::SYS_sendto]]));
+        for (call, commands) in OWNERS {
+            for command in commands {
+                let arguments = [7, u64::from(*command) | 1 << 40, 7, 7, 0, 7];
+                assert_eq!(notified(arguments), sorted(&[ALWAYS, SIGNALS, &[*call]]));
+            }
         }
     }
 

@@ -44,6 +44,8 @@ pub(super) enum Answer {
     Failed(Errno),
     /// What the kernel makes of it: it goes on, and its arguments are read anew. For calls about which nothing is decided here.
     GoesOn,
+    /// What it returned already.
+    Given,
     /// What its pending signal says: the same call again, or `EINTR`.
     Restart,
     /// The number that this descriptor gets in the caller.
@@ -53,6 +55,22 @@ pub(super) enum Answer {
         /// Whether it closes on exec there.
         close_on_exec: bool,
     },
+}
+
+/// Whether only fatal signals interrupt a call that was received (Linux 5.19): a flag that the kernel does not know is refused before
+/// it looks for the program, which is missing.
+pub(super) fn waits_undisturbed() -> bool {
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    // SAFETY: the null pointer is refused by the kernel; nothing is read or changed.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            std::ptr::null::<libc::c_void>(),
+        )
+    };
+    Errno::result(answer) == Err(Errno::EFAULT)
 }
 
 impl Listener {
@@ -112,6 +130,7 @@ impl Listener {
         match answer {
             Answer::Value(value) => self.send(id, value, 0),
             Answer::Failed(errno) => self.send(id, 0, -(errno as c_int)),
+            Answer::Given => {}
             Answer::GoesOn => self.respond(id, 0, 0, GO_ON),
             Answer::Restart => self.send(id, 0, -RESTART),
             Answer::Descriptor { descriptor, close_on_exec } => {

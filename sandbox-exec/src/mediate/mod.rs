@@ -10,6 +10,7 @@
 //! * `caller`, `memory`, `status`: who calls. `address`, `message`, `control`: what they pass.
 //! * `rules`: what is allowed. `unix`: by path. `host`, `internet`, `own`, `holders`, `connections`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls.
+//! * `signal`, `owner`: signals, where Landlock has no scope for them. `lineage`: how far they reach. `sender`, `aim`: whom.
 //!
 //! It ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
 //!
@@ -20,6 +21,7 @@
 
 mod act;
 mod address;
+mod aim;
 mod caller;
 mod connections;
 mod control;
@@ -28,13 +30,17 @@ mod filter;
 mod holders;
 mod host;
 mod internet;
+mod lineage;
 mod listen;
 mod listener;
 mod memory;
 mod message;
 mod own;
+mod owner;
 mod probe;
 mod rules;
+mod sender;
+mod signal;
 mod socket;
 mod status;
 mod unix;
@@ -59,6 +65,7 @@ use host::Host;
 use listener::{Answer, Listener, Notification};
 pub use probe::has_listener;
 use rules::{Net, Rules};
+use signal::Signals;
 use unix::Tree;
 use waiting::Waiting;
 
@@ -75,6 +82,16 @@ pub struct Mediation {
     pub hidden: Vec<PathBuf>,
     /// Whether the programs share the host's network namespace.
     pub host_network: bool,
+    /// Whether signals are mediated, since Landlock has no scope for them. This process adopts orphans, then.
+    pub signals: bool,
+}
+
+impl Mediation {
+    /// The program that brings the calls.
+    pub fn filter(&self) -> Filter {
+        let filter = Filter::new(self.host_network);
+        if self.signals { filter.with_signals() } else { filter }
+    }
 }
 
 /// A running mediator.
@@ -88,6 +105,7 @@ pub struct Mediator {
 struct Shared {
     listener: Listener,
     rules: Rules,
+    signals: Option<Signals>,
     waiting: Waiting,
     crew: Crew,
 }
@@ -111,6 +129,7 @@ impl Mediator {
         let shared = Arc::new(Shared {
             listener: Listener::new(listener),
             rules,
+            signals: mediation.signals.then(Signals::new),
             waiting: Waiting::default(),
             crew: Crew::default(),
         });

@@ -10,6 +10,10 @@ use nix::libc::pid_t;
 pub(super) struct Status {
     /// The process (thread group).
     pub(super) process: pid_t,
+    /// The process that reaps it: who made it, or who has adopted it since.
+    pub(super) parent: pid_t,
+    /// The process group.
+    pub(super) group: pid_t,
     /// Real, effective and saved uid.
     pub(super) uids: [u32; 3],
     /// Real, effective and saved gid.
@@ -36,6 +40,9 @@ impl Status {
             let signals = || u64::from_str_radix(value, 16).unwrap_or(0);
             match name {
                 "Tgid" => status.process = value.parse().unwrap_or(0),
+                "PPid" => status.parent = value.parse().unwrap_or(0),
+                // By its numbers in this pid namespace and those beneath it.
+                "NSpgid" => status.group = three(value)[0].cast_signed(),
                 "Uid" => status.uids = three(value),
                 "Gid" => status.gids = three(value),
                 "SigPnd" => status.pending = signals(),
@@ -61,6 +68,8 @@ mod tests {
     fn of_this_thread() {
         let status = Status::of(nix::unistd::gettid().as_raw()).unwrap();
         assert_eq!(status.process, std::process::id().cast_signed());
+        assert_eq!(status.parent, nix::unistd::getppid().as_raw());
+        assert_eq!(status.group, nix::unistd::getpgrp().as_raw());
         assert_eq!(status.uids[1], nix::unistd::geteuid().as_raw());
         assert_eq!(status.gids[0], nix::unistd::getgid().as_raw());
         assert_eq!(Status::of(pid_t::MAX), Err(Errno::ESRCH));
@@ -68,10 +77,12 @@ mod tests {
 
     #[test]
     fn signals_are_hexadecimal() {
-        let text = "Name:\tTgid:\nTgid:\t7\nUid:\t1\t2\t3\t4\nSigPnd:\t0000000000000200\n\
+        let text = "Name:\tTgid:\nTgid:\t7\nPPid:\t5\nNSpgid:\t6\t1\nUid:\t1\t2\t3\t4\nSigPnd:\t0000000000000200\n\
                     ShdPnd:\t0000000000000002\nSigBlk:\t8000000000000000\n";
         let expected = Status {
             process: 7,
+            parent: 5,
+            group: 6,
             uids: [1, 2, 3],
             pending: 0x200,
             shared_pending: 2,

@@ -12,7 +12,7 @@ use nix::libc;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Gid, Uid, fork, setgroups, setresgid, setresuid};
-use sandbox_exec::mediate::{Filter, Mediation, Mediator};
+use sandbox_exec::mediate::{Mediation, Mediator};
 use tempfile::TempDir;
 
 /// A user that owns nothing.
@@ -75,42 +75,34 @@ impl Place {
 
     /// Runs a program under a mediator: with the network off in a network namespace of its own, else in this one.
     pub(crate) fn mediate(&self, net: Network, reach: Reach, program: impl FnOnce()) {
-        let host_network = net == Network::On;
+        self.run(self.mediation(net, reach), program);
+    }
+
+    /// Runs a program under a mediator of signals, on the host's network.
+    pub(crate) fn mediate_signals(&self, program: impl FnOnce()) {
+        let mediation = self.mediation(Network::On, Reach::default());
+        self.run(Mediation { signals: true, ..mediation }, program);
+    }
+
+    fn mediation(&self, net: Network, reach: Reach) -> Mediation {
+        let (writable, hidden) = (vec![self.path("in")], vec![self.path("in/hidden")]);
+        Mediation { net, reach, writable, hidden, host_network: net == Network::On, signals: false }
+    }
+
+    fn run(&self, mediation: Mediation, program: impl FnOnce()) {
         let mut broker = Child::fork(|| {
             self.become_user();
-            if !host_network {
+            if !mediation.host_network {
                 private_network();
             }
             drop_capabilities();
-            self.broker(net, reach, host_network, program);
+            sandbox_exec::system::set_subreaper().unwrap();
+            broker(mediation, program);
         });
         broker.finish();
     }
 
-    fn broker(&self, net: Network, reach: Reach, host_network: bool, program: impl FnOnce()) {
-        let (mut theirs, mut ours) = pipe();
-        let (mut taken, mut taking) = pipe();
-        let mut child = Child::fork(|| {
-            sandbox_exec::system::set_no_new_privs().unwrap();
-            let listener = Filter::new(host_network).attach().unwrap();
-            ours.write_all(&listener.as_raw_fd().to_ne_bytes()).unwrap();
-            taken.read_exact(&mut [0]).unwrap();
-            drop(listener);
-            program();
-        });
-        let mut number = [0; 4];
-        theirs.read_exact(&mut number).unwrap();
-        let listener = get_descriptor(child.pid, i32::from_ne_bytes(number));
-        taking.write_all(b"x").unwrap();
-        let writable = vec![self.path("in")];
-        let hidden = vec![self.path("in/hidden")];
-        let mediator = Mediator::start(listener, Mediation { net, reach, writable, hidden, host_network });
-        let mediator = mediator.unwrap();
-        child.finish();
-        mediator.wait();
-    }
-
-    fn become_user(&self) {
+    pub(crate) fn become_user(&self) {
         if let Some(user) = self.user {
             setgroups(&[]).unwrap();
             setresgid(Gid::from_raw(user), Gid::from_raw(user), Gid::from_raw(user)).unwrap();
@@ -120,6 +112,27 @@ impl Place {
             assert_eq!(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }, 0);
         }
     }
+}
+
+fn broker(mediation: Mediation, program: impl FnOnce()) {
+    let filter = mediation.filter();
+    let (mut theirs, mut ours) = pipe();
+    let (mut taken, mut taking) = pipe();
+    let mut child = Child::fork(|| {
+        sandbox_exec::system::set_no_new_privs().unwrap();
+        let listener = filter.attach().unwrap();
+        ours.write_all(&listener.as_raw_fd().to_ne_bytes()).unwrap();
+        taken.read_exact(&mut [0]).unwrap();
+        drop(listener);
+        program();
+    });
+    let mut number = [0; 4];
+    theirs.read_exact(&mut number).unwrap();
+    let listener = get_descriptor(child.pid, i32::from_ne_bytes(number));
+    taking.write_all(b"x").unwrap();
+    let mediator = Mediator::start(listener, mediation).unwrap();
+    child.finish();
+    mediator.wait();
 }
 
 /// A child process that reports what it panicked with.

@@ -7,12 +7,15 @@
 )]
 
 mod calls;
+mod fences;
 mod handed_in;
 mod harness;
 mod impostors;
+mod kill;
 mod messages;
 mod network;
 mod paths;
 mod programs;
 mod races;
 mod signals;
+mod victims;

@@ -1,11 +1,13 @@
 //! Machines that can do less: an older Landlock, and no namespaces.
 
+use std::os::unix::process::CommandExt;
 use std::process::Output;
 
 use ipc::confinement::{BrokerReport, Tier, TierChoice};
+use sandbox_exec::platform;
 
 use crate::common::order::{order, ordered};
-use crate::common::place::{Place, errors, text};
+use crate::common::place::{Place, as_each_user, errors, in_tier_as_each_user, text};
 use crate::run::in_full;
 
 #[test]
@@ -21,6 +23,49 @@ fn every_older_landlock_is_enough() {
         }
         let output = place.confined(&["--landlock-abi", "0"], "true");
         assert_eq!(output.status.code(), Some(105), "{}", errors(&output));
+    });
+}
+
+#[test]
+fn every_older_landlock_is_enough_for_the_floor() {
+    in_tier_as_each_user(Tier::Floor, |place| {
+        for abi in 1..=9 {
+            let output = place.confined(
+                &["--landlock-abi", &abi.to_string()],
+                "echo x > new && cat new; chmod 600 new; : > ../home/notes",
+            );
+            assert_eq!(text(&output), "x\n", "{abi}: {}", errors(&output));
+            assert!(errors(&output).contains("Permission denied"), "{abi}: {}", errors(&output));
+        }
+        let output = place.confined(&["--landlock-abi", "0"], "true");
+        assert_eq!(output.status.code(), Some(105), "{}", errors(&output));
+    });
+}
+
+/// Signals in the forms of every day, at what is in `$VICTIM` and `$PPID`, then at a child.
+const SIGNALS: &str = "for to in $VICTIM $PPID -$VICTIM; do
+        for how in -0 -USR1 -STOP -KILL; do kill $how -- $to && echo reached $to; done
+    done
+    python3 -c 'import os, signal
+try: signal.pidfd_send_signal(os.pidfd_open(int(os.environ[\"VICTIM\"])), 9); print(\"reached\")
+except PermissionError: pass'
+    kill -KILL -1
+    sleep 1000 & kill -TERM $!; wait $!; echo $?
+    trap 'echo handled' USR1; kill -USR1 $$
+    setsid sh -c 'kill -KILL 0'; echo $?";
+
+#[test]
+fn below_the_first_scopes_the_broker_bounds_signals() {
+    as_each_user(|place| {
+        for abi in 1..platform::SCOPES {
+            let mut victim = place.command("sleep").arg("1000").process_group(0).spawn().unwrap();
+            let flags = ["--landlock-abi", &abi.to_string(), "--env", &format!("VICTIM={}", victim.id())];
+            let output = place.confined(&flags, SIGNALS);
+            assert_eq!(text(&output), "143\nhandled\n137\n", "{abi}: {}", errors(&output));
+            assert!(victim.try_wait().unwrap().is_none(), "{abi}");
+            victim.kill().unwrap();
+            victim.wait().unwrap();
+        }
     });
 }
 

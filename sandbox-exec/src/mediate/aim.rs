@@ -1,0 +1,171 @@
+//! A process or thread that is held, so that a signal reaches it and nobody who has its number later.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::libc::{self, c_int, pid_t};
+use nix::unistd::pipe2;
+
+use super::caller::{PIDFD_THREAD, pidfd_open};
+use super::filter::F_SETOWN_EX;
+use super::memory::Memory;
+use super::status::Status;
+
+/// The last signal (`_NSIG`).
+pub(super) const MAX_SIGNAL: c_int = 64;
+
+/// `F_OWNER_TID` and `F_SETSIG` (asm-generic/fcntl.h).
+const OWNER_THREAD: c_int = 0;
+const F_SETSIG: c_int = 10;
+
+/// What comes with a signal: `siginfo_t`, as the kernel takes it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(8))]
+pub(super) struct Info([u8; 128]);
+
+impl Info {
+    /// Copies one of a caller's.
+    pub(super) fn read(memory: Memory, start: u64) -> Result<Self, Errno> {
+        memory.read(start).map(Self)
+    }
+
+    /// The same, of this signal.
+    pub(super) fn of_signal(mut self, number: c_int) -> Self {
+        self.0[..4].copy_from_slice(&number.to_ne_bytes());
+        self
+    }
+
+    /// Its signal.
+    pub(super) fn signal(&self) -> c_int {
+        self.0.first_chunk().map_or(0, |&number| c_int::from_ne_bytes(number))
+    }
+}
+
+/// A target.
+#[derive(Debug)]
+pub(super) struct Aim(Held);
+
+#[derive(Debug)]
+enum Held {
+    /// By a pidfd, of the process or the thread.
+    Descriptor(OwnedFd),
+    /// A thread, before there were pidfds of threads: the end of a pipe that belongs to it, and the other one.
+    Owner(OwnedFd, OwnedFd),
+}
+
+impl Aim {
+    /// Takes hold of what has this number now. What is found out about the number after this is about the same one, if it can
+    /// still be signalled after that.
+    pub(super) fn take(process: pid_t, thread: Option<pid_t>) -> Result<Self, Errno> {
+        let held = match thread {
+            None => Held::Descriptor(pidfd_open(process, 0)?),
+            Some(thread) => {
+                let held = match pidfd_open(thread, PIDFD_THREAD) {
+                    Err(Errno::EINVAL) => own(thread)?,
+                    descriptor => Held::Descriptor(descriptor?),
+                };
+                if Status::of(thread)?.process != process {
+                    return Err(Errno::ESRCH);
+                }
+                held
+            }
+        };
+        Ok(Self(held))
+    }
+
+    /// Whether it has not been reaped.
+    pub(super) fn is_there(&self) -> bool {
+        self.fire(0, None) != Err(Errno::ESRCH)
+    }
+
+    /// Sends it a signal.
+    pub(super) fn fire(&self, number: c_int, info: Option<Info>) -> Result<(), Errno> {
+        match &self.0 {
+            Held::Descriptor(descriptor) => send(descriptor, number, info),
+            // Nothing is sent by zero.
+            Held::Owner(..) if number == 0 => Ok(()),
+            Held::Owner(read, write) => raise(read, write, number),
+        }
+    }
+}
+
+/// `pidfd_send_signal(2)`.
+fn send(target: &OwnedFd, number: c_int, info: Option<Info>) -> Result<(), Errno> {
+    let info = info.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: the kernel reads a `siginfo_t`, if there is one.
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, target.as_raw_fd(), number, info, 0) };
+    Errno::result(sent).map(drop)
+}
+
+/// Makes a thread the owner of a pipe: the kernel then notes the thread itself, not its number (fcntl(2), `F_SETOWN_EX`).
+fn own(thread: pid_t) -> Result<Held, Errno> {
+    let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+    let owner = [OWNER_THREAD, thread];
+    // SAFETY: the kernel reads a `struct f_owner_ex`, which is two integers.
+    Errno::result(unsafe { libc::fcntl(read.as_raw_fd(), F_SETOWN_EX.cast_signed(), owner.as_ptr()) })?;
+    Ok(Held::Owner(read, write))
+}
+
+/// Has the kernel send the owner of a pipe the signal that says there is something to read.
+fn raise(read: &OwnedFd, write: &OwnedFd, number: c_int) -> Result<(), Errno> {
+    let command = |command, argument: c_int| {
+        // SAFETY: integers only.
+        Errno::result(unsafe { libc::fcntl(read.as_raw_fd(), command, argument) })
+    };
+    command(F_SETSIG, number)?;
+    command(libc::F_SETFL, libc::O_NONBLOCK | libc::O_ASYNC)?;
+    nix::unistd::write(write, &[0])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use nix::sys::signal::{SigSet, Signal};
+
+    use super::*;
+
+    /// A thread that waits for a signal that all others of this process block; what it got.
+    fn reached(aim: impl Fn(pid_t, pid_t) -> Aim) -> Signal {
+        let awaited = SigSet::from_iter([Signal::SIGUSR1, Signal::SIGUSR2]);
+        awaited.thread_block().unwrap();
+        let (tell, told) = channel();
+        let waiting = std::thread::spawn(move || {
+            tell.send(nix::unistd::gettid().as_raw()).unwrap();
+            awaited.wait().unwrap()
+        });
+        let aim = aim(std::process::id().cast_signed(), told.recv().unwrap());
+        aim.fire(0, None).unwrap();
+        aim.fire(libc::SIGUSR2, None).unwrap();
+        waiting.join().unwrap()
+    }
+
+    #[test]
+    fn a_thread_is_reached_with_and_without_a_descriptor_of_it() {
+        let take = |process, thread| Aim::take(process, Some(thread)).unwrap();
+        let own = |_, thread| Aim(own(thread).unwrap());
+        assert_eq!((reached(take), reached(own)), (Signal::SIGUSR2, Signal::SIGUSR2));
+    }
+
+    #[test]
+    fn what_has_ended_is_not_there() {
+        let mut child =
+            std::process::Command::new("/bin/cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let aim = Aim::take(child.id().cast_signed(), None).unwrap();
+        assert!(aim.is_there());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(!aim.is_there());
+        assert_eq!(aim.fire(libc::SIGKILL, None), Err(Errno::ESRCH));
+    }
+
+    #[test]
+    fn a_thread_is_taken_only_in_its_process() {
+        let other = nix::unistd::getppid().as_raw();
+        let thread = nix::unistd::gettid().as_raw();
+        assert_eq!(Aim::take(other, Some(thread)).map(drop), Err(Errno::ESRCH));
+    }
+}

@@ -1,0 +1,68 @@
+//! Whom the kernel signals when something happens to a descriptor (`F_SETOWN` of fcntl(2), `FIOSETOWN` of ioctl(2)): a signal
+//! of any number, sent later. Where signals are mediated, a process may own descriptors itself, or nobody; it gives them to no
+//! other, since who that will be, and in which scope, is known only then.
+
+use std::os::fd::AsRawFd;
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int, c_long, pid_t};
+
+use super::act::Call;
+use super::address::integer;
+use super::filter::{F_SETOWN, F_SETOWN_EX};
+use super::listener::Answer;
+use super::status::Status;
+
+/// `F_OWNER_TID`, `F_OWNER_PID` (asm-generic/fcntl.h).
+const OWNER_THREAD: c_int = 0;
+const OWNER_PROCESS: c_int = 1;
+
+impl Call<'_, '_> {
+    /// The commands that name an owner.
+    pub(super) fn own_descriptor(&self, call: c_long) -> Result<Answer, Errno> {
+        let [number, command, argument, ..] = self.arguments;
+        let process = Status::of(self.caller.thread())?.process;
+        match integer(command).cast_unsigned() {
+            // By value, so that what goes on is what was looked at; and the caller's number is its own while it waits.
+            F_SETOWN if call == libc::SYS_fcntl => {
+                may_own(integer(argument), process).map(|()| Answer::GoesOn)
+            }
+            F_SETOWN_EX if call == libc::SYS_fcntl => self.own_as_told(number, argument, process),
+            command => {
+                let owner = c_int::from_ne_bytes(self.caller.memory().read(argument)?);
+                may_own(owner, process)?;
+                let descriptor = self.caller.descriptor(integer(number))?;
+                self.caller.still_waits()?;
+                // SAFETY: the kernel reads an integer.
+                perform(unsafe { libc::ioctl(descriptor.as_raw_fd(), command.into(), &raw const owner) })
+            }
+        }
+    }
+
+    /// `F_SETOWN_EX`: a `struct f_owner_ex`, a kind and a number.
+    fn own_as_told(&self, number: u64, start: u64, process: pid_t) -> Result<Answer, Errno> {
+        let bytes: [u8; 8] = self.caller.memory().read(start)?;
+        let words = bytes.as_chunks::<4>().0;
+        let owner: [c_int; 2] =
+            std::array::from_fn(|at| words.get(at).map_or(0, |word| c_int::from_ne_bytes(*word)));
+        match owner {
+            [OWNER_THREAD, 0] => {}
+            [OWNER_THREAD, thread] if thread == self.caller.thread() => {}
+            [OWNER_PROCESS, owner] => may_own(owner, process)?,
+            _ => return Err(Errno::EPERM),
+        }
+        let descriptor = self.caller.descriptor(integer(number))?;
+        self.caller.still_waits()?;
+        // SAFETY: the kernel reads a `struct f_owner_ex`, which is two integers.
+        perform(unsafe { libc::fcntl(descriptor.as_raw_fd(), F_SETOWN_EX.cast_signed(), owner.as_ptr()) })
+    }
+}
+
+/// The process itself, or nobody.
+fn may_own(owner: c_int, process: pid_t) -> Result<(), Errno> {
+    if owner == 0 || owner == process { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+fn perform(answer: c_int) -> Result<Answer, Errno> {
+    Errno::result(answer).map(|value| Answer::Value(value.into()))
+}

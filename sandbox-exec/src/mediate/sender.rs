@@ -1,0 +1,128 @@
+//! Sending a signal as far as its sender's scope reaches.
+
+use std::collections::HashMap;
+use std::fs;
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int, pid_t};
+
+use super::aim::{Aim, Info};
+use super::lineage::{Lineage, Scope};
+use super::status::Status;
+
+/// How often what forks meanwhile is looked for.
+const ROUNDS: usize = 16;
+
+/// A signal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    /// Its number.
+    pub(super) number: c_int,
+    /// What comes with it.
+    pub(super) info: Option<Info>,
+}
+
+/// Sends one signal for one caller.
+pub(super) struct Sender<'a> {
+    pub(super) lineage: &'a Lineage,
+    pub(super) scope: Scope,
+    pub(super) caller: &'a Status,
+    pub(super) sent: Sent,
+}
+
+impl Sender<'_> {
+    /// Signals a process or a thread in the scope, unless it is the caller's own: that is left to be signalled. `confirm` is asked
+    /// when it is held.
+    pub(super) fn to_one(
+        &self,
+        process: pid_t,
+        thread: Option<pid_t>,
+        confirm: impl Fn() -> Result<(), Errno>,
+    ) -> Result<Option<Aim>, Errno> {
+        let aim = self.aim(process, thread)?;
+        confirm()?;
+        if process == self.caller.process {
+            return Ok(Some(aim));
+        }
+        aim.fire(self.sent.number, self.sent.info).map(|()| None)
+    }
+
+    /// Takes hold of a process, or a thread of it, that may be signalled.
+    fn aim(&self, process: pid_t, thread: Option<pid_t>) -> Result<Aim, Errno> {
+        let aim = Aim::take(process, thread)?;
+        let target = Status::of(process)?;
+        if !self.lineage.contains(&self.scope, process)? || !may_signal(self.caller, &target) {
+            return Err(Errno::EPERM);
+        }
+        Ok(aim)
+    }
+
+    /// Signals all of a group, or everybody, in the scope, but the caller's own process: that is left to be signalled, if it is
+    /// one of them.
+    pub(super) fn to_group(&self, group: Option<pid_t>) -> Result<Option<Aim>, Errno> {
+        let mut reached: HashMap<pid_t, Aim> = HashMap::new();
+        let (mut itself, mut denied) = (None, false);
+        let forking = matches!(self.sent.number, libc::SIGKILL | libc::SIGSTOP);
+        for _ in 0..if forking { ROUNDS } else { 1 } {
+            let before = reached.len();
+            for process in members(group) {
+                if process == self.caller.process || reached.get(&process).is_some_and(Aim::is_there) {
+                    continue;
+                }
+                let sent = self.aim(process, None).and_then(|aim| {
+                    in_group(process, group)?;
+                    aim.fire(self.sent.number, self.sent.info).map(|()| aim)
+                });
+                match sent {
+                    Ok(aim) => drop(reached.insert(process, aim)),
+                    Err(errno) => denied |= errno == Errno::EPERM,
+                }
+            }
+            if reached.len() == before {
+                break;
+            }
+        }
+        if group.is_some_and(|group| group == self.caller.group) {
+            itself = Some(self.aim(self.caller.process, None)?);
+        }
+        // There is always somebody outside, and kill(-1) does not tell.
+        match (itself, group) {
+            (None, Some(_)) if reached.is_empty() => Err(if denied { Errno::EPERM } else { Errno::ESRCH }),
+            (itself, _) => Ok(itself),
+        }
+    }
+}
+
+/// kill(2): the sender's real or effective uid is the target's real or saved one. Capabilities it has none.
+fn may_signal(sender: &Status, target: &Status) -> bool {
+    let [real, _, saved] = target.uids;
+    sender.uids.iter().take(2).any(|uid| [real, saved].contains(uid))
+}
+
+/// The processes of a group, or all.
+fn members(group: Option<pid_t>) -> Vec<pid_t> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    processes.filter(|process| in_group(*process, group).is_ok()).collect()
+}
+
+fn in_group(process: pid_t, group: Option<pid_t>) -> Result<(), Errno> {
+    match group {
+        Some(group) if Status::of(process)?.group != group => Err(Errno::ESRCH),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_signal_their_own() {
+        let of = |uids| Status { uids, ..Status::default() };
+        assert!(may_signal(&of([1, 2, 3]), &of([1, 9, 9])));
+        assert!(may_signal(&of([1, 2, 3]), &of([9, 9, 2])));
+        assert!(!may_signal(&of([1, 2, 3]), &of([3, 1, 9])));
+        assert!(!may_signal(&of([0, 0, 0]), &of([1, 0, 1])));
+    }
+}
