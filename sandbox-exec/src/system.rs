@@ -118,6 +118,16 @@ pub(crate) fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(process) })
 }
 
+/// A duplicate of a descriptor of a process (`pidfd_getfd(2)`, Linux 5.6).
+pub(crate) fn duplicate_from(process: &OwnedFd, number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: integers only.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) };
+    check(descriptor)?;
+    let descriptor = RawFd::try_from(descriptor).map_err(io::Error::other)?;
+    // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
 /// Closes the descriptors `first..=last`, or marks them close-on-exec (`close_range(2)`, Linux 5.9 and 5.11).
 pub fn close_range(first: u32, last: u32, on_exec_only: bool) -> io::Result<()> {
     let flags = if on_exec_only { libc::CLOSE_RANGE_CLOEXEC } else { 0 };

@@ -62,7 +62,7 @@ impl Call<'_, '_> {
         let (socket, kind) = self.socket(number)?;
         let address = Address::read(self.caller.memory(), start, length)?;
         let target = self.shared.rules.target(&self.caller, &socket, kind, address)?;
-        prepare(&socket, kind, &target)?;
+        self.shared.rules.prepare(&self.caller, &socket, kind, &target)?;
         self.caller.still_waits()?;
         let connect = || socket::connect(&socket, &target.address);
         // Datagram sockets only note the address.
@@ -268,17 +268,6 @@ impl Call<'_, '_> {
             Err(Stop::Interrupted) if socket::has_timeout(socket, timeout) => Err(Errno::EINTR.into()),
             result => result,
         }
-    }
-}
-
-/// What a connection to inside needs before it is begun.
-fn prepare(socket: &OwnedFd, kind: Kind, target: &Target) -> Result<(), Errno> {
-    match target.inside {
-        // What is sent on it later is not mediated, and may find another at the port. So each datagram has its address.
-        Some(_) if kind.style == libc::SOCK_DGRAM => Err(Errno::EACCES),
-        // A listener whose queue is full answers later; by then it may be another.
-        Some(_) => socket::ask_once_more(socket),
-        None => Ok(()),
     }
 }
 

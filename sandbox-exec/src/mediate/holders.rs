@@ -28,6 +28,7 @@ const SOURCE_PORT: usize = 4;
 const DESTINATION_PORT: usize = 6;
 const SOURCE: usize = 8;
 const COOKIE: usize = 44;
+const INODE: usize = 68;
 /// `INET_DIAG_SKV6ONLY` (`linux/inet_diag.h`).
 const V6_ONLY: u16 = 11;
 /// More than the kernel puts into one datagram of a dump (`netlink_dump` of `net/netlink/af_netlink.c`).
@@ -38,6 +39,8 @@ const BUFFER: usize = 64 << 10;
 pub(super) struct Holder {
     /// Which it is.
     pub(super) cookie: u64,
+    /// Its inode, by which processes show it among their descriptors; 0 if no process has it.
+    pub(super) inode: u32,
     address: IpAddr,
     v6_only: bool,
 }
@@ -65,7 +68,13 @@ impl Holder {
             Ipv6Addr::from(*source.first_chunk::<16>()?).into()
         };
         let v6_only = attribute(entry.get(ENTRY..)?, V6_ONLY).is_some_and(|value| value.first() == Some(&1));
-        Some(Self { cookie: u64::from_ne_bytes(*cookie), address, v6_only })
+        let inode = entry.get(INODE..).and_then(|rest| rest.first_chunk())?;
+        Some(Self {
+            cookie: u64::from_ne_bytes(*cookie),
+            inode: u32::from_ne_bytes(*inode),
+            address,
+            v6_only,
+        })
     }
 }
 
@@ -189,7 +198,7 @@ mod tests {
     use super::*;
 
     fn holder(address: &str, v6_only: bool) -> Holder {
-        Holder { cookie: 1, address: address.parse().unwrap(), v6_only }
+        Holder { cookie: 1, inode: 1, address: address.parse().unwrap(), v6_only }
     }
 
     fn cookie(socket: impl Into<OwnedFd>) -> u64 {

@@ -3,16 +3,19 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use ipc::rights::{Network, Reach};
 use nix::errno::Errno;
-use nix::libc;
+use nix::libc::{self, pid_t};
 
 use super::address::{Address, Meaning};
 use super::connections::Connections;
+use super::finder;
 use super::holders::{self, Holder};
 use super::internet::{Place, named, plain, stays_here};
 use super::own::{Name, Own};
+use super::reservations::Reservations;
 use super::socket::{self, Kind};
 
 /// The port of resolvers.
@@ -25,6 +28,7 @@ pub(super) struct Host {
     outside: Option<Outside>,
     own: Own,
     begun: Connections,
+    reservations: Arc<Reservations>,
 }
 
 /// What may be reached that is not from inside.
@@ -41,7 +45,8 @@ impl Host {
             reach,
             resolvers: resolvers(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default()),
         });
-        Ok(Self { outside, own: Own::new()?, begun: Connections::default() })
+        let reservations = Arc::new(Reservations::new()?);
+        Ok(Self { outside, own: Own::new()?, begun: Connections::default(), reservations })
     }
 
     /// Judges an internet address; the address to act on, if it may be reached only as one from inside.
@@ -71,9 +76,34 @@ impl Host {
         if place != Place::Host || !stays_here(to.ip()) {
             return None;
         }
-        let holders = holders::of_port(kind.style, to.port()).ok()?;
+        let holders = self.holders(kind, to.port()).ok()?;
         let received = holders.iter().any(|holder| holder.receives(to.ip()));
         (received && self.are_own(&holders, to)).then_some(to)
+    }
+
+    /// Who has a port, but for ourselves.
+    fn holders(&self, kind: Kind, port: u16) -> Result<Vec<Holder>, Errno> {
+        let mut holders = holders::of_port(kind.style, port)?;
+        holders.retain(|holder| !self.reservations.has(holder.cookie));
+        Ok(holders)
+    }
+
+    /// Keeps the address that a datagram socket is to be connected to from passing to others.
+    pub(super) fn reserve(
+        &self,
+        sender: &OwnedFd,
+        kind: Kind,
+        to: SocketAddr,
+        caller: pid_t,
+    ) -> Result<(), Errno> {
+        let to = SocketAddr::new(plain(to.ip()), to.port());
+        let holders = self.holders(kind, to.port())?;
+        let receivers = holders.iter().filter(|holder| holder.might_receive(to.ip()));
+        self.reservations.reserve(sender, to, || {
+            let found = receivers.map(|holder| finder::find(holder.inode, holder.cookie, caller));
+            // Whoever cannot be looked at cannot be sent to for good.
+            found.map(|found| found.ok_or(Errno::EACCES)).collect()
+        })
     }
 
     /// With the network on `EACCES`, as where a local firewall says no (connect(2)): to programs that fall back to another address
@@ -97,7 +127,7 @@ impl Host {
     /// Whether what was begun with an address from inside has led there: nobody else has taken the port meanwhile. Whoever was
     /// there may be gone, having accepted.
     pub(super) fn has_led_inside(&self, kind: Kind, to: SocketAddr) -> bool {
-        holders::of_port(kind.style, to.port()).is_ok_and(|holders| self.are_own(&holders, to))
+        self.holders(kind, to.port()).is_ok_and(|holders| self.are_own(&holders, to))
     }
 
     /// Whether an abstract name is one from inside.
@@ -135,7 +165,11 @@ impl Host {
             // Whatever the address says: without a family it is one of all (inet_bind of the kernel).
             socket::keep_on_loopback(socket)?;
         }
-        socket::bind(socket, address)?;
+        if kind.style == libc::SOCK_DGRAM && kind.is_internet() {
+            self.reservations.bind(socket, address)?;
+        } else {
+            socket::bind(socket, address)?;
+        }
         self.remember(socket)
     }
 

@@ -8,7 +8,8 @@
 //! * `filter`: which calls. `probe`: whether there can be a listener. `listener`: where they arrive. `crew`: the threads. `waiting`: calls that wait, and
 //!   the signals of their callers.
 //! * `caller`, `memory`, `status`: who calls. `address`, `message`, `control`: what they pass.
-//! * `rules`: what is allowed. `unix`: by path. `host`, `internet`, `own`, `holders`, `connections`: on the host's network.
+//! * `rules`: what is allowed. `unix`: by path. `host`, `internet`, `own`, `alive`, `holders`, `finder`, `connections`,
+//!   `reservations`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls.
 //! * `signal`, `owner`: signals, where Landlock has no scope for them. `lineage`: how far they reach. `sender`, `aim`: whom.
 //!
@@ -22,11 +23,13 @@
 mod act;
 mod address;
 mod aim;
+mod alive;
 mod caller;
 mod connections;
 mod control;
 mod crew;
 mod filter;
+mod finder;
 mod holders;
 mod host;
 mod internet;
@@ -38,6 +41,7 @@ mod message;
 mod own;
 mod owner;
 mod probe;
+mod reservations;
 mod rules;
 mod sender;
 mod signal;

@@ -1,16 +1,12 @@
 //! The names that sockets from inside have on the host's network, for as long as these sockets live.
-//!
-//! To hold a duplicate of each would keep its port taken and its queue listening after its last close. An epoll instance
-//! holds nothing: the kernel drops a socket from it when its last duplicate is closed, in whichever process, and lists what
-//! is left (`/proc/PID/fdinfo`, `proc_pid_fdinfo(5)`).
 
 use std::collections::HashMap;
-use std::fs;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+
+use super::alive::Alive;
 
 /// How many names may be dead before they are looked for.
 const SLACK: usize = 256;
@@ -27,7 +23,7 @@ pub(super) enum Name {
 /// The names of all sockets from inside.
 #[derive(Debug)]
 pub(super) struct Own {
-    epoll: Epoll,
+    alive: Alive,
     names: Mutex<Names>,
 }
 
@@ -42,8 +38,7 @@ struct Names {
 impl Own {
     /// Of none.
     pub(super) fn new() -> Result<Self, Errno> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        Ok(Self { epoll, names: Mutex::default() })
+        Ok(Self { alive: Alive::new()?, names: Mutex::default() })
     }
 
     /// Remembers a socket by its name.
@@ -51,10 +46,10 @@ impl Own {
         let mut names = self.lock();
         names.last += 1;
         let number = names.last;
-        self.epoll.add(socket, EpollEvent::new(EpollFlags::empty(), number))?;
+        self.alive.add(socket, number)?;
         names.by_number.insert(number, name);
         if names.by_number.len() > names.most {
-            let live = self.live();
+            let live = self.alive.numbers();
             names.by_number.retain(|number, _| live.contains(number));
             names.most = names.by_number.len() * 2 + SLACK;
         }
@@ -69,7 +64,7 @@ impl Own {
         if answering.is_empty() {
             return false;
         }
-        let live = self.live();
+        let live = self.alive.numbers();
         answering.iter().any(|number| live.contains(number))
     }
 
@@ -78,21 +73,9 @@ impl Own {
         self.lock().by_number.values().any(|name| *name == Name::Socket(cookie))
     }
 
-    /// The numbers of the sockets that are open somewhere. None when the kernel does not say: then nothing is allowed.
-    fn live(&self) -> Vec<u64> {
-        let path = format!("/proc/self/fdinfo/{}", self.epoll.0.as_raw_fd());
-        fs::read_to_string(path).map(|text| text.lines().filter_map(number).collect()).unwrap_or_default()
-    }
-
     fn lock(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// `tfd: N events: E data: NUMBER …`, in hexadecimal.
-fn number(line: &str) -> Option<u64> {
-    let mut words = line.split_ascii_whitespace().skip_while(|&word| word != "data:");
-    words.nth(1).and_then(|number| u64::from_str_radix(number, 16).ok())
 }
 
 #[cfg(test)]

@@ -114,6 +114,24 @@ impl Rules {
         Ok(address.into())
     }
 
+    /// Does what a connection to inside needs before it is begun.
+    pub(super) fn prepare(
+        &self,
+        caller: &Caller<'_>,
+        socket: &OwnedFd,
+        kind: Kind,
+        target: &Target,
+    ) -> Result<(), Errno> {
+        match (self.network.host(), target.inside) {
+            (Some(host), Some(inside)) if kind.style == libc::SOCK_DGRAM => {
+                host.reserve(socket, kind, inside, caller.thread())
+            }
+            // A listener whose queue is full answers later; by then it may be another.
+            (_, Some(_)) => socket::ask_once_more(socket),
+            (_, None) => Ok(()),
+        }
+    }
+
     /// Whether a connection that was begun has led where it was to lead.
     pub(super) fn has_led_inside(&self, kind: Kind, target: &Target) -> bool {
         match (self.network.host(), target.inside) {

@@ -83,6 +83,21 @@ fn wide_option(socket: &OwnedFd, name: c_int) -> Result<u64, Errno> {
     Errno::result(answer).map(|_| value)
 }
 
+/// A new datagram socket of an internet family.
+pub(super) fn datagram(family: c_int) -> Result<OwnedFd, Errno> {
+    // SAFETY: integers only.
+    let socket = unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
+    Errno::result(socket).map(|socket| unsafe { OwnedFd::from_raw_fd(socket) })
+}
+
+/// Lets others that let it too have the port of a socket (`SO_REUSEADDR`), or not; whether it did before.
+pub(super) fn allow_reuse(socket: &OwnedFd, reuse: bool) -> Result<bool, Errno> {
+    let before = option(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR)? != 0;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, reuse.into())?;
+    Ok(before)
+}
+
 /// A socket to ask the kernel with.
 pub(super) fn netlink(protocol: c_int) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.

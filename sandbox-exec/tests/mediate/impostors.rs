@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use nix::libc;
 
-use crate::calls::{DATAGRAM, STREAM, bind, connect, errno, internet, listen, send_to, socket};
+use crate::calls::{DATAGRAM, STREAM, bind, connect, errno, internet, listen, socket};
 use crate::harness::{as_each_user, pipe};
-use crate::network::{each_call, lets_in_only_its_own, on, own_address, try_connect};
+use crate::network::{each_call, family, lets_in_only_its_own, on, own_address, try_connect};
 
 fn set(socket: &OwnedFd, level: i32, name: i32) {
     let one = 1_i32;
@@ -125,19 +125,103 @@ fn a_port_that_was_reserved_inside_and_taken_by_the_host_is_the_hosts() {
     });
 }
 
-/// What is sent on a connected datagram socket is not mediated, and its peer's port can be the host's by then.
+/// What is sent on a connected datagram socket is not mediated.
 #[test]
-fn datagrams_on_this_machine_need_an_address_each() {
+fn the_port_that_a_datagram_socket_is_connected_to_passes_to_nobody_else() {
     as_each_user(|place| {
+        let (mut asked, mut ask) = pipe();
+        let (mut answered, mut answer) = pipe();
+        let host = std::thread::spawn(move || {
+            let mut port = [0; 2];
+            let mut taken = vec![];
+            while asked.read_exact(&mut port).is_ok() {
+                let ways = ["127.0.0.1", "0.0.0.0", "[::]"].map(|host| {
+                    let socket = socket(family(host), DATAGRAM);
+                    set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR);
+                    bind(&socket, &internet(&format!("{host}:{}", u16::from_ne_bytes(port)))).is_ok()
+                });
+                taken.push(ways);
+                answer.write_all(b"x").unwrap();
+            }
+            taken
+        });
         on(place, || {
             let server = UdpSocket::bind("127.0.0.1:0").unwrap();
-            let to = internet(&server.local_addr().unwrap().to_string());
-            let client = socket(libc::AF_INET, DATAGRAM);
-            assert_eq!(errno(connect(&client, &to)), libc::EACCES);
-            send_to(&client, b"hello", &to, 0).unwrap();
+            let address = server.local_addr().unwrap();
+            let mut host_tries = || {
+                ask.write_all(&address.port().to_ne_bytes()).unwrap();
+                answered.read_exact(&mut [0]).unwrap();
+            };
+            let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+            client.connect(address).unwrap();
+            assert_eq!(client.send(b"hello").unwrap(), 5);
             assert_eq!(server.recv(&mut [0; 8]).unwrap(), 5);
+            host_tries();
             drop(server);
-            assert_eq!(errno(send_to(&client, b"x", &to, 0)), libc::EACCES);
+            host_tries();
+            // Nobody receives, which the first datagram finds out.
+            assert_eq!(client.send(b"x").unwrap(), 1);
+            assert_eq!(errno(client.send(b"x")), libc::ECONNREFUSED);
+            // A server from inside may have it again, and the client is still connected to it.
+            let server = UdpSocket::bind(address).unwrap();
+            host_tries();
+            client.send(b"again").unwrap();
+            assert_eq!(server.recv(&mut [0; 8]).unwrap(), 5);
+            drop((client, server));
+            // Until the last sender was seen to be gone.
+            while UdpSocket::bind(address).is_err() {}
+            drop(ask);
+        });
+        assert_eq!(host.join().unwrap(), [[false; 3]; 3]);
+    });
+}
+
+/// The control of the above: the host has a port that nobody inside is connected to.
+#[test]
+fn a_port_that_no_sender_is_connected_to_is_anybodys() {
+    as_each_user(|place| {
+        let (mut asked, mut ask) = pipe();
+        let host = std::thread::spawn(move || {
+            let mut port = [0; 2];
+            asked.read_exact(&mut port).unwrap();
+            UdpSocket::bind(("127.0.0.1", u16::from_ne_bytes(port))).is_ok()
+        });
+        on(place, || {
+            let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let address = server.local_addr().unwrap();
+            drop(server);
+            ask.write_all(&address.port().to_ne_bytes()).unwrap();
+        });
+        assert!(host.join().unwrap());
+    });
+}
+
+#[test]
+fn connected_datagram_sockets_inside_go_both_ways_and_receive_from_nobody_else() {
+    as_each_user(|place| {
+        on(place, || {
+            for host in ["127.0.0.1", "[::1]"] {
+                let new = || UdpSocket::bind(format!("{host}:0"));
+                let Ok(server) = new() else {
+                    eprintln!("skipped: not on this machine: {host}");
+                    continue;
+                };
+                let clients: Vec<UdpSocket> = (0..20).map(|_| new().unwrap()).collect();
+                for client in &clients {
+                    client.connect(server.local_addr().unwrap()).unwrap();
+                    client.send(b"ask").unwrap();
+                    let (_, from) = server.recv_from(&mut [0; 8]).unwrap();
+                    assert_eq!(from, client.local_addr().unwrap());
+                    // The one that answers has the client's port reserved in turn, and is not heard: the client hears the server.
+                    let other = new().unwrap();
+                    other.connect(from).unwrap();
+                    other.send(b"evil").unwrap();
+                    server.send_to(b"answer", from).unwrap();
+                    let mut bytes = [0; 8];
+                    assert_eq!(client.recv(&mut bytes).unwrap(), 6);
+                    assert_eq!(&bytes[..6], b"answer");
+                }
+            }
         });
     });
 }

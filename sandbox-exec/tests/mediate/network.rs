@@ -23,7 +23,7 @@ pub(crate) fn on(place: &Place, program: impl FnOnce()) {
     place.mediate(Network::On, Reach::default(), program);
 }
 
-fn family(address: &str) -> i32 {
+pub(crate) fn family(address: &str) -> i32 {
     if address.starts_with('[') { libc::AF_INET6 } else { libc::AF_INET }
 }
 

@@ -1,0 +1,40 @@
+//! Which sockets from inside are open somewhere.
+//!
+//! To hold a duplicate of each would keep its port taken and its queue listening after its last close. An epoll instance
+//! holds nothing: the kernel drops a socket from it when its last duplicate is closed, in whichever process, and lists what
+//! is left (`/proc/PID/fdinfo`, `proc_pid_fdinfo(5)`).
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+
+/// Sockets by numbers of ours.
+#[derive(Debug)]
+pub(super) struct Alive(Epoll);
+
+impl Alive {
+    /// Of none.
+    pub(super) fn new() -> Result<Self, Errno> {
+        Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map(Self)
+    }
+
+    /// Adds a socket, which must not be there yet, by a number that no other has.
+    pub(super) fn add(&self, socket: &OwnedFd, number: u64) -> Result<(), Errno> {
+        self.0.add(socket, EpollEvent::new(EpollFlags::empty(), number))
+    }
+
+    /// The numbers of the sockets that are open somewhere. None when the kernel does not say: then nothing is allowed.
+    pub(super) fn numbers(&self) -> HashSet<u64> {
+        let path = format!("/proc/self/fdinfo/{}", self.0.0.as_raw_fd());
+        fs::read_to_string(path).map(|text| text.lines().filter_map(number).collect()).unwrap_or_default()
+    }
+}
+
+/// `tfd: N events: E data: NUMBER …`, in hexadecimal.
+fn number(line: &str) -> Option<u64> {
+    let mut words = line.split_ascii_whitespace().skip_while(|&word| word != "data:");
+    words.nth(1).and_then(|number| u64::from_str_radix(number, 16).ok())
+}
