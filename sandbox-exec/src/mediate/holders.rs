@@ -201,6 +201,10 @@ mod tests {
         Holder { cookie: 1, inode: 1, address: address.parse().unwrap(), v6_only }
     }
 
+    fn inode_of(socket: &OwnedFd) -> u32 {
+        u32::try_from(nix::sys::stat::fstat(socket).unwrap().st_ino).unwrap()
+    }
+
     fn cookie(socket: impl Into<OwnedFd>) -> u64 {
         socket::cookie(&socket.into()).unwrap()
     }
@@ -223,16 +227,16 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = server.local_addr().unwrap().port();
         let all = of_port(libc::SOCK_STREAM, port).unwrap();
-        let address = "127.0.0.1".parse().unwrap();
-        assert_eq!(all, [Holder { cookie: cookie(server), address, v6_only: false }]);
+        let (address, server) = ("127.0.0.1".parse().unwrap(), OwnedFd::from(server));
+        let inode = inode_of(&server);
+        assert_eq!(all, [Holder { cookie: cookie(server), inode, address, v6_only: false }]);
         assert_eq!(of_port(libc::SOCK_STREAM, port), Ok(vec![]), "it is closed");
         let udp = UdpSocket::bind("[::]:0").unwrap();
         let port = udp.local_addr().unwrap().port();
         let all = of_port(libc::SOCK_DGRAM, port).unwrap();
-        assert_eq!(
-            all,
-            [Holder { cookie: cookie(udp), address: Ipv6Addr::UNSPECIFIED.into(), v6_only: false }]
-        );
+        let (address, udp) = (Ipv6Addr::UNSPECIFIED.into(), OwnedFd::from(udp));
+        let inode = inode_of(&udp);
+        assert_eq!(all, [Holder { cookie: cookie(udp), inode, address, v6_only: false }]);
     }
 
     #[test]

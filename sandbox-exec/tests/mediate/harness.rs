@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
+use ipc::confinement::Tier;
 use ipc::rights::{Network, Reach};
 use nix::libc;
 use nix::sched::{CloneFlags, unshare};
@@ -22,15 +23,18 @@ const PLAIN: u32 = 12345;
 pub(crate) struct Place {
     directory: TempDir,
     user: Option<u32>,
+    tier: Tier,
 }
 
-/// Runs a test as every user that this process can be.
+/// Runs a test in both tiers as every user that this process can be.
 pub(crate) fn as_each_user(test: impl Fn(&Place)) {
-    test(&Place::new(None));
-    if Uid::effective().is_root() {
-        test(&Place::new(Some(PLAIN)));
-    } else {
-        eprintln!("skipped: as root, and as another user (needs root)");
+    for tier in [Tier::Full, Tier::Floor] {
+        test(&Place { tier, ..Place::new(None) });
+        if Uid::effective().is_root() {
+            test(&Place { tier, ..Place::new(Some(PLAIN)) });
+        } else {
+            eprintln!("skipped: as root, and as another user (needs root)");
+        }
     }
 }
 
@@ -40,7 +44,7 @@ impl Place {
         let directory =
             tempfile::Builder::new().prefix("m-").permissions(permissions).tempdir_in("/tmp").unwrap();
         chown(directory.path(), user, user).unwrap();
-        let place = Self { directory, user };
+        let place = Self { directory, user, tier: Tier::Full };
         for name in ["in", "in/hidden", "out"] {
             fs::create_dir(place.path(name)).unwrap();
             chown(place.path(name), user, user).unwrap();
@@ -68,12 +72,29 @@ impl Place {
         child.finish();
     }
 
-    /// Runs a program under a mediator, in a private network namespace.
+    /// Runs a program under a mediator with the network off.
     pub(crate) fn mediated(&self, program: impl FnOnce()) {
         self.mediate(Network::Off, Reach::default(), program);
     }
 
-    /// Runs a program under a mediator: with the network off in a network namespace of its own, else in this one.
+    /// Runs a program under a mediator on the host's network: with the network on in the full tier, with it off in the floor.
+    pub(crate) fn on_the_hosts_network(&self, program: impl FnOnce()) {
+        let net = if self.tier == Tier::Full { Network::On } else { Network::Off };
+        self.mediate(net, Reach::default(), program);
+    }
+
+    /// How [`Place::on_the_hosts_network`] what is not from inside is refused.
+    pub(crate) fn refusal(&self) -> i32 {
+        if self.tier == Tier::Full { libc::EACCES } else { libc::ECONNREFUSED }
+    }
+
+    /// The tier.
+    pub(crate) fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    /// Runs a program under a mediator: with the network off in the full tier in a network namespace of its own, else in this
+    /// one.
     pub(crate) fn mediate(&self, net: Network, reach: Reach, program: impl FnOnce()) {
         self.run(self.mediation(net, reach), program);
     }
@@ -86,7 +107,8 @@ impl Place {
 
     fn mediation(&self, net: Network, reach: Reach) -> Mediation {
         let (writable, hidden) = (vec![self.path("in")], vec![self.path("in/hidden")]);
-        Mediation { net, reach, writable, hidden, host_network: net == Network::On, signals: false }
+        let host_network = net == Network::On || self.tier == Tier::Floor;
+        Mediation { net, reach, writable, hidden, host_network, signals: false }
     }
 
     fn run(&self, mediation: Mediation, program: impl FnOnce()) {

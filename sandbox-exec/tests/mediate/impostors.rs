@@ -44,7 +44,7 @@ fn a_port_of_the_host_is_not_reached_by_one_beside_it() {
                 listen(&server, 1);
                 for address in ["127.0.0.1", "0.0.0.0", "[::ffff:127.0.0.1]", "[::ffff:0.0.0.0]"] {
                     let address = format!("{address}:{port}");
-                    assert_eq!(each_call(&address), [libc::EACCES; 7], "{beside}, {address}");
+                    assert_eq!(each_call(&address), [place.refusal(); 7], "{beside}, {address}");
                 }
             }
             // The twin: what is from inside is reached at the same port, by its own address.
@@ -71,7 +71,8 @@ fn an_own_address_of_the_host_is_not_reached_by_one_beside_it() {
             for beside in ["[::]", "127.0.0.1"] {
                 let server = bound(STREAM, &format!("{beside}:{port}"));
                 listen(&server, 1);
-                assert_eq!(try_connect(STREAM, &format!("{address}:{port}")), libc::EACCES, "{beside}");
+                let refusal = place.refusal();
+                assert_eq!(try_connect(STREAM, &format!("{address}:{port}")), refusal, "{beside}");
             }
         });
         assert!(tcp.accept().is_err());
@@ -117,8 +118,8 @@ fn a_port_that_was_reserved_inside_and_taken_by_the_host_is_the_hosts() {
             let port = TcpListener::from(squatter.try_clone().unwrap()).local_addr().unwrap().port();
             reserving.write_all(&port.to_ne_bytes()).unwrap();
             taken.read_exact(&mut [0]).unwrap();
-            assert_eq!(try_connect(STREAM, &format!("127.0.0.1:{port}")), libc::EACCES);
-            assert_eq!(try_connect(STREAM, &format!("0.0.0.0:{port}")), libc::EACCES);
+            assert_eq!(try_connect(STREAM, &format!("127.0.0.1:{port}")), place.refusal());
+            assert_eq!(try_connect(STREAM, &format!("0.0.0.0:{port}")), place.refusal());
         });
         drop(ending);
         host.join().unwrap();

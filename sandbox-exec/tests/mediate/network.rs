@@ -20,7 +20,7 @@ use crate::calls::{
 use crate::harness::{Place, as_each_user, pipe};
 
 pub(crate) fn on(place: &Place, program: impl FnOnce()) {
-    place.mediate(Network::On, Reach::default(), program);
+    place.on_the_hosts_network(program);
 }
 
 pub(crate) fn family(address: &str) -> i32 {
@@ -67,7 +67,7 @@ fn ports_of_the_host_are_out_of_reach_however_they_are_written() {
         on(place, || {
             for (address, port) in addresses.iter().flat_map(|address| ports.map(|port| (address, port))) {
                 let address = format!("{address}:{port}");
-                assert_eq!(each_call(&address), [libc::EACCES; 7], "{address}");
+                assert_eq!(each_call(&address), [place.refusal(); 7], "{address}");
             }
         });
         assert!(tcp.accept().is_err() && udp.recv(&mut [0; 8]).is_err());
@@ -170,7 +170,7 @@ fn a_port_is_own_only_as_long_as_its_socket_lives() {
         drop(duplicate);
         closing.write_all(&address.port().to_ne_bytes()).unwrap();
         taken.read_exact(&mut [0]).unwrap();
-        assert_eq!(errno(TcpStream::connect(address)), libc::EACCES);
+        assert_eq!(errno(TcpStream::connect(address)), place.refusal());
     });
     drop(host.join().unwrap());
 }

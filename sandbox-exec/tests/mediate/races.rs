@@ -7,7 +7,6 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use ipc::rights::{Network, Reach};
 use nix::libc;
 
 use crate::calls::{DATAGRAM, STREAM, connect, errno, internet, send_messages, send_to, socket, unix};
@@ -124,7 +123,7 @@ fn a_socket_that_changes_its_family_never_leads_elsewhere() {
             };
             assert_eq!(answer, 0, "{}", std::io::Error::last_os_error());
         };
-        place.mediate(Network::On, Reach::default(), || {
+        place.on_the_hosts_network(|| {
             let mut denied = 0;
             for client in &connected {
                 let sending = AtomicBool::new(false);
@@ -142,7 +141,8 @@ fn a_socket_that_changes_its_family_never_leads_elsewhere() {
                         std::thread::yield_now();
                     }
                     become_v4(client);
-                    denied += sender.join().unwrap().iter().filter(|&&answer| answer == libc::EACCES).count();
+                    denied +=
+                        sender.join().unwrap().iter().filter(|&&answer| answer == place.refusal()).count();
                 });
             }
             assert!(denied > 0, "no race");

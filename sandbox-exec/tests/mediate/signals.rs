@@ -5,7 +5,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ipc::rights::{Network, Reach};
 use nix::libc;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -57,7 +56,7 @@ fn interrupt_when_waiting() -> Pid {
 #[test]
 fn a_handler_interrupts_what_waits() {
     as_each_user(|place| {
-        place.mediate(Network::On, Reach::default(), || {
+        place.on_the_hosts_network(|| {
             handler(SaFlags::empty());
             let server = socket(libc::AF_INET, STREAM);
             bind(&server, &crate::calls::internet("127.0.0.1:0")).unwrap();
@@ -76,7 +75,7 @@ fn a_handler_interrupts_what_waits() {
 #[test]
 fn with_restarting_a_handler_runs_and_the_waiting_goes_on() {
     as_each_user(|place| {
-        place.mediate(Network::On, Reach::default(), || {
+        place.on_the_hosts_network(|| {
             handler(SaFlags::SA_RESTART);
             let server = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = server.local_addr().unwrap();
