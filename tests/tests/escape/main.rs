@@ -107,12 +107,7 @@ fn fail_with(failures: &[String]) {
 
 /// The rows that a tier holds, with the network on or off.
 fn held(place: &Place) -> Vec<Attack> {
-    let opened = |row: &Attack| {
-        place.net == "on"
-            && place.tier == Tier::Floor
-            && table::OPENED_IN_THE_FLOOR.iter().any(|act| row.act.starts_with(act))
-    };
-    let is_open = |row: &Attack| matches!(row.held(place.tier), Held::Open(_)) || opened(row);
+    let is_open = |row: &Attack| matches!(row.held(place.tier), Held::Open(_));
     table::all().into_iter().filter(|row| row.concerns(place.world.user()) && !is_open(row)).collect()
 }
 
@@ -191,19 +186,4 @@ fn what_a_tier_leaves_open_is_exactly_this() {
         }
     }
     fail_with(&failures);
-}
-
-/// What the floor does not hold with the network on does get through: the other rows' denials are not the network's absence.
-#[test]
-fn the_network_opens_tcp_and_udp_in_the_floor() {
-    for user in User::all() {
-        let world = World::new(user);
-        let place = Place { world: &world, tier: Tier::Floor, net: "on" };
-        for act in ["tcp {tcp4}", "tcp {tcp6}", "udp {udp}", "udp {udp6}", "dns {udp}"] {
-            let victim = Victim::new(&world);
-            let tried = &sandbox(&place, &[victim.aim(act, &world)])[0];
-            assert_eq!(tried.errno, 0, "{place}: {act}: {tried:?}");
-            assert!(harm_comes(&victim, &tried.said), "{place}: {act}");
-        }
-    }
 }

@@ -11,8 +11,6 @@ mod kernel;
 mod network;
 mod processes;
 
-pub(crate) use network::OPENED_IN_THE_FLOOR;
-
 use crate::attack::Attack;
 
 /// Every attack.

@@ -9,15 +9,12 @@ use crate::attack::Unconfined::{Harms, Reaches, Works};
 use crate::attack::{Attack, Who, rows};
 
 const DENIED: &[i32] = &[EPERM, EACCES];
-/// Nobody listens on the loopback inside; and with the network on, the broker refuses.
+/// Nobody listens on the loopback inside; and on the host's network the broker refuses.
 const NOBODY: &[i32] = &[ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, EACCES];
 
 pub(super) fn all() -> Vec<Attack> {
     [internet(), families(), unix_sockets()].concat()
 }
-
-/// What the network, when it is on, opens in the tier that checks no addresses.
-pub(crate) const OPENED_IN_THE_FLOOR: [&str; 3] = ["tcp", "udp", "dns"];
 
 fn internet() -> Vec<Attack> {
     let streams = [
@@ -30,7 +27,7 @@ fn internet() -> Vec<Attack> {
         "tcp-fast-open {tcp4}",
         "tcp-fast-open-connect {tcp4}",
     ];
-    // A datagram that nobody gets is lost without a word.
+    // A datagram that nobody gets is lost without a word, unless the broker saw that nobody would.
     let datagrams = [
         "udp {udp}",
         "udp 0.0.0.0:{udpport}",
@@ -42,12 +39,12 @@ fn internet() -> Vec<Attack> {
         "dns {udp}",
     ];
     [
-        rows(Network, Harms, With(NOBODY), With(DENIED), &streams),
-        rows(Network, Harms, Apart, With(DENIED), &datagrams),
+        rows(Network, Harms, With(NOBODY), With(NOBODY), &streams),
+        rows(Network, Harms, Apart, With(NOBODY), &datagrams),
         rows(Network, Harms, With(DENIED), With(DENIED), &["mptcp {tcp4}"]),
         rows(Network, Harms, With(&[ENOSYS]), With(&[ENOSYS]), &["io-uring-connect {tcp4}"]),
         rows(Network, Harms, With(&[-1]), With(&[-1]), &["int80-connect {tcp4}"]),
-        rows(Network, Works, Apart, With(DENIED), &["tcp-listen"]),
+        rows(Network, Works, Apart, Apart, &["tcp-listen"]),
         rows(Network, Reaches, With(&[EPERM]), With(&[EPERM]), &["root: netlink-admin"]),
     ]
     .concat()
@@ -104,7 +101,7 @@ fn unix_sockets() -> Vec<Attack> {
         ["abstract-stream {name}", "abstract-datagram {name}-d", "abstract-seqpacket {name}-p"];
     [
         rows(UnixSockets, Harms, With(&[EACCES]), With(DENIED), &named),
-        rows(UnixSockets, Harms, With(&[ECONNREFUSED, EPERM]), With(DENIED), &abstract_names),
+        rows(UnixSockets, Harms, With(&[ECONNREFUSED, EPERM]), With(&[ECONNREFUSED, EPERM]), &abstract_names),
     ]
     .concat()
 }

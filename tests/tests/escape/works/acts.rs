@@ -165,8 +165,8 @@ pub(super) const ACTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What needs namespaces with the network off: the floor breaks it, and `SECURITY.md` lists it. Each prints `1` alone.
-pub(super) const OF_THE_FULL_TIER: &[(&str, &str)] = &[
+/// Sockets inside, which a broker mediates. Each prints `1` alone.
+pub(super) const SOCKETS: &[(&str, &str)] = &[
     (
         "TCP on loopback",
         "python3 -c 'import socket; s = socket.create_server((\"127.0.0.1\", 0)); c = socket.create_connection(s.getsockname()); a, _ = s.accept(); c.send(b\"1\"); print(a.recv(1).decode())'",
@@ -203,6 +203,22 @@ pub(super) const OF_THE_FULL_TIER: &[(&str, &str)] = &[
         "descriptors passed over a unix socket",
         "echo 1 > f; python3 -c 'import os, socket as k; s = k.socket(k.AF_UNIX, k.SOCK_DGRAM); s.bind(\"d\"); c = k.socket(k.AF_UNIX, k.SOCK_DGRAM); c.connect(\"d\"); k.send_fds(c, [b\"x\"], [os.open(\"f\", 0)]); print(os.read(k.recv_fds(s, 9, 1)[1][0], 1).decode())'",
     ),
+    (
+        "connected UDP on loopback",
+        "python3 -c 'import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind((\"127.0.0.1\", 0)); c = socket.socket(type=socket.SOCK_DGRAM); c.connect(s.getsockname()); c.send(b\"1\"); d, a = s.recvfrom(9); s.connect(a); s.send(d); print(c.recv(9).decode())'",
+    ),
+    (
+        "UDP by node",
+        "node -e 'const d = require(\"dgram\"), s = d.createSocket(\"udp4\"), c = d.createSocket(\"udp4\"); s.on(\"message\", (m, r) => s.send(m, r.port, r.address)); s.bind(0, \"127.0.0.1\", () => c.connect(s.address().port, \"127.0.0.1\", () => c.send(\"1\"))); c.on(\"message\", m => { console.log(m.toString()); process.exit(0) })'",
+    ),
+    (
+        "servers on all addresses",
+        "python3 -c 'import socket\nfor f, h, t in (socket.AF_INET, \"0.0.0.0\", \"127.0.0.1\"), (socket.AF_INET6, \"::\", \"::1\"):\n s = socket.create_server((h, 0), family=f); c = socket.create_connection((t, s.getsockname()[1])); a, _ = s.accept(); c.send(b\"1\"); x = a.recv(1)\nprint(x.decode())'",
+    ),
+];
+
+/// What needs namespaces with the network off: the floor breaks it, and `SECURITY.md` lists it. Each prints `1` alone.
+pub(super) const OF_THE_FULL_TIER: &[(&str, &str)] = &[
     (
         "locks, queues and pools of multiprocessing",
         "python3 -c 'import multiprocessing as m; c = m.get_context(\"fork\"); l = c.Lock(); q = c.Queue(); q.put(1); q.get(); p = c.Pool(2); print(p.map(abs, [-1])[0]); p.close(); p.join()'",

@@ -9,7 +9,7 @@ use std::process::Command;
 use ipc::confinement::Tier;
 use tests::{Finished, Programs, User, World, tier};
 
-use acts::{ACTS, GIT, OF_THE_FULL_TIER};
+use acts::{ACTS, GIT, OF_THE_FULL_TIER, SOCKETS};
 
 /// The toolchain's own programs before those of `PATH`, which may be rustup's and look for a home.
 fn with_toolchain(world: &World, command: &mut Command) {
@@ -74,7 +74,12 @@ fn development_goes_on() {
 }
 
 #[test]
-fn servers_terminals_and_shared_memory_work_in_the_full_tier() {
+fn servers_and_clients_inside_meet() {
+    check_the_same(&tier::all(), SOCKETS);
+}
+
+#[test]
+fn terminals_and_shared_memory_work_in_the_full_tier() {
     let full: Vec<_> = tier::all().into_iter().filter(|tier| *tier == Tier::Full).collect();
     check_the_same(&full, OF_THE_FULL_TIER);
 }
