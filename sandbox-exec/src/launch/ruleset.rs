@@ -70,6 +70,7 @@ fn mediation(seen: &Seen, platform: Platform) -> Mediation {
         writable: rights.write.iter().map(|root| root.clone().into()).chain(own).collect(),
         hidden: rights.hidden.iter().map(|hidden| hidden.clone().into()).collect(),
         host_network: tier != Tier::Full || rights.net == Network::On,
+        objects: tier != Tier::Full,
         signals: platform.abi < SCOPES,
     }
 }

@@ -45,6 +45,17 @@ impl Call<'_, '_> {
                     .accept(accept_flags(notification.call, &self.arguments))
                     .unwrap_or_else(Answer::from);
             }
+            call @ (libc::SYS_shmget
+            | libc::SYS_shmat
+            | libc::SYS_shmctl
+            | libc::SYS_semget
+            | libc::SYS_semop
+            | libc::SYS_semtimedop
+            | libc::SYS_semctl
+            | libc::SYS_msgget
+            | libc::SYS_msgsnd
+            | libc::SYS_msgrcv
+            | libc::SYS_msgctl) => return self.object(call).unwrap_or_else(Answer::Failed),
             call @ (libc::SYS_fcntl | libc::SYS_ioctl) => {
                 return self.own_descriptor(call).unwrap_or_else(Answer::Failed);
             }

@@ -11,6 +11,7 @@
 //!     number == accept ?       notify                "
 //!     number == accept4 ?      notify                "
 //!     number == kill … ?       notify                where Landlock has no scope for signals: whose number is it?
+//!     number == shmget … ?     notify                where there is no ipc namespace: whose is the object?
 //!     number == fcntl ?        args[1] is F_SETOWN, F_SETOWN_EX ? notify          whom the kernel signals later
 //!     number == ioctl ?        args[1] is FIOSETOWN, SIOCSPGRP ? notify           the same
 //!     allow
@@ -49,6 +50,21 @@ const SIGNALS: &[c_long] = &[
     libc::SYS_pidfd_send_signal,
 ];
 
+/// What makes, uses or removes an object of System V. shmdt(2) is about memory of the caller's own.
+const OBJECTS: &[c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+];
+
 /// What has the kernel signal other processes later: a call, and two commands of it.
 const OWNERS: &[(c_long, [u32; 2])] =
     &[(libc::SYS_fcntl, [F_SETOWN, F_SETOWN_EX]), (libc::SYS_ioctl, [FIOSETOWN, SIOCSPGRP])];
@@ -78,9 +94,8 @@ impl Filter {
             answer(libc::SECCOMP_RET_KILL_PROCESS),
             load(NUMBER),
         ];
-        for &call in ALWAYS.iter().chain(more) {
-            instructions.extend([equal(number(call), 0, 1), answer(libc::SECCOMP_RET_USER_NOTIF)]);
-        }
+        instructions.extend(notified(ALWAYS));
+        instructions.extend(notified(more));
         instructions.extend([
             equal(number(libc::SYS_sendto), 0, 5),
             load(ADDRESS_LOW),
@@ -93,13 +108,17 @@ impl Filter {
         Self { instructions }
     }
 
+    /// The program that also notifies what is done with objects of System V.
+    #[must_use]
+    pub fn with_objects(mut self) -> Self {
+        self.instructions.splice(PROLOGUE..PROLOGUE, notified(OBJECTS));
+        self
+    }
+
     /// The program that also notifies what signals other processes.
     #[must_use]
     pub fn with_signals(mut self) -> Self {
-        let mut signals = vec![];
-        for &call in SIGNALS {
-            signals.extend([equal(number(call), 0, 1), answer(libc::SECCOMP_RET_USER_NOTIF)]);
-        }
+        let mut signals = notified(SIGNALS);
         for &(call, [one, other]) in OWNERS {
             signals.extend([
                 equal(number(call), 0, 5),
@@ -140,6 +159,11 @@ impl Filter {
         // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
         Ok(unsafe { OwnedFd::from_raw_fd(listener) })
     }
+}
+
+/// Notifies these, whatever their arguments.
+fn notified(calls: &[c_long]) -> Vec<sock_filter> {
+    calls.iter().flat_map(|&call| [equal(number(call), 0, 1), answer(libc::SECCOMP_RET_USER_NOTIF)]).collect()
 }
 
 /// Call numbers are small and positive.

@@ -11,6 +11,7 @@
 //! * `rules`: what is allowed. `unix`: by path. `host`, `internet`, `own`, `alive`, `holders`, `finder`, `connections`,
 //!   `reservations`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls.
+//! * `objects`: System V memory, semaphores and queues.
 //! * `signal`, `owner`: signals, where Landlock has no scope for them. `lineage`: how far they reach. `sender`, `aim`: whom.
 //!
 //! It ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
@@ -38,6 +39,7 @@ mod listen;
 mod listener;
 mod memory;
 mod message;
+mod objects;
 mod own;
 mod owner;
 mod probe;
@@ -67,6 +69,7 @@ use crew::{Crew, Turn};
 pub use filter::Filter;
 use host::Host;
 use listener::{Answer, Listener, Notification};
+use objects::Objects;
 pub use probe::has_listener;
 use rules::{Net, Rules};
 use signal::Signals;
@@ -86,6 +89,8 @@ pub struct Mediation {
     pub hidden: Vec<PathBuf>,
     /// Whether the programs share the host's network namespace.
     pub host_network: bool,
+    /// Whether objects of System V are mediated, since there is no ipc namespace for them.
+    pub objects: bool,
     /// Whether signals are mediated, since Landlock has no scope for them. This process adopts orphans, then.
     pub signals: bool,
 }
@@ -94,6 +99,7 @@ impl Mediation {
     /// The program that brings the calls.
     pub fn filter(&self) -> Filter {
         let filter = Filter::new(self.host_network);
+        let filter = if self.objects { filter.with_objects() } else { filter };
         if self.signals { filter.with_signals() } else { filter }
     }
 }
@@ -109,6 +115,7 @@ pub struct Mediator {
 struct Shared {
     listener: Listener,
     rules: Rules,
+    objects: Option<Objects>,
     signals: Option<Signals>,
     waiting: Waiting,
     crew: Crew,
@@ -133,6 +140,7 @@ impl Mediator {
         let shared = Arc::new(Shared {
             listener: Listener::new(listener),
             rules,
+            objects: mediation.objects.then(Objects::default),
             signals: mediation.signals.then(Signals::new),
             waiting: Waiting::default(),
             crew: Crew::default(),
@@ -146,6 +154,15 @@ impl Mediator {
     /// Waits until no mediated program is left.
     pub fn wait(&self) {
         self.shared.crew.wait();
+    }
+}
+
+/// It is dropped when no mediated program is left.
+impl Drop for Mediator {
+    fn drop(&mut self) {
+        if let Some(objects) = &self.shared.objects {
+            objects.remove_all();
+        }
     }
 }
 

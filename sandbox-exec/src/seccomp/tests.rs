@@ -309,7 +309,7 @@ fn the_full_tier_leaves_what_its_broker_and_namespaces_hold() {
 }
 
 #[test]
-fn the_mediated_floor_has_the_sockets_of_the_full_tier_and_no_ipc_of_the_host() {
+fn the_mediated_floor_has_what_its_broker_keeps_apart_and_no_queues_of_the_host() {
     let unix = u64::from(libc::AF_UNIX.cast_unsigned());
     for (mediated, full) in standing(MEDIATED).into_iter().zip(standing(FULL)) {
         for call in [calls::SOCKET, calls::SOCKETPAIR] {
@@ -323,9 +323,12 @@ fn the_mediated_floor_has_the_sockets_of_the_full_tier_and_no_ipc_of_the_host() 
             }
         }
         assert_eq!(answer(mediated, calls::SOCKETPAIR, &[unix, 2, 0]), ALLOW);
-        for call in [calls::SHMGET, calls::MSGGET, calls::SEMGET, calls::MQ_OPEN] {
-            assert_eq!(answer(mediated, call, &[]), errno(libc::EPERM), "{call:?}");
+        for call in [calls::SHMGET, calls::MSGGET, calls::SEMGET] {
+            assert_eq!(answer(mediated, call, &[]), ALLOW, "{call:?}");
+            let read_only = built(Kind::ReadOnly, MEDIATED, mediated.arch);
+            assert_eq!(answer(read_only, call, &[]), errno(libc::EPERM), "{call:?}");
         }
+        assert_eq!(answer(mediated, calls::MQ_OPEN, &[]), errno(libc::EPERM));
     }
 }
 

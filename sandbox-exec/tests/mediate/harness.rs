@@ -108,7 +108,15 @@ impl Place {
     fn mediation(&self, net: Network, reach: Reach) -> Mediation {
         let (writable, hidden) = (vec![self.path("in")], vec![self.path("in/hidden")]);
         let host_network = net == Network::On || self.tier == Tier::Floor;
-        Mediation { net, reach, writable, hidden, host_network, signals: false }
+        Mediation {
+            net,
+            reach,
+            writable,
+            hidden,
+            host_network,
+            objects: self.tier == Tier::Floor,
+            signals: false,
+        }
     }
 
     fn run(&self, mediation: Mediation, program: impl FnOnce()) {

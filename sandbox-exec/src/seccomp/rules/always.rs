@@ -135,31 +135,32 @@ pub(super) const ALWAYS: &[Group] = &[
     },
 ];
 
-/// Denied where there is no ipc namespace: the host's segments, queues and semaphores belong to the same user.
-pub(super) const IPC: &[Group] = &[
-    Group {
-        reason: "System V shared memory, message queues and semaphores of the host",
-        answer: Forbidden,
-        calls: &[
-            calls::SHMGET,
-            calls::SHMAT,
-            calls::SHMCTL,
-            calls::MSGGET,
-            calls::MSGSND,
-            calls::MSGRCV,
-            calls::MSGCTL,
-            calls::SEMGET,
-            calls::SEMOP,
-            calls::SEMTIMEDOP,
-            calls::SEMCTL,
-        ],
-    },
-    Group {
-        reason: "POSIX message queues of the host",
-        answer: Forbidden,
-        calls: &[calls::MQ_OPEN, calls::MQ_UNLINK],
-    },
-];
+/// Denied where nobody keeps them apart, neither an ipc namespace nor a broker: the host's segments, queues and semaphores
+/// belong to the same user.
+pub(super) const OBJECTS: &[Group] = &[Group {
+    reason: "System V shared memory, message queues and semaphores of the host",
+    answer: Forbidden,
+    calls: &[
+        calls::SHMGET,
+        calls::SHMAT,
+        calls::SHMCTL,
+        calls::MSGGET,
+        calls::MSGSND,
+        calls::MSGRCV,
+        calls::MSGCTL,
+        calls::SEMGET,
+        calls::SEMOP,
+        calls::SEMTIMEDOP,
+        calls::SEMCTL,
+    ],
+}];
+
+/// Denied where there is no ipc namespace.
+pub(super) const QUEUES: &[Group] = &[Group {
+    reason: "POSIX message queues of the host",
+    answer: Forbidden,
+    calls: &[calls::MQ_OPEN, calls::MQ_UNLINK],
+}];
 
 /// Why set-id files cannot be made.
 pub(super) const SET_ID: &str = "a set-id file outlives the sandbox, and runs as whoever made it";

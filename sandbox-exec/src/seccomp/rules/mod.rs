@@ -198,10 +198,10 @@ fn standing(case: Case) -> Vec<Denial> {
         all.extend(by_arguments(sockets::MEDIATED));
     } else {
         let net = if case.network { sockets::NET_ON } else { sockets::NET_OFF };
-        all.extend(by_arguments(sockets::UNMEDIATED).chain(by_arguments(net)));
+        all.extend(by_arguments(sockets::UNMEDIATED).chain(by_arguments(net)).chain(always(always::OBJECTS)));
     }
     if !case.full {
-        all.extend(always(always::IPC));
+        all.extend(always(always::QUEUES));
     }
     if case.root {
         all.extend(always(always::AS_ROOT).chain(by_arguments(arguments::AS_ROOT)));
@@ -225,10 +225,10 @@ fn reading(case: Case) -> Vec<Denial> {
     let mut all: Vec<_> = always(always::READ_ONLY).chain(by_arguments(arguments::READ_ONLY)).collect();
     // What the standing program does not have. A segment or a queue that is made is a change.
     if case.has_mediator() {
-        all.extend(by_arguments(sockets::UNMEDIATED));
+        all.extend(by_arguments(sockets::UNMEDIATED).chain(always(always::OBJECTS)));
     }
     if case.full {
-        all.extend(always(always::IPC));
+        all.extend(always(always::QUEUES));
     }
     if case.truncate {
         all.extend(truncation());

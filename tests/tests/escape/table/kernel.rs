@@ -77,10 +77,12 @@ fn files() -> Vec<Attack> {
     .concat()
 }
 
-/// New objects of the host's IPC namespace: of the sandbox's own in the full tier.
+/// New objects of the host's IPC namespace: of the sandbox's own in the full tier, and in the floor those that its broker keeps
+/// apart.
 fn objects() -> Vec<Attack> {
-    let acts = ["shared-memory", "message-queue-sysv", "semaphore-sysv", "message-queue"];
-    rows(Ipc, Works, Apart, With(FORBIDDEN), &acts)
+    let acts = ["shared-memory", "message-queue-sysv", "semaphore-sysv"];
+    let queue = ["message-queue"];
+    [rows(Ipc, Works, Apart, Apart, &acts), rows(Ipc, Works, Apart, With(FORBIDDEN), &queue)].concat()
 }
 
 fn calls(errnos: &'static [i32], calls: &[(bool, c_long, &str)]) -> Vec<Attack> {

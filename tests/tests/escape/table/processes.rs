@@ -90,7 +90,7 @@ fn ipc() -> Vec<Attack> {
         "semaphore-set {sem}",
     ];
     [
-        rows(Ipc, Harms, With(&[EINVAL]), With(&[EPERM]), &objects),
+        rows(Ipc, Harms, With(&[EINVAL]), With(&[EINVAL]), &objects),
         rows(Ipc, Harms, With(NOTHING), With(DENIED), &["queue-send /{name}", "queue-remove /{name}"]),
         rows(Ipc, Harms, With(&[EPERM]), With(&[EPERM]), &["key-read bailiwick-victim"]),
     ]

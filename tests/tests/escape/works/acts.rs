@@ -215,6 +215,10 @@ pub(super) const SOCKETS: &[(&str, &str)] = &[
         "servers on all addresses",
         "python3 -c 'import socket\nfor f, h, t in (socket.AF_INET, \"0.0.0.0\", \"127.0.0.1\"), (socket.AF_INET6, \"::\", \"::1\"):\n s = socket.create_server((h, 0), family=f); c = socket.create_connection((t, s.getsockname()[1])); a, _ = s.accept(); c.send(b\"1\"); x = a.recv(1)\nprint(x.decode())'",
     ),
+    (
+        "System V semaphores, memory and queues",
+        "python3 -c 'import ctypes; c = ctypes.CDLL(None); i = c.semget(0, 1, 0o1600); j = c.shmget(0, 4096, 0o1600); k = c.msgget(0, 0o1600); assert min(i, j, k) >= 0; c.semctl(i, 0, 0); c.shmctl(j, 0, 0); c.msgctl(k, 0, 0); print(1)'",
+    ),
 ];
 
 /// What needs namespaces with the network off: the floor breaks it, and `SECURITY.md` lists it. Each prints `1` alone.
@@ -238,10 +242,6 @@ pub(super) const OF_THE_FULL_TIER: &[(&str, &str)] = &[
         "tmux -S ./socket -f /dev/null new-session -d 'echo 1 > out; exec sleep 99' && until [ -s out ]; do :; done; tmux -S ./socket list-sessions > /dev/null && cat out; tmux -S ./socket kill-server",
     ),
     ("a hard-coded /tmp", "f=/tmp/bailiwick-hard-coded-$$; echo 1 > $f && cat $f && rm $f"),
-    (
-        "System V semaphores, memory and queues",
-        "python3 -c 'import ctypes; c = ctypes.CDLL(None); i = c.semget(0, 1, 0o1600); j = c.shmget(0, 4096, 0o1600); k = c.msgget(0, 0o1600); assert min(i, j, k) >= 0; c.semctl(i, 0, 0); c.shmctl(j, 0, 0); c.msgctl(k, 0, 0); print(1)'",
-    ),
     (
         "POSIX semaphores and shared memory",
         "python3 -c 'import ctypes; c = ctypes.CDLL(None); c.sem_open.restype = ctypes.c_void_p; s = c.sem_open(b\"/bailiwick-works\", 0o100, 0o600, 1); assert s; c.sem_unlink(b\"/bailiwick-works\"); m = c.shm_open(b\"/bailiwick-works-m\", 0o102, 0o600); assert m >= 0; c.shm_unlink(b\"/bailiwick-works-m\"); print(1)'",

@@ -1,0 +1,302 @@
+//! System V memory, semaphores and queues (`sysvipc(7)`), where there is no ipc namespace for them: the programs have those that
+//! they made, and see no others.
+//!
+//! The broker makes each of them, without a key, and keeps the keys itself: they are the sandbox's own, as in a namespace. What is
+//! done with one goes on by itself if its number is one of these: a number is in a register, which nobody changes while the
+//! call waits. A number is never another object's before it is removed, which is the broker's to do as well, and removed are all of
+//! them when it ends. (Whoever of the same user removes one from outside frees its number; 65,536 objects later it may come
+//! again.)
+//!
+//! What a program can notice: the creator is the broker, the key of an object is told as 0, and one that was removed cannot be
+//! attached again although somebody still uses it. Objects of others cannot be listed.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int, c_long, key_t};
+
+use super::act::Call;
+use super::address::integer;
+use super::listener::Answer;
+
+/// The most objects of a sandbox: the host's are limited too, for all users together.
+const MOST: usize = 256;
+
+/// `IPC_64` of `linux/ipc.h`, which libraries may add to a command.
+const VERSION: c_int = 0x100;
+
+/// The kinds of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Memory,
+    Semaphores,
+    Queue,
+}
+
+/// Those that the programs made, with their keys.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    own: Mutex<BTreeMap<(Kind, c_int), key_t>>,
+}
+
+/// What is asked for: a key, how large, and whether it is made.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    key: key_t,
+    size: usize,
+    flags: c_int,
+}
+
+impl Call<'_, '_> {
+    /// A call on an object.
+    pub(super) fn object(&mut self, call: c_long) -> Result<Answer, Errno> {
+        let objects = self.shared.objects.as_ref().ok_or(Errno::ENOSYS)?;
+        let [first, second, third, ..] = self.arguments;
+        let (id, key) = (integer(first), integer(first));
+        let sized = |size: u64| Wanted {
+            key,
+            size: usize::try_from(size).unwrap_or(usize::MAX),
+            flags: integer(third),
+        };
+        self.caller.still_waits()?;
+        match call {
+            libc::SYS_shmget => objects.obtain(Kind::Memory, sized(second)),
+            libc::SYS_semget => objects.obtain(Kind::Semaphores, sized(second & 0xffff_ffff)),
+            libc::SYS_msgget => objects.obtain(Kind::Queue, Wanted { key, size: 0, flags: integer(second) }),
+            libc::SYS_shmctl => objects.control(Kind::Memory, id, integer(second)),
+            libc::SYS_semctl => objects.control(Kind::Semaphores, id, integer(third)),
+            libc::SYS_msgctl => objects.control(Kind::Queue, id, integer(second)),
+            libc::SYS_shmat => objects.use_own(Kind::Memory, id),
+            libc::SYS_semop | libc::SYS_semtimedop => objects.use_own(Kind::Semaphores, id),
+            libc::SYS_msgsnd | libc::SYS_msgrcv => objects.use_own(Kind::Queue, id),
+            _ => Err(Errno::ENOSYS),
+        }
+    }
+}
+
+impl Objects {
+    /// Removes all of them.
+    pub(super) fn remove_all(&self) {
+        for (kind, id) in std::mem::take(&mut *self.own()).into_keys() {
+            // Somebody outside may have been first.
+            let _ = kind.remove(id);
+        }
+    }
+
+    fn obtain(&self, kind: Kind, wanted: Wanted) -> Result<Answer, Errno> {
+        let Wanted { key, size, flags } = wanted;
+        let mut own = self.own();
+        if let Some(id) = named(&own, kind, key) {
+            match kind.size(id) {
+                // Removed from outside.
+                Err(Errno::EINVAL | Errno::EIDRM) => drop(own.remove(&(kind, id))),
+                _ if flags & libc::IPC_CREAT != 0 && flags & libc::IPC_EXCL != 0 => {
+                    return Err(Errno::EEXIST);
+                }
+                Ok(existing) if existing < size => return Err(Errno::EINVAL),
+                // Who may not look at it may still know its number.
+                _ => return Ok(Answer::Value(id.into())),
+            }
+        }
+        if key != libc::IPC_PRIVATE && flags & libc::IPC_CREAT == 0 {
+            return Err(Errno::ENOENT);
+        }
+        if own.len() >= MOST {
+            return Err(Errno::ENOSPC);
+        }
+        let id = kind.make(size, flags)?;
+        own.insert((kind, id), key);
+        Ok(Answer::Value(id.into()))
+    }
+
+    /// A command; those that list objects take no number of one, but a place in the list of all.
+    fn control(&self, kind: Kind, id: c_int, command: c_int) -> Result<Answer, Errno> {
+        match command & !VERSION {
+            libc::IPC_RMID => {
+                let mut own = self.own();
+                own.get(&(kind, id)).ok_or(Errno::EINVAL)?;
+                kind.remove(id)?;
+                own.remove(&(kind, id));
+                Ok(Answer::Value(0))
+            }
+            command
+                if command == libc::IPC_SET
+                    || command == libc::IPC_STAT
+                    || kind.commands().contains(&command) =>
+            {
+                self.use_own(kind, id)
+            }
+            _ => Err(Errno::EPERM),
+        }
+    }
+
+    /// Lets a call go on if it is about an object of one's own.
+    fn use_own(&self, kind: Kind, id: c_int) -> Result<Answer, Errno> {
+        // As the kernel answers where nothing has the number.
+        self.own().get(&(kind, id)).map(|_| Answer::GoesOn).ok_or(Errno::EINVAL)
+    }
+
+    fn own(&self) -> MutexGuard<'_, BTreeMap<(Kind, c_int), key_t>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The object that has a key; without a key each is another.
+fn named(own: &BTreeMap<(Kind, c_int), key_t>, kind: Kind, key: key_t) -> Option<c_int> {
+    let named = own.iter().find(|((of, _), named)| (*of, **named) == (kind, key))?;
+    (key != libc::IPC_PRIVATE).then_some(named.0.1)
+}
+
+impl Kind {
+    /// What may be done by a command with an object of one's own, besides looking at it, changing its owner, and removing it.
+    const fn commands(self) -> &'static [c_int] {
+        match self {
+            Self::Memory => &[libc::SHM_LOCK, libc::SHM_UNLOCK],
+            Self::Semaphores => &[
+                libc::GETPID,
+                libc::GETVAL,
+                libc::GETALL,
+                libc::GETNCNT,
+                libc::GETZCNT,
+                libc::SETVAL,
+                libc::SETALL,
+            ],
+            Self::Queue => &[],
+        }
+    }
+
+    fn make(self, size: usize, flags: c_int) -> Result<c_int, Errno> {
+        let private = libc::IPC_PRIVATE;
+        // SAFETY: integers.
+        Errno::result(unsafe {
+            match self {
+                Self::Memory => libc::shmget(private, size, flags),
+                Self::Semaphores => libc::semget(private, c_int::try_from(size).unwrap_or(c_int::MAX), flags),
+                Self::Queue => libc::msgget(private, flags),
+            }
+        })
+    }
+
+    fn remove(self, id: c_int) -> Result<(), Errno> {
+        // SAFETY: this command reads and writes no structure.
+        let removed = unsafe {
+            match self {
+                Self::Memory => libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()),
+                Self::Semaphores => libc::semctl(id, 0, libc::IPC_RMID),
+                Self::Queue => libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()),
+            }
+        };
+        Errno::result(removed).map(drop)
+    }
+
+    /// How large it is, in what it was asked for by.
+    fn size(self, id: c_int) -> Result<usize, Errno> {
+        // SAFETY: structures of integers, which the kernel fills in.
+        unsafe {
+            match self {
+                Self::Memory => {
+                    let mut status: libc::shmid_ds = std::mem::zeroed();
+                    Errno::result(libc::shmctl(id, libc::IPC_STAT, &raw mut status))?;
+                    Ok(status.shm_segsz)
+                }
+                Self::Semaphores => {
+                    let mut status: libc::semid_ds = std::mem::zeroed();
+                    Errno::result(libc::semctl(id, 0, libc::IPC_STAT, &raw mut status))?;
+                    Ok(usize::try_from(status.sem_nsems).unwrap_or(usize::MAX))
+                }
+                Self::Queue => {
+                    let mut status: libc::msqid_ds = std::mem::zeroed();
+                    Errno::result(libc::msgctl(id, libc::IPC_STAT, &raw mut status))?;
+                    // It is asked for by none.
+                    Ok(usize::MAX)
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAKE: c_int = libc::IPC_CREAT | 0o600;
+
+    fn number(answer: Result<Answer, Errno>) -> Result<c_int, Errno> {
+        answer.map(|answer| match answer {
+            Answer::Value(value) => c_int::try_from(value).unwrap(),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn obtain(
+        objects: &Objects,
+        kind: Kind,
+        (key, size, flags): (key_t, usize, c_int),
+    ) -> Result<c_int, Errno> {
+        number(objects.obtain(kind, Wanted { key, size, flags }))
+    }
+
+    #[test]
+    fn keys_are_the_sandboxs_own() {
+        let (one, other) = (Objects::default(), Objects::default());
+        for kind in [Kind::Memory, Kind::Semaphores, Kind::Queue] {
+            assert_eq!(obtain(&one, kind, (7, 1, 0o600)), Err(Errno::ENOENT));
+            let made = obtain(&one, kind, (7, 1, MAKE)).unwrap();
+            assert_eq!(obtain(&one, kind, (7, 1, MAKE)), Ok(made));
+            assert_eq!(obtain(&one, kind, (7, 0, 0)), Ok(made));
+            assert_eq!(obtain(&one, kind, (7, 1, MAKE | libc::IPC_EXCL)), Err(Errno::EEXIST));
+            assert_ne!(obtain(&other, kind, (7, 1, MAKE | libc::IPC_EXCL)), Ok(made));
+            assert_ne!(obtain(&one, kind, (0, 1, MAKE)), obtain(&one, kind, (0, 1, MAKE)));
+            number(one.control(kind, made, libc::IPC_RMID)).unwrap();
+            assert_eq!(obtain(&one, kind, (7, 1, 0)), Err(Errno::ENOENT));
+        }
+        let small = obtain(&one, Kind::Memory, (9, 100, MAKE)).unwrap();
+        assert_eq!(obtain(&one, Kind::Memory, (9, 101, 0)), Err(Errno::EINVAL));
+        Kind::Memory.remove(small).unwrap();
+        assert_eq!(obtain(&one, Kind::Memory, (9, 100, 0)), Err(Errno::ENOENT), "somebody removed it");
+        one.remove_all();
+        other.remove_all();
+    }
+
+    #[test]
+    fn objects_of_others_are_neither_used_nor_removed_nor_listed() {
+        let objects = Objects::default();
+        for kind in [Kind::Memory, Kind::Semaphores, Kind::Queue] {
+            let own = obtain(&objects, kind, (0, 1, MAKE)).unwrap();
+            let foreign = kind.make(1, MAKE).unwrap();
+            assert!(matches!(objects.use_own(kind, own), Ok(Answer::GoesOn)));
+            assert!(matches!(objects.control(kind, own, libc::IPC_STAT | VERSION), Ok(Answer::GoesOn)));
+            assert!(objects.use_own(kind, foreign).is_err());
+            for command in 0..30 {
+                assert!(objects.control(kind, foreign, command).is_err(), "{kind:?} {command}");
+            }
+            // IPC_INFO, and the commands that take a place in the list: MSG_STAT, SHM_STAT, SEM_STAT and their kind.
+            let listing: &[c_int] = match kind {
+                Kind::Memory => &[3, 13, 14, 15],
+                Kind::Semaphores => &[3, 18, 19, 20],
+                Kind::Queue => &[3, 11, 12, 13],
+            };
+            for &command in listing {
+                assert!(
+                    matches!(objects.control(kind, own, command), Err(Errno::EPERM)),
+                    "{kind:?} {command}"
+                );
+            }
+            assert_eq!(kind.size(foreign).map(drop), Ok(()), "it is still there");
+            kind.remove(foreign).unwrap();
+            objects.remove_all();
+            assert!(kind.size(own).is_err(), "nothing is left");
+        }
+    }
+
+    #[test]
+    fn a_sandbox_has_so_many() {
+        let objects = Objects::default();
+        for _ in 0..MOST {
+            obtain(&objects, Kind::Queue, (0, 0, MAKE)).unwrap();
+        }
+        assert_eq!(obtain(&objects, Kind::Queue, (0, 0, MAKE)), Err(Errno::ENOSPC));
+        objects.remove_all();
+    }
+}
