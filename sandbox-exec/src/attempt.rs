@@ -95,7 +95,7 @@ impl<'a> Attempts<'a> {
             // The mediator, which holds this, is at work already.
             attempts.acts.push(("signal the broker", Act::Signal(surroundings.broker())));
         }
-        if platform.seccomp {
+        if platform.seccomp() {
             attempts.acts.push(("make a user namespace", Act::Namespace));
         }
         attempts
@@ -108,12 +108,12 @@ impl<'a> Attempts<'a> {
                 self.acts.push(("read a hidden file", Act::Read(hidden)));
             }
         }
-        if platform.seccomp && plan.tier == Tier::FloorUnmediated {
+        if platform.seccomp() && plan.tier == Tier::FloorUnmediated {
             self.acts.push(("open a unix socket", Act::Socket(libc::AF_UNIX, libc::SOCK_STREAM)));
             if plan.net == Network::Off {
                 self.acts.push(("open a network socket", Act::Socket(libc::AF_INET, libc::SOCK_DGRAM)));
             }
-        } else if platform.seccomp {
+        } else if platform.seccomp() {
             self.acts.push(("reach a unix socket outside", Act::Meet));
             if plan.net == Network::Off {
                 self.acts.push(("reach the network", Act::Connect));

@@ -19,6 +19,9 @@
 use ipc::confinement::Tier;
 use ipc::rights::{Network, Rights};
 use landlock::ABI;
+use nix::errno::Errno;
+
+use crate::system;
 
 /// The newest ABI that this program knows.
 pub const NEWEST_ABI: u32 = ABI::V9 as u32;
@@ -34,8 +37,12 @@ pub const TRUNCATE: u32 = ABI::V3 as u32;
 pub struct Platform {
     /// The Landlock ABI, 0 for none, at most [`NEWEST_ABI`].
     pub abi: u32,
-    /// Whether seccomp filters exist.
-    pub seccomp: bool,
+    /// Why there is no Landlock, if the kernel said so.
+    pub no_landlock: Option<Errno>,
+    /// Why there are no seccomp filters, if there are none.
+    pub no_seccomp: Option<Errno>,
+    /// Whether a filter of ours can have a listener.
+    pub listener: bool,
     /// Whether this process runs as uid 0, for which file modes deny nothing by owner.
     pub root: bool,
 }
@@ -43,11 +50,19 @@ pub struct Platform {
 impl Platform {
     /// Asks the kernel.
     pub fn probe() -> Self {
+        let landlock = system::landlock_abi();
         Self {
-            abi: crate::system::landlock_abi().min(NEWEST_ABI),
-            seccomp: crate::system::has_seccomp(),
+            abi: landlock.unwrap_or(0).min(NEWEST_ABI),
+            no_landlock: landlock.err(),
+            no_seccomp: system::seccomp().err(),
+            listener: system::has_listeners(),
             root: nix::unistd::geteuid().is_root(),
         }
+    }
+
+    /// Whether seccomp filters exist.
+    pub fn seccomp(self) -> bool {
+        self.no_seccomp.is_none()
     }
 
     /// The platform with the Landlock of an older kernel, never of a newer one.
@@ -58,7 +73,7 @@ impl Platform {
 
     /// Whether the broker mediates calls in this tier.
     pub fn mediates(self, tier: Tier) -> bool {
-        self.seccomp && tier != Tier::FloorUnmediated
+        self.seccomp() && self.listener && tier != Tier::FloorUnmediated
     }
 
     /// Whether something bounds the signals of programs and their commands.
@@ -68,28 +83,11 @@ impl Platform {
 
     /// The layers without which nothing starts in a tier, unless degraded; one sentence each.
     pub fn absent_layers(self, tier: Tier) -> Vec<String> {
-        let landlock = (self.abi == 0).then_some(
-            "Landlock is not available: reads and writes are not confined (needs Linux 5.13 with lsm=landlock)",
-        );
-        let landlock = landlock.map(|floor| match tier {
-            Tier::Floor | Tier::FloorUnmediated => floor,
-            Tier::Full => {
-                "Landlock is not available: what is hidden later, and a command from its own worker, are not held \
-                 (needs Linux 5.13 with lsm=landlock)"
-            }
-        });
-        let seccomp = (!self.seccomp).then_some(
-            "seccomp filters are not available: sockets, namespaces and system calls are not confined",
-        );
-        let scopes = (!self.bounds_signals(tier) && tier != Tier::Full).then_some(
-            "neither Landlock nor a broker bounds signals: those to the user's other processes are not denied (needs Linux \
-             6.12, or seccomp with a listener)",
-        );
-        let listener = (self.seccomp && tier == Tier::FloorUnmediated).then_some(
-            "seccomp gives the broker no listener: sockets are denied inside the sandbox too, but for socketpair (another \
-             program above this one has the listener, or the kernel has none)",
-        );
-        landlock.into_iter().chain(scopes).chain(seccomp).chain(listener).map(str::to_owned).collect()
+        let landlock = (self.abi == 0).then(|| no_landlock(tier, self.no_landlock));
+        let scopes = (!self.bounds_signals(tier) && tier != Tier::Full).then(|| NO_BOUND.to_owned());
+        let seccomp = self.no_seccomp.map(no_seccomp);
+        let listener = (self.seccomp() && !self.mediates(tier)).then(|| no_listener(tier));
+        landlock.into_iter().chain(scopes).chain(seccomp).chain(listener).collect()
     }
 
     /// What the rights promise and a start in this tier does not enforce; one sentence each.
@@ -126,6 +124,50 @@ impl Platform {
     }
 }
 
+const NO_BOUND: &str = "neither Landlock nor a broker bounds signals: those to the user's other processes are not denied \
+                        (needs Linux 6.12, or seccomp with a listener)";
+
+fn no_landlock(tier: Tier, why: Option<Errno>) -> String {
+    let open = match tier {
+        Tier::Floor | Tier::FloorUnmediated => "reads and writes are not confined",
+        Tier::Full => "what is hidden later, and a command from its own worker, are not held",
+    };
+    let why = match why {
+        None => "it was asked for without".to_owned(),
+        Some(Errno::ENOSYS) => {
+            "ENOSYS: the kernel, or a container's profile, does not know it; needs Linux 5.13 with CONFIG_SECURITY_LANDLOCK"
+                .to_owned()
+        }
+        Some(Errno::EOPNOTSUPP) => {
+            "EOPNOTSUPP: it is switched off; landlock has to be in lsm= of the kernel's command line".to_owned()
+        }
+        Some(errno) => format!("{errno:?}: a seccomp profile denies it; it has to allow landlock_*"),
+    };
+    format!("Landlock is not available: {open} ({why})")
+}
+
+fn no_seccomp(why: Errno) -> String {
+    let why = match why {
+        Errno::ENOSYS | Errno::EINVAL => "the kernel has none; needs CONFIG_SECCOMP_FILTER",
+        _ => "a seccomp profile denies it; it has to allow seccomp",
+    };
+    format!(
+        "seccomp filters are not available: sockets, namespaces and system calls are not confined ({why})"
+    )
+}
+
+fn no_listener(tier: Tier) -> String {
+    let open = match tier {
+        Tier::Full => "unix sockets of this machine, and with the network on its addresses, can be reached",
+        Tier::Floor | Tier::FloorUnmediated => {
+            "sockets are denied inside the sandbox too, but for socketpair"
+        }
+    };
+    format!(
+        "seccomp gives the broker no listener: {open} (another program above this one has the listener, or the kernel has none)"
+    )
+}
+
 fn hidden_in_write_roots(rights: &Rights, tier: Tier) -> impl Iterator<Item = String> {
     let replaced = match tier {
         Tier::Full => "",
@@ -146,22 +188,26 @@ mod tests {
         Rights { read: vec!["/".into()], write: vec!["/p".into()], ..Rights::default() }
     }
 
+    fn platform(abi: u32) -> Platform {
+        Platform { abi, no_landlock: None, no_seccomp: None, listener: true, root: false }
+    }
+
     const FLOOR: Tier = Tier::Floor;
     const UNMEDIATED: Tier = Tier::FloorUnmediated;
 
     #[test]
     fn absent_layers_are_named() {
-        let none = Platform { abi: 0, seccomp: false, root: false };
+        let none = Platform { no_seccomp: Some(Errno::EINVAL), ..platform(0) };
         assert_eq!(none.absent_layers(FLOOR).len(), 3);
         assert_eq!(none.absent_layers(Tier::Full).len(), 2);
-        let before_scopes = Platform { abi: SCOPES - 1, seccomp: true, root: false };
+        let before_scopes = platform(SCOPES - 1);
         assert!(before_scopes.absent_layers(FLOOR).is_empty());
         assert!(before_scopes.absent_layers(Tier::Full).is_empty());
         let layers = before_scopes.absent_layers(UNMEDIATED);
         assert!(layers.len() == 2 && layers[0].contains("signals"), "{layers:?}");
-        let neither = Platform { seccomp: false, ..before_scopes };
+        let neither = Platform { no_seccomp: Some(Errno::EINVAL), ..before_scopes };
         assert!(neither.absent_layers(FLOOR)[0].contains("signals"));
-        let enough = Platform { abi: SCOPES, ..before_scopes };
+        let enough = platform(SCOPES);
         assert!(enough.absent_layers(FLOOR).is_empty());
         let layers = enough.absent_layers(UNMEDIATED);
         assert!(layers.len() == 1 && layers[0].contains("listener"), "{layers:?}");
@@ -169,14 +215,14 @@ mod tests {
 
     #[test]
     fn an_abi_is_only_ever_lowered() {
-        let platform = Platform { abi: 6, seccomp: true, root: false };
+        let platform = platform(6);
         assert_eq!([None, Some(3), Some(9)].map(|abi| platform.lowered(abi).abi), [6, 3, 6]);
     }
 
     /// For each ABI, whether a sentence with the word is said.
     fn table(tier: Tier, word: &str) -> String {
         let says = |abi| {
-            let platform = Platform { abi, seccomp: true, root: false };
+            let platform = platform(abi);
             platform.missing(&rights(), tier).iter().any(|sentence| sentence.contains(word))
         };
         (0..=NEWEST_ABI).map(|abi| u8::from(says(abi)).to_string()).collect()
@@ -197,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_rights_decide_what_is_named() {
-        let platform = Platform { abi: 7, seccomp: true, root: false };
+        let platform = platform(7);
         let all = Rights {
             hidden: vec!["/p/.env".into()],
             protected: vec!["/p/.git/hooks".into()],

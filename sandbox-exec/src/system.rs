@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use nix::errno::Errno;
 use nix::libc;
 
 /// `LANDLOCK_CREATE_RULESET_VERSION` of linux/landlock.h.
@@ -13,8 +14,9 @@ const CREATE_RULESET_VERSION: libc::c_ulong = 1;
 /// `LANDLOCK_RULE_PATH_BENEATH` of linux/landlock.h.
 const RULE_PATH_BENEATH: libc::c_int = 1;
 
-/// The Landlock ABI of the running kernel; 0 where Landlock is absent or disabled (`landlock_create_ruleset(2)`).
-pub fn landlock_abi() -> u32 {
+/// The Landlock ABI of the running kernel (`landlock_create_ruleset(2)`): `ENOSYS` where it has none, `EOPNOTSUPP` where it is
+/// switched off, and whatever a filter above this process answers.
+pub fn landlock_abi() -> Result<u32, Errno> {
     // SAFETY: with the version flag the kernel wants a null pointer and size 0, and reads no memory.
     let version = unsafe {
         libc::syscall(
@@ -24,26 +26,35 @@ pub fn landlock_abi() -> u32 {
             CREATE_RULESET_VERSION,
         )
     };
-    u32::try_from(version).unwrap_or(0)
+    Ok(u32::try_from(Errno::result(version)?).unwrap_or(0))
 }
 
 /// Whether the kernel takes seccomp programs: a null program is a bad address where they exist, and an invalid argument
-/// or no such call where they do not (`seccomp(2)`).
-pub fn has_seccomp() -> bool {
+/// or no such call where they do not (`seccomp(2)`), or whatever a filter above this process answers.
+pub fn seccomp() -> Result<(), Errno> {
     takes_filters(0)
 }
 
 /// Whether it takes ones with a listener (Linux 5.0), as far as it says so without being given one.
 pub fn has_listeners() -> bool {
-    takes_filters(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)
+    takes_filters(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER).is_ok()
 }
 
-fn takes_filters(flags: libc::c_ulong) -> bool {
+/// Whether only fatal signals interrupt a call that a listener has received (Linux 5.19).
+pub fn waits_undisturbed() -> bool {
+    let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    takes_filters(listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).is_ok()
+}
+
+fn takes_filters(flags: libc::c_ulong) -> Result<(), Errno> {
     // SAFETY: the null pointer is refused by the kernel; nothing is read or changed.
     let answer = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, ptr::null::<libc::c_void>())
     };
-    answer == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
+    match Errno::result(answer) {
+        Ok(_) | Err(Errno::EFAULT) => Ok(()),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Allows `rights` on what `path` stands for, and beneath it (`landlock_add_rule(2)`).

@@ -35,6 +35,8 @@ use crate::tree::Host;
 pub(crate) struct Seen {
     pub(crate) confinement: Confinement,
     pub(crate) tier: Tier,
+    /// Whether the kernel gives the broker a listener.
+    pub(crate) listener: bool,
     /// Whether the program has a `/tmp` of its own.
     own_tmp: bool,
     /// What was found to be private, where the tier makes nothing so.
@@ -69,16 +71,19 @@ pub(crate) struct Awaited {
 impl Seen {
     /// Mediated where the kernel gives the broker a listener.
     pub(crate) fn floor(confinement: &Confinement) -> Self {
-        let tier = if mediate::has_listener() { Tier::Floor } else { Tier::FloorUnmediated };
-        Self { confinement: confinement.clone(), tier, own_tmp: false, private: Private::find(confinement) }
+        let listener = mediate::has_listener();
+        let tier = if listener { Tier::Floor } else { Tier::FloorUnmediated };
+        let private = Private::find(confinement);
+        Self { confinement: confinement.clone(), tier, listener, own_tmp: false, private }
     }
 
     /// What lies under a `/tmp` that the program does not see is not its concern, and nothing in its own is kept from it.
     pub(crate) fn full(confinement: &Confinement, layout: &Layout) -> Self {
         let mut confinement = confinement.in_tier(Tier::Full);
         confinement.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
+        let listener = mediate::has_listener();
         let own_tmp = layout.tmp.is_some();
-        Self { confinement, tier: Tier::Full, own_tmp, private: Private::default() }
+        Self { confinement, tier: Tier::Full, listener, own_tmp, private: Private::default() }
     }
 
     /// What is hidden in a `/tmp` of the program's own.
@@ -190,6 +195,7 @@ mod tests {
         let seen = |tier, own_tmp| Seen {
             confinement: confinement.clone(),
             tier,
+            listener: true,
             own_tmp,
             private: Private::default(),
         };

@@ -35,7 +35,8 @@ impl Ruleset {
         let temp = temp.as_ref().map(AsRef::as_ref);
         let environment = environment::build(std::env::vars_os(), environment, temp);
         let tier = seen.tier;
-        let platform = Platform::probe().lowered(seen.confinement.landlock_abi);
+        let platform =
+            Platform { listener: seen.listener, ..Platform::probe() }.lowered(seen.confinement.landlock_abi);
         let absent = platform.absent_layers(tier);
         if !absent.is_empty() && !allow_degraded {
             let layers = absent.join("; ");
@@ -43,7 +44,7 @@ impl Ruleset {
         }
         let policy = Policy::of(rights.net, platform, tier);
         let mut programs = vec![];
-        if platform.seccomp {
+        if platform.seccomp() {
             programs.push(Program::standing(policy));
             if seen.confinement.read_only {
                 programs.push(Program::read_only(policy));

@@ -57,22 +57,6 @@ pub(super) enum Answer {
     },
 }
 
-/// Whether only fatal signals interrupt a call that was received (Linux 5.19): a flag that the kernel does not know is refused before
-/// it looks for the program, which is missing.
-pub(super) fn waits_undisturbed() -> bool {
-    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-    // SAFETY: the null pointer is refused by the kernel; nothing is read or changed.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_seccomp,
-            libc::SECCOMP_SET_MODE_FILTER,
-            flags,
-            std::ptr::null::<libc::c_void>(),
-        )
-    };
-    Errno::result(answer) == Err(Errno::EFAULT)
-}
-
 impl Listener {
     /// Takes over a listener.
     pub(super) fn new(descriptor: OwnedFd) -> Self {

@@ -18,10 +18,11 @@ use super::act::Call;
 use super::address::integer;
 use super::aim::{Aim, Info, MAX_SIGNAL};
 use super::lineage::Lineage;
-use super::listener::{Answer, waits_undisturbed};
+use super::listener::Answer;
 use super::sender::{Sender, Sent};
 use super::status::Status;
 use crate::descendants::FENCE;
+use crate::system;
 
 /// `PIDFD_SIGNAL_THREAD` and the others (linux/pidfd.h, Linux 6.9).
 const SIGNAL_THREAD: u64 = 1;
@@ -51,7 +52,7 @@ enum Whom {
 impl Signals {
     /// For the processes beneath this one.
     pub(super) fn new() -> Self {
-        Self { lineage: Lineage::new(), undisturbed: waits_undisturbed() }
+        Self { lineage: Lineage::new(), undisturbed: system::waits_undisturbed() }
     }
 }
 

@@ -15,9 +15,6 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::args::Output;
 
-/// The Landlock ABI below which a run in the floor tier is degraded: it starts only when told to.
-const SCOPES: u32 = 6;
-
 /// Prints a session's events until there are no more, on a thread of its own: a reader that stops reading must not stop
 /// the run's time-out, nor its signals.
 #[derive(Debug)]
@@ -137,7 +134,7 @@ impl Page {
             }
             EventKind::RightsChanged(changed) => format!("rights: {}", changed.rights),
             EventKind::WorkerStarted(started)
-                if started.landlock_abi < SCOPES && started.tier != Tier::Full.to_string() =>
+                if started.landlock_abi == 0 || started.tier == Tier::FloorUnmediated.to_string() =>
             {
                 format!("sandbox degraded: {}", started.missing.join("; "))
             }
