@@ -16,6 +16,7 @@ use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout};
 
+use crate::cgroup::Cgroup;
 use crate::descendants::{self, Bound, Waited};
 use crate::mediate::Mediator;
 use crate::stage::{Failure, Stage};
@@ -35,6 +36,8 @@ pub(crate) struct Broker {
     progress: Progress,
     /// Works for as long as it is not dropped.
     _mediator: Option<Mediator>,
+    /// The program's, if it has one; goes last.
+    _group: Option<Cgroup>,
 }
 
 /// What a child on its way to become the program says.
@@ -51,7 +54,12 @@ enum End {
 
 impl Broker {
     pub(crate) fn new(program: Pid, bound: Bound, progress: Progress, mediator: Option<Mediator>) -> Self {
-        Self { program, bound, progress, _mediator: mediator }
+        Self { program, bound, progress, _mediator: mediator, _group: None }
+    }
+
+    /// With the control group that the program was cloned into.
+    pub(crate) fn with_group(self, group: Option<Cgroup>) -> Self {
+        Self { _group: group, ..self }
     }
 
     /// Watches over the program to its end; the exit status.

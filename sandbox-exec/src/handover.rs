@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -79,7 +79,47 @@ impl Handover {
 pub(crate) unsafe fn fork_sharing_descriptors() -> io::Result<Option<Pid>> {
     let flags = c_long::from(libc::CLONE_FILES | libc::SIGCHLD);
     // SAFETY: without a stack the child goes on with a copy of this one, as after fork(2).
-    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
-    check(pid)?;
-    Ok(libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0).map(Pid::from_raw))
+    forked(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) })
+}
+
+/// The same, in a control group (`clone3(2)`, Linux 5.7).
+///
+/// # Safety
+///
+/// As above.
+pub(crate) unsafe fn fork_into(group: BorrowedFd<'_>) -> io::Result<Option<Pid>> {
+    let arguments = Clone {
+        flags: u64::from(libc::CLONE_FILES.cast_unsigned()) | CLONE_INTO_CGROUP,
+        exit_signal: u64::from(libc::SIGCHLD.cast_unsigned()),
+        cgroup: u64::from(group.as_raw_fd().cast_unsigned()),
+        ..Clone::default()
+    };
+    // SAFETY: the kernel reads the structure; without a stack the child goes on with a copy of this one.
+    forked(unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<Clone>()) })
+}
+
+/// `CLONE_INTO_CGROUP` (linux/sched.h).
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// `struct clone_args` (linux/sched.h).
+#[derive(Default)]
+#[repr(C, align(8))]
+struct Clone {
+    flags: u64,
+    process: u64,
+    child_thread: u64,
+    parent_thread: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    threads: u64,
+    threads_size: u64,
+    cgroup: u64,
+}
+
+/// What such a call returns: in the parent the child.
+fn forked(answer: c_long) -> io::Result<Option<Pid>> {
+    check(answer)?;
+    Ok(libc::pid_t::try_from(answer).ok().filter(|pid| *pid > 0).map(Pid::from_raw))
 }

@@ -10,12 +10,14 @@
 //! * [`memory`]: what an idle process gives back.
 //! * [`domain`]: rules → a Landlock domain. [`seccomp`]: the denied system calls, as data with reasons.
 //! * `namespace`: the full tier: namespaces, and a tree of mounts.
+//! * `cgroup`: a program's own control group, where that is delegated.
 //! * `private`: shared memory and terminals that are a container's own.
 //! * [`terminal`]: the one that was made for a program.
 //! * [`stage`]: the order of a start, and the exit code of each step.
 
 pub mod attempt;
 mod broker;
+mod cgroup;
 pub mod command;
 pub mod compile;
 pub mod descendants;

@@ -3,12 +3,13 @@
 //! look at the program's memory and duplicate its sockets.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
 
 use ipc::id::Generation;
 use ipc::pipe::{Incoming, Outgoing};
 use nix::fcntl::OFlag;
-use nix::unistd::{getpid, getppid, pipe2};
+use nix::unistd::{Pid, getpid, getppid, pipe2};
 
 use super::program::{Program, give_up};
 use super::rules::{self, Seen};
@@ -16,9 +17,10 @@ use super::ruleset::Ruleset;
 use super::{Launch, at};
 use crate::attempt::Surroundings;
 use crate::broker::{Broker, Progress, Reports};
+use crate::cgroup::Cgroup;
 use crate::descendants::Bound;
 use crate::domain::Domain;
-use crate::handover::{Handover, fork_sharing_descriptors};
+use crate::handover::{Handover, fork_into, fork_sharing_descriptors};
 use crate::mediate::{Mediation, Mediator};
 use crate::privilege;
 use crate::stage::{Failure, Stage};
@@ -45,8 +47,8 @@ fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset) -> Result<Broker, Fail
     let handover = Handover::new().map_err(at(Stage::Start))?;
     // For both of us. What is opened for a rule needs other capabilities.
     privilege::drop_bounds().map_err(at(Stage::Capabilities))?;
-    // SAFETY: this process has one thread, and both sides of the handover keep to what it asks.
-    let Some(program) = unsafe { fork_sharing_descriptors() }.map_err(at(Stage::Start))? else {
+    let (forked, group) = fork_into_group().map_err(at(Stage::Start))?;
+    let Some(program) = forked else {
         if let Err(failure) = handover.give(filter.as_ref()).map_err(at(Stage::Seccomp)) {
             give_up(Outgoing::new(File::from(reports), Generation(0)), &failure)
         }
@@ -61,12 +63,24 @@ fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset) -> Result<Broker, Fail
         mediate(ruleset, listener)
     });
     match ready {
-        Ok(mediator) => Ok(Broker::new(program, bound, progress, mediator)),
+        Ok(mediator) => Ok(Broker::new(program, bound, progress, mediator).with_group(group)),
         Err(failure) => {
             Broker::new(program, bound, progress, None).abandon();
             Err(failure)
         }
     }
+}
+
+/// Forks as the handover wants it, into a control group of the program's own where there can be one.
+fn fork_into_group() -> io::Result<(Option<Pid>, Option<Cgroup>)> {
+    if let Some(group) = Cgroup::make() {
+        // SAFETY: this process has one thread, and both sides of the handover keep to what it asks.
+        if let Ok(forked) = unsafe { fork_into(group.as_fd()) } {
+            return Ok((forked, Some(group)));
+        }
+    }
+    // SAFETY: as above.
+    Ok((unsafe { fork_sharing_descriptors() }?, None))
 }
 
 /// Threads make no forks, so they begin after the only one; and after all that needs capabilities, since what they perform for

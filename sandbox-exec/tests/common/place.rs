@@ -65,6 +65,11 @@ impl Place {
         self.tier == Tier::Full
     }
 
+    /// The user, if it is not this process's.
+    pub(crate) fn user(&self) -> Option<u32> {
+        self.user
+    }
+
     /// A path in the place.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         fs::canonicalize(self.directory.path()).unwrap().join(name)

@@ -1,0 +1,208 @@
+//! A control group of its own for a program of the floor tier, where that is delegated (`cgroups(7)`, version 2): what descends
+//! from the program stays in it, whoever adopts it, so that what outlived supervisor *and* broker can still be told apart.
+//!
+//! The program is cloned into the group, since moving a process takes milliseconds (`CLONE_INTO_CGROUP`, Linux 5.7). The broker
+//! removes the group at the end; one that was left by a broker that is dead is ended by the next start in the same place
+//! (`cgroup.kill`, Linux 5.14). Its name says which broker that is: a lock would be anybody's who can read.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+/// What the names of groups begin with.
+const PREFIX: &str = "bailiwick-";
+
+/// How long to wait for the end of processes that were killed, each time that one of them ends; in milliseconds.
+const PATIENCE: u16 = 2000;
+
+/// A group, which is removed at the end.
+#[derive(Debug)]
+pub(crate) struct Cgroup {
+    path: PathBuf,
+    directory: File,
+}
+
+impl Cgroup {
+    /// Makes one beneath the group of this process, and ends what dead brokers left there. None where none may be made.
+    pub(crate) fn make() -> Option<Self> {
+        let parent = own_group()?;
+        let name = Broker::this()?.name();
+        end_left(&parent);
+        let path = parent.join(name);
+        fs::create_dir(&path).ok()?;
+        match File::open(&path) {
+            // What cannot be killed is of no use.
+            Ok(directory) if path.join("cgroup.kill").exists() => Some(Self { path, directory }),
+            _ => {
+                drop(fs::remove_dir(&path));
+                None
+            }
+        }
+    }
+
+    /// The group, for `clone3(2)`.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+/// Ends whatever is in it.
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        end(&self.path);
+    }
+}
+
+/// A broker, for as long as this machine runs: no other has its number, its start and its namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Broker {
+    namespace: u64,
+    pid: u32,
+    start: u64,
+}
+
+impl Broker {
+    fn this() -> Option<Self> {
+        let pid = std::process::id();
+        Some(Self { namespace: own_namespace()?, pid, start: start(pid)? })
+    }
+
+    fn name(&self) -> String {
+        format!("{PREFIX}{}-{}-{}", self.namespace, self.pid, self.start)
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let mut numbers = name.strip_prefix(PREFIX)?.split('-');
+        let broker = Self {
+            namespace: numbers.next()?.parse().ok()?,
+            pid: numbers.next()?.parse().ok()?,
+            start: numbers.next()?.parse().ok()?,
+        };
+        (broker.name() == name).then_some(broker)
+    }
+
+    /// Whether it has ended, if that can be seen from here.
+    fn is_dead(&self) -> bool {
+        own_namespace() == Some(self.namespace) && start(self.pid) != Some(self.start)
+    }
+}
+
+/// The pid namespace in which numbers are this process's.
+fn own_namespace() -> Option<u64> {
+    fs::metadata("/proc/self/ns/pid").ok().map(|namespace| namespace.ino())
+}
+
+/// When a process started, in ticks since the machine did: the 22nd field of `/proc/PID/stat`; the second, a name in
+/// parentheses, may hold anything. None for one that has ended, though it may not have been reaped.
+fn start(pid: u32) -> Option<u64> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let mut fields = std::str::from_utf8(stat.get(end + 1..)?).ok()?.split_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+}
+
+/// Ends what is left of dead brokers in a group.
+fn end_left(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let broker = entry.file_name().to_str().and_then(Broker::parse);
+        if broker.is_some_and(|broker| broker.is_dead()) {
+            end(&entry.path());
+        }
+    }
+}
+
+/// Kills every process in a group and removes it, once they are gone. Nobody can do more about one that stays.
+fn end(group: &Path) {
+    // Usually the last process has been reaped by now.
+    if fs::remove_dir(group).is_err() && fs::write(group.join("cgroup.kill"), "1").is_ok() {
+        drop(wait_until_empty(group));
+        drop(fs::remove_dir(group));
+    }
+}
+
+/// `cgroup.events` says `populated 1` for as long as there are processes that have not ended; a change is an exceptional condition.
+fn wait_until_empty(group: &Path) -> io::Result<()> {
+    let path = group.join("cgroup.events");
+    loop {
+        let events = File::open(&path)?;
+        if io::read_to_string(&events)?.lines().any(|line| line == "populated 0") {
+            return Ok(());
+        }
+        match poll(&mut [PollFd::new(events.as_fd(), PollFlags::POLLPRI)], PollTimeout::from(PATIENCE)) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// The directory of this process's own group.
+fn own_group() -> Option<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    directory(&groups, &mounts)
+}
+
+/// `0::PATH` (`cgroups(7)`), beneath the root of a mount of the hierarchy (`proc_pid_mountinfo(5)`).
+fn directory(groups: &str, mounts: &str) -> Option<PathBuf> {
+    let group = Path::new(groups.lines().find_map(|line| line.strip_prefix("0::"))?);
+    mounts.lines().find_map(|line| {
+        let (mount, kind) = line.split_once(" - ")?;
+        let mut fields = mount.split(' ').skip(3);
+        let (root, point) = (fields.next()?, fields.next()?);
+        // What has unusual bytes is written in octal: none of ours.
+        let plain = !mount.as_bytes().contains(&b'\\') && !group.as_os_str().as_bytes().contains(&b'\\');
+        let beneath = group.strip_prefix(root).ok().filter(|beneath| beneath.components().all(is_normal))?;
+        (plain && kind.starts_with("cgroup2 ")).then(|| Path::new(point).join(beneath))
+    })
+}
+
+/// A group outside of the namespace's root is shown with `..`.
+fn is_normal(component: std::path::Component<'_>) -> bool {
+    matches!(component, std::path::Component::Normal(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_is_known_by_its_name() {
+        let this = Broker::this().unwrap();
+        assert_eq!(Broker::parse(&this.name()), Some(this.clone()));
+        assert!(!this.is_dead());
+        assert!(Broker { start: this.start + 1, ..this.clone() }.is_dead());
+        assert!(Broker { pid: u32::MAX, ..this.clone() }.is_dead());
+        assert!(!Broker { namespace: 1, pid: u32::MAX, ..this }.is_dead(), "numbers of elsewhere");
+        for name in
+            ["bailiwick-1-2", "bailiwick-1-2-3-4", "bailiwick-1-2-x", "other-1-2-3", "bailiwick-01-2-3"]
+        {
+            assert_eq!(Broker::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_own_group_is_found_beneath_a_mount_of_it() {
+        let line = |root: &str, point: &str, kind: &str| {
+            format!("30 24 0:26 {root} {point} rw,nosuid shared:9 - {kind} cgroup2 rw\n")
+        };
+        let unified = line("/", "/sys/fs/cgroup", "cgroup2");
+        let found =
+            |group: &str, mounts: &str| directory(&format!("1:name=systemd:/x\n0::{group}\n"), mounts);
+        assert_eq!(found("/user.slice/a", &unified), Some("/sys/fs/cgroup/user.slice/a".into()));
+        assert_eq!(found("/", &unified), Some("/sys/fs/cgroup".into()));
+        let part = line("/docker/1", "/sys/fs/cgroup", "cgroup2");
+        assert_eq!(found("/docker/1/x", &part), Some("/sys/fs/cgroup/x".into()));
+        assert_eq!(found("/elsewhere", &part), None);
+        assert_eq!(found("/../x", &unified), None);
+        assert_eq!(found("/a", &line("/", "/sys/fs/cgroup/cpu", "cgroup")), None);
+        assert_eq!(directory("1:name=systemd:/x\n", &unified), None);
+    }
+}

@@ -1,0 +1,156 @@
+//! What outlives a broker that is killed, in a delegated control group.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use common::place::{Place, errors, in_tier_as_each_user, text};
+use ipc::confinement::Tier;
+
+/// How many were made.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// A control group that is the user's.
+struct Delegated(PathBuf);
+
+impl Delegated {
+    /// Makes one, where this process may.
+    fn new(place: &Place) -> Option<Self> {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?.split(' ').nth(4)?;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = Path::new(mount).join(format!("sx-{}-{number}", std::process::id()));
+        fs::create_dir(&path).ok()?;
+        if !path.join("cgroup.kill").exists() {
+            fs::remove_dir(&path).unwrap();
+            return None;
+        }
+        let owner = place.user();
+        for name in ["", "cgroup.procs", "cgroup.subtree_control"] {
+            chown(path.join(name), owner, owner).unwrap();
+        }
+        Some(Self(path))
+    }
+
+    /// Has a command begin in it, still as this user.
+    fn enter(&self, command: &mut Command) {
+        let processes = fs::File::options().write(true).open(self.0.join("cgroup.procs")).unwrap();
+        // SAFETY: writes to a descriptor that the closure owns.
+        unsafe {
+            command.pre_exec(move || Ok(nix::unistd::write(&processes, b"0").map(|_| ())?));
+        }
+    }
+
+    /// The groups in it.
+    fn groups(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.is_dir()).collect()
+    }
+}
+
+impl Drop for Delegated {
+    fn drop(&mut self) {
+        for group in self.groups() {
+            drop(fs::write(group.join("cgroup.kill"), "1"));
+            drop(fs::remove_dir(group));
+        }
+        drop(fs::remove_dir(&self.0));
+    }
+}
+
+/// Runs a test in a delegated group, in the floor.
+fn delegated(test: impl Fn(&Place, &Delegated)) {
+    in_tier_as_each_user(Tier::Floor, |place| match Delegated::new(place) {
+        Some(group) => test(place, &group),
+        None => eprintln!(
+            "skipped: this machine delegates no control group (needs root, cgroup v2 and Linux 5.14)"
+        ),
+    });
+}
+
+fn is_alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+/// A broker, and the number of a daemon that its program left.
+fn with_daemon(place: &Place, group: &Delegated) -> (std::process::Child, u32) {
+    let mut command = place.sandbox(&[]);
+    group.enter(&mut command);
+    let script = "setsid -f bash -c 'echo $$; exec sleep 1000'; exec sleep 1000";
+    command.args(["/bin/bash", "-c", script]).stdout(Stdio::piped());
+    let mut broker = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(broker.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    (broker, line.trim().parse().unwrap())
+}
+
+fn run(place: &Place, group: &Delegated, script: &str) -> std::process::Output {
+    let mut command = place.sandbox(&[]);
+    group.enter(&mut command);
+    command.args(["/bin/bash", "-c", script]).output().unwrap()
+}
+
+#[test]
+fn a_program_has_a_group_of_its_own_for_as_long_as_it_lives() {
+    delegated(|place, group| {
+        let output = run(place, group, "grep ^0:: /proc/self/cgroup; echo 1 > /sys/fs/cgroup/x; true");
+        let name = group.0.file_name().unwrap().to_str().unwrap();
+        assert!(
+            text(&output).contains(&format!("/{name}/bailiwick-")),
+            "{}{}",
+            text(&output),
+            errors(&output)
+        );
+        assert!(group.groups().is_empty(), "{:?}", group.groups());
+    });
+}
+
+#[test]
+fn a_program_cannot_leave_its_group() {
+    delegated(|place, group| {
+        let script = format!("echo $$ > {}/cgroup.procs && echo left; true", group.0.display());
+        assert_eq!(
+            text(&place.unconfined(&format!("test -w {}/cgroup.procs && echo mine", group.0.display()))),
+            "mine\n"
+        );
+        let output = run(place, group, &script);
+        assert_eq!(text(&output), "", "{}", errors(&output));
+    });
+}
+
+#[test]
+fn what_a_killed_broker_left_is_ended_by_the_next_start() {
+    delegated(|place, group| {
+        let (mut broker, daemon) = with_daemon(place, group);
+        let (mut other, others) = with_daemon(place, group);
+        broker.kill().unwrap();
+        broker.wait().unwrap();
+        assert!(is_alive(daemon), "nobody was there to end it");
+        assert_eq!(text(&run(place, group, "echo ran")), "ran\n");
+        assert!(!is_alive(daemon));
+        assert!(is_alive(others), "its broker lives");
+        assert_eq!(group.groups().len(), 1);
+        nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(other.id().cast_signed()),
+            nix::sys::signal::Signal::SIGTERM,
+        )
+        .unwrap();
+        other.wait().unwrap();
+        assert!(!is_alive(others));
+        assert!(group.groups().is_empty(), "{:?}", group.groups());
+    });
+}
