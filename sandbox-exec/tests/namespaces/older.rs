@@ -1,7 +1,9 @@
 //! Machines that can do less: an older Landlock, and no namespaces.
 
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::os::unix::process::CommandExt;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use ipc::confinement::{BrokerReport, Tier, TierChoice};
 use sandbox_exec::platform;
@@ -65,6 +67,49 @@ fn below_the_first_scopes_the_broker_bounds_signals() {
             assert!(victim.try_wait().unwrap().is_none(), "{abi}");
             victim.kill().unwrap();
             victim.wait().unwrap();
+        }
+    });
+}
+
+/// Connects and sends to `$VICTIM`, then from inside to inside.
+const ABSTRACT: &str = "import os, socket
+name = '\\0' + os.environ['VICTIM']
+for kind, reach in (socket.SOCK_STREAM, 'connect'), (socket.SOCK_DGRAM, 'sendto'):
+    s = socket.socket(socket.AF_UNIX, kind)
+    try:
+        s.connect(name + reach) if reach == 'connect' else s.sendto(b'x', name + reach)
+        print('reached')
+    except OSError as error:
+        print(error.errno)
+l = socket.socket(socket.AF_UNIX); l.bind(name + 'own'); l.listen()
+c = socket.socket(socket.AF_UNIX); c.connect(name + 'own')
+print(l.accept()[0].send(b'xx'))";
+
+#[test]
+fn below_the_first_scopes_abstract_sockets_outside_are_not_reached() {
+    in_tier_as_each_user(Tier::Floor, |place| {
+        let name = place.path("").display().to_string();
+        let address = |kind: &str| SocketAddr::from_abstract_name(format!("{name}{kind}")).unwrap();
+        let stream = UnixListener::bind_addr(&address("connect")).unwrap();
+        let datagrams = UnixDatagram::bind_addr(&address("sendto")).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        datagrams.set_nonblocking(true).unwrap();
+        let reach = |command: &mut Command| {
+            let output = command.args(["python3", "-c", ABSTRACT]).output().unwrap();
+            (text(&output), errors(&output), stream.accept().is_ok(), datagrams.recv(&mut [0]).is_ok())
+        };
+        let unconfined = reach(place.command("/usr/bin/env").env("VICTIM", &name));
+        assert_eq!(
+            (unconfined.0.as_str(), unconfined.2, unconfined.3),
+            ("reached\nreached\n2\n", true, true)
+        );
+        for abi in 1..platform::SCOPES {
+            for net in ["off", "on"] {
+                let flags =
+                    ["--net", net, "--landlock-abi", &abi.to_string(), "--env", &format!("VICTIM={name}")];
+                let confined = reach(&mut place.sandbox(&flags));
+                assert_eq!(confined, ("111\n111\n2\n".into(), String::new(), false, false), "{abi}, {net}");
+            }
         }
     });
 }
