@@ -20,14 +20,14 @@ const NAMES: [&str; 5] = ["bailiwick", "bailiwick-worker", "sandbox-exec", "prob
 pub enum User {
     /// Whoever runs the tests.
     Myself,
-    /// [`PLAIN_USER`]; only root can become one.
+    /// [`PLAIN_USER`]; only root can become one, if its capabilities were not taken from it.
     Plain,
 }
 
 impl User {
     /// The users that this machine lets us be: root is tried as a plain user too.
     pub fn all() -> Vec<Self> {
-        if geteuid().is_root() { vec![Self::Myself, Self::Plain] } else { vec![Self::Myself] }
+        if may_become_another() { vec![Self::Myself, Self::Plain] } else { vec![Self::Myself] }
     }
 
     /// The uid.
@@ -37,6 +37,16 @@ impl User {
             Self::Plain => PLAIN_USER,
         }
     }
+}
+
+/// Whether this process is root and may give files away and change its ids (`capabilities(7)`): in a container that dropped
+/// them it is root by its number alone.
+fn may_become_another() -> bool {
+    const NEEDED: u64 = 1 << 0 | 1 << 6 | 1 << 7;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or_default();
+    geteuid().is_root() && effective & NEEDED == NEEDED
 }
 
 /// Where the programs under test lie: readable for every user.
