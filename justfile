@@ -39,3 +39,7 @@ real-projects:
 # The kernel's own Landlock and seccomp tests, compared with docs/selftests.md.
 kernel-selftests:
     cargo build --bins && tests/kernel-selftests/run.sh
+
+# Attacks and work in real containers, under the engine's default profile.
+containers:
+    cargo build --workspace --bins && cargo test -p tests --test escape --no-run && tests/containers/run.sh

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# Attacks and works in real containers, under the engine's own default profile. See README.md.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+built="${BAILIWICK_BUILT:-$root/target/debug}"
+static="${BAILIWICK_STATIC:-$root/target/$(uname -m)-unknown-linux-gnu/release}"
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/bailiwick-containers"
+image=bailiwick-tests:bookworm
+bare=bailiwick-tests:bare
+
+skip() {
+    echo "skipped: no container engine: $*" >&2
+    exit 0
+}
+
+command -v docker >/dev/null || skip "no docker on this machine (Debian: apt-get install docker.io debootstrap)"
+for program in bailiwick bailiwick-worker sandbox-exec probe fake-worker; do
+    [[ -x $built/$program ]] || { echo "no $program in $built: cargo build --workspace --bins" >&2; exit 1; }
+done
+escape="${BAILIWICK_ESCAPE:-$(find "$built/deps" -maxdepth 1 -name 'escape-*' -type f -executable -printf '%T@ %p\n' | sort -rn | head -n 1 | cut -d' ' -f2)}"
+[[ -x $escape ]] || { echo "no escape suite in $built/deps: cargo test -p tests --test escape --no-run" >&2; exit 1; }
+
+work=$(mktemp -d /var/tmp/bailiwick-containers-XXXXXX)
+chmod 755 "$work"
+engine=
+# The engine's own children end with it; its mounts lie below the directory that goes.
+cleanup() {
+    docker rm -f "$(basename "$work")" >/dev/null 2>&1 || true
+    if [[ -n $engine ]]; then
+        docker rmi -f "$image" "$bare" >/dev/null 2>&1 || true
+        kill "$engine" 2>/dev/null && wait "$engine" 2>/dev/null || true
+    fi
+    rm -rf "$work"
+}
+trap cleanup EXIT
+
+# A daemon that runs is used; else one of our own is started, which touches neither the network nor the machine's data.
+start_engine() {
+    [[ $(id -u) == 0 ]] || skip "no daemon answers, and only root can start one"
+    command -v dockerd >/dev/null || skip "no daemon answers, and there is no dockerd"
+    export DOCKER_HOST="unix://$work/engine.sock"
+    dockerd --data-root "$work/data" --exec-root "$work/exec" --pidfile "$work/pid" --host "$DOCKER_HOST" \
+        --iptables=false --ip6tables=false --bridge=none >"$work/engine.log" 2>&1 &
+    engine=$!
+    for _ in $(seq 100); do
+        docker version >/dev/null 2>&1 && return
+        kill -0 "$engine" 2>/dev/null || break
+        sleep 0.3
+    done
+    engine=
+    skip "dockerd does not start here: $(tail -n 1 "$work/engine.log")"
+}
+
+make_images() {
+    if [[ ! -e $cache/bookworm.tar ]]; then
+        command -v debootstrap >/dev/null || skip "no debootstrap to make an image with"
+        mkdir -p "$cache"
+        debootstrap --variant=minbase --include=git,python3,procps,libgcc-s1 bookworm "$work/root" >"$work/debootstrap.log"
+        tar -C "$work/root" --exclude='./proc/*' --exclude='./sys/*' --exclude='./dev/*' -cf "$cache/bookworm.tar.new" .
+        mv "$cache/bookworm.tar.new" "$cache/bookworm.tar"
+        rm -rf "$work/root"
+    fi
+    docker import "$cache/bookworm.tar" "$image" >/dev/null
+    # Nothing but a static shell, and the empty directories that an engine mounts on.
+    if command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1; then
+        mkdir -p "$work/bare"/{bin,tmp,var/tmp,project}
+        cp "$(command -v busybox)" "$work/bare/bin/busybox"
+        ln -s busybox "$work/bare/bin/sh"
+        chmod 1777 "$work/bare/tmp" "$work/bare/var/tmp" "$work/bare/project"
+        tar -C "$work/bare" -c . | docker import - "$bare" >/dev/null
+    fi
+}
+
+# What a container sees of us: programs as the tests expect them, and the checks.
+stage() {
+    mkdir -p "$work/stage/debug/deps"
+    cp "$built"/{bailiwick,bailiwick-worker,sandbox-exec,probe,fake-worker} "$work/stage/debug/"
+    cp "$escape" "$work/stage/debug/deps/escape"
+    cp "$here/checks.py" "$here/bare.sh" "$root/tests/real-projects/model.py" "$work/stage/"
+    chmod -R a+rX "$work/stage"
+}
+
+failed=0
+# contained NAME IMAGE FLAGS... -- COMMAND...
+contained() {
+    local name=$1 of=$2 flags=()
+    shift 2
+    while [[ $1 != -- ]]; do flags+=("$1"); shift; done
+    shift
+    echo "== $name"
+    # The network of a container without one has no IPv6, which is no part of a profile.
+    timeout -s KILL "${PATIENCE:-900}" docker run --rm --name "$(basename "$work")" --network none \
+        --sysctl net.ipv6.conf.all.disable_ipv6=0 --sysctl net.ipv6.conf.lo.disable_ipv6=0 \
+        -v "$work/stage:/opt/bailiwick:ro" "${flags[@]}" "$of" "$@" || { failed=1; echo "FAILED: $name"; }
+    docker rm -f "$(basename "$work")" >/dev/null 2>&1 || true
+}
+
+docker version >/dev/null 2>&1 || start_engine
+make_images
+stage
+checks=(python3 /opt/bailiwick/checks.py "$@")
+contained "as root" "$image" -- "${checks[@]}"
+contained "as uid 1000" "$image" --user 1000:1000 -- "${checks[@]}"
+contained "without capabilities" "$image" --cap-drop ALL -- "${checks[@]}"
+contained "no-new-privileges" "$image" --security-opt no-new-privileges -- "${checks[@]}"
+contained "a read-only root" "$image" --read-only --tmpfs /tmp:exec --tmpfs /var/tmp:exec -- "${checks[@]}"
+contained "a uid without a name, and no home" "$image" --user 4242 --env HOME= -- "${checks[@]}"
+if [[ ! -x $static/sandbox-exec || ! -x $static/bailiwick-worker ]]; then
+    echo "skipped: nothing but a shell: no static programs in $static (just static)" >&2
+elif ! docker image inspect "$bare" >/dev/null 2>&1; then
+    echo "skipped: nothing but a shell: no static busybox on this machine (Debian: apt-get install busybox-static)" >&2
+else
+    cp "$static"/{sandbox-exec,bailiwick-worker} "$work/stage/"
+    contained "nothing but a shell" "$bare" -- /bin/sh /opt/bailiwick/bare.sh
+fi
+exit "$failed"
