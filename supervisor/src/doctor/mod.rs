@@ -2,6 +2,7 @@
 
 mod checks;
 mod machine;
+mod profile;
 mod self_test;
 
 use std::io::Write;
@@ -75,6 +76,7 @@ impl Diagnosis {
     /// Looks at everything.
     pub(crate) async fn make(setup: &Setup, keys: &TakenKeys) -> Self {
         let (mut checks, tier) = self_test::checks(setup).await;
+        checks.extend(profile::profile());
         checks.extend([checks::shell(), checks::git(), checks::terminal(), checks::key(setup, keys)]);
         checks.extend([checks::settings(setup), checks::state_directory(setup)]);
         Self { tier, checks }
