@@ -12,12 +12,14 @@ use std::io::{Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use ipc::denial::Operation;
 use ipc::effect::{FileEffect, FileState, Patch};
 use ipc::tool::{ToolErrorKind, Written, WrittenFile};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, openat, renameat, renameat2};
+use nix::sys::prctl::set_dumpable;
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, unlinkat};
 
@@ -161,6 +163,24 @@ fn overwrite(mut file: File, old: &[u8], new: &[u8]) -> std::io::Result<()> {
     })
 }
 
+/// Sets a file's mode.
+///
+/// Where no mount holds what is outside, the broker performs this call, and answers `EPERM` as long as it cannot see which file
+/// is meant: this process is not dumpable. For that moment it is; a command's domain keeps it from its worker all the same.
+fn set_mode(file: &File, mode: Mode) -> std::result::Result<(), Errno> {
+    static SEEN: Mutex<()> = Mutex::new(());
+    match fchmod(file, mode) {
+        Err(Errno::EPERM) => {
+            let _one_at_a_time = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+            set_dumpable(true)?;
+            let changed = fchmod(file, mode);
+            set_dumpable(false)?;
+            changed
+        }
+        changed => changed,
+    }
+}
+
 /// A file with an unpredictable name that goes away unless it is renamed.
 struct Temporary {
     directory: OwnedFd,
@@ -176,7 +196,7 @@ impl Temporary {
         let mut file = File::from(openat(&directory, name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
         let temporary = Self { directory, name, renamed: false };
         file.write_all(&state.bytes).map_err(|error| errno_of(&error))?;
-        fchmod(&file, Mode::from_bits_truncate(state.mode & 0o777))?;
+        set_mode(&file, Mode::from_bits_truncate(state.mode & 0o777))?;
         Ok(temporary)
     }
 
