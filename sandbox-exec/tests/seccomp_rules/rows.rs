@@ -207,6 +207,7 @@ fn commands() -> Vec<Row> {
         FS_IOC_SETFLAGS,
         FS_IOC_SETVERSION,
         FS_IOC_FSSETXATTR,
+        FAT_IOCTL_SET_ATTRIBUTES,
     ];
     let mut rows = ioctls.map(|command| row(calls::IOCTL, [NONE, command.into(), BAD])).to_vec();
     rows.extend([

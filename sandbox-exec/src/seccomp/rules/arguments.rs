@@ -162,5 +162,10 @@ pub(super) const TRUNCATION: &[Conditional] =
 pub(super) const READ_ONLY: &[Conditional] = &[Conditional {
     reason: "change attributes through a descriptor that was opened to read",
     call: calls::IOCTL,
-    any_of: &[&[Is(1, FS_IOC_SETFLAGS)], &[Is(1, FS_IOC_SETVERSION)], &[Is(1, FS_IOC_FSSETXATTR)]],
+    any_of: &[
+        &[Is(1, FS_IOC_SETFLAGS)],
+        &[Is(1, FS_IOC_SETVERSION)],
+        &[Is(1, FS_IOC_FSSETXATTR)],
+        &[Is(1, FAT_IOCTL_SET_ATTRIBUTES)],
+    ],
 }];

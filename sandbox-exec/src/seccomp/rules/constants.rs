@@ -101,6 +101,9 @@ pub const FS_IOC_SETVERSION: u32 = 0x4008_7602;
 /// The same.
 pub const FS_IOC_FSSETXATTR: u32 = 0x401C_5820;
 
+/// `msdos_fs.h`.
+pub const FAT_IOCTL_SET_ATTRIBUTES: u32 = 0x4004_7211;
+
 /// `fsverity.h`.
 pub const FS_IOC_ENABLE_VERITY: u32 = 0x4080_6685;
 /// `fscrypt.h`.
