@@ -3,6 +3,7 @@
 //! A layer that says it is in force and is not has happened: "best effort" once applied nothing and reported success. So
 //! each layer has to refuse something. What is tried was possible before (the control), so that a refusal is the layer's own.
 
+use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -10,6 +11,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::ptr;
 
 use ipc::confinement::{Attempt, Tier};
 use ipc::rights::Network;
@@ -25,6 +27,9 @@ use crate::system::check;
 
 /// A file that its owner may write, that no rule makes writable (`/proc` never is), and that makes no litter.
 const WITNESS: &str = "/proc/self/comm";
+
+/// The same, as a C string.
+const MARKED: &CStr = c"/proc/self/comm";
 
 /// What would be a file in the full tier's own `/dev`, which `root` and everybody else may write but for the mount.
 const IN_TREE: &str = "/dev/.witness";
@@ -77,6 +82,7 @@ enum Act<'a> {
     Find(pid_t),
     Socket(c_int, c_int),
     Meet,
+    Mark,
     Connect,
     Namespace,
 }
@@ -115,6 +121,7 @@ impl<'a> Attempts<'a> {
             }
         } else if platform.seccomp() {
             self.acts.push(("reach a unix socket outside", Act::Meet));
+            self.acts.push(("change an attribute outside the write roots", Act::Mark));
             if plan.net == Network::Off {
                 self.acts.push(("reach the network", Act::Connect));
             }
@@ -176,6 +183,11 @@ impl Act<'_> {
             Self::Socket(family, kind) => socket(family, kind),
             // Who may write to it, and is not stopped on the way, is told that it is no socket (ECONNREFUSED).
             Self::Meet => UnixStream::connect("/dev/null").map(drop),
+            // Flags that there are none of: who is not stopped is told that they are invalid.
+            // SAFETY: C strings, and a value of no bytes.
+            Self::Mark => check(unsafe {
+                libc::setxattr(MARKED.as_ptr(), c"user.witness".as_ptr(), ptr::null(), 0, c_int::MAX).into()
+            }),
             Self::Connect => UdpSocket::bind("0.0.0.0:0")?.connect(ELSEWHERE),
             // SAFETY: takes flags. Where it is not refused, the caller executes nothing and exits.
             Self::Namespace => check(unsafe { libc::unshare(libc::CLONE_NEWUSER) }.into()),

@@ -104,7 +104,10 @@ impl Platform {
             full && !self.bounds_signals(tier),
             "a command can signal its own worker (needs Linux 6.12, or seccomp)",
         );
-        say(!full, "modes, owners, times and attributes of files outside the write roots are not protected");
+        say(
+            tier == Tier::FloorUnmediated,
+            "modes, owners, times and attributes of files outside the write roots are not protected",
+        );
         say(
             tier == Tier::Floor && rights.net == Network::Off,
             "datagrams that programs of this machine send to a port from inside are received",
@@ -235,10 +238,11 @@ mod tests {
             ("moved or linked", "0100000000", "0100000000"),
             ("bounds signals", "0000000000", "0000000000"),
             ("its own worker (needs", "0000000000", "0000000000"),
-            ("modes, owners", "1111111111", "0000000000"),
+            ("modes, owners", "0000000000", "0000000000"),
         ] {
             assert_eq!((table(FLOOR, word), table(Tier::Full, word)), (floor.into(), full.into()), "{word}");
         }
+        assert_eq!(table(UNMEDIATED, "modes, owners"), "1111111111");
     }
 
     #[test]

@@ -63,12 +63,17 @@ pub fn no_core_dumps() -> io::Result<()> {
 /// The bounding set and the securebits can be changed only with `CAP_SETPCAP`. A process without it, as a plain user's, has
 /// no capability, and with `no_new_privs` gains none.
 pub fn drop_capabilities() -> Result<(), PrivilegeError> {
-    let capabilities = |act| move |source| PrivilegeError::Capabilities { act, source };
     if drop_bounds()? {
         // SAFETY: a prctl with integer arguments.
         check(unsafe { libc::prctl(libc::PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) }.into())
             .map_err(|source| PrivilegeError::System { act: "lock the securebits", source })?;
     }
+    clear_capabilities()
+}
+
+/// Empties the sets that this thread acts with. Other threads keep theirs.
+pub fn clear_capabilities() -> Result<(), PrivilegeError> {
+    let capabilities = |act| move |source| PrivilegeError::Capabilities { act, source };
     for (set, name) in [
         (CapSet::Ambient, "ambient"),
         (CapSet::Inheritable, "inheritable"),

@@ -73,5 +73,6 @@ fn mediation(seen: &Seen, platform: Platform) -> Mediation {
         host_network: tier != Tier::Full || rights.net == Network::On,
         objects: tier != Tier::Full,
         signals: platform.abi < SCOPES,
+        metadata: tier != Tier::Full,
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::Shared;
+use crate::privilege::clear_capabilities;
 
 /// The most threads. When all of them wait, further calls wait for the first that is free.
 const MOST: usize = 512;
@@ -92,8 +93,8 @@ pub(super) fn add(shared: &Arc<Shared>) -> std::io::Result<()> {
 
 /// A thread's life.
 fn work(shared: &Arc<Shared>) {
-    // Without it calls that wait would not end with their callers: better one thread less.
-    if super::waiting::allow_interruption().is_err() {
+    // Without the first, calls that wait would not end with their callers; the second is no caller's. Better one thread less.
+    if super::waiting::allow_interruption().is_err() || clear_capabilities().is_err() {
         return shared.crew.leaves();
     }
     while shared.crew.stands_by() {

@@ -14,6 +14,8 @@
 //!     number == shmget … ?     notify                where there is no ipc namespace: whose is the object?
 //!     number == fcntl ?        args[1] is F_SETOWN, F_SETOWN_EX ? notify          whom the kernel signals later
 //!     number == ioctl ?        args[1] is FIOSETOWN, SIOCSPGRP ? notify           the same
+//!     number changes metadata? notify                only where no mount holds them (`metadata`)
+//!     number == ioctl ?        args[1] changes flags of files ? notify          "
 //!     allow
 //! ```
 //!
@@ -24,6 +26,8 @@ use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 use nix::libc::{self, c_long, sock_filter, sock_fprog};
+
+use super::metadata;
 
 /// Offsets in `struct seccomp_data` (linux/seccomp.h).
 const NUMBER: u32 = 0;
@@ -86,7 +90,7 @@ pub struct Filter {
 
 impl Filter {
     /// The program for programs that share the host's network namespace, or not.
-    pub fn new(host_network: bool) -> Self {
+    pub(super) fn new(host_network: bool) -> Self {
         let more = if host_network { HOST_NAMES } else { &[] };
         let mut instructions = vec![
             load(ARCHITECTURE),
@@ -133,6 +137,13 @@ impl Filter {
         self
     }
 
+    /// The program that also notifies what changes metadata.
+    #[must_use]
+    pub fn with_metadata(mut self) -> Self {
+        self.instructions.splice(PROLOGUE..PROLOGUE, metadata());
+        self
+    }
+
     /// Attaches it to this thread, for good, and returns its listener. Async-signal-safe. `no_new_privs` must be set, and no
     /// program of this thread may have a listener yet (`EBUSY`).
     pub fn attach(&self) -> io::Result<OwnedFd> {
@@ -164,6 +175,17 @@ impl Filter {
 /// Notifies these, whatever their arguments.
 fn notified(calls: &[c_long]) -> Vec<sock_filter> {
     calls.iter().flat_map(|&call| [equal(number(call), 0, 1), answer(libc::SECCOMP_RET_USER_NOTIF)]).collect()
+}
+
+fn metadata() -> Vec<sock_filter> {
+    let notify = |is| [equal(is, 0, 1), answer(libc::SECCOMP_RET_USER_NOTIF)];
+    let mut requests: Vec<_> =
+        metadata::IOCTLS.into_iter().flat_map(|(request, _)| notify(request)).collect();
+    requests.insert(0, load(COMMAND));
+    requests.push(load(NUMBER));
+    let skipped = u8::try_from(requests.len()).unwrap_or(u8::MAX);
+    let ioctl = equal(number(libc::SYS_ioctl), 0, skipped);
+    metadata::numbers().flat_map(notify).chain([ioctl]).chain(requests).collect()
 }
 
 /// Call numbers are small and positive.
@@ -256,6 +278,28 @@ mod tests {
             for command in commands {
                 let arguments = [7, u64::from(*command) | 1 << 40, 7, 7, 0, 7];
                 assert_eq!(notified(arguments), sorted(&[ALWAYS, SIGNALS, &[*call]]));
+            }
+        }
+    }
+
+    #[test]
+    fn changes_of_metadata_are_notified_beside_the_others_and_ioctl_by_its_request() {
+        for plain in [Filter::new(true), Filter::new(true).with_signals()] {
+            let filter = plain.clone().with_metadata();
+            let more: Vec<u32> = metadata::numbers().collect();
+            for call in 0..600 {
+                let expected = if more.contains(&call) { NOTIFY } else { run(&plain, NATIVE, call, [7; 6]) };
+                assert_eq!(run(&filter, NATIVE, call, [7; 6]), expected, "{call}");
+            }
+            let ioctl = |filter, request| {
+                run(filter, NATIVE, number(libc::SYS_ioctl), [3, u64::from(request), 0, 0, 0, 0])
+            };
+            for (request, _) in metadata::IOCTLS {
+                assert_eq!([ioctl(&filter, request), ioctl(&plain, request)], [NOTIFY, ALLOW]);
+                assert_eq!(ioctl(&filter, request ^ 1), ALLOW);
+            }
+            for request in [FIOSETOWN, SIOCSPGRP] {
+                assert_eq!(ioctl(&filter, request), ioctl(&plain, request));
             }
         }
     }

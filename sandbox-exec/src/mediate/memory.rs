@@ -1,5 +1,6 @@
 //! A caller's memory. Whatever is there may change at any time: each value is read once, and used as it was read.
 
+use std::ffi::CString;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 
@@ -18,6 +19,9 @@ pub(super) struct Range {
 /// The most ranges of one read (`UIO_MAXIOV`, linux/uio.h).
 pub(super) const MAX_RANGES: usize = 1024;
 
+/// No page is smaller on any architecture.
+const PAGE: usize = 4096;
+
 /// The memory of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory(pub(super) pid_t);
@@ -33,6 +37,25 @@ impl Memory {
     /// Reads `length` bytes; whoever asks has bounded them.
     pub(super) fn read_vec(self, start: u64, length: usize) -> Result<Vec<u8>, Errno> {
         self.gather(&[Range { start, length }])
+    }
+
+    /// Reads a string up to its null byte, which `most` bytes have to hold: else it fails with `too_long`.
+    ///
+    /// It is read page by page, since what lies behind its end need not be mapped.
+    pub(super) fn read_string(self, start: u64, most: usize, too_long: Errno) -> Result<CString, Errno> {
+        let mut bytes = vec![];
+        while bytes.len() < most {
+            let at = start.wrapping_add(bytes.len() as u64);
+            let rest_of_page = PAGE - usize::try_from(at % PAGE as u64).unwrap_or(0);
+            let mut more = self.read_vec(at, rest_of_page.min(most - bytes.len()))?;
+            let end = more.iter().position(|&byte| byte == 0);
+            more.truncate(end.unwrap_or(more.len()));
+            bytes.extend(more);
+            if end.is_some() {
+                return CString::new(bytes).map_err(|_| Errno::EFAULT);
+            }
+        }
+        Err(too_long)
     }
 
     /// Reads what all the ranges hold, in a row.
@@ -120,6 +143,32 @@ mod tests {
         let mut bytes = [0; 6];
         own().read_file(&[at(&second), at(&first)], &mut bytes).unwrap();
         assert_eq!(&bytes, b"twoone");
+    }
+
+    #[test]
+    fn a_string_ends_at_its_null_byte_even_where_nothing_follows() {
+        let read = |bytes: &[u8], most| own().read_string(bytes.as_ptr().addr() as u64, most, Errno::ERANGE);
+        assert_eq!(read(b"one\0two", 7).unwrap().as_bytes(), b"one");
+        assert_eq!(read(b"one\0", 3), Err(Errno::ERANGE));
+        let long = [&[b'x'; 9000][..], &[0]].concat();
+        assert_eq!(read(&long, 9001).unwrap().as_bytes().len(), 9000);
+        // SAFETY: two pages of this process's own, of which the second is given back.
+        let last = unsafe {
+            let (writable, private) =
+                (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            let pages = libc::mmap(std::ptr::null_mut(), 1 << 17, writable, private, -1, 0);
+            assert_ne!(pages, libc::MAP_FAILED);
+            let end = pages.byte_add(1 << 16);
+            assert_eq!(libc::munmap(end, 1 << 16), 0);
+            end.byte_sub(3).cast::<u8>()
+        };
+        let at = last.addr() as u64;
+        // SAFETY: the last three bytes of what is left.
+        unsafe { last.copy_from_nonoverlapping(c"ab".to_bytes_with_nul().as_ptr(), 3) };
+        assert_eq!(own().read_string(at, 4096, Errno::ERANGE).unwrap().as_bytes(), b"ab");
+        // SAFETY: the same.
+        unsafe { last.copy_from_nonoverlapping(b"abc".as_ptr(), 3) };
+        assert_eq!(own().read_string(at, 4096, Errno::ERANGE), Err(Errno::EFAULT));
     }
 
     #[test]

@@ -8,9 +8,9 @@
 //! * `filter`: which calls. `probe`: whether there can be a listener. `listener`: where they arrive. `crew`: the threads. `waiting`: calls that wait, and
 //!   the signals of their callers.
 //! * `caller`, `memory`, `status`: who calls. `address`, `message`, `control`: what they pass.
-//! * `rules`: what is allowed. `unix`: by path. `host`, `internet`, `own`, `alive`, `holders`, `finder`, `connections`,
+//! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `finder`, `connections`,
 //!   `reservations`: on the host's network.
-//! * `act`, `listen`, `socket`: the calls.
+//! * `act`, `listen`, `socket`: the calls. `metadata`: those on files.
 //! * `objects`: System V memory, semaphores and queues.
 //! * `signal`, `owner`: signals, where Landlock has no scope for them. `lineage`: how far they reach. `sender`, `aim`: whom.
 //!
@@ -39,6 +39,7 @@ mod listen;
 mod listener;
 mod memory;
 mod message;
+mod metadata;
 mod objects;
 mod own;
 mod owner;
@@ -49,7 +50,7 @@ mod sender;
 mod signal;
 mod socket;
 mod status;
-mod unix;
+mod tree;
 mod waiting;
 
 use std::io;
@@ -69,11 +70,12 @@ use crew::{Crew, Turn};
 pub use filter::Filter;
 use host::Host;
 use listener::{Answer, Listener, Notification};
+use metadata::Metadata;
 use objects::Objects;
 pub use probe::has_listener;
 use rules::{Net, Rules};
 use signal::Signals;
-use unix::Tree;
+use tree::Tree;
 use waiting::Waiting;
 
 /// What the mediated programs may reach.
@@ -83,7 +85,7 @@ pub struct Mediation {
     pub net: Network,
     /// What of this machine and its neighbourhood the network, where it is on, leads to.
     pub reach: Reach,
-    /// The trees in which unix sockets may be reached, canonical, as this process sees them.
+    /// The trees in which unix sockets may be reached, and metadata changed: canonical, as this process sees them.
     pub writable: Vec<PathBuf>,
     /// What is hidden inside them.
     pub hidden: Vec<PathBuf>,
@@ -93,6 +95,8 @@ pub struct Mediation {
     pub objects: bool,
     /// Whether signals are mediated, since Landlock has no scope for them. This process adopts orphans, then.
     pub signals: bool,
+    /// Whether metadata may be changed in these trees alone, since no mount holds what is outside.
+    pub metadata: bool,
 }
 
 impl Mediation {
@@ -100,7 +104,8 @@ impl Mediation {
     pub fn filter(&self) -> Filter {
         let filter = Filter::new(self.host_network);
         let filter = if self.objects { filter.with_objects() } else { filter };
-        if self.signals { filter.with_signals() } else { filter }
+        let filter = if self.signals { filter.with_signals() } else { filter };
+        if self.metadata { filter.with_metadata() } else { filter }
     }
 }
 
@@ -117,6 +122,7 @@ struct Shared {
     rules: Rules,
     objects: Option<Objects>,
     signals: Option<Signals>,
+    metadata: Metadata,
     waiting: Waiting,
     crew: Crew,
 }
@@ -142,6 +148,7 @@ impl Mediator {
             rules,
             objects: mediation.objects.then(Objects::default),
             signals: mediation.signals.then(Signals::new),
+            metadata: Metadata::new()?,
             waiting: Waiting::default(),
             crew: Crew::default(),
         });
@@ -181,6 +188,9 @@ impl Shared {
     }
 
     fn mediate(&self, notification: &Notification, turn: &mut Turn<'_>) -> Answer {
+        if Metadata::has(notification) {
+            return self.metadata.act(self.rules.tree(), &self.listener, notification);
+        }
         match Caller::open(&self.listener, notification) {
             Ok(caller) => {
                 let arguments = notification.arguments;

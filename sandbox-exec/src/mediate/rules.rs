@@ -10,7 +10,7 @@ use super::address::{Address, Meaning};
 use super::caller::Caller;
 use super::host::Host;
 use super::socket::{self, Kind};
-use super::unix::{Tree, by_descriptor};
+use super::tree::{Tree, by_descriptor};
 
 /// What the mediated programs may reach.
 #[derive(Debug)]
@@ -72,6 +72,11 @@ impl Rules {
     /// Rules for a tree and a network.
     pub(super) fn new(tree: Tree, network: Net) -> Self {
         Self { tree, network }
+    }
+
+    /// Where the programs may write.
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
     }
 
     /// Where an address leads that `socket` is to connect or send to.

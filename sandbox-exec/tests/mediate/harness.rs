@@ -28,7 +28,16 @@ pub(crate) struct Place {
 
 /// Runs a test in both tiers as every user that this process can be.
 pub(crate) fn as_each_user(test: impl Fn(&Place)) {
-    for tier in [Tier::Full, Tier::Floor] {
+    in_tiers(&[Tier::Full, Tier::Floor], test);
+}
+
+/// The same in the floor alone.
+pub(crate) fn in_the_floor(test: impl Fn(&Place)) {
+    in_tiers(&[Tier::Floor], test);
+}
+
+fn in_tiers(tiers: &[Tier], test: impl Fn(&Place)) {
+    for &tier in tiers {
         test(&Place { tier, ..Place::new(None) });
         if Uid::effective().is_root() {
             test(&Place { tier, ..Place::new(Some(PLAIN)) });
@@ -55,6 +64,11 @@ impl Place {
     /// A path in the place.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         fs::canonicalize(self.directory.path()).unwrap().join(name)
+    }
+
+    /// The user, if it is another than this process's.
+    pub(crate) fn user(&self) -> Option<u32> {
+        self.user
     }
 
     /// Lets the user use what the test made there.
@@ -93,6 +107,19 @@ impl Place {
         self.tier
     }
 
+    /// Runs a program under a mediator that also performs changes of metadata. As root it has capabilities, and the program none.
+    pub(crate) fn with_metadata(&self, program: impl FnOnce()) {
+        let mediation = self.mediation(Network::On, Reach::default());
+        let mut child = Child::fork(|| {
+            self.become_user();
+            broker(Mediation { metadata: true, ..mediation }, || {
+                drop_capabilities();
+                program();
+            });
+        });
+        child.finish();
+    }
+
     /// Runs a program under a mediator: with the network off in the full tier in a network namespace of its own, else in this
     /// one.
     pub(crate) fn mediate(&self, net: Network, reach: Reach, program: impl FnOnce()) {
@@ -116,6 +143,7 @@ impl Place {
             host_network,
             objects: self.tier == Tier::Floor,
             signals: false,
+            metadata: false,
         }
     }
 

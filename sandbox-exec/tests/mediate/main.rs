@@ -7,12 +7,16 @@
 )]
 
 mod calls;
+mod changes;
 mod fences;
 mod handed_in;
 mod harness;
 mod impostors;
 mod kill;
 mod messages;
+mod metadata;
+mod metadata_programs;
+mod metadata_races;
 mod network;
 mod paths;
 mod programs;

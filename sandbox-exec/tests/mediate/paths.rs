@@ -83,12 +83,13 @@ fn all(errno: i32) -> Vec<(&'static str, i32)> {
     ["stream", "seqpacket", "datagram", "sendto", "sendmsg", "sendmmsg"].map(|call| (call, errno)).into()
 }
 
-fn open_path(path: &Path) -> File {
+pub(crate) fn open_path(path: &Path) -> File {
     OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).unwrap()
 }
 
-/// Paths that lead to a directory; some need the working directory to be there, some an open descriptor.
-fn forms(place: &Place, directory: &str, descriptor: &File) -> Vec<PathBuf> {
+/// Paths that lead to a directory; some need the working directory to be there, some an open descriptor. By one of them each of
+/// `names` is a link.
+pub(crate) fn forms(place: &Place, directory: &str, descriptor: &File, names: &[&str]) -> Vec<PathBuf> {
     let there = place.path(directory);
     let text = there.display();
     let (pid, number) = (std::process::id(), descriptor.as_raw_fd());
@@ -97,7 +98,7 @@ fn forms(place: &Place, directory: &str, descriptor: &File) -> Vec<PathBuf> {
     if !link.exists() {
         symlink(&there, &link).unwrap();
         create_dir(&links).unwrap();
-        for name in ["stream", "seqpacket", "datagram"] {
+        for name in names {
             symlink(there.join(name), links.join(name)).unwrap();
         }
     }
@@ -116,7 +117,7 @@ fn run_forms(place: &Place, directory: &str, sockets: &Sockets, expected: i32) {
     std::env::set_current_dir(place.path(directory)).unwrap();
     let delivered = if expected == 0 { DELIVERED } else { 0 };
     let descriptor = open_path(&place.path(directory));
-    for form in forms(place, directory, &descriptor) {
+    for form in forms(place, directory, &descriptor, &["stream", "seqpacket", "datagram"]) {
         assert_eq!(each_call(|name| form.join(name)), all(expected), "{}", form.display());
         assert_eq!(sockets.arrived(), delivered, "{}", form.display());
     }

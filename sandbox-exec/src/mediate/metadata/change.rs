@@ -1,0 +1,103 @@
+//! A change of metadata, on a descriptor that may be one of a path alone (`O_PATH`).
+
+use std::ffi::CString;
+use std::fs::OpenOptions;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::ptr;
+
+use nix::errno::Errno;
+use nix::libc::{self, c_char, c_int, c_uint, c_void, mode_t, timespec};
+use nix::sys::stat::fstat;
+
+use super::super::tree::by_descriptor;
+
+/// The bits that make a file run as its owner or group.
+const SET_ID: mode_t = libc::S_ISUID | libc::S_ISGID;
+
+/// `file_setattr` (Linux 6.17), which not every libc names; the same on both architectures.
+const SYS_FILE_SETATTR: libc::c_long = 469;
+
+/// What is changed, and into what.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    /// The mode.
+    Mode(mode_t),
+    /// User and group; all ones leave as it is.
+    Owner(libc::uid_t, libc::gid_t),
+    /// Times of access and modification; none are now.
+    Times(Option<[timespec; 2]>),
+    /// An extended attribute: name, value, flags.
+    Attribute(CString, Vec<u8>, c_int),
+    /// No such attribute any more.
+    NoAttribute(CString),
+    /// Flags, by `ioctl` and its structure.
+    Flags(c_uint, Vec<u8>),
+    /// Flags, by the structure of `file_setattr`.
+    FileAttributes(Vec<u8>),
+}
+
+impl Change {
+    /// Whether it only says that the file was used now, which whoever may write it may do.
+    pub(super) fn is_touch(&self) -> bool {
+        match self {
+            Self::Times(times) => {
+                times.is_none_or(|times| times.iter().all(|time| time.tv_nsec == libc::UTIME_NOW))
+            }
+            _ => false,
+        }
+    }
+
+    /// Makes it.
+    pub(super) fn make(&self, file: &OwnedFd) -> Result<(), Errno> {
+        // By its descriptor in this process the path leads to the file itself, a symbolic link too.
+        let path = CString::new(by_descriptor(file)).map_err(|_| Errno::EINVAL)?;
+        let path = path.as_ptr();
+        let empty = c"".as_ptr();
+        let number = file.as_raw_fd();
+        // SAFETY: strings end with a null byte, and all pointers are to values that live longer than the calls.
+        let answer = unsafe {
+            match self {
+                // A program of its own denies them; without it they are denied here.
+                Self::Mode(mode) if mode & SET_ID != 0 => return Err(Errno::EPERM),
+                Self::Mode(mode) => libc::chmod(path, *mode),
+                Self::Owner(user, group) => libc::fchownat(number, empty, *user, *group, libc::AT_EMPTY_PATH),
+                Self::Times(times) => {
+                    let times = times.as_ref().map_or(ptr::null(), |times| times.as_ptr());
+                    libc::utimensat(number, empty, times, libc::AT_EMPTY_PATH)
+                }
+                Self::Attribute(name, value, flags) => set_attribute(path, name, value, *flags),
+                Self::NoAttribute(name) => libc::removexattr(path, name.as_ptr()),
+                Self::Flags(request, value) => return set_flags(file, *request, value),
+                Self::FileAttributes(value) => {
+                    let answer =
+                        libc::syscall(SYS_FILE_SETATTR, libc::AT_FDCWD, path, value.as_ptr(), value.len(), 0);
+                    return Errno::result(answer).map(drop);
+                }
+            }
+        };
+        Errno::result(answer).map(drop)
+    }
+}
+
+/// # Safety
+///
+/// The path must end with a null byte.
+unsafe fn set_attribute(path: *const c_char, name: &CString, value: &[u8], flags: c_int) -> c_int {
+    let start: *const c_void = value.as_ptr().cast();
+    // SAFETY: the name ends with a null byte, and the value is valid for its length.
+    unsafe { libc::setxattr(path, name.as_ptr(), start, value.len(), flags) }
+}
+
+/// These need a descriptor that can do more than name a path. Only regular files and directories have flags, and these can be
+/// opened without anything else happening.
+fn set_flags(file: &OwnedFd, request: c_uint, value: &[u8]) -> Result<(), Errno> {
+    if !matches!(fstat(file)?.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR) {
+        return Err(Errno::ENOTTY);
+    }
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(by_descriptor(file));
+    let opened = opened.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))?;
+    // SAFETY: the kernel reads as many bytes as the request has, which is how many there are.
+    let answer = unsafe { libc::ioctl(opened.as_raw_fd(), libc::Ioctl::from(request), value.as_ptr()) };
+    Errno::result(answer).map(drop)
+}

@@ -1,0 +1,80 @@
+//! Calls that change what the kernel keeps beside a file's content: modes, owners, times, attributes, flags.
+//!
+//! Landlock knows no right to them, so that beneath it a program may change them on every file of its user's. Where no mount
+//! holds them either, they are performed here: the arguments are copied once, the path is resolved as the caller means it
+//! ([`resolve`]), to a descriptor, and what is open is judged and acted on. It must lie in the tree by the kernel's own name
+//! of it, or be of those that have no name outside ([`object`]).
+//!
+//! * `request`: what a call asks for. `change`: how it is performed. `resolve`, `walk`: on what.
+//!
+//! The threads that act have no capability, and the caller's user and groups, which it cannot change: so the kernel's own
+//! rules of who may change what hold as if the caller acted.
+//!
+//! A file that lies in the tree by one name and outside by another is the tree's, as it is for Landlock, which lets its
+//! content be written: between the two no name can be made from inside.
+
+mod change;
+mod object;
+mod request;
+mod resolve;
+mod walk;
+
+use nix::errno::Errno;
+use nix::libc::pid_t;
+
+use super::listener::{Answer, Listener, Notification};
+use super::memory::Memory;
+use super::tree::Tree;
+use object::Kinds;
+use request::{Arguments, Reading, Request};
+pub(super) use request::{IOCTLS, numbers};
+
+/// Performs them.
+#[derive(Debug)]
+pub(super) struct Metadata {
+    kinds: Kinds,
+}
+
+/// Who asks, by its number: what was opened by it is the caller's own only if its call still waits afterwards.
+#[derive(Clone, Copy, Debug)]
+struct Thread(pid_t);
+
+impl Metadata {
+    pub(super) fn new() -> Result<Self, Errno> {
+        Ok(Self { kinds: Kinds::learn()? })
+    }
+
+    /// Whether a call is one of these.
+    pub(super) fn has(notification: &Notification) -> bool {
+        request::reading(notification).is_some()
+    }
+
+    /// Performs a call.
+    pub(super) fn act(&self, tree: &Tree, listener: &Listener, notification: &Notification) -> Answer {
+        let reading = request::reading(notification).ok_or(Errno::ENOSYS);
+        match reading.and_then(|reading| self.perform(reading, tree, listener, notification)) {
+            Ok(()) => Answer::Value(0),
+            Err(errno) => Answer::Failed(errno),
+        }
+    }
+
+    fn perform(
+        &self,
+        reading: Reading,
+        tree: &Tree,
+        listener: &Listener,
+        notification: &Notification,
+    ) -> Result<(), Errno> {
+        let memory = Memory(notification.thread);
+        let arguments = Arguments { memory, values: notification.arguments };
+        let Request::Change(place, change) = reading(&arguments)? else {
+            return Ok(());
+        };
+        let found = resolve::open(Thread(notification.thread), &place)?;
+        if !listener.waits(notification.id) {
+            return Err(Errno::ESRCH);
+        }
+        self.kinds.admit(tree, &found, &change)?;
+        change.make(&found.file)
+    }
+}

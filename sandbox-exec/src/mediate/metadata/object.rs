@@ -1,0 +1,67 @@
+//! On what a change may be made: on what lies in the tree, and on what lies nowhere.
+//!
+//! | what | may be changed |
+//! | --- | --- |
+//! | a file, a directory, a link, a socket, a fifo in the tree | yes |
+//! | what was deleted in the tree, or never had a name there (`O_TMPFILE`) | yes, once no name is left anywhere |
+//! | a pipe, a socket, memory (`memfd_create(2)`), by a descriptor of the caller's | yes: each is of those who hold it |
+//! | an event, a timer, an epoll instance: they share one inode of the kernel's; a namespace, a process | no |
+//! | the null device and its like | only touched, as when they are written |
+//! | anything else, terminals and `/proc` included | no |
+
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::stat::{FileStat, fstat, major};
+use nix::sys::statfs::{FsType, fstatfs};
+
+use super::super::tree::Tree;
+use super::change::Change;
+use super::resolve::Found;
+
+/// `PIPEFS_MAGIC` and `SOCKFS_MAGIC` (linux/magic.h).
+const PIPES: FsType = FsType(0x5049_5045);
+const SOCKETS: FsType = FsType(0x534F_434B);
+
+/// The major number of the null device and its like (Documentation/admin-guide/devices.txt).
+const MEMORY_DEVICES: libc::c_uint = 1;
+
+/// What is needed to tell kinds of objects apart.
+#[derive(Debug)]
+pub(super) struct Kinds {
+    /// The device on which the kernel keeps memory that is no file.
+    memory: libc::dev_t,
+}
+
+impl Kinds {
+    pub(super) fn learn() -> Result<Self, Errno> {
+        // SAFETY: the name is a C string; the descriptor is new.
+        let memory = unsafe {
+            let memory = libc::memfd_create(c"".as_ptr(), libc::MFD_CLOEXEC);
+            OwnedFd::from_raw_fd(Errno::result(memory)?)
+        };
+        Ok(Self { memory: fstat(&memory)?.st_dev })
+    }
+
+    /// Fails with `EACCES` unless what was found may be changed so.
+    pub(super) fn admit(&self, tree: &Tree, found: &Found, change: &Change) -> Result<(), Errno> {
+        let Err(denied) = tree.contains(&found.file) else {
+            return Ok(());
+        };
+        let status = fstat(&found.file)?;
+        let admitted = tree.contained(&found.file)?
+            || found.held && self.is_of_its_holders(&found.file, &status)?
+            || change.is_touch() && is_memory_device(&status);
+        if admitted { Ok(()) } else { Err(denied) }
+    }
+
+    fn is_of_its_holders(&self, file: &OwnedFd, status: &FileStat) -> Result<bool, Errno> {
+        let memory = status.st_dev == self.memory && status.st_nlink == 0;
+        Ok(memory || matches!(fstatfs(file)?.filesystem_type(), PIPES | SOCKETS))
+    }
+}
+
+fn is_memory_device(status: &FileStat) -> bool {
+    status.st_mode & libc::S_IFMT == libc::S_IFCHR && major(status.st_rdev) == u64::from(MEMORY_DEVICES)
+}

@@ -1,0 +1,279 @@
+//! What a call asks for, copied from its registers and its caller's memory: once, so that it is what was judged.
+
+use std::ffi::CString;
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int, c_long, c_uint, timespec};
+
+use super::super::address::integer;
+use super::super::listener::Notification;
+use super::super::memory::Memory;
+use super::change::Change;
+use super::resolve::Place;
+use crate::seccomp::rules::Arch;
+use crate::seccomp::rules::calls::{self, Call};
+use crate::seccomp::rules::constants::{
+    FAT_IOCTL_SET_ATTRIBUTES, FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, FS_IOC_SETVERSION,
+};
+
+/// This architecture.
+const ARCH: Arch = if cfg!(target_arch = "x86_64") { Arch::X86_64 } else { Arch::Aarch64 };
+
+/// The most bytes of a path and of an attribute's name, with their null bytes, and of its value (linux/limits.h).
+const PATH: usize = 4096;
+const ATTRIBUTE: usize = 256;
+const VALUE: usize = 65536;
+/// `FILE_ATTR_SIZE_VER0` (linux/fs.h), and the most that the kernel looks at.
+const FILE_ATTRIBUTES: usize = 24;
+const MOST_FILE_ATTRIBUTES: usize = 4096;
+/// `struct xattr_args` (linux/xattr.h): where the value is, how long, and flags.
+const ATTRIBUTE_ARGUMENTS: usize = 16;
+
+const NO_FOLLOW: c_int = libc::AT_SYMLINK_NOFOLLOW;
+const EMPTY: c_int = libc::AT_EMPTY_PATH;
+
+/// The requests of `ioctl(2)` that change flags through a descriptor that was opened to read, with the size of what their
+/// argument points to: `int`, whatever the request says, but for the third, `struct fsxattr`.
+pub(in super::super) const IOCTLS: [(c_uint, usize); 4] =
+    [(FS_IOC_SETFLAGS, 4), (FS_IOC_SETVERSION, 4), (FS_IOC_FSSETXATTR, 28), (FAT_IOCTL_SET_ATTRIBUTES, 4)];
+
+/// What a call asks for.
+#[derive(Debug)]
+pub(super) enum Request {
+    /// Nothing at all.
+    Nothing,
+    /// A change, and of what.
+    Change(Place, Change),
+}
+
+/// A call's arguments.
+pub(super) struct Arguments {
+    pub(super) memory: Memory,
+    pub(super) values: [u64; 6],
+}
+
+/// Reads what a call asks for.
+pub(super) type Reading = fn(&Arguments) -> Asked;
+
+/// Every call, but for `ioctl`; first those that programs make most.
+const CALLS: [(Call, Reading); 21] = [
+    (calls::UTIMENSAT, utimensat),
+    (calls::FCHMOD, |a| Ok(a.open(a.mode(1)))),
+    (calls::CHMOD, |a| a.path(a.mode(1))),
+    (calls::FCHMODAT, |a| a.path_at(0, a.mode(2))),
+    (calls::FCHMODAT2, |a| a.path_at(a.number(3), a.mode(2))),
+    (calls::FCHOWN, |a| Ok(a.open(a.owner(1)))),
+    (calls::FCHOWNAT, |a| a.path_at(a.number(4), a.owner(2))),
+    (calls::CHOWN, |a| a.path(a.owner(1))),
+    (calls::LCHOWN, |a| a.link(a.owner(1))),
+    (calls::FSETXATTR, |a| Ok(a.open(a.attribute()?))),
+    (calls::SETXATTR, |a| a.path(a.attribute()?)),
+    (calls::LSETXATTR, |a| a.link(a.attribute()?)),
+    (calls::FREMOVEXATTR, |a| Ok(a.open(a.no_attribute(1)?))),
+    (calls::REMOVEXATTR, |a| a.path(a.no_attribute(1)?)),
+    (calls::LREMOVEXATTR, |a| a.link(a.no_attribute(1)?)),
+    (calls::SETXATTRAT, |a| a.path_or_null_at(a.number(2), a.attribute_by_structure()?)),
+    (calls::REMOVEXATTRAT, |a| a.path_or_null_at(a.number(2), a.no_attribute(3)?)),
+    (calls::UTIME, utime),
+    (calls::UTIMES, |a| a.path(Change::Times(a.times(1, microseconds)?))),
+    (calls::FUTIMESAT, futimesat),
+    (calls::FILE_SETATTR, |a| a.path_or_null_at(a.number(4), a.file_attributes()?)),
+];
+
+/// The numbers of all calls but `ioctl`.
+pub(in super::super) fn numbers() -> impl Iterator<Item = u32> {
+    CALLS.iter().filter_map(|(call, _)| call.number(ARCH))
+}
+
+/// How to read a call, if it is one of these.
+pub(super) fn reading(notification: &Notification) -> Option<Reading> {
+    let Notification { call, arguments, .. } = *notification;
+    if call == libc::SYS_ioctl {
+        let request = integer(arguments[1]).cast_unsigned();
+        return IOCTLS.iter().any(|(named, _)| *named == request).then_some(ioctl as Reading);
+    }
+    let is = |named: &Call| named.number(ARCH).is_some_and(|number| c_long::from(number) == call);
+    CALLS.iter().find(|(named, _)| is(named)).map(|(_, reading)| *reading)
+}
+
+impl Arguments {
+    fn number(&self, index: usize) -> c_int {
+        integer(self.values[index])
+    }
+
+    /// On an open file, which is the first argument.
+    fn open(&self, change: Change) -> Request {
+        Request::Change(Place::Open(self.number(0)), change)
+    }
+
+    /// On what a path leads to, which is the first argument.
+    fn path(&self, change: Change) -> Asked {
+        self.lookup(libc::AT_FDCWD, 0, 0, change)
+    }
+
+    /// The same, but for a link at its end, which is meant itself.
+    fn link(&self, change: Change) -> Asked {
+        self.lookup(libc::AT_FDCWD, 0, NO_FOLLOW, change)
+    }
+
+    /// On what a path leads to from a directory, which are the first two arguments.
+    fn path_at(&self, flags: c_int, change: Change) -> Asked {
+        self.lookup(self.number(0), 1, flags, change)
+    }
+
+    /// The same; no path is an empty one, where such a one may be.
+    fn path_or_null_at(&self, flags: c_int, change: Change) -> Asked {
+        if self.values[1] == 0 && flags & EMPTY != 0 {
+            return Ok(Request::Change(Place::Directory(self.number(0)), change));
+        }
+        self.path_at(flags, change)
+    }
+
+    fn lookup(&self, directory: c_int, path: usize, flags: c_int, change: Change) -> Asked {
+        if flags & !(NO_FOLLOW | EMPTY) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let path = self.memory.read_string(self.values[path], PATH, Errno::ENAMETOOLONG)?;
+        let place = match (path.is_empty(), flags & EMPTY != 0) {
+            (true, true) => Place::Directory(directory),
+            (true, false) => return Err(Errno::ENOENT),
+            (false, _) => Place::Path { directory, path, follow: flags & NO_FOLLOW == 0 },
+        };
+        Ok(Request::Change(place, change))
+    }
+
+    #[expect(clippy::cast_sign_loss, reason = "the kernel takes these bits of it")]
+    fn mode(&self, index: usize) -> Change {
+        Change::Mode(self.number(index) as libc::mode_t & 0o7777)
+    }
+
+    #[expect(clippy::cast_sign_loss, reason = "all ones are -1, which leaves as it is")]
+    fn owner(&self, index: usize) -> Change {
+        Change::Owner(self.number(index) as libc::uid_t, self.number(index + 1) as libc::gid_t)
+    }
+
+    fn attribute(&self) -> Result<Change, Errno> {
+        self.attribute_of(self.name(1)?, (self.values[2], self.values[3]), self.number(4))
+    }
+
+    fn attribute_by_structure(&self) -> Result<Change, Errno> {
+        match usize::try_from(self.values[5]) {
+            Ok(ATTRIBUTE_ARGUMENTS) => {}
+            Ok(size) if size < ATTRIBUTE_ARGUMENTS => return Err(Errno::EINVAL),
+            // A later kernel's, of which nothing is known here.
+            _ => return Err(Errno::E2BIG),
+        }
+        let bytes: [u8; ATTRIBUTE_ARGUMENTS] = self.memory.read(self.values[4])?;
+        let (value, [size, flags]) = (word(&bytes, 0), [8, 12].map(|at| half_word(&bytes, at)));
+        self.attribute_of(self.name(3)?, (value, size.into()), flags.cast_signed())
+    }
+
+    fn attribute_of(&self, name: CString, value: (u64, u64), flags: c_int) -> Result<Change, Errno> {
+        let length = usize::try_from(value.1).ok().filter(|&length| length <= VALUE).ok_or(Errno::E2BIG)?;
+        Ok(Change::Attribute(name, self.bytes(value.0, length)?, flags))
+    }
+
+    fn no_attribute(&self, index: usize) -> Result<Change, Errno> {
+        self.name(index).map(Change::NoAttribute)
+    }
+
+    /// The name of an attribute.
+    fn name(&self, index: usize) -> Result<CString, Errno> {
+        let name = self.memory.read_string(self.values[index], ATTRIBUTE, Errno::ERANGE)?;
+        if name.is_empty() { Err(Errno::ERANGE) } else { Ok(name) }
+    }
+
+    fn file_attributes(&self) -> Result<Change, Errno> {
+        match usize::try_from(self.values[3]) {
+            Ok(size @ FILE_ATTRIBUTES..=MOST_FILE_ATTRIBUTES) => {
+                Ok(Change::FileAttributes(self.bytes(self.values[2], size)?))
+            }
+            Ok(0..FILE_ATTRIBUTES) => Err(Errno::EINVAL),
+            _ => Err(Errno::E2BIG),
+        }
+    }
+
+    /// Two times of two words each; none for now.
+    fn times(
+        &self,
+        index: usize,
+        convert: fn(u64, u64) -> Converted,
+    ) -> Result<Option<[timespec; 2]>, Errno> {
+        let start = self.values[index];
+        if start == 0 {
+            return Ok(None);
+        }
+        let bytes: [u8; 32] = self.memory.read(start)?;
+        let [first, second] = [0, 16].map(|at| convert(word(&bytes, at), word(&bytes, at + 8)));
+        Ok(Some([first?, second?]))
+    }
+
+    fn bytes(&self, start: u64, length: usize) -> Result<Vec<u8>, Errno> {
+        if length == 0 { Ok(vec![]) } else { self.memory.read_vec(start, length) }
+    }
+}
+
+type Asked = Result<Request, Errno>;
+type Converted = Result<timespec, Errno>;
+
+/// `utimensat(2)`: without a path on the descriptor itself. Where both times are left as they are nothing is looked at.
+fn utimensat(a: &Arguments) -> Asked {
+    let times = a.times(2, |seconds, rest| Ok(nanoseconds(seconds, rest)))?;
+    if times.is_some_and(|times| times.iter().all(|time| time.tv_nsec == libc::UTIME_OMIT)) {
+        return Ok(Request::Nothing);
+    }
+    match (a.values[1], a.number(0), a.number(3)) {
+        (0, libc::AT_FDCWD, _) => Err(Errno::EFAULT),
+        (0, _, 0) => Ok(a.open(Change::Times(times))),
+        (0, ..) => Err(Errno::EINVAL),
+        (_, _, flags) => a.path_at(flags, Change::Times(times)),
+    }
+}
+
+fn futimesat(a: &Arguments) -> Asked {
+    let change = Change::Times(a.times(2, microseconds)?);
+    match (a.values[1], a.number(0)) {
+        (0, libc::AT_FDCWD) => Err(Errno::EFAULT),
+        (0, _) => Ok(a.open(change)),
+        _ => a.path_at(0, change),
+    }
+}
+
+/// `utime(2)`: two times in seconds.
+fn utime(a: &Arguments) -> Asked {
+    if a.values[1] == 0 {
+        return a.path(Change::Times(None));
+    }
+    let bytes: [u8; 16] = a.memory.read(a.values[1])?;
+    let [access, modification] = [0, 8].map(|at| nanoseconds(word(&bytes, at), 0));
+    a.path(Change::Times(Some([access, modification])))
+}
+
+fn ioctl(a: &Arguments) -> Asked {
+    let request = a.number(1).cast_unsigned();
+    let (_, size) = IOCTLS.into_iter().find(|(named, _)| *named == request).ok_or(Errno::ENOTTY)?;
+    Ok(a.open(Change::Flags(request, a.bytes(a.values[2], size)?)))
+}
+
+/// A `timespec`; the kernel looks whether it is one.
+fn nanoseconds(seconds: u64, nanoseconds: u64) -> timespec {
+    timespec { tv_sec: seconds.cast_signed(), tv_nsec: nanoseconds.cast_signed() }
+}
+
+/// A `timeval`.
+fn microseconds(seconds: u64, microseconds: u64) -> Converted {
+    if microseconds >= 1_000_000 {
+        return Err(Errno::EINVAL);
+    }
+    Ok(nanoseconds(seconds, microseconds * 1000))
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    word.map_or(0, |&word| u64::from_ne_bytes(word))
+}
+
+fn half_word(bytes: &[u8], at: usize) -> u32 {
+    let half = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    half.map_or(0, |&half| u32::from_ne_bytes(half))
+}

@@ -1,0 +1,240 @@
+//! The trees in which mediated programs may act, and what lies in them.
+//!
+//! A path is resolved once, to a descriptor; the descriptor is judged, and the act is performed on the descriptor. Which
+//! symbolic links led there does not matter, since it is the kernel's own name of what was found that is judged.
+//!
+//! The roots are held open from the beginning: what later has the name of one is none. What is on the mount of a root lies where
+//! it says. A name on another mount can lie (one of another namespace, one that is mounted over or gone), so it is proven: opened
+//! again beneath the root, without links, it must lead to the same inode.
+
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2};
+use nix::libc;
+use nix::sys::stat::{FileStat, Mode, fstat};
+
+/// How often a file is looked for that has another name each time.
+const MOST_LOOKS: usize = 16;
+
+/// What the kernel adds to the last name of what has none any more (`d_path` of `fs/d_path.c`).
+const DELETED: &[u8] = b" (deleted)";
+
+/// Trees, but for what is hidden in them.
+#[derive(Debug)]
+pub(super) struct Tree {
+    roots: Vec<Root>,
+    hidden: Vec<PathBuf>,
+}
+
+/// A directory with all that is beneath it, or a file.
+#[derive(Debug)]
+struct Root {
+    path: PathBuf,
+    opened: OwnedFd,
+    mount: u64,
+}
+
+impl Tree {
+    /// Of roots, but for what is hidden inside; both canonical. A root that cannot be opened contains nothing.
+    pub(super) fn new(roots: Vec<PathBuf>, hidden: Vec<PathBuf>) -> Self {
+        let roots = roots.into_iter().filter_map(|path| {
+            let opened = openat2(AT_FDCWD, &path, without_links(ResolveFlag::empty())).ok()?;
+            let mount = mount(&opened).ok()?;
+            Some(Root { path, opened, mount })
+        });
+        Self { roots: roots.collect(), hidden }
+    }
+
+    /// Opens what a path leads to, if it lies in the tree.
+    pub(super) fn open(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let found = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+        self.contains(&found)?;
+        Ok(found)
+    }
+
+    /// Fails with `EACCES` unless what is open lies in the tree.
+    pub(super) fn contains(&self, found: &OwnedFd) -> Result<(), Errno> {
+        // It may be moved while it is looked for, within the tree too, and back.
+        for _ in 0..MOST_LOOKS {
+            let name = name(found)?;
+            if self.places(&name).next().is_none() {
+                break;
+            }
+            if self.vouches(found, &name)? || self.proves(found, &name)? {
+                return Ok(());
+            }
+            if fstat(found)?.st_nlink == 0 {
+                break;
+            }
+        }
+        Err(Errno::EACCES)
+    }
+
+    /// Whether what is open has no name any more, and its last one was in the tree: a temporary file.
+    pub(super) fn contained(&self, found: &OwnedFd) -> Result<bool, Errno> {
+        let name = name(found)?;
+        let last = name.as_os_str().as_bytes().strip_suffix(DELETED);
+        let last = last.map(|last| Path::new(std::ffi::OsStr::from_bytes(last)));
+        Ok(last.is_some_and(|last| self.places(last).next().is_some()) && fstat(found)?.st_nlink == 0)
+    }
+
+    /// Whether what is open and has this name is on the mount of a root, which still has its own. What was deleted has a name
+    /// that could be another's.
+    fn vouches(&self, found: &OwnedFd, name: &Path) -> Result<bool, Errno> {
+        if name.as_os_str().as_bytes().ends_with(DELETED) {
+            return Ok(false);
+        }
+        let mount = mount(found)?;
+        Ok(self
+            .places(name)
+            .any(|(root, _)| root.mount == mount && self::name(&root.opened).as_ref() == Ok(&root.path)))
+    }
+
+    /// Whether this name of what is open leads to it, beneath a root and without links.
+    fn proves(&self, found: &OwnedFd, name: &Path) -> Result<bool, Errno> {
+        let found = identity(found)?;
+        let leads = |(root, rest): (&Root, &Path)| {
+            if rest.as_os_str().is_empty() {
+                return identity(&root.opened) == Ok(found);
+            }
+            openat2(&root.opened, rest, without_links(ResolveFlag::RESOLVE_BENEATH))
+                .is_ok_and(|named| identity(&named) == Ok(found))
+        };
+        Ok(self.places(name).any(leads))
+    }
+
+    /// Where a name that is not hidden lies, root by root.
+    fn places<'a>(&'a self, name: &'a Path) -> impl Iterator<Item = (&'a Root, &'a Path)> {
+        let hidden = self.hidden.iter().any(|hidden| name.starts_with(hidden));
+        let roots = self.roots.iter().filter(move |_| !hidden);
+        roots.filter_map(move |root| name.strip_prefix(&root.path).ok().map(|rest| (root, rest)))
+    }
+}
+
+fn without_links(more: ResolveFlag) -> OpenHow {
+    OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
+        .resolve(more | ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS)
+}
+
+fn identity(file: &OwnedFd) -> Result<(libc::dev_t, libc::ino_t), Errno> {
+    fstat(file).map(|FileStat { st_dev, st_ino, .. }| (st_dev, st_ino))
+}
+
+/// The number of the mount of what is open, which no other has meanwhile (`statx(2)`, Linux 5.8).
+fn mount(file: &OwnedFd) -> Result<u64, Errno> {
+    // SAFETY: a structure of integers.
+    let mut status: libc::statx = unsafe { std::mem::zeroed() };
+    let (number, empty) = (file.as_raw_fd(), c"".as_ptr());
+    // SAFETY: the name is a C string, and the kernel writes one structure.
+    let answer =
+        unsafe { libc::statx(number, empty, libc::AT_EMPTY_PATH, libc::STATX_MNT_ID, &raw mut status) };
+    Errno::result(answer)?;
+    if status.stx_mask & libc::STATX_MNT_ID == 0 { Err(Errno::ENOSYS) } else { Ok(status.stx_mnt_id) }
+}
+
+/// The kernel's name of what is open.
+pub(super) fn name(file: &OwnedFd) -> Result<PathBuf, Errno> {
+    fs::read_link(by_descriptor(file)).map_err(|_| Errno::EACCES)
+}
+
+/// The path by which a call acts on an open file, in this process.
+pub(super) fn by_descriptor(file: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{File, create_dir, hard_link, remove_file, rename};
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_are_followed_and_what_they_lead_to_is_judged() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        for name in ["in", "in/secret", "in-side"] {
+            create_dir(base.join(name)).unwrap();
+        }
+        for name in ["in/file", "in/secret/file", "in-side/file", "file"] {
+            File::create(base.join(name)).unwrap();
+        }
+        symlink("../file", base.join("in/out")).unwrap();
+        symlink("in/file", base.join("into")).unwrap();
+        symlink("secret", base.join("in/revealed")).unwrap();
+        let tree = Tree::new(vec![base.join("in")], vec![base.join("in/secret")]);
+        let open = |name: &str| tree.open(&base.join(name)).map(drop);
+        assert_eq!(open("in/file"), Ok(()));
+        assert_eq!(open("into"), Ok(()));
+        for name in ["file", "in/out", "in/../file", "in-side/file", "in/secret/file", "in/revealed/file"] {
+            assert_eq!(open(name), Err(Errno::EACCES), "{name}");
+        }
+        assert_eq!(open("in/missing"), Err(Errno::ENOENT));
+    }
+
+    #[test]
+    fn a_root_may_be_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().canonicalize().unwrap();
+        let tree = Tree::new(vec![path.clone()], vec![]);
+        assert!(tree.open(&path).is_ok());
+    }
+
+    #[test]
+    fn what_was_deleted_or_replaced_is_not_in_the_tree() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        let tree = Tree::new(vec![base.clone()], vec![]);
+        File::create(base.join("file")).unwrap();
+        let found = tree.open(&base.join("file")).unwrap();
+        remove_file(base.join("file")).unwrap();
+        assert_eq!(tree.contains(&found), Err(Errno::EACCES));
+        File::create(base.join("file (deleted)")).unwrap();
+        assert_eq!(tree.contains(&found), Err(Errno::EACCES), "the name is another file's");
+        rename(base.join("file (deleted)"), base.join("file")).unwrap();
+        assert_eq!(tree.contains(&found), Err(Errno::EACCES));
+    }
+
+    #[test]
+    fn what_was_in_the_tree_when_it_was_deleted_was_contained() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        for name in ["in", "in/secret"] {
+            create_dir(base.join(name)).unwrap();
+        }
+        let tree = Tree::new(vec![base.join("in")], vec![base.join("in/secret")]);
+        let deleted = |name: &str| {
+            let file: OwnedFd = File::create(base.join(name)).unwrap().into();
+            assert_eq!(tree.contained(&file), Ok(false), "{name} is there");
+            remove_file(base.join(name)).unwrap();
+            tree.contained(&file)
+        };
+        assert_eq!(deleted("in/file"), Ok(true));
+        assert_eq!(deleted("in/secret/file"), Ok(false));
+        assert_eq!(deleted("file"), Ok(false));
+        assert_eq!(deleted("in-side (deleted)"), Ok(false));
+        let linked: OwnedFd = File::create(base.join("in/file")).unwrap().into();
+        hard_link(base.join("in/file"), base.join("file")).unwrap();
+        remove_file(base.join("in/file")).unwrap();
+        assert_eq!(tree.contained(&linked), Ok(false), "it has a name elsewhere");
+    }
+
+    #[test]
+    fn what_takes_the_name_of_a_root_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        let (root, file) = (base.join("in"), base.join("in/file"));
+        create_dir(&root).unwrap();
+        let tree = Tree::new(vec![root.clone()], vec![]);
+        rename(&root, base.join("moved")).unwrap();
+        create_dir(&root).unwrap();
+        File::create(&file).unwrap();
+        assert_eq!(tree.open(&file).map(drop), Err(Errno::EACCES));
+        assert_eq!(tree.open(&root).map(drop), Err(Errno::EACCES));
+    }
+}
