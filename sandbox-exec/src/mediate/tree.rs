@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2};
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2, readlinkat};
 use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fstat};
 
@@ -26,6 +26,8 @@ const DELETED: &[u8] = b" (deleted)";
 /// Trees, but for what is hidden in them.
 #[derive(Debug)]
 pub(super) struct Tree {
+    /// This process's descriptors: to look one up from here costs half.
+    descriptors: Option<OwnedFd>,
     roots: Vec<Root>,
     hidden: Vec<PathBuf>,
 }
@@ -46,7 +48,8 @@ impl Tree {
             let mount = mount(&opened).ok()?;
             Some(Root { path, opened, mount })
         });
-        Self { roots: roots.collect(), hidden }
+        let descriptors = open("/proc/self/fd", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).ok();
+        Self { descriptors, roots: roots.collect(), hidden }
     }
 
     /// Opens what a path leads to, if it lies in the tree.
@@ -60,7 +63,7 @@ impl Tree {
     pub(super) fn contains(&self, found: &OwnedFd) -> Result<(), Errno> {
         // It may be moved while it is looked for, within the tree too, and back.
         for _ in 0..MOST_LOOKS {
-            let name = name(found)?;
+            let name = self.name(found)?;
             if self.places(&name).next().is_none() {
                 break;
             }
@@ -76,7 +79,7 @@ impl Tree {
 
     /// Whether what is open has no name any more, and its last one was in the tree: a temporary file.
     pub(super) fn contained(&self, found: &OwnedFd) -> Result<bool, Errno> {
-        let name = name(found)?;
+        let name = self.name(found)?;
         let last = name.as_os_str().as_bytes().strip_suffix(DELETED);
         let last = last.map(|last| Path::new(std::ffi::OsStr::from_bytes(last)));
         Ok(last.is_some_and(|last| self.places(last).next().is_some()) && fstat(found)?.st_nlink == 0)
@@ -91,7 +94,7 @@ impl Tree {
         let mount = mount(found)?;
         Ok(self
             .places(name)
-            .any(|(root, _)| root.mount == mount && self::name(&root.opened).as_ref() == Ok(&root.path)))
+            .any(|(root, _)| root.mount == mount && self.name(&root.opened).as_ref() == Ok(&root.path)))
     }
 
     /// Whether this name of what is open leads to it, beneath a root and without links.
@@ -105,6 +108,12 @@ impl Tree {
                 .is_ok_and(|named| identity(&named) == Ok(found))
         };
         Ok(self.places(name).any(leads))
+    }
+
+    fn name(&self, file: &OwnedFd) -> Result<PathBuf, Errno> {
+        let descriptors = self.descriptors.as_ref().ok_or(Errno::EACCES)?;
+        let name = readlinkat(descriptors, file.as_raw_fd().to_string().as_str());
+        name.map(PathBuf::from).map_err(|_| Errno::EACCES)
     }
 
     /// Where a name that is not hidden lies, root by root.

@@ -15,7 +15,8 @@ use super::super::tree::by_descriptor;
 /// The bits that make a file run as its owner or group.
 const SET_ID: mode_t = libc::S_ISUID | libc::S_ISGID;
 
-/// `file_setattr` (Linux 6.17), which not every libc names; the same on both architectures.
+/// `fchmodat2` (Linux 6.6) and `file_setattr` (6.17), which not every libc names; the same on both architectures.
+const SYS_FCHMODAT2: libc::c_long = 452;
 const SYS_FILE_SETATTR: libc::c_long = 469;
 
 /// What is changed, and into what.
@@ -60,7 +61,16 @@ impl Change {
             match self {
                 // A program of its own denies them; without it they are denied here.
                 Self::Mode(mode) if mode & SET_ID != 0 => return Err(Errno::EPERM),
-                Self::Mode(mode) => libc::chmod(path, *mode),
+                // An older kernel does not have the first, and a container's profile may not know it.
+                Self::Mode(mode) => {
+                    match libc::syscall(SYS_FCHMODAT2, number, empty, *mode, libc::AT_EMPTY_PATH) {
+                        -1 if matches!(Errno::last(), Errno::ENOSYS | Errno::EPERM) => {
+                            libc::chmod(path, *mode)
+                        }
+                        -1 => -1,
+                        _ => 0,
+                    }
+                }
                 Self::Owner(user, group) => libc::fchownat(number, empty, *user, *group, libc::AT_EMPTY_PATH),
                 Self::Times(times) => {
                     let times = times.as_ref().map_or(ptr::null(), |times| times.as_ptr());
