@@ -8,7 +8,7 @@ use ipc::rights::Network;
 
 use super::rules::Seen;
 use crate::environment;
-use crate::mediate::Mediation;
+use crate::mediate::{Mediation, Sockets};
 use crate::platform::{Platform, SCOPES};
 use crate::private::MEMORY;
 use crate::seccomp::{Policy, Program};
@@ -74,5 +74,6 @@ fn mediation(seen: &Seen, platform: Platform) -> Mediation {
         objects: tier != Tier::Full,
         signals: platform.abi < SCOPES,
         metadata: tier != Tier::Full,
+        sockets: Sockets::probe(),
     }
 }

@@ -29,11 +29,20 @@ pub(super) struct Call<'a, 'b> {
     pub(super) caller: Caller<'a>,
     pub(super) arguments: [u64; 6],
     pub(super) turn: &'a mut Turn<'b>,
+    /// What the first argument stands for, if that is known already.
+    pub(super) held: Option<OwnedFd>,
 }
 
 impl Call<'_, '_> {
     /// Performs it.
     pub(super) fn act(&mut self, notification: &Notification) -> Answer {
+        if let Some(made) = &self.shared.made {
+            match self.act_on_made(made, notification.call) {
+                Ok(Some(answer)) => return answer,
+                Ok(None) => {}
+                Err(stop) => return stop.into(),
+            }
+        }
         let result = match notification.call {
             libc::SYS_connect => self.connect(),
             libc::SYS_sendto => self.send_to(),
@@ -72,6 +81,7 @@ impl Call<'_, '_> {
         let [number, start, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
         let address = Address::read(self.caller.memory(), start, length)?;
+        self.shared.let_go_of_closed(&address);
         let target = self.shared.rules.target(&self.caller, &socket, kind, address)?;
         self.shared.rules.prepare(&self.caller, &socket, kind, &target)?;
         self.caller.still_waits()?;
@@ -84,6 +94,7 @@ impl Call<'_, '_> {
             connect().map_err(Stop::from)
         };
         self.confirm(&socket, kind, &target)?;
+        self.shared.settle(&socket, kind);
         connected.map(|()| 0)
     }
 
@@ -152,6 +163,7 @@ impl Call<'_, '_> {
         if sent == Err(Stop::Failed(Errno::EPIPE)) && kind.is_stream() && flags & libc::MSG_NOSIGNAL == 0 {
             self.caller.signal(libc::SIGPIPE);
         }
+        self.shared.settle(socket, kind);
         sent.map(|sent| i64::try_from(sent).unwrap_or(i64::MAX))
     }
 
@@ -180,6 +192,7 @@ impl Call<'_, '_> {
             // TCP sends to whom it is connected to, whatever the address says.
             return Ok(None);
         }
+        self.shared.let_go_of_closed(&address);
         let target = self.shared.rules.target(&self.caller, socket, kind, address)?;
         if target.inside.is_some() && flags & libc::MSG_FASTOPEN != 0 {
             // The first bytes would be there before it is known where; callers fall back to connect(2).
@@ -261,8 +274,9 @@ impl Call<'_, '_> {
     }
 
     /// A duplicate of the caller's socket.
-    pub(super) fn socket(&self, number: u64) -> Result<(OwnedFd, Kind), Errno> {
-        let socket = self.caller.descriptor(integer(number))?;
+    pub(super) fn socket(&mut self, number: u64) -> Result<(OwnedFd, Kind), Errno> {
+        let held = self.held.take();
+        let socket = held.map_or_else(|| self.caller.descriptor(integer(number)), Ok)?;
         let kind = Kind::of(&socket)?;
         Ok((socket, kind))
     }

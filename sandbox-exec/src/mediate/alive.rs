@@ -26,10 +26,16 @@ impl Alive {
         self.0.add(socket, EpollEvent::new(EpollFlags::empty(), number))
     }
 
-    /// The numbers of the sockets that are open somewhere. None when the kernel does not say: then nothing is allowed.
+    /// The numbers of the sockets that are open somewhere, also those that are only in a message underway. None when the kernel does
+    /// not say: then nothing is allowed that depends on their being open.
     pub(super) fn numbers(&self) -> HashSet<u64> {
+        self.known_numbers().unwrap_or_default()
+    }
+
+    /// The same, or that the kernel does not say.
+    pub(super) fn known_numbers(&self) -> Option<HashSet<u64>> {
         let path = format!("/proc/self/fdinfo/{}", self.0.0.as_raw_fd());
-        fs::read_to_string(path).map(|text| text.lines().filter_map(number).collect()).unwrap_or_default()
+        fs::read_to_string(path).ok().map(|text| text.lines().filter_map(number).collect())
     }
 }
 
@@ -37,4 +43,29 @@ impl Alive {
 fn number(line: &str) -> Option<u64> {
     let mut words = line.split_ascii_whitespace().skip_while(|&word| word != "data:");
     words.nth(1).and_then(|number| u64::from_str_radix(number, 16).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+
+    use super::*;
+
+    #[test]
+    fn a_socket_is_open_also_while_it_is_only_in_a_message() {
+        let alive = Alive::new().unwrap();
+        let (left, right) = UnixStream::pair().unwrap();
+        let passed: OwnedFd = UnixStream::pair().unwrap().0.into();
+        alive.add(&passed, 7).unwrap();
+        let rights = [passed.as_raw_fd()];
+        let message = [ControlMessage::ScmRights(&rights)];
+        let data = [std::io::IoSlice::new(b"x")];
+        sendmsg::<()>(left.as_raw_fd(), &data, &message, MsgFlags::empty(), None).unwrap();
+        drop(passed);
+        assert_eq!(alive.numbers(), HashSet::from([7]));
+        drop((left, right));
+        assert_eq!(alive.numbers(), HashSet::new());
+    }
 }

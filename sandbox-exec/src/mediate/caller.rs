@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::libc::{self, c_int, pid_t};
 
+use super::finder;
+use super::holding::Place;
 use super::listener::{Listener, Notification};
+use super::made::Made;
 use super::memory::Memory;
 use super::status::Status;
 
@@ -23,20 +26,30 @@ pub(super) struct Caller<'a> {
     listener: &'a Listener,
     id: u64,
     thread: pid_t,
-    process: OwnedFd,
+    descriptors: Descriptors<'a>,
+}
+
+/// How to get at its descriptors.
+enum Descriptors<'a> {
+    /// By this pidfd.
+    Of(OwnedFd),
+    /// Among the sockets that were made here.
+    Among(&'a Made),
 }
 
 impl<'a> Caller<'a> {
-    /// Opens the caller of a notification.
-    pub(super) fn open(listener: &'a Listener, notification: &Notification) -> Result<Self, Errno> {
+    /// Opens the caller of a notification. `made` is where its sockets are, unless they can be duplicated.
+    pub(super) fn open(
+        listener: &'a Listener,
+        notification: &Notification,
+        made: Option<&'a Made>,
+    ) -> Result<Self, Errno> {
         let thread = notification.thread;
-        let process = match pidfd_open(thread, PIDFD_THREAD) {
-            // Threads share their descriptors, unless they asked not to; then a kernel before 6.9 looks at the wrong ones,
-            // where the call fails or acts on what the first thread has: also the caller's.
-            Err(Errno::EINVAL) => pidfd_open(Status::of(thread)?.process, 0)?,
-            process => process?,
+        let descriptors = match made {
+            Some(made) => Descriptors::Among(made),
+            None => Descriptors::Of(process(thread)?),
         };
-        Ok(Self { listener, id: notification.id, thread, process })
+        Ok(Self { listener, id: notification.id, thread, descriptors })
     }
 
     /// Its number among all notifications.
@@ -54,16 +67,25 @@ impl<'a> Caller<'a> {
         Memory(self.thread)
     }
 
-    /// A duplicate of one of its descriptors (`pidfd_getfd(2)`, Linux 5.6). The one place where acting on the caller's own
-    /// socket begins.
+    /// A duplicate of one of its descriptors. The one place where acting on the caller's own socket begins.
     pub(super) fn descriptor(&self, number: RawFd) -> Result<OwnedFd, Errno> {
-        // SAFETY: integers only.
-        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_getfd, self.process.as_raw_fd(), number, 0) };
-        match owned(descriptor) {
-            // Of ours there are too many, which is no fault of the caller's table.
-            Err(Errno::EMFILE | Errno::ENFILE) => Err(Errno::ENOBUFS),
-            descriptor => descriptor,
+        match &self.descriptors {
+            Descriptors::Of(process) => duplicate(process, number),
+            Descriptors::Among(made) => made.duplicate(self.place(number)),
         }
+    }
+
+    /// A socket from inside, by its inode and cookie: whoever has it.
+    pub(super) fn find(&self, inode: u32, cookie: u64) -> Option<OwnedFd> {
+        match self.descriptors {
+            Descriptors::Of(_) => finder::find(inode, cookie, self.thread),
+            Descriptors::Among(made) => made.held(inode, cookie),
+        }
+    }
+
+    /// Where one of its descriptors is.
+    pub(super) fn place(&self, number: RawFd) -> Place {
+        Place { thread: self.thread, number }
     }
 
     /// Fails if the call no longer waits.
@@ -111,6 +133,27 @@ fn join(directory: &Path, rest: &[u8]) -> PathBuf {
     path.push("/");
     path.push(std::ffi::OsStr::from_bytes(rest));
     path.into()
+}
+
+/// Whose descriptors a thread's are.
+fn process(thread: pid_t) -> Result<OwnedFd, Errno> {
+    match pidfd_open(thread, PIDFD_THREAD) {
+        // Threads share their descriptors, unless they asked not to; then a kernel before 6.9 looks at the wrong ones,
+        // where the call fails or acts on what the first thread has: also the caller's.
+        Err(Errno::EINVAL) => pidfd_open(Status::of(thread)?.process, 0),
+        process => process,
+    }
+}
+
+/// `pidfd_getfd(2)`, Linux 5.6.
+pub(super) fn duplicate(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, Errno> {
+    // SAFETY: integers only.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) };
+    match owned(descriptor) {
+        // Of ours there are too many, which is no fault of the caller's table.
+        Err(Errno::EMFILE | Errno::ENFILE) => Err(Errno::ENOBUFS),
+        descriptor => descriptor,
+    }
 }
 
 /// `pidfd_open(2)`.

@@ -16,6 +16,10 @@
 //!     number == ioctl ?        args[1] is FIOSETOWN, SIOCSPGRP ? notify           the same
 //!     number changes metadata? notify                only where no mount holds them (`metadata`)
 //!     number == ioctl ?        args[1] changes flags of files ? notify          "
+//!     number == socket ?       notify                where sockets are made by the mediator, and all that follows
+//!     number == bind ?         notify
+//!     number == clone ?        args[0] & (CLONE_FILES | CLONE_THREAD) == CLONE_FILES ? notify : allow
+//!     number == socketpair ?   args[1] & SOCK_TYPE_MASK == SOCK_DGRAM or SOCK_RAW ? EPERM : allow
 //!     allow
 //! ```
 //!
@@ -25,7 +29,7 @@
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-use nix::libc::{self, c_long, sock_filter, sock_fprog};
+use nix::libc::{self, c_int, c_long, sock_filter, sock_fprog};
 
 use super::metadata;
 
@@ -35,7 +39,9 @@ const ARCHITECTURE: u32 = 4;
 /// The fifth argument, both halves; on both architectures the low half comes first.
 const ADDRESS_LOW: u32 = 16 + 4 * 8;
 const ADDRESS_HIGH: u32 = ADDRESS_LOW + 4;
-/// The second argument, of which the kernel takes the low half as a command.
+/// The first argument, of which the kernel takes the low half as flags.
+const FLAGS: u32 = 16;
+/// The second argument, of which the kernel takes the low half as a command, or as a type.
 const COMMAND: u32 = 16 + 8;
 
 /// `AUDIT_ARCH_X86_64`, `AUDIT_ARCH_AARCH64` (linux/audit.h).
@@ -43,6 +49,10 @@ const NATIVE: u32 = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC00
 
 const ALWAYS: &[c_long] = &[libc::SYS_connect, libc::SYS_sendmsg, libc::SYS_sendmmsg];
 const HOST_NAMES: &[c_long] = &[libc::SYS_bind, libc::SYS_accept, libc::SYS_accept4];
+const MADE: &[c_long] = &[libc::SYS_socket, libc::SYS_bind];
+
+/// `SOCK_TYPE_MASK` (linux/net.h).
+const TYPE: c_int = 0xf;
 
 /// What signals other processes.
 const SIGNALS: &[c_long] = &[
@@ -144,6 +154,16 @@ impl Filter {
         self
     }
 
+    /// The program that also notifies what makes sockets, and denies those that nobody here could make.
+    #[must_use]
+    pub fn with_made_sockets(mut self) -> Self {
+        let mut more = notified(MADE);
+        more.extend(shared_tables());
+        more.extend(pairs());
+        self.instructions.splice(PROLOGUE..PROLOGUE, more);
+        self
+    }
+
     /// Attaches it to this thread, for good, and returns its listener. Async-signal-safe. `no_new_privs` must be set, and no
     /// program of this thread may have a listener yet (`EBUSY`).
     pub fn attach(&self) -> io::Result<OwnedFd> {
@@ -163,7 +183,7 @@ impl Filter {
         let listener = unsafe {
             libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
         };
-        let listener = libc::c_int::try_from(listener).unwrap_or(-1);
+        let listener = c_int::try_from(listener).unwrap_or(-1);
         if listener < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -188,6 +208,31 @@ fn metadata() -> Vec<sock_filter> {
     metadata::numbers().flat_map(notify).chain([ioctl]).chain(requests).collect()
 }
 
+/// `clone` of a process that shares its table of descriptors.
+fn shared_tables() -> Vec<sock_filter> {
+    vec![
+        equal(number(libc::SYS_clone), 0, 5),
+        load(FLAGS),
+        and(libc::CLONE_FILES | libc::CLONE_THREAD),
+        equal(libc::CLONE_FILES.cast_unsigned(), 0, 1),
+        answer(libc::SECCOMP_RET_USER_NOTIF),
+        answer(libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+/// `socketpair` of sockets that take addresses: what unix(7) calls raw is one of datagrams.
+fn pairs() -> Vec<sock_filter> {
+    vec![
+        equal(number(libc::SYS_socketpair), 0, 6),
+        load(COMMAND),
+        and(TYPE),
+        equal(libc::SOCK_DGRAM.cast_unsigned(), 1, 0),
+        equal(libc::SOCK_RAW.cast_unsigned(), 0, 1),
+        answer(libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned()),
+        answer(libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
 /// Call numbers are small and positive.
 fn number(call: c_long) -> u32 {
     u32::try_from(call).unwrap_or(u32::MAX)
@@ -195,6 +240,11 @@ fn number(call: c_long) -> u32 {
 
 fn load(offset: u32) -> sock_filter {
     statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset)
+}
+
+/// Keeps some bits of what was loaded.
+fn and(bits: c_int) -> sock_filter {
+    statement(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, bits.cast_unsigned())
 }
 
 /// Skips `then` instructions if what was loaded is `value`, else `otherwise`.
@@ -233,6 +283,7 @@ mod tests {
             at += 1;
             match code {
                 0x20 => accumulator = data[k as usize / 4],
+                0x54 => accumulator &= k,
                 0x15 => at += usize::from(if accumulator == k { jt } else { jf }),
                 0x06 => return k,
                 other => unreachable!("operation {other:#x}"),
@@ -240,14 +291,18 @@ mod tests {
         }
     }
 
+    fn answered(filter: &Filter, arguments: [u64; 6], wanted: u32) -> Vec<c_long> {
+        (0..600).filter(|&call| run(filter, NATIVE, number(call), arguments) == wanted).collect()
+    }
+
     fn notified(host_network: bool, arguments: [u64; 6]) -> Vec<c_long> {
-        let filter = Filter::new(host_network);
-        (0..600).filter(|&call| run(&filter, NATIVE, number(call), arguments) == NOTIFY).collect()
+        answered(&Filter::new(host_network), arguments, NOTIFY)
     }
 
     fn sorted(calls: &[&[c_long]]) -> Vec<c_long> {
         let mut all = calls.concat();
         all.sort_unstable();
+        all.dedup();
         all
     }
 
@@ -269,9 +324,7 @@ mod tests {
     #[test]
     fn signals_are_notified_where_they_are_mediated() {
         let filter = Filter::new(false).with_signals();
-        let notified = |arguments| -> Vec<c_long> {
-            (0..600).filter(|&call| run(&filter, NATIVE, number(call), arguments) == NOTIFY).collect()
-        };
+        let notified = |arguments| answered(&filter, arguments, NOTIFY);
         assert_eq!(notified([0; 6]), sorted(&[ALWAYS, SIGNALS]));
         assert_eq!(notified([0, 0, 0, 0, 1, 0]), sorted(&[ALWAYS, SIGNALS, &[libc::SYS_sendto]]));
         for (call, commands) in OWNERS {
@@ -301,6 +354,45 @@ mod tests {
             for request in [FIOSETOWN, SIOCSPGRP] {
                 assert_eq!(ioctl(&filter, request), ioctl(&plain, request));
             }
+        }
+    }
+
+    #[test]
+    fn what_makes_sockets_is_notified_where_the_mediator_makes_them() {
+        for (host_network, more) in [(false, &[][..]), (true, HOST_NAMES)] {
+            let filter = Filter::new(host_network).with_made_sockets();
+            assert_eq!(answered(&filter, [0; 6], NOTIFY), sorted(&[ALWAYS, MADE, more]));
+            let filter = filter.with_signals();
+            assert_eq!(answered(&filter, [0; 6], NOTIFY), sorted(&[ALWAYS, MADE, more, SIGNALS]));
+        }
+    }
+
+    #[test]
+    fn pairs_of_datagram_sockets_are_denied_where_the_mediator_makes_sockets() {
+        for (style, denied) in [
+            (libc::SOCK_STREAM, false),
+            (libc::SOCK_SEQPACKET, false),
+            (libc::SOCK_DGRAM, true),
+            (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, true),
+            (libc::SOCK_RAW, true),
+        ] {
+            let arguments = [1, 0xffff_ffff_0000_0000 | u64::from(style.cast_unsigned()), 0, 0, 0, 0];
+            let errno = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+            assert!(answered(&Filter::new(true), arguments, errno).is_empty());
+            let made = answered(&Filter::new(true).with_made_sockets(), arguments, errno);
+            assert_eq!(made, if denied { vec![libc::SYS_socketpair] } else { vec![] }, "{style:#x}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_shares_its_descriptors_is_notified_and_a_thread_is_not() {
+        let (files, thread) = (libc::CLONE_FILES, libc::CLONE_THREAD);
+        for (flags, expected) in [(files, NOTIFY), (files | thread, ALLOW), (thread, ALLOW), (0, ALLOW)] {
+            let flags = flags | libc::CLONE_VM | libc::SIGCHLD;
+            let arguments = [u64::from(flags.cast_unsigned()), 0, 0, 0, 0, 0];
+            let clone = |filter: &Filter| run(filter, NATIVE, number(libc::SYS_clone), arguments);
+            assert_eq!(clone(&Filter::new(true)), ALLOW);
+            assert_eq!(clone(&Filter::new(true).with_made_sockets()), expected, "{flags:#x}");
         }
     }
 

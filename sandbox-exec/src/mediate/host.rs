@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use ipc::rights::{Network, Reach};
 use nix::errno::Errno;
-use nix::libc::{self, pid_t};
+use nix::libc;
 
 use super::address::{Address, Meaning};
+use super::caller::Caller;
 use super::connections::Connections;
-use super::finder;
 use super::holders::{self, Holder};
 use super::internet::{Place, named, plain, stays_here};
 use super::own::{Name, Own};
@@ -94,13 +94,13 @@ impl Host {
         sender: &OwnedFd,
         kind: Kind,
         to: SocketAddr,
-        caller: pid_t,
+        caller: &Caller<'_>,
     ) -> Result<(), Errno> {
         let to = SocketAddr::new(plain(to.ip()), to.port());
         let holders = self.holders(kind, to.port())?;
         let receivers = holders.iter().filter(|holder| holder.might_receive(to.ip()));
         self.reservations.reserve(sender, to, || {
-            let found = receivers.map(|holder| finder::find(holder.inode, holder.cookie, caller));
+            let found = receivers.map(|holder| caller.find(holder.inode, holder.cookie));
             // Whoever cannot be looked at cannot be sent to for good.
             found.map(|found| found.ok_or(Errno::EACCES)).collect()
         })

@@ -23,8 +23,20 @@ impl Call<'_, '_> {
             return Ok(Answer::GoesOn);
         }
         self.caller.still_waits()?;
-        self.shared.rules.bind(&socket, kind, &address)?;
+        self.bind_unless_taken(&socket, kind, &address)?;
         Ok(Answer::Value(0))
+    }
+
+    /// An address that only a socket has that is held here, and closed by its programs, is not taken.
+    fn bind_unless_taken(&self, socket: &OwnedFd, kind: Kind, address: &Address) -> Result<(), Errno> {
+        let bind = || self.shared.rules.bind(socket, kind, address);
+        match (bind(), &self.shared.made) {
+            (Err(Errno::EADDRINUSE), Some(made)) => {
+                made.registry.let_go();
+                bind()
+            }
+            (bound, _) => bound,
+        }
     }
 
     /// `accept(2)`, `accept4(2)`: connections from outside are closed, and the waiting goes on.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::libc::{self, c_int};
@@ -118,7 +118,7 @@ impl Listener {
             Answer::GoesOn => self.respond(id, 0, 0, GO_ON),
             Answer::Restart => self.send(id, 0, -RESTART),
             Answer::Descriptor { descriptor, close_on_exec } => {
-                if let Err(errno) = self.add(id, descriptor.as_raw_fd(), close_on_exec) {
+                if let Err(errno) = self.add(id, &descriptor, close_on_exec) {
                     self.send(id, 0, -(errno as c_int));
                 }
             }
@@ -138,22 +138,28 @@ impl Listener {
     }
 
     /// Adds a descriptor to the caller's and answers with its number: in one step (Linux 5.14), or in two.
-    fn add(&self, id: u64, descriptor: RawFd, close_on_exec: bool) -> Result<(), Errno> {
+    pub(super) fn add(&self, id: u64, descriptor: &OwnedFd, close_on_exec: bool) -> Result<c_int, Errno> {
         #[expect(clippy::cast_possible_truncation, reason = "it is 2")]
         let at_once = libc::SECCOMP_ADDFD_FLAG_SEND as u32;
         match self.add_with(id, descriptor, close_on_exec, at_once) {
             Err(Errno::EINVAL) => {
                 let number = self.add_with(id, descriptor, close_on_exec, 0)?;
                 self.send(id, number.into(), 0);
-                Ok(())
+                Ok(number)
             }
-            added => added.map(drop),
+            added => added,
         }
     }
 
-    fn add_with(&self, id: u64, descriptor: RawFd, close_on_exec: bool, flags: u32) -> Result<c_int, Errno> {
+    fn add_with(
+        &self,
+        id: u64,
+        descriptor: &OwnedFd,
+        close_on_exec: bool,
+        flags: u32,
+    ) -> Result<c_int, Errno> {
         let newfd_flags = if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 };
-        let srcfd = descriptor.cast_unsigned();
+        let srcfd = descriptor.as_raw_fd().cast_unsigned();
         let request = libc::seccomp_notif_addfd { id, flags, srcfd, newfd: 0, newfd_flags };
         // SAFETY: the kernel reads one `seccomp_notif_addfd`.
         let number =

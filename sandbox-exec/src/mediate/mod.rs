@@ -12,6 +12,8 @@
 //!   `reservations`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls. `metadata`: those on files.
 //! * `objects`: System V memory, semaphores and queues.
+//! * `sockets`: how the socket of a caller is got at. `made`, `make`, `registry`, `holding`, `datagrams`, `tables`: without
+//!   `pidfd_getfd(2)`, which the profiles of containers deny.
 //! * `signal`, `owner`: signals, where Landlock has no scope for them. `lineage`: how far they reach. `sender`, `aim`: whom.
 //!
 //! It ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
@@ -20,6 +22,14 @@
 //! `ENOBUFS`; a handler runs up to 50 ms late while a call waits; a caller that is not dumpable gets `EPERM`, unless this process
 //! may trace it (`CAP_SYS_PTRACE` in the user namespace). Not seen are UDP that strangers send to a port from inside, and a port
 //! that `listen` or `IP_BIND_ADDRESS_NO_PORT` has the kernel choose: nobody inside is led there.
+//!
+//! Where sockets are made here ([`Sockets::Made`]), also: pairs of datagram sockets are denied; a message with an address passes
+//! along no descriptors but sockets that are not connected; `sendmsg` on a connection fails with `EPERM`, after a second, if its process has several threads and
+//! there is a datagram socket anywhere inside; `connect` on a connection that was begun without waiting says `EISCONN` the first
+//! time, too; a port is free for the host up to a second after its socket was closed, and then its queued peers are reset
+//! (who connects or binds inside notices nothing of that); what was handed in accepts, binds and connects nothing, and sends
+//! no datagram; a process shares its table of descriptors (`CLONE_FILES`) with one other at most; 4096 sockets that
+//! are not connected are too many (`ENOBUFS`).
 
 mod act;
 mod address;
@@ -29,14 +39,18 @@ mod caller;
 mod connections;
 mod control;
 mod crew;
+mod datagrams;
 mod filter;
 mod finder;
 mod holders;
+mod holding;
 mod host;
 mod internet;
 mod lineage;
 mod listen;
 mod listener;
+mod made;
+mod make;
 mod memory;
 mod message;
 mod metadata;
@@ -44,12 +58,15 @@ mod objects;
 mod own;
 mod owner;
 mod probe;
+mod registry;
 mod reservations;
 mod rules;
 mod sender;
 mod signal;
 mod socket;
+mod sockets;
 mod status;
+mod tables;
 mod tree;
 mod waiting;
 
@@ -65,16 +82,20 @@ use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use act::Call;
+use address::Address;
 use caller::Caller;
 use crew::{Crew, Turn};
 pub use filter::Filter;
 use host::Host;
 use listener::{Answer, Listener, Notification};
+use made::Made;
 use metadata::Metadata;
 use objects::Objects;
 pub use probe::has_listener;
 use rules::{Net, Rules};
 use signal::Signals;
+use socket::Kind;
+pub use sockets::Sockets;
 use tree::Tree;
 use waiting::Waiting;
 
@@ -97,12 +118,15 @@ pub struct Mediation {
     pub signals: bool,
     /// Whether metadata may be changed in these trees alone, since no mount holds what is outside.
     pub metadata: bool,
+    /// How this process gets at the sockets of the programs.
+    pub sockets: Sockets,
 }
 
 impl Mediation {
     /// The program that brings the calls.
     pub fn filter(&self) -> Filter {
         let filter = Filter::new(self.host_network);
+        let filter = if self.sockets.are_made() { filter.with_made_sockets() } else { filter };
         let filter = if self.objects { filter.with_objects() } else { filter };
         let filter = if self.signals { filter.with_signals() } else { filter };
         if self.metadata { filter.with_metadata() } else { filter }
@@ -123,6 +147,8 @@ struct Shared {
     objects: Option<Objects>,
     signals: Option<Signals>,
     metadata: Metadata,
+    /// The sockets of the programs, where they are made here.
+    made: Option<Made>,
     waiting: Waiting,
     crew: Crew,
 }
@@ -142,6 +168,10 @@ impl Mediator {
             Net::private()?
         };
         let rules = Rules::new(Tree::new(mediation.writable, mediation.hidden), network);
+        let made = match mediation.sockets {
+            Sockets::Made(handed_in) => Some(Made::new(handed_in)?),
+            Sockets::Duplicated => None,
+        };
         allow_many_descriptors()?;
         let shared = Arc::new(Shared {
             listener: Listener::new(listener),
@@ -149,12 +179,17 @@ impl Mediator {
             objects: mediation.objects.then(Objects::default),
             signals: mediation.signals.then(Signals::new),
             metadata: Metadata::new()?,
+            made,
             waiting: Waiting::default(),
             crew: Crew::default(),
         });
         crew::add(&shared)?;
         let watching = Arc::clone(&shared);
         thread::Builder::new().name("signals".into()).spawn(move || watching.watch())?;
+        if shared.made.is_some() {
+            let holding = Arc::clone(&shared);
+            thread::Builder::new().name("sockets".into()).spawn(move || holding.watch_sockets())?;
+        }
         Ok(Self { shared })
     }
 
@@ -179,24 +214,55 @@ impl Shared {
         // Without a listener that works there is nothing to do but to end: calls then fail.
         let Ok(Some(notification)) = self.listener.receive() else {
             self.waiting.end();
+            if let Some(made) = &self.made {
+                made.registry.end();
+            }
             return false;
         };
         // What a caller wrote must not end the mediator of all others, whatever it is.
         let answer = catch_unwind(AssertUnwindSafe(|| self.mediate(&notification, turn)));
         self.listener.answer(notification.id, answer.unwrap_or(Answer::Failed(Errno::EIO)));
+        if let Some(made) = &self.made {
+            made.answered(notification.thread);
+        }
         true
     }
 
     fn mediate(&self, notification: &Notification, turn: &mut Turn<'_>) -> Answer {
+        if let Some(made) = &self.made {
+            made.is_back(notification.thread);
+        }
         if Metadata::has(notification) {
             return self.metadata.act(self.rules.tree(), &self.listener, notification);
         }
-        match Caller::open(&self.listener, notification) {
+        match Caller::open(&self.listener, notification, self.made.as_ref()) {
             Ok(caller) => {
                 let arguments = notification.arguments;
-                Call { shared: self, caller, arguments, turn }.act(notification)
+                Call { shared: self, caller, arguments, turn, held: None }.act(notification)
             }
             Err(errno) => Answer::Failed(errno),
+        }
+    }
+
+    /// Has no socket that its programs have closed answer at an address.
+    fn let_go_of_closed(&self, address: &Address) {
+        if let Some(made) = &self.made {
+            made.let_go_of_closed(address);
+        }
+    }
+
+    /// Lets go of a socket whose connection is made.
+    fn settle(&self, socket: &OwnedFd, kind: Kind) {
+        if let Some(made) = &self.made
+            && !kind.takes_addresses()
+        {
+            made.settle(socket);
+        }
+    }
+
+    fn watch_sockets(&self) {
+        if let Some(made) = &self.made {
+            made.registry.watch();
         }
     }
 

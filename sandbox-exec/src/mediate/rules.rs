@@ -129,7 +129,7 @@ impl Rules {
     ) -> Result<(), Errno> {
         match (self.network.host(), target.inside) {
             (Some(host), Some(inside)) if kind.style == libc::SOCK_DGRAM => {
-                host.reserve(socket, kind, inside, caller.thread())
+                host.reserve(socket, kind, inside, caller)
             }
             // A listener whose queue is full answers later; by then it may be another.
             (_, Some(_)) => socket::ask_once_more(socket),

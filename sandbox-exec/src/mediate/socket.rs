@@ -1,7 +1,7 @@
 //! Calls on sockets, with addresses as bytes.
 
 use std::mem;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 use nix::errno::Errno;
@@ -35,10 +35,39 @@ impl Kind {
         self.style == libc::SOCK_STREAM
     }
 
+    /// Whether a message on it can have an address that matters: of what is connected, the kernel ignores or refuses it
+    /// (`tcp_sendmsg`, `unix_stream_sendmsg`, `unix_seqpacket_sendmsg`).
+    pub(super) fn takes_addresses(self) -> bool {
+        !matches!(self.style, libc::SOCK_STREAM | libc::SOCK_SEQPACKET)
+    }
+
+    /// Whether there are addresses of its family that lead out of the sandbox: not to the kernel alone.
+    pub(super) fn leads_out(self) -> bool {
+        self.family != libc::AF_NETLINK
+    }
+
     /// Whether it has internet addresses.
     pub(super) fn is_internet(self) -> bool {
         matches!(self.family, libc::AF_INET | libc::AF_INET6)
     }
+}
+
+/// What kind an open file is, if it is a socket.
+pub(super) fn kind(file: BorrowedFd<'_>) -> Option<Kind> {
+    Kind::of(&file.try_clone_to_owned().ok()?).ok()
+}
+
+/// `socket(2)`, close-on-exec here.
+pub(super) fn make(family: c_int, style: c_int, protocol: c_int) -> Result<OwnedFd, Errno> {
+    // SAFETY: integers only.
+    let socket = unsafe { libc::socket(family, style | libc::SOCK_CLOEXEC, protocol) };
+    // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
+    Errno::result(socket).map(|socket| unsafe { OwnedFd::from_raw_fd(socket) })
+}
+
+/// Whether it is one end of a connection, and will not be anything else but by a call that is mediated.
+pub(super) fn is_connected_stream(socket: &OwnedFd) -> bool {
+    Kind::of(socket).is_ok_and(|kind| !kind.takes_addresses()) && peer_name(socket).is_ok()
 }
 
 /// Reads an option that is an `int`.
@@ -100,10 +129,7 @@ pub(super) fn allow_reuse(socket: &OwnedFd, reuse: bool) -> Result<bool, Errno> 
 
 /// A socket to ask the kernel with.
 pub(super) fn netlink(protocol: c_int) -> Result<OwnedFd, Errno> {
-    // SAFETY: integers only.
-    let socket = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
-    // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
-    Errno::result(socket).map(|socket| unsafe { OwnedFd::from_raw_fd(socket) })
+    make(libc::AF_NETLINK, libc::SOCK_RAW, protocol)
 }
 
 /// Whether a call on it waits: `O_NONBLOCK` is not set. Never changed here, since the caller would see it.
@@ -208,6 +234,15 @@ pub(super) fn own_name(socket: &OwnedFd) -> Result<Address, Errno> {
     name(|storage, length| {
         // SAFETY: the kernel writes at most `length` bytes to `storage`.
         Errno::result(unsafe { libc::getsockname(socket.as_raw_fd(), storage, length) })
+    })
+    .map(|(_, address)| address)
+}
+
+/// `getpeername(2)`.
+pub(super) fn peer_name(socket: &OwnedFd) -> Result<Address, Errno> {
+    name(|storage, length| {
+        // SAFETY: the kernel writes at most `length` bytes to `storage`.
+        Errno::result(unsafe { libc::getpeername(socket.as_raw_fd(), storage, length) })
     })
     .map(|(_, address)| address)
 }

@@ -14,6 +14,8 @@ pub(super) struct Status {
     pub(super) parent: pid_t,
     /// The process group.
     pub(super) group: pid_t,
+    /// How many threads the process has.
+    pub(super) threads: usize,
     /// Real, effective and saved uid.
     pub(super) uids: [u32; 3],
     /// Real, effective and saved gid.
@@ -43,6 +45,7 @@ impl Status {
                 "PPid" => status.parent = value.parse().unwrap_or(0),
                 // By its numbers in this pid namespace and those beneath it.
                 "NSpgid" => status.group = three(value)[0].cast_signed(),
+                "Threads" => status.threads = value.parse().unwrap_or(0),
                 "Uid" => status.uids = three(value),
                 "Gid" => status.gids = three(value),
                 "SigPnd" => status.pending = signals(),
@@ -70,6 +73,7 @@ mod tests {
         assert_eq!(status.process, std::process::id().cast_signed());
         assert_eq!(status.parent, nix::unistd::getppid().as_raw());
         assert_eq!(status.group, nix::unistd::getpgrp().as_raw());
+        assert!(status.threads >= 1);
         assert_eq!(status.uids[1], nix::unistd::geteuid().as_raw());
         assert_eq!(status.gids[0], nix::unistd::getgid().as_raw());
         assert_eq!(Status::of(pid_t::MAX), Err(Errno::ESRCH));
@@ -77,12 +81,13 @@ mod tests {
 
     #[test]
     fn signals_are_hexadecimal() {
-        let text = "Name:\tTgid:\nTgid:\t7\nPPid:\t5\nNSpgid:\t6\t1\nUid:\t1\t2\t3\t4\nSigPnd:\t0000000000000200\n\
-                    ShdPnd:\t0000000000000002\nSigBlk:\t8000000000000000\n";
+        let text = "Name:\tTgid:\nTgid:\t7\nPPid:\t5\nNSpgid:\t6\t1\nThreads:\t3\nUid:\t1\t2\t3\t4\n\
+                    SigPnd:\t0000000000000200\nShdPnd:\t0000000000000002\nSigBlk:\t8000000000000000\n";
         let expected = Status {
             process: 7,
             parent: 5,
             group: 6,
+            threads: 3,
             uids: [1, 2, 3],
             pending: 0x200,
             shared_pending: 2,

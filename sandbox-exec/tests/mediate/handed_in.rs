@@ -45,9 +45,12 @@ fn internet_sockets_lead_to_nobody_but_their_peers() {
             if place.tier() == Tier::Full {
                 assert_eq!(errno(connect(&connected, &NO_ADDRESS)), libc::EACCES);
             }
-            assert_eq!(errno(connect(&fresh, &stream)), place.refusal());
-            assert_eq!(errno(send_to(&fresh, b"x", &stream, libc::MSG_FASTOPEN)), place.refusal());
-            assert_eq!(each_datagram(&datagrams, &datagram), [place.refusal(); 4]);
+            assert_eq!(errno(connect(&fresh, &stream)), place.refusal_of_handed_in());
+            assert_eq!(
+                errno(send_to(&fresh, b"x", &stream, libc::MSG_FASTOPEN)),
+                place.refusal_of_handed_in()
+            );
+            assert_eq!(each_datagram(&datagrams, &datagram), [place.refusal_of_handed_in(); 4]);
             // What it is for still works.
             TcpStream::from(connected.try_clone().unwrap()).write_all(b"hello").unwrap();
             assert_eq!(send_message(&connected, b"!", &[], &[], 0).unwrap(), 1);
@@ -73,7 +76,7 @@ fn unix_sockets_lead_to_no_name_of_the_host() {
         victim.set_nonblocking(true).unwrap();
         let to = unix(format!("\0{name}"));
         let socket: OwnedFd = UnixDatagram::unbound().unwrap().into();
-        place.mediated(|| assert_eq!(each_datagram(&socket, &to), [place.refusal(); 4]));
+        place.mediated(|| assert_eq!(each_datagram(&socket, &to), [place.refusal_of_handed_in(); 4]));
         assert!(victim.recv(&mut [0; 8]).is_err());
         place.unmediated(|| assert_eq!(each_datagram(&socket, &to), [0; 4]));
         assert!(victim.recv(&mut [0; 8]).is_ok());

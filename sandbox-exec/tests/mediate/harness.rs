@@ -1,9 +1,11 @@
 //! A mediator and a program under it, in processes of their own.
 
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
@@ -11,10 +13,14 @@ use ipc::confinement::Tier;
 use ipc::rights::{Network, Reach};
 use nix::libc;
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Gid, Uid, fork, setgroups, setresgid, setresuid};
-use sandbox_exec::mediate::{Mediation, Mediator};
+use sandbox_exec::mediate::{Filter, Mediation, Mediator, Sockets};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use tempfile::TempDir;
+
+use crate::messages::receive_descriptor;
 
 /// A user that owns nothing.
 const PLAIN: u32 = 12345;
@@ -24,26 +30,51 @@ pub(crate) struct Place {
     directory: TempDir,
     user: Option<u32>,
     tier: Tier,
+    machine: Machine,
+    outside: RefCell<Vec<RawFd>>,
 }
 
-/// Runs a test in both tiers as every user that this process can be.
+/// What the mediator may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Machine {
+    /// All that it wants.
+    Bare,
+    /// What the profile of a container allows, which denies `pidfd_getfd` and `kcmp`.
+    Container,
+}
+
+/// Runs a test in both tiers as every user that this process can be, on each machine.
 pub(crate) fn as_each_user(test: impl Fn(&Place)) {
-    in_tiers(&[Tier::Full, Tier::Floor], test);
+    for machine in [Machine::Bare, Machine::Container] {
+        in_tiers(&[Tier::Full, Tier::Floor], machine, &test);
+    }
 }
 
 /// The same in the floor alone.
 pub(crate) fn in_the_floor(test: impl Fn(&Place)) {
-    in_tiers(&[Tier::Floor], test);
+    in_tiers(&[Tier::Floor], Machine::Bare, test);
 }
 
-fn in_tiers(tiers: &[Tier], test: impl Fn(&Place)) {
+/// Runs a test in both tiers as every user that this process can be, where the mediator makes the sockets.
+pub(crate) fn as_containers(test: impl Fn(&Place)) {
+    in_tiers(&[Tier::Full, Tier::Floor], Machine::Container, test);
+}
+
+fn in_tiers(tiers: &[Tier], machine: Machine, test: impl Fn(&Place)) {
     for &tier in tiers {
-        test(&Place { tier, ..Place::new(None) });
+        test(&Place { tier, machine, ..Place::new(None) });
         if Uid::effective().is_root() {
-            test(&Place { tier, ..Place::new(Some(PLAIN)) });
+            test(&Place { tier, machine, ..Place::new(Some(PLAIN)) });
         } else {
             eprintln!("skipped: as root, and as another user (needs root)");
         }
+    }
+}
+
+/// Runs a test in the full tier as this user, on each machine.
+pub(crate) fn on_each_machine(test: impl Fn(&Place)) {
+    for machine in [Machine::Bare, Machine::Container] {
+        test(&Place { machine, ..Place::new(None) });
     }
 }
 
@@ -53,12 +84,18 @@ impl Place {
         let directory =
             tempfile::Builder::new().prefix("m-").permissions(permissions).tempdir_in("/tmp").unwrap();
         chown(directory.path(), user, user).unwrap();
-        let place = Self { directory, user, tier: Tier::Full };
+        let place =
+            Self { directory, user, tier: Tier::Full, machine: Machine::Bare, outside: RefCell::default() };
         for name in ["in", "in/hidden", "out"] {
             fs::create_dir(place.path(name)).unwrap();
             chown(place.path(name), user, user).unwrap();
         }
         place
+    }
+
+    /// Whether sockets are made by the mediator: what differs then is said where it is tested.
+    pub(crate) fn makes_sockets(&self) -> bool {
+        self.machine == Machine::Container
     }
 
     /// A path in the place.
@@ -69,6 +106,11 @@ impl Place {
     /// The user, if it is another than this process's.
     pub(crate) fn user(&self) -> Option<u32> {
         self.user
+    }
+
+    /// Keeps a descriptor from the mediator and its programs.
+    pub(crate) fn keep_outside(&self, descriptor: &impl AsRawFd) {
+        self.outside.borrow_mut().push(descriptor.as_raw_fd());
     }
 
     /// Lets the user use what the test made there.
@@ -102,6 +144,11 @@ impl Place {
         if self.tier == Tier::Full { libc::EACCES } else { libc::ECONNREFUSED }
     }
 
+    /// How sockets that were handed in are refused: where nobody can act on them, whatever they are to do.
+    pub(crate) fn refusal_of_handed_in(&self) -> i32 {
+        if self.makes_sockets() { libc::EACCES } else { self.refusal() }
+    }
+
     /// The tier.
     pub(crate) fn tier(&self) -> Tier {
         self.tier
@@ -123,13 +170,14 @@ impl Place {
     /// Runs a program under a mediator: with the network off in the full tier in a network namespace of its own, else in this
     /// one.
     pub(crate) fn mediate(&self, net: Network, reach: Reach, program: impl FnOnce()) {
-        self.run(self.mediation(net, reach), program);
+        self.run(self.mediation(net, reach), self.machine, program);
     }
 
     /// Runs a program under a mediator of signals, on the host's network.
     pub(crate) fn mediate_signals(&self, program: impl FnOnce()) {
         let mediation = self.mediation(Network::On, Reach::default());
-        self.run(Mediation { signals: true, ..mediation }, program);
+        // Which machine it is matters to sockets.
+        self.run(Mediation { signals: true, ..mediation }, Machine::Bare, program);
     }
 
     fn mediation(&self, net: Network, reach: Reach) -> Mediation {
@@ -144,10 +192,11 @@ impl Place {
             objects: self.tier == Tier::Floor,
             signals: false,
             metadata: false,
+            sockets: Sockets::Duplicated,
         }
     }
 
-    fn run(&self, mediation: Mediation, program: impl FnOnce()) {
+    fn run(&self, mediation: Mediation, machine: Machine, program: impl FnOnce()) {
         let mut broker = Child::fork(|| {
             self.become_user();
             if !mediation.host_network {
@@ -155,9 +204,23 @@ impl Place {
             }
             drop_capabilities();
             sandbox_exec::system::set_subreaper().unwrap();
-            broker(mediation, program);
+            broker(Mediation { sockets: self.sockets(machine), ..mediation }, program);
         });
         broker.finish();
+    }
+
+    /// What the mediator finds out about its machine, when all that is to be outside is.
+    fn sockets(&self, machine: Machine) -> Sockets {
+        for &number in self.outside.borrow().iter() {
+            // SAFETY: in this process nobody uses it any more.
+            assert_eq!(unsafe { libc::close(number) }, 0);
+        }
+        if machine == Machine::Container {
+            deny_as_containers_do();
+        }
+        let sockets = Sockets::probe();
+        assert_eq!(matches!(sockets, Sockets::Made(_)), machine == Machine::Container);
+        sockets
     }
 
     pub(crate) fn become_user(&self) {
@@ -174,21 +237,18 @@ impl Place {
 
 fn broker(mediation: Mediation, program: impl FnOnce()) {
     let filter = mediation.filter();
-    let (mut theirs, mut ours) = pipe();
+    let (theirs, ours) = UnixStream::pair().unwrap();
     let (mut taken, mut taking) = pipe();
     let mut child = Child::fork(|| {
         sandbox_exec::system::set_no_new_privs().unwrap();
-        let listener = filter.attach().unwrap();
-        ours.write_all(&listener.as_raw_fd().to_ne_bytes()).unwrap();
+        drop(attach(&filter, ours));
         taken.read_exact(&mut [0]).unwrap();
-        drop(listener);
         program();
     });
-    let mut number = [0; 4];
-    theirs.read_exact(&mut number).unwrap();
-    let listener = get_descriptor(child.pid, i32::from_ne_bytes(number));
-    taking.write_all(b"x").unwrap();
+    let listener = receive_descriptor(&theirs).into();
+    drop(theirs);
     let mediator = Mediator::start(listener, mediation).unwrap();
+    taking.write_all(b"x").unwrap();
     child.finish();
     mediator.wait();
 }
@@ -233,16 +293,29 @@ pub(crate) fn pipe() -> (File, File) {
     (read.into(), write.into())
 }
 
-fn get_descriptor(pid: nix::unistd::Pid, number: i32) -> OwnedFd {
-    // SAFETY: integers; the descriptors are new.
-    unsafe {
-        let process = libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0);
-        assert!(process >= 0, "{}", std::io::Error::last_os_error());
-        let process = OwnedFd::from_raw_fd(i32::try_from(process).unwrap());
-        let descriptor = libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0);
-        assert!(descriptor >= 0, "{}", std::io::Error::last_os_error());
-        OwnedFd::from_raw_fd(i32::try_from(descriptor).unwrap())
-    }
+/// Attaches the filter to this thread, and passes its listener on from another, which is not under it.
+fn attach(filter: &Filter, to: UnixStream) -> OwnedFd {
+    let (tell, told) = std::sync::mpsc::channel::<i32>();
+    let passing = std::thread::spawn(move || {
+        let rights = [told.recv().unwrap()];
+        let control = [ControlMessage::ScmRights(&rights)];
+        let data = [std::io::IoSlice::new(b"x")];
+        sendmsg::<()>(to.as_raw_fd(), &data, &control, MsgFlags::empty(), None).unwrap();
+    });
+    let listener = filter.attach().unwrap();
+    tell.send(listener.as_raw_fd()).unwrap();
+    passing.join().unwrap();
+    listener
+}
+
+/// Denies this process, and those that it makes, what Docker's profile denies without `CAP_SYS_PTRACE`.
+fn deny_as_containers_do() {
+    let rules = [libc::SYS_pidfd_getfd, libc::SYS_kcmp].map(|call| (call, vec![]));
+    let denied = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let architecture = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(rules.into(), SeccompAction::Allow, denied, architecture).unwrap();
+    let program: BpfProgram = filter.try_into().unwrap();
+    seccompiler::apply_filter(&program).unwrap();
 }
 
 /// A network namespace with nothing but lo, which is up.

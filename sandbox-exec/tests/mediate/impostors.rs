@@ -162,7 +162,11 @@ fn the_port_that_a_datagram_socket_is_connected_to_passes_to_nobody_else() {
             host_tries();
             // Nobody receives, which the first datagram finds out.
             assert_eq!(client.send(b"x").unwrap(), 1);
-            assert_eq!(errno(client.send(b"x")), libc::ECONNREFUSED);
+            // A receiver that was made here is let go up to a second later.
+            while place.makes_sockets() && client.send(b"x").is_ok() {}
+            if !place.makes_sockets() {
+                assert_eq!(errno(client.send(b"x")), libc::ECONNREFUSED);
+            }
             // A server from inside may have it again, and the client is still connected to it.
             let server = UdpSocket::bind(address).unwrap();
             host_tries();
@@ -182,10 +186,14 @@ fn the_port_that_a_datagram_socket_is_connected_to_passes_to_nobody_else() {
 fn a_port_that_no_sender_is_connected_to_is_anybodys() {
     as_each_user(|place| {
         let (mut asked, mut ask) = pipe();
+        let made = place.makes_sockets();
         let host = std::thread::spawn(move || {
             let mut port = [0; 2];
             asked.read_exact(&mut port).unwrap();
-            UdpSocket::bind(("127.0.0.1", u16::from_ne_bytes(port))).is_ok()
+            let bind = || UdpSocket::bind(("127.0.0.1", u16::from_ne_bytes(port))).is_ok();
+            // A socket that was made here is let go up to a second later.
+            while made && !bind() {}
+            made || bind()
         });
         on(place, || {
             let server = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -13,6 +13,7 @@ mod handed_in;
 mod harness;
 mod impostors;
 mod kill;
+mod made;
 mod messages;
 mod metadata;
 mod metadata_programs;

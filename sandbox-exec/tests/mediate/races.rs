@@ -123,6 +123,8 @@ fn a_socket_that_changes_its_family_never_leads_elsewhere() {
             };
             assert_eq!(answer, 0, "{}", std::io::Error::last_os_error());
         };
+        // What is handed in, and takes an address with each message, is refused where nobody can act on it.
+        let refusal = place.refusal_of_handed_in();
         place.on_the_hosts_network(|| {
             let mut denied = 0;
             for client in &connected {
@@ -141,8 +143,7 @@ fn a_socket_that_changes_its_family_never_leads_elsewhere() {
                         std::thread::yield_now();
                     }
                     become_v4(client);
-                    denied +=
-                        sender.join().unwrap().iter().filter(|&&answer| answer == place.refusal()).count();
+                    denied += sender.join().unwrap().iter().filter(|&&answer| answer == refusal).count();
                 });
             }
             assert!(denied > 0, "no race");

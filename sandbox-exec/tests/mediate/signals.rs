@@ -13,7 +13,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork};
 
 use crate::calls::{STREAM, bind, connect, errno, listen, socket, unix};
-use crate::harness::{Place, as_each_user};
+use crate::harness::{Place, as_each_user, on_each_machine};
 
 static HANDLED: AtomicUsize = AtomicUsize::new(0);
 
@@ -109,10 +109,10 @@ fn full(place: &Place) -> (std::os::fd::OwnedFd, std::os::fd::OwnedFd) {
 #[test]
 fn connecting_to_a_full_queue_waits_and_holds_up_nobody() {
     as_each_user(|place| {
-        let (server, _client) = full(place);
         let other = UnixListener::bind(place.path("in/other")).unwrap();
         place.open("in/other");
         place.mediated(|| {
+            let (server, _client) = full(place);
             let path = place.path("in/full");
             let waiting = std::thread::spawn(move || {
                 connect(&socket(libc::AF_UNIX, STREAM), &unix(path)).unwrap();
@@ -131,12 +131,13 @@ fn connecting_to_a_full_queue_waits_and_holds_up_nobody() {
 
 #[test]
 fn a_time_out_of_the_socket_holds() {
-    let place = Place::new(None);
-    let (_server, _client) = full(&place);
-    place.mediated(|| {
-        let waiting = socket(libc::AF_UNIX, STREAM);
-        setsockopt(&waiting, sockopt::SendTimeout, &TimeVal::milliseconds(30)).unwrap();
-        assert_eq!(errno(connect(&waiting, &unix(place.path("in/full")))), libc::EAGAIN);
+    on_each_machine(|place| {
+        let (_server, _client) = full(place);
+        place.mediated(|| {
+            let waiting = socket(libc::AF_UNIX, STREAM);
+            setsockopt(&waiting, sockopt::SendTimeout, &TimeVal::milliseconds(30)).unwrap();
+            assert_eq!(errno(connect(&waiting, &unix(place.path("in/full")))), libc::EAGAIN);
+        });
     });
 }
 

@@ -1,0 +1,230 @@
+//! The datagram sockets of the mediated programs, and the calls that go on by themselves while there is none.
+//!
+//! `sendmsg` on a connection whose duplicate was let go can only be left to the kernel, which reads the caller's memory anew, and
+//! the number of the descriptor too. On whatever is not a datagram socket the kernel ignores the address or refuses it, so that
+//! nothing depends on what the caller writes there meanwhile. What must not happen is that the number is given to a datagram
+//! socket before the kernel looks at it. That cannot happen while no process has a datagram socket (which the kernel says
+//! exactly, see [`Alive`]) and none is given out before every call that was left to the kernel is known to be past that look.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nix::errno::Errno;
+use nix::libc::pid_t;
+
+use super::alive::Alive;
+
+/// How much processor time a thread may need from its answer to the look, in ticks of `times(2)`, which have 10 ms: of two the
+/// second is whole, a thousand times what it takes.
+const ENOUGH: u64 = 2;
+/// How many calls may be remembered before those that are past are dropped.
+const SLACK: usize = 64;
+
+/// The datagram sockets that are open somewhere, and the calls.
+#[derive(Debug)]
+pub(super) struct Datagrams {
+    sockets: Alive,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By inode, some of them closed.
+    known: HashSet<u64>,
+    passing: Vec<Passing>,
+}
+
+/// A call that was left to the kernel.
+#[derive(Debug)]
+struct Passing {
+    thread: pid_t,
+    answered: bool,
+    /// The processor time that its thread had when it was first looked at.
+    since: Option<u64>,
+}
+
+impl Datagrams {
+    /// None.
+    pub(super) fn new() -> Result<Self, Errno> {
+        Ok(Self { sockets: Alive::new()?, state: Mutex::default() })
+    }
+
+    /// Counts a socket that no program has yet; `EAGAIN` while a call may still meet it.
+    pub(super) fn enter(&self, socket: &OwnedFd, inode: u64) -> Result<(), Errno> {
+        let mut state = self.lock();
+        state.passing.retain_mut(|call| !call.is_past());
+        if !state.passing.is_empty() {
+            return Err(Errno::EAGAIN);
+        }
+        self.sockets.add(socket, inode)?;
+        state.known.insert(inode);
+        Ok(())
+    }
+
+    /// Whether it is one of those that are open.
+    pub(super) fn has(&self, inode: u64) -> bool {
+        let mut state = self.lock();
+        self.forget_closed(&mut state);
+        state.known.contains(&inode)
+    }
+
+    /// Whether a call of a thread may be left to the kernel, whatever its process does meanwhile; then it is remembered.
+    pub(super) fn pass(&self, thread: pid_t) -> bool {
+        let mut state = self.lock();
+        self.forget_closed(&mut state);
+        if !state.known.is_empty() {
+            return false;
+        }
+        if state.passing.len() > SLACK {
+            state.passing.retain_mut(|call| !call.is_past());
+        }
+        state.passing.push(Passing { thread, answered: false, since: None });
+        true
+    }
+
+    /// The thread's call was answered.
+    pub(super) fn answered(&self, thread: pid_t) {
+        for call in self.lock().passing.iter_mut().filter(|call| call.thread == thread) {
+            call.answered = true;
+        }
+    }
+
+    /// The thread makes another call: what it did before is over.
+    pub(super) fn is_back(&self, thread: pid_t) {
+        self.lock().passing.retain(|call| call.thread != thread);
+    }
+
+    /// Where the kernel does not say, none is taken to be closed.
+    fn forget_closed(&self, state: &mut State) {
+        if !state.known.is_empty()
+            && let Some(alive) = self.sockets.known_numbers()
+        {
+            state.known.retain(|inode| alive.contains(inode));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Passing {
+    /// Whether the kernel has looked at the descriptor. From its answer to there a thread runs, or waits for the lock of the
+    /// listener (`seccomp_do_user_notification`), which nothing interrupts. So it is past if it is asleep for anything else, or
+    /// gone, or has run for longer.
+    fn is_past(&mut self) -> bool {
+        if !self.answered {
+            return false;
+        }
+        match Run::of(self.thread) {
+            Some(Run { state: b'R' | b'D', time }) => {
+                let since = *self.since.get_or_insert(time);
+                // Less than before, and the number is another thread's.
+                time < since || time - since >= ENOUGH
+            }
+            _ => true,
+        }
+    }
+}
+
+/// What a thread does (`proc_pid_stat(5)`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    state: u8,
+    /// Processor time in ticks.
+    time: u64,
+}
+
+impl Run {
+    fn of(thread: pid_t) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{thread}/task/{thread}/stat")).ok()?)
+    }
+
+    /// After the name, which may hold anything: state (the third field), and time in user (14) and system mode (15).
+    fn parse(text: &str) -> Option<Self> {
+        let (_, fields) = text.rsplit_once(") ")?;
+        let mut fields = fields.split(' ');
+        let state = *fields.next()?.as_bytes().first()?;
+        let mut times = fields.skip(10).map(str::parse::<u64>);
+        let (user, system) = (times.next()?.ok()?, times.next()?.ok()?);
+        Some(Self { state, time: user.saturating_add(system) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use nix::sys::stat::fstat;
+
+    use super::*;
+
+    fn socket() -> (OwnedFd, u64) {
+        let socket: OwnedFd = UdpSocket::bind("127.0.0.1:0").unwrap().into();
+        let inode = fstat(&socket).unwrap().st_ino;
+        (socket, inode)
+    }
+
+    #[test]
+    fn nothing_passes_while_a_datagram_socket_is_open_anywhere() {
+        let datagrams = Datagrams::new().unwrap();
+        let (socket, inode) = socket();
+        datagrams.enter(&socket, inode).unwrap();
+        let duplicate = socket.try_clone().unwrap();
+        drop(socket);
+        assert!(!datagrams.pass(1) && datagrams.has(inode));
+        drop(duplicate);
+        assert!(datagrams.pass(1) && !datagrams.has(inode));
+    }
+
+    #[test]
+    fn no_datagram_socket_is_given_out_before_a_call_is_known_to_be_past() {
+        let datagrams = Datagrams::new().unwrap();
+        let (socket, inode) = socket();
+        // This thread runs, and so is never asleep when it is looked at.
+        let thread = nix::unistd::gettid().as_raw();
+        assert!(datagrams.pass(thread));
+        assert_eq!(datagrams.enter(&socket, inode), Err(Errno::EAGAIN), "not answered");
+        datagrams.answered(thread);
+        assert_eq!(datagrams.enter(&socket, inode), Err(Errno::EAGAIN), "running");
+        while datagrams.enter(&socket, inode).is_err() {
+            std::hint::spin_loop();
+        }
+        assert!(datagrams.lock().passing.is_empty(), "it ran for long enough");
+    }
+
+    #[test]
+    fn who_sleeps_or_is_gone_or_calls_again_is_past() {
+        let datagrams = Datagrams::new().unwrap();
+        let gone = std::thread::spawn(|| nix::unistd::gettid().as_raw()).join().unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let (wake, woken) = std::sync::mpsc::channel::<()>();
+        let sleeper = std::thread::spawn(move || {
+            tell.send(nix::unistd::gettid().as_raw()).unwrap();
+            woken.recv().unwrap_err();
+        });
+        let asleep = told.recv().unwrap();
+        while Run::of(asleep).unwrap().state != b'S' {
+            std::thread::yield_now();
+        }
+        let back = nix::unistd::gettid().as_raw();
+        for thread in [gone, asleep, back] {
+            assert!(datagrams.pass(thread));
+            datagrams.answered(thread);
+        }
+        datagrams.is_back(back);
+        let (socket, inode) = socket();
+        assert_eq!(datagrams.enter(&socket, inode), Ok(()));
+        drop(wake);
+        sleeper.join().unwrap();
+    }
+
+    #[test]
+    fn a_name_does_not_pass_for_a_state() {
+        let text = "7 (a) S 1) R 1 2 3 4 5 6 7 8 9 10 40 2 5 6";
+        assert_eq!(Run::parse(text), Some(Run { state: b'R', time: 42 }));
+        assert_eq!(Run::parse("7 (a) R 1 2"), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! Which processes have which sockets open (`proc_pid_fd(5)`).
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::libc::pid_t;
+
+/// A descriptor of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The thread.
+    pub(super) thread: pid_t,
+    /// The number.
+    pub(super) number: RawFd,
+}
+
+impl Place {
+    /// The inode of the socket that is there: `ENOTSOCK` if something else is, `EBADF` if nothing is.
+    pub(super) fn socket(self) -> Result<u64, Errno> {
+        let link = fs::read_link(format!("/proc/{}/fd/{}", self.thread, self.number));
+        let link = link.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
+            // The thread is gone, or has no such descriptor.
+            Some(Errno::ENOENT | Errno::ESRCH) | None => Errno::EBADF,
+            // It hides itself (prctl(2), PR_SET_DUMPABLE).
+            Some(Errno::EACCES) => Errno::EPERM,
+            Some(other) => other,
+        })?;
+        inode(&link).ok_or(Errno::ENOTSOCK)
+    }
+}
+
+/// Looks for sockets among what the processes that this one may look at have open, but for itself: a process that has several
+/// is found by one of them. What moves from place to place meanwhile may be missed, and so is what only a thread with a table of its
+/// own has.
+pub(super) fn find(wanted: &HashSet<u64>) -> HashMap<u64, Place> {
+    let own = std::process::id().cast_signed();
+    let mut found = HashMap::new();
+    for process in numbers(Path::new("/proc")).filter(|&process| process != own) {
+        if found.len() == wanted.len() {
+            break;
+        }
+        find_in(process, wanted, &mut found);
+    }
+    found
+}
+
+fn find_in(thread: pid_t, wanted: &HashSet<u64>, found: &mut HashMap<u64, Place>) {
+    for number in numbers(&PathBuf::from(format!("/proc/{thread}/fd"))) {
+        let place = Place { thread, number };
+        if let Some(inode) = place.socket().ok().filter(|inode| wanted.contains(inode)) {
+            found.insert(inode, place);
+        }
+    }
+}
+
+/// The numbers among the names in a directory.
+fn numbers(directory: &Path) -> impl Iterator<Item = i32> + use<> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The inode that a link to a socket names: `socket:[INODE]`.
+pub(super) fn inode(link: &Path) -> Option<u64> {
+    let name = link.as_os_str().as_bytes().strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
+    std::str::from_utf8(name).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::net::UdpSocket;
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    fn own(number: RawFd) -> Place {
+        Place { thread: nix::unistd::gettid().as_raw(), number }
+    }
+
+    #[test]
+    fn a_descriptor_leads_to_its_socket_and_nothing_else_does() {
+        let (socket, file) = (UdpSocket::bind("127.0.0.1:0").unwrap(), File::open("/dev/null").unwrap());
+        let inode = own(socket.as_raw_fd()).socket().unwrap();
+        assert_eq!(nix::sys::stat::fstat(&socket).unwrap().st_ino, inode);
+        assert_eq!(own(file.as_raw_fd()).socket(), Err(Errno::ENOTSOCK));
+        assert_eq!(own(-1).socket(), Err(Errno::EBADF));
+        assert_eq!(Place { thread: pid_t::MAX, number: 0 }.socket(), Err(Errno::EBADF));
+    }
+
+    #[test]
+    fn a_file_whose_name_is_that_of_a_socket_is_none() {
+        assert_eq!(inode(Path::new("socket:[12]")), Some(12));
+        assert_eq!(inode(Path::new("/tmp/socket:[12]")), None);
+        assert_eq!(inode(Path::new("socket:[12] (deleted)")), None);
+        assert_eq!(inode(Path::new("socket:[+-]")), None);
+    }
+
+    #[test]
+    fn what_this_process_alone_has_nobody_has() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let wanted = HashSet::from([own(socket.as_raw_fd()).socket().unwrap()]);
+        assert!(find(&wanted).is_empty());
+    }
+}

@@ -1,0 +1,155 @@
+//! The callers' sockets where they cannot be duplicated (`pidfd_getfd(2)` is denied by the profiles of containers): this process
+//! makes them (`socket(2)` is mediated too), and keeps a duplicate of each as long as a call may need it ([`Registry`]).
+//!
+//! What a caller's number stands for is read from `/proc` and looked up by inode. A connection has left the registry, and its end
+//! is the kernel's alone; of the mediated calls only `sendmsg`, `sendmmsg` and `sendto` mean anything on it, and they go on by
+//! themselves. This is no decision about an address: for a connection there is none. What has to hold is that the kernel finds no
+//! datagram socket under that number, and one of these says that it cannot:
+//!
+//! * No datagram socket is open in any process, and none is given out before the kernel has looked ([`Datagrams`]).
+//! * The caller's thread is the only one that could change its table: its process has no other thread, and shares the table
+//!   with no other process ([`Tables`]). It waits, so what is read in `/proc` now is what the kernel will find.
+//!
+//! Else the call waits a moment for the datagram sockets to be closed, and fails with `EPERM`. Every socket is one that was made
+//! here, or one end of a connection that `accept` or `socketpair` made, or handed in ([`HandedIn`]): the filter denies pairs of
+//! datagram sockets.
+
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::libc::pid_t;
+
+use super::address::{Address, Meaning};
+use super::caller::Caller;
+use super::datagrams::Datagrams;
+use super::holding::Place;
+use super::registry::Registry;
+use super::socket::{self, Kind};
+use super::sockets::HandedIn;
+use super::status::Status;
+use super::tables::Tables;
+
+/// The sockets that were made here.
+#[derive(Debug)]
+pub(super) struct Made {
+    /// Those that are held.
+    pub(super) registry: Registry,
+    /// Which processes share tables.
+    pub(super) tables: Tables,
+    datagrams: Datagrams,
+    handed_in: HandedIn,
+}
+
+/// What a number of a caller's stands for.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// A socket that is held: a duplicate.
+    Held(OwnedFd),
+    /// One that nobody here made.
+    HandedIn(Kind),
+    /// One end of a connection.
+    Connected,
+}
+
+impl Made {
+    /// None yet.
+    pub(super) fn new(handed_in: HandedIn) -> Result<Self, Errno> {
+        let (registry, tables) = (Registry::default(), Tables::default());
+        Ok(Self { registry, tables, datagrams: Datagrams::new()?, handed_in })
+    }
+
+    /// Holds a socket that a program is to get; its inode. `EAGAIN` if it has to wait a moment.
+    pub(super) fn enter(&self, socket: &OwnedFd, kind: Kind) -> Result<u64, Errno> {
+        let inode = self.registry.hold(socket)?;
+        if kind.takes_addresses() && kind.leads_out() {
+            self.datagrams.enter(socket, inode).inspect_err(|_| self.registry.forget(inode))?;
+        }
+        Ok(inode)
+    }
+
+    /// What is at a place in a caller's table. Is its own only if its call still waits afterwards.
+    pub(super) fn find(&self, place: Place) -> Result<Found, Errno> {
+        let inode = place.socket()?;
+        if let Some(held) = self.registry.get(inode) {
+            return held.map(Found::Held);
+        }
+        // Someone was quick to hide it while it was looked for.
+        if self.datagrams.has(inode) {
+            return Err(Errno::EPERM);
+        }
+        Ok(self.handed_in.kind(inode).map_or(Found::Connected, Found::HandedIn))
+    }
+
+    /// A duplicate of what is at a place, to be passed along. `EPERM` if there is none here.
+    pub(super) fn duplicate(&self, place: Place) -> Result<OwnedFd, Errno> {
+        match place.socket() {
+            Ok(inode) => self.registry.get(inode).unwrap_or(Err(Errno::EPERM)),
+            Err(Errno::ENOTSOCK) => Err(Errno::EPERM),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// A duplicate of a socket that is held, if it is the one of this cookie.
+    pub(super) fn held(&self, inode: u32, cookie: u64) -> Option<OwnedFd> {
+        let held = self.registry.get(inode.into())?.ok()?;
+        socket::cookie(&held).is_ok_and(|found| found == cookie).then_some(held)
+    }
+
+    /// Lets go of a socket that is a connection by now.
+    pub(super) fn settle(&self, socket: &OwnedFd) {
+        if socket::is_connected_stream(socket) {
+            if let Ok(inode) = nix::sys::stat::fstat(socket).map(|stat| stat.st_ino) {
+                self.registry.forget(inode);
+            }
+        } else {
+            self.registry.look_soon();
+        }
+    }
+
+    /// Whether a caller's call on a connection can be left to the kernel.
+    pub(super) fn passes(&self, caller: &Caller<'_>, place: Place) -> Result<bool, Errno> {
+        if !self.handed_in.take_addresses() && self.datagrams.pass(caller.thread()) {
+            return Ok(true);
+        }
+        let status = Status::of(caller.thread())?;
+        if status.threads != 1 || !self.tables.is_private(&status) {
+            return Ok(false);
+        }
+        // Only now nobody changes it any more.
+        let found = self.find(place)?;
+        caller.still_waits()?;
+        match found {
+            Found::Connected => Ok(true),
+            Found::HandedIn(kind) => Ok(!kind.takes_addresses()),
+            Found::Held(_) => Ok(false),
+        }
+    }
+
+    /// Lets go of what may answer at an address and is closed, so that it does not answer.
+    pub(super) fn let_go_of_closed(&self, address: &Address) {
+        match address.meaning() {
+            Meaning::Internet(to) => self.registry.let_go_of(|socket| {
+                let own = socket::own_name(socket);
+                own.is_ok_and(
+                    |own| matches!(own.meaning(), Meaning::Internet(own) if own.port() == to.port()),
+                )
+            }),
+            // Whatever links lead there.
+            Meaning::Path(_) | Meaning::Abstract(_) => self.registry.let_go_of(|socket| {
+                let own = socket::own_name(socket);
+                own.is_ok_and(|own| matches!(own.meaning(), Meaning::Path(_) | Meaning::Abstract(_)))
+            }),
+            _ => 0,
+        };
+    }
+
+    /// A thread makes a call.
+    pub(super) fn is_back(&self, thread: pid_t) {
+        self.datagrams.is_back(thread);
+    }
+
+    /// A thread's call was answered.
+    pub(super) fn answered(&self, thread: pid_t) {
+        self.datagrams.answered(thread);
+    }
+}

@@ -1,0 +1,150 @@
+//! The calls that are mediated only where sockets are made here: `socket`, what is left to the kernel, and the making of
+//! processes that share a table of descriptors.
+
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int, c_long};
+
+use super::act::Call;
+use super::address::{Address, integer};
+use super::holding::Place;
+use super::listener::Answer;
+use super::made::{Found, Made};
+use super::socket::{self, Kind};
+use super::status::Status;
+use super::waiting::Stop;
+
+/// How often it is looked for what it takes a moment to know: at once, after 1 ms, 2 ms …, a second in all.
+const PATIENCE: u32 = 11;
+
+impl Call<'_, '_> {
+    /// Performs a call that is none on a held socket; a held socket is kept for the rest of the call.
+    pub(super) fn act_on_made(&mut self, made: &Made, call: c_long) -> Result<Option<Answer>, Stop> {
+        match call {
+            libc::SYS_socket => return self.make(made).map(Some),
+            libc::SYS_clone => return self.share_table(made).map(Some),
+            call if !is_on_a_socket(call) => return Ok(None),
+            _ => {}
+        }
+        let place = self.caller.place(integer(self.arguments[0]));
+        let found = made.find(place);
+        self.caller.still_waits()?;
+        match found? {
+            Found::Held(socket) => {
+                self.held = Some(socket);
+                Ok(None)
+            }
+            Found::HandedIn(kind) if kind.takes_addresses() || !self.is_plain_send(call) => {
+                Err(Errno::EACCES.into())
+            }
+            Found::HandedIn(_) | Found::Connected => self.act_on_connection(made, call, place).map(Some),
+        }
+    }
+
+    /// `socket(2)`: whatever the programs that are attached to the caller let it ask for.
+    fn make(&mut self, made: &Made) -> Result<Answer, Stop> {
+        let [family, style, protocol, ..] = self.arguments.map(integer);
+        let socket = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
+        let kind = Kind::of(&socket)?;
+        let inode = self.patiently(Errno::ENOBUFS, |_| match made.enter(&socket, kind) {
+            Err(Errno::EAGAIN) => Ok(None),
+            entered => Ok(Some(entered?)),
+        })?;
+        match self.give(&socket, style & libc::SOCK_CLOEXEC != 0) {
+            Ok(number) => {
+                made.registry.given(inode, self.caller.place(number));
+                Ok(Answer::Given)
+            }
+            Err(errno) => {
+                made.registry.forget(inode);
+                Err(errno.into())
+            }
+        }
+    }
+
+    fn give(&self, socket: &OwnedFd, close_on_exec: bool) -> Result<c_int, Errno> {
+        self.shared.listener.add(self.caller.id(), socket, close_on_exec)
+    }
+
+    /// A call on one end of a connection.
+    fn act_on_connection(&mut self, made: &Made, call: c_long, place: Place) -> Result<Answer, Stop> {
+        match call {
+            libc::SYS_bind | libc::SYS_accept | libc::SYS_accept4 => return Err(Errno::EINVAL.into()),
+            libc::SYS_connect => {
+                let [_, start, length, ..] = self.arguments;
+                let address = Address::read(self.caller.memory(), start, length)?;
+                let has_family = address.bytes().len() >= size_of::<libc::sa_family_t>();
+                return Err(if has_family { Errno::EISCONN } else { Errno::EINVAL }.into());
+            }
+            _ if !self.is_plain_send(call) => return Err(Errno::EISCONN.into()),
+            _ => {}
+        }
+        self.patiently(Errno::EPERM, |call| {
+            if made.passes(&call.caller, place)? {
+                return Ok(Some(Answer::GoesOn));
+            }
+            // A datagram socket may be one that only this process has.
+            made.registry.let_go();
+            Ok(None)
+        })
+    }
+
+    /// Whether it sends, and does not connect by that.
+    fn is_plain_send(&self, call: c_long) -> bool {
+        let flags = match call {
+            libc::SYS_sendmsg => self.arguments[2],
+            libc::SYS_sendto | libc::SYS_sendmmsg => self.arguments[3],
+            _ => return false,
+        };
+        integer(flags) & libc::MSG_FASTOPEN == 0
+    }
+
+    /// Tries again and again, ever more seldom, until something comes of it, or else fails.
+    fn patiently<T>(
+        &mut self,
+        otherwise: Errno,
+        mut attempt: impl FnMut(&Self) -> Result<Option<T>, Stop>,
+    ) -> Result<T, Stop> {
+        for doubled in 0..PATIENCE {
+            if let Some(result) = attempt(self)? {
+                return Ok(result);
+            }
+            self.caller.still_waits()?;
+            if let Some(doubled) = doubled.checked_sub(1) {
+                self.turn.step_aside();
+                thread::sleep(Duration::from_millis(1 << doubled));
+            }
+        }
+        Err(otherwise.into())
+    }
+
+    /// `clone(2)` with `CLONE_FILES` and without `CLONE_THREAD`. The flags are in a register, where nobody changes them.
+    fn share_table(&self, made: &Made) -> Result<Answer, Stop> {
+        let status = Status::of(self.caller.thread())?;
+        self.caller.still_waits()?;
+        made.tables.share(&status, integer(self.arguments[0]))?;
+        Ok(Answer::GoesOn)
+    }
+}
+
+/// Whether the first argument of a call is a socket's number.
+fn is_on_a_socket(call: c_long) -> bool {
+    matches!(
+        call,
+        libc::SYS_connect
+            | libc::SYS_bind
+            | libc::SYS_accept
+            | libc::SYS_accept4
+            | libc::SYS_sendto
+            | libc::SYS_sendmsg
+            | libc::SYS_sendmmsg
+    )
+}
+
+/// Of our descriptors there are too many.
+fn no_fault_of_the_caller(errno: Errno) -> Errno {
+    if matches!(errno, Errno::EMFILE | Errno::ENFILE) { Errno::ENOBUFS } else { errno }
+}

@@ -1,0 +1,101 @@
+//! How the mediator gets at the sockets of callers.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+
+use nix::errno::Errno;
+
+use super::caller::{duplicate, pidfd_open};
+use super::holding::Place;
+use super::socket::{self, Kind};
+
+/// How the mediator gets at the sockets of callers. The filter and the mediator must agree.
+#[derive(Clone, Debug)]
+pub enum Sockets {
+    /// It duplicates them (`pidfd_getfd(2)`, Linux 5.6).
+    Duplicated,
+    /// It has made them itself, where a container's profile denies that call.
+    Made(HandedIn),
+}
+
+/// The sockets that the mediated programs begin with: nobody here has made them.
+#[derive(Clone, Debug, Default)]
+pub struct HandedIn {
+    /// By inode.
+    by_inode: HashMap<u64, Kind>,
+    /// Whether there may be others.
+    others: bool,
+}
+
+impl Sockets {
+    /// Tries which way there is, in the process that the mediated programs will be made by, with the descriptors that they
+    /// will have.
+    pub fn probe() -> Self {
+        let duplicated = pidfd_open(std::process::id().cast_signed(), 0)
+            .and_then(|process| duplicate(&process, process.as_raw_fd()));
+        match duplicated {
+            Err(Errno::EPERM | Errno::EACCES | Errno::ENOSYS) => Self::Made(HandedIn::find()),
+            _ => Self::Duplicated,
+        }
+    }
+
+    /// Whether it makes them itself.
+    pub(super) fn are_made(&self) -> bool {
+        matches!(self, Self::Made(_))
+    }
+}
+
+impl HandedIn {
+    /// The sockets of this process.
+    fn find() -> Self {
+        let Ok(all) = fs::read_dir("/proc/self/fd") else {
+            return Self { others: true, ..Self::default() };
+        };
+        let mut found = Self::default();
+        for number in all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok()) {
+            let place = Place { thread: std::process::id().cast_signed(), number };
+            if let Ok(inode) = place.socket() {
+                // SAFETY: it was open just now; if it was closed or reused meanwhile it is only asked what it is.
+                let open = unsafe { BorrowedFd::borrow_raw(number) };
+                match socket::kind(open) {
+                    Some(kind) => drop(found.by_inode.insert(inode, kind)),
+                    None => found.others = true,
+                }
+            }
+        }
+        found
+    }
+
+    /// What kind one of them is.
+    pub(super) fn kind(&self, inode: u64) -> Option<Kind> {
+        self.by_inode.get(&inode).copied()
+    }
+
+    /// Whether there is one that takes an address with each message.
+    pub(super) fn take_addresses(&self) -> bool {
+        self.others || self.by_inode.values().any(|kind| kind.takes_addresses())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    #[test]
+    fn sockets_that_are_open_already_are_found() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let inode = nix::sys::stat::fstat(&socket).unwrap().st_ino;
+        let found = HandedIn::find();
+        assert!(found.take_addresses() && found.kind(inode).is_some_and(Kind::takes_addresses));
+        assert_eq!(found.kind(0), None);
+    }
+
+    #[test]
+    fn what_this_machine_allows_is_used() {
+        let allowed = duplicate(&pidfd_open(std::process::id().cast_signed(), 0).unwrap(), 0).is_ok();
+        assert_eq!(Sockets::probe().are_made(), !allowed);
+    }
+}
