@@ -9,7 +9,7 @@ use nix::libc::{self, c_int, c_long, pid_t};
 
 use super::act::Call;
 use super::address::integer;
-use super::filter::{F_SETOWN, F_SETOWN_EX};
+use super::filter::{F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP};
 use super::listener::Answer;
 use super::status::Status;
 
@@ -28,7 +28,7 @@ impl Call<'_, '_> {
                 may_own(integer(argument), process).map(|()| Answer::GoesOn)
             }
             F_SETOWN_EX if call == libc::SYS_fcntl => self.own_as_told(number, argument, process),
-            command => {
+            command @ (FIOSETOWN | SIOCSPGRP) if call == libc::SYS_ioctl => {
                 let owner = c_int::from_ne_bytes(self.caller.memory().read(argument)?);
                 may_own(owner, process)?;
                 let descriptor = self.caller.descriptor(integer(number))?;
@@ -36,6 +36,7 @@ impl Call<'_, '_> {
                 // SAFETY: the kernel reads an integer.
                 perform(unsafe { libc::ioctl(descriptor.as_raw_fd(), command.into(), &raw const owner) })
             }
+            _ => Err(Errno::ENOSYS),
         }
     }
 

@@ -79,7 +79,8 @@ impl Call<'_, '_> {
             libc::SYS_rt_tgsigqueueinfo => {
                 (Whom::Thread(Some(positive(first)?), positive(second)?), third, fourth)
             }
-            _ => return self.signal_by_descriptor(signals, &caller),
+            libc::SYS_pidfd_send_signal => return self.signal_by_descriptor(signals, &caller),
+            _ => return Err(Errno::ENOSYS),
         };
         if is_itself(whom, self.caller.thread(), &caller) {
             return Ok(Answer::GoesOn);
