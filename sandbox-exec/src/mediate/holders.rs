@@ -4,25 +4,21 @@
 //! A name is no proof of whose a socket is: a port can have several, by address, by family, by `SO_REUSEADDR`. A cookie
 //! (`SO_COOKIE`) is: no two sockets of a running kernel have the same.
 
-use std::fs::File;
-use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use nix::errno::Errno;
 use nix::libc::{self, c_int};
 
 use super::internet::plain;
+use super::sock_diag::Question;
 use super::socket;
 
-/// `SOCK_DIAG_BY_FAMILY` (`linux/sock_diag.h`).
-const BY_FAMILY: u16 = 20;
 /// The states in which a TCP socket takes connections, and all states (`enum` of `net/tcp_states.h`).
 const LISTENING: u32 = 1 << 10;
 const ANY_STATE: u32 = u32::MAX;
 /// `INET_DIAG_NOCOOKIE`.
 const ANY_COOKIE: [u8; 8] = [0xff; 8];
-/// `sizeof(struct nlmsghdr)`, `sizeof(struct inet_diag_msg)`, and where the latter has what is read here.
-const HEADER: usize = 16;
+/// `sizeof(struct inet_diag_msg)`, and where it has what is read here.
 const ENTRY: usize = 72;
 const SOURCE_PORT: usize = 4;
 const DESTINATION_PORT: usize = 6;
@@ -31,8 +27,6 @@ const COOKIE: usize = 44;
 const INODE: usize = 68;
 /// `INET_DIAG_SKV6ONLY` (`linux/inet_diag.h`).
 const V6_ONLY: u16 = 11;
-/// More than the kernel puts into one datagram of a dump (`netlink_dump` of `net/netlink/af_netlink.c`).
-const BUFFER: usize = 64 << 10;
 
 /// A socket that has a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,10 +53,10 @@ impl Holder {
         own.is_unspecified() || own == plain(to)
     }
 
-    fn parse(family: c_int, entry: &[u8]) -> Option<Self> {
+    fn parse(entry: &[u8]) -> Option<Self> {
         let cookie = entry.get(COOKIE..).and_then(|rest| rest.first_chunk())?;
         let source = entry.get(SOURCE..)?;
-        let address = if family == libc::AF_INET {
+        let address = if c_int::from(*entry.first()?) == libc::AF_INET {
             Ipv4Addr::from(*source.first_chunk::<4>()?).into()
         } else {
             Ipv6Addr::from(*source.first_chunk::<16>()?).into()
@@ -80,11 +74,14 @@ impl Holder {
 
 /// The sockets that a connection to a port can reach, or a datagram.
 pub(super) fn of_port(style: c_int, port: u16) -> Result<Vec<Holder>, Errno> {
-    let states = if style == libc::SOCK_STREAM { LISTENING } else { ANY_STATE };
+    let is_stream = style == libc::SOCK_STREAM;
+    let states = if is_stream { LISTENING } else { ANY_STATE };
+    let families = if is_stream { &[None][..] } else { &[Some(libc::AF_INET), Some(libc::AF_INET6)] };
+    let sockets = sockets(port, 0, None);
     let mut all = vec![];
-    for family in [libc::AF_INET, libc::AF_INET6] {
-        let mut kernel = ask(libc::NLM_F_DUMP, style, (family, states), &sockets(port, 0, None))?;
-        while listed(&mut kernel, |entry| all.extend(Holder::parse(family, entry)))? {}
+    for &family in families {
+        let question = Question { style, family, states, sockets: &sockets, all: true };
+        question.ask(|entry| all.extend(Holder::parse(entry)))?;
     }
     Ok(all)
 }
@@ -92,21 +89,21 @@ pub(super) fn of_port(style: c_int, port: u16) -> Result<Vec<Holder>, Errno> {
 /// The cookie of the TCP socket that is at this end of a connection; none if there is no such socket any more.
 pub(super) fn of_connection(local: SocketAddr, remote: SocketAddr) -> Option<u64> {
     let (own, other) = (plain(local.ip()), plain(remote.ip()));
-    let family = if own.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let family = Some(if own.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 });
     let wanted = sockets(local.port(), remote.port(), Some((own, other)));
-    let mut kernel = ask(0, libc::SOCK_STREAM, (family, ANY_STATE), &wanted).ok()?;
+    let style = libc::SOCK_STREAM;
+    let question = Question { style, family, states: ANY_STATE, sockets: &wanted, all: false };
     let mut found = None;
-    listed(&mut kernel, |entry| {
+    let asked = question.ask(|entry| {
         // Where there is no such connection, a listener of the port is an answer too.
         let port = |at: usize| {
             entry.get(at..).and_then(|rest| rest.first_chunk()).map(|&port| u16::from_be_bytes(port))
         };
         if (port(SOURCE_PORT), port(DESTINATION_PORT)) == (Some(local.port()), Some(remote.port())) {
-            found = Holder::parse(family, entry).map(|holder| holder.cookie);
+            found = Holder::parse(entry).map(|holder| holder.cookie);
         }
-    })
-    .ok()?;
-    found
+    });
+    asked.ok().and(found)
 }
 
 /// `struct inet_diag_sockid`. Both ends of a connection of this machine are on its loopback device, and may be tied to it.
@@ -133,46 +130,6 @@ fn sockets(source_port: u16, destination_port: u16, ends: Option<(IpAddr, IpAddr
     .concat()
 }
 
-/// Sends `struct nlmsghdr` and `struct inet_diag_req_v2` to the kernel.
-fn ask(flags: c_int, style: c_int, (family, states): (c_int, u32), sockets: &[u8]) -> Result<File, Errno> {
-    let byte = |value: c_int| u8::try_from(value).map_err(|_| Errno::EINVAL);
-    let protocol = if style == libc::SOCK_STREAM { libc::IPPROTO_TCP } else { libc::IPPROTO_UDP };
-    let flags = u16::try_from(libc::NLM_F_REQUEST | flags).map_err(|_| Errno::EINVAL)?;
-    let body = [&[byte(family)?, byte(protocol)?, 0, 0], &states.to_ne_bytes()[..], sockets].concat();
-    let length = u32::try_from(HEADER + body.len()).map_err(|_| Errno::EINVAL)?;
-    let request =
-        [&length.to_ne_bytes()[..], &BY_FAMILY.to_ne_bytes(), &flags.to_ne_bytes(), &[0; 8], &body].concat();
-    let mut kernel = File::from(socket::netlink(libc::NETLINK_SOCK_DIAG)?);
-    kernel.write_all(&request).map_err(broken)?;
-    Ok(kernel)
-}
-
-/// Reads one datagram of the answer; whether there are more.
-fn listed(kernel: &mut File, mut each: impl FnMut(&[u8])) -> Result<bool, Errno> {
-    let mut buffer = vec![0; BUFFER];
-    let length = kernel.read(&mut buffer).map_err(broken)?;
-    let mut rest = buffer.get(..length).unwrap_or_default();
-    while let Some((kind, content, next)) = message(rest) {
-        match c_int::from(kind) {
-            libc::NLMSG_DONE => return Ok(false),
-            _ if kind == BY_FAMILY => each(content),
-            // No such socket; or a kernel that cannot say.
-            _ => return Err(Errno::ENOENT),
-        }
-        rest = next;
-    }
-    // Of one that was asked for there is one answer, and nobody asks for more.
-    if length == 0 { Err(Errno::EIO) } else { Ok(true) }
-}
-
-/// The first message: its type, its content, and what follows.
-fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
-    let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
-    let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
-    let content = bytes.get(HEADER..length)?;
-    Some((kind, content, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
-}
-
 /// An attribute of an entry (`struct rtattr`).
 fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
@@ -184,10 +141,6 @@ fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
         }
         bytes = bytes.get(length.next_multiple_of(4)..)?;
     }
-}
-
-fn broken(error: std::io::Error) -> Errno {
-    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
 #[cfg(test)]

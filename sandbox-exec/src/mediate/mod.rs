@@ -5,10 +5,10 @@
 //! arguments once, judges the copy, performs the call on a duplicate of the caller's own socket, and answers. No call about which
 //! something is decided goes on by itself: between a look at the caller's memory and the call, that memory can change.
 //!
-//! * `filter`: which calls. `probe`: whether there can be a listener. `listener`: where they arrive. `crew`: the threads. `waiting`: calls that wait, and
-//!   the signals of their callers.
+//! * `filter`: which calls. `probe`: whether there can be a listener. `listener`: where they arrive. `crew`: the threads.
+//!   `waiting`: calls that wait, and the signals of their callers.
 //! * `caller`, `memory`, `status`: who calls. `address`, `message`, `control`: what they pass.
-//! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `finder`, `connections`,
+//! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `sock_diag`, `finder`, `connections`,
 //!   `reservations`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls. `metadata`: those on files.
 //! * `objects`: System V memory, semaphores and queues.
@@ -63,6 +63,7 @@ mod reservations;
 mod rules;
 mod sender;
 mod signal;
+mod sock_diag;
 mod socket;
 mod sockets;
 mod status;

@@ -1,0 +1,107 @@
+//! Questions to the kernel about the sockets of the network namespace, and its answers (`sock_diag(7)`).
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{Read, Write};
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int};
+
+use super::socket;
+
+/// `SOCK_DIAG_BY_FAMILY` (`linux/sock_diag.h`), and `TCPDIAG_GETSOCK` (`linux/inet_diag.h`), which is older and knows all families
+/// at once, but TCP alone.
+const BY_FAMILY: u16 = 20;
+const OF_TCP: u16 = 18;
+/// `sizeof(struct nlmsghdr)`.
+const HEADER: usize = 16;
+/// More than the kernel puts into one datagram of a dump (`netlink_dump` of `net/netlink/af_netlink.c`).
+const BUFFER: usize = 64 << 10;
+
+/// What is asked for.
+pub(super) struct Question<'a> {
+    /// `SOCK_STREAM` or `SOCK_DGRAM`.
+    pub(super) style: c_int,
+    /// A family, or both of TCP.
+    pub(super) family: Option<c_int>,
+    /// In which states.
+    pub(super) states: u32,
+    /// `struct inet_diag_sockid`.
+    pub(super) sockets: &'a [u8],
+    /// All that fit, or the one that a packet would find.
+    pub(super) all: bool,
+}
+
+impl Question<'_> {
+    /// Asks; every entry (`struct inet_diag_msg`) of the answer goes to `each`.
+    pub(super) fn ask(&self, mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
+        let mut kernel = KERNEL.take().map_or_else(Kernel::new, Ok)?;
+        kernel.socket.write_all(&self.message()?).map_err(broken)?;
+        while kernel.answer(&mut each)? && self.all {}
+        // What failed is not used again: what is left of its answer belongs to no other question.
+        KERNEL.set(Some(kernel));
+        Ok(())
+    }
+
+    /// `struct nlmsghdr`, and `struct inet_diag_req_v2` or the older `struct inet_diag_req`.
+    fn message(&self) -> Result<Vec<u8>, Errno> {
+        let protocol = if self.style == libc::SOCK_STREAM { libc::IPPROTO_TCP } else { libc::IPPROTO_UDP };
+        let byte = |value: c_int| u8::try_from(value).map_err(|_| Errno::EINVAL);
+        let states = self.states.to_ne_bytes();
+        let (kind, body) = match self.family {
+            Some(family) => {
+                (BY_FAMILY, [&[byte(family)?, byte(protocol)?, 0, 0], &states[..], self.sockets].concat())
+            }
+            None => (OF_TCP, [&[0; 4], self.sockets, &states, &[0; 4]].concat()),
+        };
+        let flags = libc::NLM_F_REQUEST | if self.all { libc::NLM_F_DUMP } else { 0 };
+        let flags = u16::try_from(flags).map_err(|_| Errno::EINVAL)?;
+        let length = u32::try_from(HEADER + body.len()).map_err(|_| Errno::EINVAL)?;
+        Ok([&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &flags.to_ne_bytes(), &[0; 8], &body].concat())
+    }
+}
+
+thread_local! {
+    /// Each thread's own: to make one costs as much as an answer.
+    static KERNEL: RefCell<Option<Kernel>> = const { RefCell::new(None) };
+}
+
+/// A socket to ask with, and room for an answer.
+struct Kernel {
+    socket: File,
+    buffer: Vec<u8>,
+}
+
+impl Kernel {
+    fn new() -> Result<Self, Errno> {
+        Ok(Self { socket: socket::netlink(libc::NETLINK_SOCK_DIAG)?.into(), buffer: vec![0; BUFFER] })
+    }
+
+    /// Reads one datagram of the answer; whether there are more.
+    fn answer(&mut self, each: &mut impl FnMut(&[u8])) -> Result<bool, Errno> {
+        let length = self.socket.read(&mut self.buffer).map_err(broken)?;
+        let mut rest = self.buffer.get(..length).unwrap_or_default();
+        while let Some((kind, content, next)) = message(rest) {
+            match c_int::from(kind) {
+                libc::NLMSG_DONE => return Ok(false),
+                _ if kind == BY_FAMILY || kind == OF_TCP => each(content),
+                // No such socket; or a kernel that cannot say.
+                _ => return Err(Errno::ENOENT),
+            }
+            rest = next;
+        }
+        if length == 0 { Err(Errno::EIO) } else { Ok(true) }
+    }
+}
+
+/// The first message: its type, its content, and what follows.
+fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
+    let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
+    let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
+    let content = bytes.get(HEADER..length)?;
+    Some((kind, content, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
+}
+
+fn broken(error: std::io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+}
