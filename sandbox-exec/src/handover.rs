@@ -2,7 +2,7 @@
 //!
 //! The filter traps the very calls that pass descriptors over sockets, so none is used: the program begins with the broker's
 //! own table of descriptors, attaches the filter, and leaves the table, in which the listener then remains. The broker
-//! closes no descriptor until it was told the number.
+//! closes none of these descriptors until it was told the number.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -75,7 +75,7 @@ impl Handover {
 ///
 /// # Safety
 ///
-/// The caller must have one thread, and neither process may close anything before the child has left the table.
+/// The caller must have one thread, and neither process may close what was open before the child has left the table.
 pub(crate) unsafe fn fork_sharing_descriptors() -> io::Result<Option<Pid>> {
     let flags = c_long::from(libc::CLONE_FILES | libc::SIGCHLD);
     // SAFETY: without a stack the child goes on with a copy of this one, as after fork(2).

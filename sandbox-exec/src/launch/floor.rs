@@ -25,7 +25,6 @@ use crate::mediate::{Mediation, Mediator};
 use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
-use crate::tree::Host;
 
 /// Starts the program in the floor tier and watches over it; `instead` says why not in the full one.
 pub(super) fn run(launch: &Launch, instead: Option<String>, reports: &mut Reports) -> Result<u8, Failure> {
@@ -55,11 +54,13 @@ fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset) -> Result<Broker, Fail
         drop((progress, making));
         Program { launch, ruleset, surroundings, rules: awaited }.run(reports)
     };
+    // Beside the child, which attaches the filter.
+    let plan = making.plan();
     let taken = handover.take(program);
     drop((reports, awaited));
     let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
     let ready = taken.map_err(at(Stage::Broker)).and_then(|listener| {
-        making.finish(&Host::default())?;
+        making.finish(plan?)?;
         mediate(ruleset, listener)
     });
     match ready {

@@ -21,7 +21,6 @@ use crate::namespace::layout::Layout;
 use crate::namespace::{self, Clone, machine};
 use crate::stage::{Failure, Stage};
 use crate::stub::Stub;
-use crate::tree::Host;
 
 /// Starts the program in the full tier and waits for its end.
 pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure> {
@@ -45,7 +44,8 @@ pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure>
             let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
             let stub = Stub::new(init, progress, met);
             release(init, map)?;
-            making.finish(&Host::default())?;
+            let plan = making.plan()?;
+            making.finish(plan)?;
             stub.watch(reports)
         }
     }

@@ -127,9 +127,13 @@ pub(crate) fn begin<'a>(seen: &'a Seen, ruleset: &Ruleset) -> Result<(Making<'a>
 }
 
 impl Making<'_> {
-    /// Compiles, adds what is the host's, and tells the child.
-    pub(crate) fn finish(mut self, host: &Host) -> Result<(), Failure> {
-        let plan = self.seen.plan(host)?;
+    /// Compiles.
+    pub(crate) fn plan(&self) -> Result<Plan, Failure> {
+        self.seen.plan(&Host::default())
+    }
+
+    /// Adds what is the host's, and tells the child.
+    pub(crate) fn finish(mut self, plan: Plan) -> Result<(), Failure> {
         let (ours, left): (Vec<_>, Vec<_>) =
             plan.rules.into_iter().partition(|rule| self.seen.is_the_hosts(&rule.path));
         let _opened = self.domain.add_canonical(&ours).map_err(at(Stage::Rules))?;
