@@ -102,6 +102,10 @@ use waiting::Waiting;
 
 /// What the mediated programs may reach.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "what is mediated here need not be there, each for its own reason"
+)]
 pub struct Mediation {
     /// The network right.
     pub net: Network,
