@@ -55,7 +55,9 @@ fn addresses_of_the_machine_are_rights_of_their_own() {
     let everywhere = tier::everywhere();
     let apart = || {
         // This thread's alone, and that of the processes that it starts.
-        unshare(CloneFlags::CLONE_NEWNET).unwrap();
+        if unshare(CloneFlags::CLONE_NEWNET).is_err() {
+            skip!("uid 0 with capabilities gives a network its addresses");
+        }
         let world = World::new(User::Myself);
         let add = |address| format!("ip addr add {address}/32 dev lo");
         let acts = ADDRESSES[1..].iter().map(|(address, _)| add(address));
