@@ -9,13 +9,14 @@
 //! * [`message`] and [`phase`]: the two directions of the worker boundary, and which message may come when.
 //! * [`frame`], [`codec`] and [`pipe`]: how a message becomes bytes on a pipe.
 //! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports.
-//! * [`denial`]: a denial that explains itself.
+//! * [`denial`]: a denial that explains itself; [`complaint`]: what a command's output says of one.
 //! * [`event`], [`cost`], [`approval`] and [`frontend`] (feature `frontend`): the session's events, what they cost, what a
 //!   person is asked, and the protocol of every front end; [`rpc`] is its form between processes.
 
 #[cfg(feature = "frontend")]
 pub mod approval;
 pub mod codec;
+pub mod complaint;
 pub mod confinement;
 #[cfg(feature = "frontend")]
 pub mod cost;

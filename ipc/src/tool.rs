@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::complaint::NamedPlace;
 use crate::denial::Operation;
 use crate::image::Image;
 use crate::path::WirePath;
@@ -255,6 +256,8 @@ pub struct CommandResult {
     pub tail: String,
     /// Where its output lies, where it was long.
     pub saved: Option<SavedOutput>,
+    /// The places that its output complains of, where it failed: the first that it names.
+    pub named: Vec<NamedPlace>,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
 }

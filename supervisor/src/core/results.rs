@@ -108,7 +108,7 @@ impl Agent {
     pub(super) fn not_carried_out(&mut self, call: CallId, denial: Denial) -> CallResult {
         let said = Rendered::failure("the call was not carried out");
         let standing = self.seen.clone();
-        self.denied(call, denial, said, (&standing, Observer::Supervisor))
+        self.denied(call, vec![denial], said, (&standing, Observer::Supervisor))
     }
 
     /// Gives a call its result without a worker's word.
@@ -347,10 +347,11 @@ impl Agent {
             rendered.content.push_str(&hint);
         }
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
-            && let Some(denial) = standing.likely(command, result)
+            && let denials = standing.likely(command, result)
+            && let Some(first) = denials.first()
         {
-            rendered.content.push_str(self.asking_hint(command, &denial));
-            let result = self.denied(call, denial, rendered, (standing, Observer::Worker));
+            rendered.content.push_str(self.asking_hint(command, first));
+            let result = self.denied(call, denials, rendered, (standing, Observer::Worker));
             // The command failed; that a denial was the reason is no more than likely.
             return CallResult { status: ToolCallStatus::Failed, ..result };
         }
@@ -378,7 +379,7 @@ impl Agent {
                 Layer::Mask => Rendered::failure("the place is hidden from the sandbox"),
                 _ => rendered,
             };
-            return self.denied(call, denial, said, (standing, Observer::Worker));
+            return self.denied(call, vec![denial], said, (standing, Observer::Worker));
         }
         let status = match error.kind {
             ToolErrorKind::Interrupted => ToolCallStatus::Interrupted,
@@ -391,16 +392,19 @@ impl Agent {
     fn denied(
         &mut self,
         call: CallId,
-        denial: Denial,
+        denials: Vec<Denial>,
         said: Rendered,
         (standing, observed_by): (&Standing, Observer),
     ) -> CallResult {
-        let sentence = denial.to_string();
-        let observed_by = if denial.layer == Layer::Policy { Observer::Supervisor } else { observed_by };
         let rights = standing.line();
-        let content = format!("{}\n{sentence}. Your rights: {rights}", said.content);
-        self.log_seen_by(observed_by, EventKind::Denied { call, denial, rights });
-        let (status, denial) = (ToolCallStatus::Denied, Some(sentence));
+        let sentences: Vec<_> = denials.iter().map(Denial::to_string).collect();
+        let content = format!("{}\n{}. Your rights: {rights}", said.content, sentences.join(".\n"));
+        for denial in denials {
+            let policy = denial.layer == Layer::Policy;
+            let observed_by = if policy { Observer::Supervisor } else { observed_by };
+            self.log_seen_by(observed_by, EventKind::Denied { call, denial, rights: rights.clone() });
+        }
+        let (status, denial) = (ToolCallStatus::Denied, sentences.into_iter().next());
         CallResult { status, content, is_error: true, images: Vec::new(), denial, rest: None }
     }
 

@@ -20,6 +20,14 @@ impl Standing {
         if !(access.permitted_by_mode || self.is_masked(&access.path)) || !self.refuses_by(access.errno) {
             return None;
         }
+        let by_machine = match access.operation {
+            Operation::Write => self.machine.is_read_only(&access.path),
+            Operation::Read | Operation::Execute => self.machine.closes(&access.path),
+            Operation::Network => false,
+        };
+        if by_machine {
+            return None;
+        }
         let denial = self.missing(access)?;
         Some(Denial { errno: Some(access.errno), ..denial })
     }
@@ -29,7 +37,7 @@ impl Standing {
         [EACCES, EPERM, EROFS, EXDEV].contains(&errno) || (self.tier == Tier::Full && errno == EBUSY)
     }
 
-    fn is_masked(&self, path: &WirePath) -> bool {
+    pub(super) fn is_masked(&self, path: &WirePath) -> bool {
         self.tier == Tier::Full && self.rights.hidden.iter().any(|hidden| path.is_within(hidden))
     }
 

@@ -1,75 +1,112 @@
-//! What a failed command's output says of a denial. Programs print what they like, so this is never more than likely.
+//! What a failed command's output says of denials. Programs print what they like, so this is never more than likely.
+//!
+//! A line is believed only where the rights do not cover the path that it names, and plain permissions, as they were found
+//! when the command had ended, do: what the machine refuses by itself is no denial.
 
-use std::path::{Component, PathBuf};
-
+use ipc::complaint::{NamedPlace, REFUSALS};
+use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade};
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
+use libc::{EPERM, EROFS};
 
 use super::Standing;
-use super::message::{Message, REFUSALS};
+use super::message::Message;
 use super::standing::is_kernel_tree;
-
-/// What a program prints when it reached nobody, in lower case.
-const UNREACHED: [&str; 12] = [
-    "could not resolve host",
-    "couldn't resolve host",
-    "could not resolve hostname",
-    "temporary failure in name resolution",
-    "name or service not known",
-    "network is unreachable",
-    "failed to lookup address",
-    "getaddrinfo eai_again",
-    "dns error",
-    "socket: operation not permitted",
-    "socket: permission denied",
-    "unable to resolve host address",
-];
+use super::unreached::{UNREACHED, unreached};
 
 /// The most lines that are looked at.
 const MAX_LINES: usize = 4000;
 
+/// The most denials of one command that are told.
+const MAX_DENIALS: usize = 4;
+
 impl Standing {
-    /// The denial that a command most likely ran into, read from its output. Never one of a path that the rights cover.
-    pub fn likely(&self, call: &ShellExec, result: &CommandResult) -> Option<Denial> {
+    /// The denials that a command most likely ran into, read from its output, each once. Never one of a path that the rights
+    /// cover.
+    pub fn likely(&self, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {
+        let mut found: Vec<Denial> = Vec::new();
         if matches!(result.exit, CommandExit::Code(0)) {
-            return None;
+            return found;
         }
-        // The network is off for every such command, whatever the rights: no right is missing.
-        let networked = call.access != Access::Read;
         let text = [result.head.as_str(), result.tail.as_str()];
         let lines = || text.iter().flat_map(|text| text.lines()).take(MAX_LINES);
-        lines()
-            .find_map(|line| self.refused_path(call, line))
-            .or_else(|| lines().filter(|_| networked).find_map(|line| self.unreached(line)))
-            .or_else(|| self.refused_socket(lines().filter(|_| networked)))
+        let paths = lines().filter_map(|line| self.refused(call, line, &result.named));
+        // The network is off for every command that reads, whatever the rights: no right is missing.
+        let networked = call.access != Access::Read && self.rights.net == Network::Off;
+        let addresses = lines().filter(|_| networked).filter_map(unreached);
+        let addresses = addresses.map(|address| self.unreachable(&address, Grade::Likely));
+        for denial in paths.chain(addresses) {
+            if found.len() < MAX_DENIALS && !found.iter().any(|other| is_same(other, &denial)) {
+                found.push(denial);
+            }
+        }
+        if found.is_empty() && networked {
+            found.extend(self.refused_socket(lines()));
+        }
+        found
     }
 
-    fn refused_path(&self, call: &ShellExec, line: &str) -> Option<Denial> {
-        let lower = line.to_ascii_lowercase();
-        let message = Message::new(call, line, &lower)?;
-        message.paths().iter().find_map(|named| self.missing_for(call, &message, named))
+    /// The denial that a line complains of: of the first path that it names and that the rights do not cover.
+    fn refused(&self, call: &ShellExec, line: &str, places: &[NamedPlace]) -> Option<Denial> {
+        let message = Message::new(call, line)?;
+        let named = message.complaint().paths();
+        let places: Vec<_> =
+            named.iter().filter_map(|name| places.iter().find(|place| place.named == **name)).collect();
+        if message.complaint().is_apart() && !on_one_device(&places) {
+            return None;
+        }
+        places.into_iter().find_map(|place| self.missing_for(&message, place))
     }
 
-    fn missing_for(&self, call: &ShellExec, message: &Message<'_>, named: &str) -> Option<Denial> {
-        let path = self.absolute(call, named)?;
-        if !self.rights.allows_read(&path) {
-            // Nearly every complaint about what is hidden is one of reading it, so a change has to be told in so many words.
-            return Some(if message.tells_of_writing(named) {
-                self.unwritable(&path, Grade::Likely, None)
-            } else {
-                self.unreadable(&path, Grade::Likely)
-            });
+    fn missing_for(&self, message: &Message<'_>, place: &NamedPlace) -> Option<Denial> {
+        let path = &place.path;
+        if !self.rights.allows_read(path) {
+            return self.missing_of_hidden(message, place);
         }
-        if message.is_held() {
-            return self.holds(&path).then(|| self.immovable(&path, Grade::Likely));
+        if message.complaint().is_held() {
+            return self.holds(path).then(|| self.immovable(path, Grade::Likely));
         }
-        let uncovered = !self.allows_write(&path) && !is_kernel_tree(&path);
-        (uncovered && message.is_about_writing(named)).then(|| {
-            let denial = Denial { errno: None, ..self.unwritable(&path, Grade::Likely, message.errno()) };
-            if message.tells_of_removal() { self.of_removal(denial, &path) } else { denial }
-        })
+        if self.allows_write(path) {
+            // Who owns a file changes its mode as he likes: only the set-id bits are out of reach.
+            let set_id = message.tells_of_mode() && message.errno() == Some(EPERM) && place.permits.own;
+            return set_id.then(|| self.no_set_id(path, Grade::Likely));
+        }
+        let is_ours = !is_kernel_tree(path)
+            && !self.machine_refuses(path, message.errno())
+            && message.is_about_writing(&place.named)
+            && message.is_permitted(place);
+        is_ours.then(|| self.of_place(message, place))
+    }
+
+    /// What is hidden is masked in the full tier, and the mask's own mode permits nothing.
+    fn missing_of_hidden(&self, message: &Message<'_>, place: &NamedPlace) -> Option<Denial> {
+        let path = &place.path;
+        let permits = place.permits;
+        // Nearly every complaint about what is hidden is one of reading it, so a change has to be told in so many words.
+        if message.tells_of_writing(&place.named) {
+            let permitted = message.is_permitted(place) || self.is_masked(path);
+            return permitted.then(|| self.unwritable(path, Grade::Likely, None));
+        }
+        let permitted = permits.read || permits.execute || self.is_masked(path);
+        (permitted && !self.machine.closes(path)).then(|| self.unreadable(path, Grade::Likely))
+    }
+
+    /// What is to be granted is a place that exists, and for a name that was to go the directory that it is in.
+    fn of_place(&self, message: &Message<'_>, place: &NamedPlace) -> Denial {
+        let path = &place.path;
+        let denial = Denial { errno: None, ..self.unwritable(path, Grade::Likely, message.errno()) };
+        let nearest = place.nearest.as_ref().filter(|nearest| path.is_within(nearest));
+        let grant = denial.grant.as_ref().and_then(|_| self.write_grant(nearest.unwrap_or(path)));
+        let denial = Denial { grant, ..denial };
+        if message.tells_of_removal() { self.of_removal(denial, path) } else { denial }
+    }
+
+    /// Whether the machine refuses it by itself. Landlock never answers as a read-only file system does.
+    fn machine_refuses(&self, path: &WirePath, errno: Option<i32>) -> bool {
+        let not_ours = errno == Some(EROFS) && self.tier != Tier::Full;
+        not_ours || self.machine.is_read_only(path)
     }
 
     /// Who may write a file may not take it away: that is a matter of its directory, for Landlock as for mounts.
@@ -84,15 +121,6 @@ impl Standing {
         }
     }
 
-    fn unreached(&self, line: &str) -> Option<Denial> {
-        let lower = line.to_ascii_lowercase();
-        if self.rights.net == Network::On || !UNREACHED.iter().any(|phrase| lower.contains(phrase)) {
-            return None;
-        }
-        let host = host(line).unwrap_or("the network");
-        Some(self.unreachable(host, Grade::Likely))
-    }
-
     /// An interpreter's bare `Operation not permitted` under a trace that names a socket.
     fn refused_socket<'a>(&self, mut lines: impl Iterator<Item = &'a str>) -> Option<Denial> {
         let mut seen = false;
@@ -100,24 +128,7 @@ impl Standing {
             seen |= line.contains("socket");
             seen && line.to_ascii_lowercase().trim_end().ends_with("operation not permitted")
         });
-        (refused && self.rights.net == Network::Off).then(|| self.unreachable("the network", Grade::Likely))
-    }
-
-    /// The path that a command names, without `.` and `..`; nothing is looked up.
-    fn absolute(&self, call: &ShellExec, named: &str) -> Option<WirePath> {
-        let cwd = call.cwd.as_ref().map_or_else(PathBuf::new, |cwd| cwd.as_path().to_owned());
-        let whole = self.project.as_path().join(cwd).join(named);
-        let mut path = PathBuf::new();
-        for component in whole.components() {
-            match component {
-                Component::ParentDir => {
-                    path.pop();
-                }
-                Component::CurDir => {}
-                other => path.push(other),
-            }
-        }
-        path.is_absolute().then(|| WirePath::from(path))
+        refused.then(|| self.unreachable("the network", Grade::Likely))
     }
 }
 
@@ -132,13 +143,13 @@ pub fn declared_too_little(call: &ShellExec, result: &CommandResult) -> bool {
         && (complains(&result.head) || complains(&result.tail))
 }
 
-/// The host in `Could not resolve host: NAME`, `… hostname NAME: …` or `… host address ‘NAME’`.
-fn host(line: &str) -> Option<&str> {
-    const PHRASE: &str = "resolve host";
-    let at = line.to_ascii_lowercase().rfind(PHRASE)? + PHRASE.len();
-    let rest = line.get(at..)?;
-    let rest = rest.strip_prefix("name").or_else(|| rest.strip_prefix(" address")).unwrap_or(rest);
-    let part = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
-    let name = rest.trim_start_matches(|c| !part(c)).split(|c| !part(c)).next()?;
-    (!name.is_empty() && name.len() <= 253).then_some(name)
+/// Whether two denials lack the same: one grant helps both.
+fn is_same(one: &Denial, other: &Denial) -> bool {
+    let grant = one.grant.is_some() && one.grant == other.grant;
+    one.operation == other.operation && (grant || one.object == other.object)
+}
+
+/// Between file systems nothing is moved or linked, sandbox or not.
+fn on_one_device(places: &[&NamedPlace]) -> bool {
+    places.windows(2).all(|pair| pair[0].device == pair[1].device) && places.len() > 1
 }

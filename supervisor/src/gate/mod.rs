@@ -8,15 +8,18 @@ pub mod command_line;
 mod explain;
 mod judge;
 mod likely;
+mod machine;
 mod message;
 pub mod path_pattern;
 mod standing;
+mod unreached;
 
 pub use change::{Change, Unchanged};
 pub use ipc::approval::ApprovalMode;
 pub(crate) use judge::plain;
 pub use judge::{Ask, AskKind, Place, Verdict};
 pub use likely::declared_too_little;
+pub use machine::Machine;
 pub use standing::{Activity, Modes, Standing};
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ use ipc::rights::{Grant, Network, Rights};
 use ipc::tool::{CommandExit, CommandResult};
 use libc::{EACCES, EBUSY, EPERM};
 
+use super::Machine;
+
 /// Git's own configuration, as most projects have it.
 const GIT_CONFIG: &str = ".git/config";
 
@@ -57,6 +59,8 @@ pub struct Standing {
     pub confirm_shell: bool,
     /// How the mode may change; absent where it is fixed.
     pub modes: Option<Modes>,
+    /// What the machine refuses by itself.
+    pub machine: Machine,
 }
 
 /// What the modes of a session differ in.
@@ -70,7 +74,7 @@ pub struct Modes {
 
 impl Standing {
     /// Standing rights with the host's own paths, which are also those of the floor tier.
-    pub const fn new(rights: Rights, project: WirePath, temp: Option<WirePath>, mode: ApprovalMode) -> Self {
+    pub fn new(rights: Rights, project: WirePath, temp: Option<WirePath>, mode: ApprovalMode) -> Self {
         Self {
             rights,
             project,
@@ -81,6 +85,7 @@ impl Standing {
             read_only: Vec::new(),
             confirm_shell: false,
             modes: None,
+            machine: Machine::default(),
         }
     }
 
@@ -179,6 +184,19 @@ impl Standing {
             grant: self.write_grant(path).filter(|_| is_git_config(path)),
             errno: None,
             ..self.unwritable(path, grade, Some(EBUSY))
+        }
+    }
+
+    /// The denial of set-id bits, which no right opens.
+    pub(super) fn no_set_id(&self, path: &WirePath, grade: Grade) -> Denial {
+        Denial {
+            layer: Layer::Seccomp,
+            operation: Operation::Write,
+            object: Object::Path(path.clone()),
+            missing_right: format!("set-id bits of {path}"),
+            grant: None,
+            grade,
+            errno: Some(EPERM),
         }
     }
 

@@ -203,6 +203,7 @@ fn output(code: i32, text: &str) -> CommandResult {
         omitted_bytes: 0,
         tail: String::new(),
         saved: None,
+        named: Vec::new(),
         duration_ms: 7,
     }
 }

@@ -141,7 +141,15 @@ fn output(call: CallId, chunk: Chunk) -> ToSupervisor {
 fn command(head: String) -> ToolOutput {
     let exit = CommandExit::Code(0);
     let tail = head.clone();
-    ToolOutput::Command(CommandResult { exit, head, omitted_bytes: 0, tail, saved: None, duration_ms: 1 })
+    ToolOutput::Command(CommandResult {
+        exit,
+        head,
+        omitted_bytes: 0,
+        tail,
+        saved: None,
+        named: Vec::new(),
+        duration_ms: 1,
+    })
 }
 
 fn done(call: CallId) -> ToSupervisor {

@@ -15,7 +15,7 @@ pub struct HeadTail {
 }
 
 /// What was kept, as valid UTF-8: bytes that are none became U+FFFD.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
     /// The beginning; everything if nothing is left out.
     pub head: String,

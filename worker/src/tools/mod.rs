@@ -9,6 +9,7 @@ pub mod head_tail;
 pub mod ignore_rules;
 pub mod lines;
 pub mod list_directory;
+pub mod named;
 pub mod patch;
 pub mod place;
 pub mod read_file;

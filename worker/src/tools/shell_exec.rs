@@ -23,9 +23,9 @@ use tokio::time::Instant;
 use super::command::{End, Kept, follow};
 use super::commit::random;
 use super::head_tail::HeadTail;
-use super::ignore_rules;
 use super::save::Saving;
 use super::snapshot::{Tracked, in_repository};
+use super::{ignore_rules, named};
 use crate::assignment::Assignment;
 use crate::fault::{Result, Stop, failed, refused, refused_io};
 use crate::open_call::OpenCall;
@@ -123,6 +123,7 @@ impl Commands {
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(CommandResult {
             exit,
+            named: named::look(exec, exit, &ends).await,
             head: ends.head,
             omitted_bytes: ends.omitted,
             tail: ends.tail,

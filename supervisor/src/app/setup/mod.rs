@@ -2,12 +2,14 @@
 
 mod environment;
 mod error;
+mod machine;
 mod place;
 mod programs;
 mod scope;
 mod wanted;
 
 pub(crate) use error::SetupError;
+pub(crate) use machine::User;
 pub(crate) use place::Setup;
 pub(crate) use scope::Mode;
 pub(crate) use wanted::{Caches, Named, Wanted};

@@ -8,6 +8,7 @@ use ipc::rights::Rights;
 
 use super::environment::{environment, home};
 use super::error::SetupError;
+use super::machine::User;
 use super::scope::{Mode, Scope};
 use super::wanted::Wanted;
 use crate::app::say;
@@ -105,7 +106,8 @@ impl Setup {
         let standing = Standing::new(self.policy.standing(), project.clone(), Some(temp.clone()), *mode);
         let modes = self.may_change.then(|| self.policy.modes());
         let lasting = self.environments.as_ref().map_or(&self.environment, |environments| &environments.auto);
-        Standing { caches: lasting.caches.clone(), modes, ..standing }
+        let machine = User::of(self.identity).machine(&self.policy.hidden);
+        Standing { caches: lasting.caches.clone(), modes, machine, ..standing }
     }
 
     /// What is watched from the start on: what the first worker may write.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use ipc::approval::ServerRequest;
+use ipc::complaint::{NamedPlace, Permits, named_in};
 use ipc::confinement::Tier;
 use ipc::event::{ApprovalAnswered, EventKind, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
@@ -267,8 +268,15 @@ pub(in crate::core) fn command(code: i32, output: &str) -> Outcome {
         omitted_bytes: 0,
         tail: String::new(),
         saved: None,
+        named: named_in([output, ""]).into_iter().map(open_place).collect(),
         duration_ms: 7,
     }))
+}
+
+/// A place that plain permissions open.
+fn open_place(named: &str) -> NamedPlace {
+    let (named, path) = (named.to_owned(), named.into());
+    NamedPlace { named, path, nearest: None, permits: Permits::ALL, device: 1 }
 }
 
 /// A command whose output lies in a file.

@@ -117,8 +117,15 @@ fn a_refused_git_configuration_is_told_with_its_right() {
     let said = |standing: &Standing, head: &str| {
         let (tail, omitted_bytes) = (String::new(), 0);
         let exit = CommandExit::Code(0);
-        let result =
-            CommandResult { exit, head: head.to_owned(), omitted_bytes, tail, saved: None, duration_ms: 1 };
+        let result = CommandResult {
+            exit,
+            head: head.to_owned(),
+            omitted_bytes,
+            tail,
+            saved: None,
+            named: Vec::new(),
+            duration_ms: 1,
+        };
         standing.refused_git_config(&result)
     };
     let mut standing = auto();

@@ -1,10 +1,12 @@
 use proptest::prelude::*;
 
-use ipc::denial::Grade;
+use ipc::complaint::Permits;
+use ipc::confinement::Tier;
+use ipc::denial::{Denial, Grade, Layer};
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 
-use super::{auto, deny, online};
-use crate::gate::{Standing, declared_too_little};
+use super::{auto, deny, online, open_places};
+use crate::gate::{Machine, Standing, declared_too_little};
 
 fn shell(command: &str) -> ShellExec {
     ShellExec {
@@ -18,13 +20,27 @@ fn shell(command: &str) -> ShellExec {
 
 fn ended(exit: CommandExit, output: &str) -> CommandResult {
     let (head, tail) = (output.to_owned(), String::new());
-    CommandResult { exit, head, omitted_bytes: 0, tail, saved: None, duration_ms: 1 }
+    CommandResult { exit, head, omitted_bytes: 0, tail, saved: None, named: Vec::new(), duration_ms: 1 }
+}
+
+/// What is told of an output when the command had ended, and nothing but the rights closes what it names.
+fn all(standing: &Standing, call: &ShellExec, exit: CommandExit, output: &str) -> Vec<Denial> {
+    let named = open_places(standing, call, output);
+    let denials = standing.likely(call, &CommandResult { named, ..ended(exit, output) });
+    assert!(denials.iter().all(|denial| denial.grade == Grade::Likely));
+    denials
+}
+
+fn first(standing: &Standing, call: &ShellExec, output: &str) -> Option<Denial> {
+    all(standing, call, CommandExit::Code(1), output).into_iter().next()
 }
 
 fn missing(standing: &Standing, command: &str, output: &str) -> Option<String> {
-    let denial = standing.likely(&shell(command), &ended(CommandExit::Code(1), output))?;
-    assert_eq!(denial.grade, Grade::Likely);
-    Some(denial.missing_right)
+    first(standing, &shell(command), output).map(|denial| denial.missing_right)
+}
+
+fn full() -> Standing {
+    auto().seen_in(Tier::Full)
 }
 
 /// Command, output, path.
@@ -82,7 +98,10 @@ const WRITES: &[(&str, &str, &str)] = &[
 fn what_programs_say_of_a_write() {
     for (command, output, path) in WRITES {
         let output = format!("some line before\n{output}\nmake: *** [all] Error 1\n");
-        assert_eq!(missing(&auto(), command, &output), Some(format!("write {path}")), "{output}");
+        assert_eq!(missing(&full(), command, &output), Some(format!("write {path}")), "{output}");
+        // What Landlock refuses is never answered with EROFS.
+        let floor = (!output.contains("Read-only")).then(|| format!("write {path}"));
+        assert_eq!(missing(&auto(), command, &output), floor, "{output}");
     }
 }
 
@@ -147,19 +166,15 @@ fn nothing_is_claimed_where_the_rights_cover_the_path_or_no_path_is_named() {
 #[test]
 fn command_that_succeeded_was_denied_nothing() {
     let output = "touch: cannot touch '/etc/x': Permission denied";
-    let likely = |exit| auto().likely(&shell("touch /etc/x"), &ended(exit, output));
-    assert_eq!(likely(CommandExit::Code(0)), None);
-    assert!(likely(CommandExit::Code(1)).is_some());
-    assert!(likely(CommandExit::TimedOut).is_some());
+    let likely = |exit| all(&auto(), &shell("touch /etc/x"), exit, output);
+    assert_eq!(likely(CommandExit::Code(0)), []);
+    assert_eq!(likely(CommandExit::Code(1)).len(), 1);
+    assert_eq!(likely(CommandExit::TimedOut).len(), 1);
 }
 
 #[test]
 fn read_only_project_is_a_matter_of_the_mode() {
-    let denial = deny().likely(
-        &shell("touch x"),
-        &ended(CommandExit::Code(1), "touch: cannot touch 'x': Permission denied"),
-    );
-    let denial = denial.unwrap();
+    let denial = first(&deny(), &shell("touch x"), "touch: cannot touch 'x': Permission denied").unwrap();
     assert_eq!(
         (denial.missing_right.as_str(), denial.grant.as_deref()),
         ("write /home/me/p/x", Some("--mode auto"))
@@ -167,12 +182,95 @@ fn read_only_project_is_a_matter_of_the_mode() {
 }
 
 #[test]
-fn relative_names_begin_at_the_commands_directory() {
-    let output = ended(CommandExit::Code(1), "touch: cannot touch '../x': Permission denied");
+fn relative_names_begin_where_the_command_was() {
+    let output = "touch: cannot touch '../x': Permission denied";
     let inside = ShellExec { cwd: Some("src/deep".into()), ..shell("touch ../x") };
-    assert_eq!(auto().likely(&inside, &output), None);
+    assert_eq!(first(&auto(), &inside, output), None);
     let outside = ShellExec { cwd: Some("/srv/a".into()), ..shell("touch ../x") };
-    assert_eq!(auto().likely(&outside, &output).unwrap().missing_right, "write /srv/x");
+    assert_eq!(first(&auto(), &outside, output).unwrap().missing_right, "write /srv/x");
+}
+
+/// What was found there says that plain permissions would have refused it as well.
+#[test]
+fn what_plain_permissions_refuse_is_no_denial() {
+    let claims = |output: &str, closed: fn(&mut Permits)| {
+        let call = shell("x");
+        let mut named = open_places(&auto(), &call, output);
+        named.iter_mut().for_each(|place| closed(&mut place.permits));
+        !auto().likely(&call, &CommandResult { named, ..ended(CommandExit::Code(1), output) }).is_empty()
+    };
+    let table: [(&str, fn(&mut Permits)); 5] = [
+        ("touch: cannot touch '/srv/x': Permission denied", |permits| permits.write = false),
+        ("rm: cannot remove '/tmp/theirs': Operation not permitted", |permits| permits.remove = false),
+        ("chmod: changing permissions of '/srv/x': Operation not permitted", |permits| permits.own = false),
+        ("touch: setting times of '/srv/x': Permission denied", |permits| permits.own = false),
+        ("cat: /home/me/.ssh/id: Permission denied", |permits| *permits = Permits::default()),
+    ];
+    for (output, closed) in table {
+        assert!(!claims(output, closed), "{output}");
+        assert!(claims(output, |_| {}), "the twin: {output}");
+    }
+    let output = "touch: cannot touch '/srv/x': Permission denied";
+    let unseen = ended(CommandExit::Code(1), output);
+    assert_eq!(auto().likely(&shell("x"), &unseen), [], "nobody looked there");
+}
+
+#[test]
+fn what_the_machine_mounts_read_only_is_no_denial() {
+    let mounts = b"1 0 8:1 / / rw - ext4 a rw\n2 1 8:2 / /mnt/cd ro - iso9660 b ro\n";
+    let on = |tier, output: &str| {
+        let machine = Machine::new(mounts, Vec::new(), false);
+        first(&Standing { machine, ..auto() }.seen_in(tier), &shell("x"), output)
+    };
+    let said = |path: &str| format!("touch: cannot touch '{path}': Read-only file system");
+    assert_eq!(on(Tier::Full, &said("/mnt/cd/x")), None);
+    assert!(on(Tier::Full, &said("/mnt/x")).is_some(), "the twin");
+    // Landlock says EACCES: what says EROFS there is the machine's.
+    assert_eq!(on(Tier::FloorUnmediated, &said("/mnt/x")), None);
+    assert!(on(Tier::FloorUnmediated, "touch: cannot touch '/mnt/x': Permission denied").is_some());
+}
+
+#[test]
+fn what_is_closed_to_the_user_anyway_is_no_denial() {
+    let output = "cat: /etc/shadow: Permission denied";
+    let machine = Machine::new(b"", vec!["/etc/shadow".into()], false);
+    assert_eq!(first(&Standing { machine, ..full() }, &shell("x"), output), None);
+    assert_eq!(first(&full(), &shell("x"), output).map(|denial| denial.layer), Some(Layer::Mask));
+}
+
+#[test]
+fn between_file_systems_nothing_is_moved_whoever_holds_them() {
+    let output = "ln: failed to create hard link 'a' => '/srv/b': Invalid cross-device link";
+    let on = |devices: [u64; 2]| {
+        let mut named = open_places(&auto(), &shell("x"), output);
+        named.iter_mut().zip(devices).for_each(|(place, device)| place.device = device);
+        auto().likely(&shell("x"), &CommandResult { named, ..ended(CommandExit::Code(1), output) })
+    };
+    assert_eq!(on([1, 2]), []);
+    assert_eq!(on([1, 1])[0].missing_right, "write /srv/b");
+}
+
+#[test]
+fn set_id_bits_are_refused_by_the_filter_alone() {
+    let denial = first(&auto(), &shell("x"), "chmod: changing permissions of 'x': Operation not permitted");
+    let denial = denial.unwrap();
+    assert_eq!((denial.layer, denial.grant), (Layer::Seccomp, None));
+    let owner = "chown: changing ownership of 'x': Operation not permitted";
+    assert_eq!(first(&auto(), &shell("x"), owner), None);
+}
+
+#[test]
+fn every_denial_of_an_output_is_told_once() {
+    let output = "touch: cannot touch '/etc/a': Permission denied\n\
+        touch: cannot touch '/etc/a': Permission denied\n\
+        cat: /home/me/.ssh/id: Permission denied\n\
+        curl: (6) Could not resolve host: example.org\n";
+    let denials = all(&auto(), &shell("x"), CommandExit::Code(1), output);
+    let rights: Vec<_> = denials.iter().map(|denial| denial.missing_right.as_str()).collect();
+    assert_eq!(rights, ["write /etc/a", "read /home/me/.ssh/id", "network"]);
+    let many: String =
+        (0..50).map(|n| format!("touch: cannot touch '/srv/{n}/x': Permission denied\n")).collect();
+    assert_eq!(all(&auto(), &shell("x"), CommandExit::Code(1), &many).len(), 4);
 }
 
 #[test]
@@ -186,17 +284,21 @@ fn refused_network() {
         ),
         ("wget: unable to resolve host address ‘x.org’", "x.org"),
         ("ping: socket: Operation not permitted", "the network"),
-        ("npm error code EAI_AGAIN\nnpm error getaddrinfo EAI_AGAIN registry.npmjs.org", "the network"),
+        (
+            "npm error code EAI_AGAIN\nnpm error getaddrinfo EAI_AGAIN registry.npmjs.org",
+            "registry.npmjs.org",
+        ),
         ("ssh: Could not resolve hostname h: Temporary failure in name resolution", "h"),
         ("connect: Network is unreachable", "the network"),
         ("  File \"socket.py\", line 9\nPermissionError: [Errno 1] Operation not permitted", "the network"),
     ];
     for (output, address) in table {
         let result = ended(CommandExit::Code(1), output);
-        let denial = auto().likely(&shell("x"), &result).unwrap_or_else(|| panic!("{output}"));
+        let denials = auto().likely(&shell("x"), &result);
+        let denial = denials.first().unwrap_or_else(|| panic!("{output}"));
         assert_eq!(denial.grant.as_deref(), Some("--net on"));
         assert_eq!(denial.object.to_string(), address, "{output}");
-        assert_eq!(online(auto()).likely(&shell("x"), &result), None, "{output}");
+        assert_eq!(online(auto()).likely(&shell("x"), &result), [], "{output}");
     }
 }
 
@@ -205,7 +307,7 @@ fn command_that_declared_to_read_was_held_to_its_own_word() {
     let declared = ShellExec { access: Access::Read, ..shell("x") };
     for output in ["touch: cannot touch 'x': Permission denied", "curl: (6) Could not resolve host: h"] {
         let result = ended(CommandExit::Code(1), output);
-        assert_eq!(auto().likely(&declared, &result), None);
+        assert_eq!(first(&auto(), &declared, output), None);
         assert!(declared_too_little(&declared, &result));
         assert!(!declared_too_little(&shell("x"), &result));
     }
@@ -217,7 +319,8 @@ fn command_that_declared_to_read_was_held_to_its_own_word() {
 fn tail_of_long_output_is_read_too() {
     let mut result = ended(CommandExit::Code(1), "building\n");
     result.tail = "touch: cannot touch '/etc/x': Permission denied\n".to_owned();
-    assert!(auto().likely(&shell("make"), &result).is_some());
+    result.named = open_places(&auto(), &shell("make"), &result.tail);
+    assert_eq!(auto().likely(&shell("make"), &result).len(), 1);
 }
 
 proptest! {
@@ -227,11 +330,8 @@ proptest! {
             "[/a-zé.'\"`‘’: ]{0,8}|Permission denied|: |/etc/x|resolve host: |socket|Operation not permitted|\n", 0..30),
     ) {
         let output = words.concat();
-        let result = ended(CommandExit::Code(1), &output);
-        for standing in [auto(), deny(), online(auto())] {
-            if let Some(denial) = standing.likely(&shell(&output), &result) {
-                prop_assert_eq!(denial.grade, Grade::Likely);
-            }
+        for standing in [auto(), deny(), online(auto()), full()] {
+            prop_assert!(all(&standing, &shell(&output), CommandExit::Code(1), &output).len() <= 4);
         }
     }
 }

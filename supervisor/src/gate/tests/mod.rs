@@ -7,7 +7,12 @@ mod likely;
 mod path_pattern;
 mod tiers;
 
+use std::path::Path;
+
+use ipc::complaint::{NamedPlace, Permits, named_in};
+use ipc::path::WirePath;
 use ipc::rights::{Network, Rights};
+use ipc::tool::ShellExec;
 
 use super::{ApprovalMode, Standing};
 
@@ -38,4 +43,30 @@ fn deny() -> Standing {
 fn online(mut standing: Standing) -> Standing {
     standing.rights.net = Network::On;
     standing
+}
+
+/// The places that an output names, none of which is a link, each of which exists on one device and is open to its user.
+fn open_places(standing: &Standing, call: &ShellExec, output: &str) -> Vec<NamedPlace> {
+    let cwd = call.cwd.as_ref().map_or_else(|| Path::new("").to_owned(), |cwd| cwd.as_path().to_owned());
+    let directory = standing.project.as_path().join(cwd);
+    let place = |named: &str| NamedPlace {
+        path: lexical(&directory.join(named)),
+        named: named.to_owned(),
+        nearest: None,
+        permits: Permits::ALL,
+        device: 1,
+    };
+    named_in([output, ""]).into_iter().map(place).collect()
+}
+
+fn lexical(path: &Path) -> WirePath {
+    let mut plain = std::path::PathBuf::new();
+    for component in path.components() {
+        match component {
+            std::path::Component::ParentDir => drop(plain.pop()),
+            std::path::Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain.into()
 }

@@ -5,7 +5,7 @@ use ipc::denial::{Denial, Layer, Operation};
 use ipc::tool::{Access, CommandExit, CommandResult, FailedAccess, ShellExec, ToolError, ToolErrorKind};
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 
-use super::{auto, deny};
+use super::{auto, deny, open_places};
 use crate::gate::Standing;
 
 fn explain(standing: &Standing, operation: Operation, path: &str, errno: i32) -> Option<Denial> {
@@ -24,6 +24,7 @@ fn likely(standing: &Standing, output: &str) -> Option<Denial> {
     };
     let (head, tail) = (output.to_owned(), String::new());
     let result = CommandResult {
+        named: open_places(standing, &call, output),
         exit: CommandExit::Code(1),
         head,
         omitted_bytes: 0,
@@ -31,7 +32,7 @@ fn likely(standing: &Standing, output: &str) -> Option<Denial> {
         saved: None,
         duration_ms: 1,
     };
-    standing.likely(&call, &result)
+    standing.likely(&call, &result).into_iter().next()
 }
 
 #[test]

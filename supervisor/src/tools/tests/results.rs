@@ -154,7 +154,15 @@ fn writes() {
 fn commands() {
     let ended = |exit, head: &str, omitted_bytes, tail: &str| {
         let (head, tail) = (head.to_owned(), tail.to_owned());
-        ToolOutput::Command(CommandResult { exit, head, omitted_bytes, tail, saved: None, duration_ms: 1234 })
+        ToolOutput::Command(CommandResult {
+            exit,
+            head,
+            omitted_bytes,
+            tail,
+            saved: None,
+            named: Vec::new(),
+            duration_ms: 1234,
+        })
     };
     let outputs = vec![
         ended(CommandExit::Code(0), "", 0, ""),
@@ -199,6 +207,7 @@ fn a_long_output_says_where_all_of_it_lies() {
             omitted_bytes: 8_990,
             tail,
             saved,
+            named: Vec::new(),
             duration_ms: 1234,
         })
     };
@@ -233,6 +242,7 @@ fn result_of_a_hijacked_worker_does_not_fill_the_context() {
         omitted_bytes: 0,
         tail: String::new(),
         saved: None,
+        named: Vec::new(),
         duration_ms: 0,
     };
     let content = render(&ToolOutput::Command(result)).content;

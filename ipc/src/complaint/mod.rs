@@ -1,0 +1,144 @@
+//! Complaints in a command's output: lines that say that the kernel refused a path, and which path.
+//!
+//! Whoever runs a command looks at the places that its output complains of, and whoever judges the output knows which places
+//! those are: so both read it in the same way. Programs print what they like: nothing here is more than what they say.
+
+mod names;
+mod places;
+
+pub use places::{NamedPlace, Permits, named_in, start_of};
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use names::{is_quoted_at, quoted};
+
+/// What a program prints when the kernel refused it a path, in lower case.
+pub const REFUSALS: [&str; 4] =
+    ["permission denied", "read-only file system", "operation not permitted", "accessdeniedexception"];
+
+/// What a program prints where it would have moved or removed a place that is mounted, in lower case.
+const HELD: &str = "device or resource busy";
+
+/// What a program prints where it would have moved or linked across places that are held apart, in lower case.
+const APART: [&str; 2] = ["invalid cross-device link", "cross-device link not permitted"];
+
+/// One line that complains of a path.
+#[derive(Clone, Debug)]
+pub struct Complaint<'a> {
+    line: &'a str,
+    lower: String,
+    phrase: &'static str,
+    at: usize,
+}
+
+impl<'a> Complaint<'a> {
+    /// The line as a complaint, if it is one.
+    pub fn new(line: &'a str) -> Option<Self> {
+        let lower = line.to_ascii_lowercase();
+        let phrases = REFUSALS.into_iter().chain([HELD]).chain(APART);
+        let (phrase, at) = phrases.into_iter().find_map(|phrase| Some((phrase, lower.find(phrase)?)))?;
+        let complaint = Self { line, lower, phrase, at };
+        (!complaint.is_quotation()).then_some(complaint)
+    }
+
+    /// The whole line in lower case.
+    pub fn lower(&self) -> &str {
+        &self.lower
+    }
+
+    /// The words of the refusal, in lower case.
+    pub fn phrase(&self) -> &'static str {
+        self.phrase
+    }
+
+    /// Whether the kernel said that the place cannot be moved or removed while something is mounted there.
+    pub fn is_held(&self) -> bool {
+        self.phrase == HELD
+    }
+
+    /// Whether the kernel said that what is moved or linked would leave its place.
+    pub fn is_apart(&self) -> bool {
+        APART.contains(&self.phrase)
+    }
+
+    /// The program that complains.
+    pub fn program(&self) -> &'a str {
+        let first = self.line.split(':').next().unwrap_or_default().trim();
+        Path::new(first).file_name().and_then(OsStr::to_str).unwrap_or(first)
+    }
+
+    /// Whether a shell complains.
+    pub fn is_of_a_shell(&self) -> bool {
+        matches!(self.program(), "bash" | "sh" | "dash")
+    }
+
+    /// The line without what it quotes, nor words that are paths: a path `…/writer.rs` tells nothing of writing.
+    pub fn words(&self) -> String {
+        let words = names::without_quoted(self.line, &self.lower);
+        words.split_whitespace().filter(|word| !word.contains('/')).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The paths that the line names: quoted ones, then those between colons.
+    pub fn paths(&self) -> Vec<&'a str> {
+        let mut paths = quoted(self.line);
+        let before = self.line.get(..self.at).unwrap_or_default();
+        for segment in before.split(": ").skip(usize::from(has_speaker(before))) {
+            paths.extend(names::path_in(segment));
+        }
+        paths.extend(last_segment(before));
+        if paths.is_empty() && !self.is_of_a_shell() {
+            paths.extend(names::path_in(before.split(": ").next().unwrap_or_default()));
+        }
+        if let Some(path) = self.after().filter(|path| !paths.contains(path)) {
+            paths.push(path);
+        }
+        paths.retain(|path| !path.is_empty() && path.len() <= 4096);
+        paths
+    }
+
+    /// `AccessDeniedException: /etc/x`, `Permission denied @ rb_sysopen - /etc/x (Errno::EACCES)`.
+    fn after(&self) -> Option<&'a str> {
+        let rest = self.line.get(self.at + self.phrase.len()..)?;
+        let end = |c: char| c.is_whitespace() || ",;()".contains(c);
+        rest.split(end).map(|word| word.trim_matches([':', '.'])).find(|word| word.starts_with('/'))
+    }
+
+    /// Whether the line only repeats what another program once said: a match that a search shows, a test's name, a text between
+    /// quotes.
+    fn is_quotation(&self) -> bool {
+        let first = self.line.split(char::is_whitespace).next().unwrap_or_default();
+        let is_match = first.split_once(':').is_some_and(|(name, rest)| {
+            !name.is_empty() && !rest.is_empty() && !rest.starts_with(['/', ':'])
+        }) || is_numbered(first);
+        let is_test = first == "test" && (self.lower.contains(" ... ") || self.lower.ends_with("..."));
+        is_match || is_test || self.lower.contains("assert") || is_quoted_at(self.line, self.at)
+    }
+}
+
+/// `name:12:`, as searches and compilers begin a line that quotes or concerns a file.
+fn is_numbered(first: &str) -> bool {
+    let mut parts = first.split(':').skip(1);
+    parts.next().is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether the line begins with the program's own path, `/usr/bin/bash: line 1: x: Permission denied`, as far as one can
+/// tell: something else stands between it and the phrase.
+fn has_speaker(before: &str) -> bool {
+    before.split(": ").filter(|segment| !segment.trim().is_empty()).count() > 1
+}
+
+/// `tool: name: Permission denied`: a relative name without spaces just before the phrase.
+fn last_segment(before: &str) -> Option<&str> {
+    let segments: Vec<_> = before.trim_end().trim_end_matches(':').split(": ").collect();
+    let [_, .., last] = segments.as_slice() else {
+        return None;
+    };
+    let is_name = !last.contains([' ', '[', '(']) && !last.is_empty();
+    // `Error: EACCES: permission denied`: the error's own name.
+    let is_code = last.starts_with('E') && last.bytes().all(|byte| byte.is_ascii_uppercase());
+    (is_name && !is_code).then_some(*last)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Names in a line of text: between quotes, and as words.
+
+/// What stands around a name.
+const QUOTES: [(char, char); 6] = [('\'', '\''), ('"', '"'), ('`', '`'), ('`', '\''), ('‘', '’'), ('“', '”')];
+
+/// What stands between quotes of any kind.
+pub(super) fn quoted(line: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for (open, close) in QUOTES {
+        let mut rest = line;
+        while let Some((_, after)) = opened(rest, open) {
+            let Some((inner, tail)) = after.split_once(close) else {
+                break;
+            };
+            found.push(inner);
+            rest = tail;
+        }
+    }
+    found
+}
+
+/// Splits at the next quote that opens: not the apostrophe of a word.
+fn opened(text: &str, open: char) -> Option<(&str, &str)> {
+    let is_opening =
+        |(at, _): &(usize, &str)| open != '\'' || !text[..*at].ends_with(|c: char| c.is_alphanumeric());
+    let (at, quote) = text.match_indices(open).find(is_opening)?;
+    Some((&text[..at], &text[at + quote.len()..]))
+}
+
+/// Whether the byte at this place stands between quotes.
+pub(super) fn is_quoted_at(line: &str, at: usize) -> bool {
+    let start = line.as_ptr() as usize;
+    quoted(line).iter().any(|inner| {
+        let begin = inner.as_ptr() as usize - start;
+        (begin..begin + inner.len()).contains(&at)
+    })
+}
+
+/// The line in lower case without what it quotes. With its quotes: a name of one letter stands in every word.
+pub(super) fn without_quoted(line: &str, lower: &str) -> String {
+    let mut words = lower.to_owned();
+    for name in quoted(line) {
+        let name = name.to_ascii_lowercase();
+        for (open, close) in QUOTES {
+            words = words.replace(&format!("{open}{name}{close}"), "");
+        }
+    }
+    words
+}
+
+/// The path of a segment between colons, if it begins as one. `open /etc/x`: its last word, unless spaces belong to it.
+pub(super) fn path_in(segment: &str) -> Option<&str> {
+    let segment = segment.trim().trim_end_matches([':', '(', ',']).trim_end();
+    let last = segment.rsplit_once(' ').map(|(_, word)| word);
+    [Some(segment), last]
+        .into_iter()
+        .flatten()
+        .find(|path| ["/", "./", "../"].iter().any(|start| path.starts_with(start)))
+}

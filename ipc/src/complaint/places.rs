@@ -1,0 +1,103 @@
+//! The places that a command's output complains of, and what was found there.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::Complaint;
+use crate::path::WirePath;
+
+/// The most lines that are looked at.
+pub(super) const MAX_LINES: usize = 4000;
+
+/// The most places that are looked at: hostile output has no more.
+const MAX_PLACES: usize = 32;
+
+/// A place that a command's output complains of, as it was found when the command had ended. Nothing is opened for that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedPlace {
+    /// Its name, as the output has it.
+    pub named: String,
+    /// Where that leads: absolute, and without links as far as it exists.
+    pub path: WirePath,
+    /// Its nearest ancestor that exists, where it does not exist itself: a right can only be given on what exists.
+    pub nearest: Option<WirePath>,
+    /// What plain permissions would have allowed.
+    pub permits: Permits,
+    /// The file system that it lies on, or would.
+    pub device: u64,
+}
+
+impl NamedPlace {
+    /// Looks where a name leads that begins at `directory`; `permits` says what plain permissions allow of a path without links.
+    pub fn find(named: &str, directory: &Path, permits: impl FnOnce(&Path) -> Permits) -> Self {
+        let path = resolved(&directory.join(named));
+        let nearest =
+            path.ancestors().find(|place| place.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
+        Self {
+            named: named.to_owned(),
+            permits: permits(&path),
+            device: fs::metadata(nearest).map_or(0, |meta| meta.dev()),
+            nearest: (nearest != path).then(|| nearest.into()),
+            path: path.into(),
+        }
+    }
+}
+
+/// The path without links and `..`, as far as it exists; what does not is taken as it is named.
+fn resolved(path: &Path) -> PathBuf {
+    let (whole, rest) = path
+        .ancestors()
+        .find_map(|place| Some((place.canonicalize().ok()?, path.strip_prefix(place).ok()?)))
+        .unwrap_or((PathBuf::from("/"), path));
+    rest.components().fold(whole, |mut place, component| {
+        match component {
+            Component::Normal(name) => place.push(name),
+            Component::ParentDir => drop(place.pop()),
+            _ => {}
+        }
+        place
+    })
+}
+
+/// What plain file permissions allow of a place, whatever confines the program besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Permits {
+    /// Reading or listing it.
+    pub read: bool,
+    /// Changing it, or making it where it does not exist.
+    pub write: bool,
+    /// Executing or entering it.
+    pub execute: bool,
+    /// Taking its name away.
+    pub remove: bool,
+    /// Changing its mode and its times, which only its owner may.
+    pub own: bool,
+}
+
+impl Permits {
+    /// Everything.
+    pub const ALL: Self = Self { read: true, write: true, execute: true, remove: true, own: true };
+}
+
+/// The names in the lines of an output that complain, each once, in their order.
+pub fn named_in<'a>(texts: [&'a str; 2]) -> Vec<&'a str> {
+    let mut seen = BTreeSet::new();
+    let lines = texts.into_iter().flat_map(str::lines).take(MAX_LINES);
+    let names = lines.filter_map(Complaint::new).flat_map(|complaint| complaint.paths());
+    names.filter(|name| seen.insert(*name)).take(MAX_PLACES).collect()
+}
+
+/// The directory that a command changes to before anything else: `cd DIR && …`, where the word is as plain as it is mostly.
+pub fn start_of(command: &str) -> Option<&str> {
+    let rest = command.trim_start().strip_prefix("cd ")?;
+    let (word, _) = rest.split_once("&&").or_else(|| rest.split_once(';'))?;
+    let word = word.trim();
+    let inner = ['\'', '"'].iter().find_map(|quote| word.strip_prefix(*quote)?.strip_suffix(*quote));
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
+    let word = inner.unwrap_or(word);
+    (!word.is_empty() && word.chars().all(|c| is_plain(c) || (inner.is_some() && c == ' '))).then_some(word)
+}

@@ -1,0 +1,83 @@
+use super::*;
+
+fn paths(line: &str) -> Vec<&str> {
+    Complaint::new(line).map(|complaint| complaint.paths()).unwrap_or_default()
+}
+
+/// Line, the first path that it names.
+const NAMED: &[(&str, &str)] = &[
+    ("touch: cannot touch '/etc/x': Permission denied", "/etc/x"),
+    ("touch: cannot touch ‘/etc/a b’: Read-only file system", "/etc/a b"),
+    ("rm: cannot remove \"/etc/x\": Operation not permitted", "/etc/x"),
+    ("bash: line 1: /etc/x: Permission denied", "/etc/x"),
+    ("bash: line 1: ../x: Permission denied", "../x"),
+    ("sh: 1: cannot create /etc/x: Read-only file system", "/etc/x"),
+    ("dash: 1: cannot create ../x: Permission denied", "../x"),
+    ("PermissionError: [Errno 13] Permission denied: '/etc/x'", "/etc/x"),
+    ("OSError: [Errno 30] Read-only file system: '/etc/it's'", "/etc/it"),
+    ("PermissionError: [Errno 1] Operation not permitted: '/etc/x'", "/etc/x"),
+    ("Error: EACCES: permission denied, open '/etc/x'", "/etc/x"),
+    ("  [Error: EROFS: read-only file system, mkdir '/etc/x'] {", "/etc/x"),
+    ("npm error Error: EACCES: permission denied, mkdir '/usr/lib/node_modules'", "/usr/lib/node_modules"),
+    ("open /home/me/.cache/go-build/x: permission denied", "/home/me/.cache/go-build/x"),
+    ("mkdir /srv/a: read-only file system", "/srv/a"),
+    ("java.io.FileNotFoundException: /etc/x (Permission denied)", "/etc/x"),
+    ("java.io.FileNotFoundException: /etc/x (Read-only file system)", "/etc/x"),
+    ("Exception in thread \"main\" java.nio.file.AccessDeniedException: /etc/x", "/etc/x"),
+    ("/usr/bin/ld: cannot open output file /usr/x: Permission denied", "/usr/x"),
+    ("= note: /usr/bin/ld: cannot open output file ../x: Read-only file system", "../x"),
+    (
+        "error: failed to create directory `/home/me/.cargo/git`: Permission denied (os error 13)",
+        "/home/me/.cargo/git",
+    ),
+    ("Permission denied @ rb_sysopen - /etc/x (Errno::EACCES)", "/etc/x"),
+    ("fatal: could not create work tree dir '/srv/r': Permission denied", "/srv/r"),
+    ("error: could not lock config file /home/me/.gitconfig: Permission denied", "/home/me/.gitconfig"),
+    ("curl: (23) Failure writing output to destination, cannot open '/etc/x': Permission denied", "/etc/x"),
+    ("make: /opt/tool: Permission denied", "/opt/tool"),
+    ("mv: cannot move '.git' to '.g2': Device or resource busy", ".git"),
+    ("ln: failed to create hard link 'a' => '/etc/x': Invalid cross-device link", "a"),
+];
+
+#[test]
+fn programs_name_the_path_in_their_own_ways() {
+    for (line, expected) in NAMED {
+        assert!(paths(line).contains(expected), "{line}: {:?}", paths(line));
+    }
+}
+
+#[test]
+fn what_quotes_a_complaint_is_none() {
+    let table = [
+        "docs/log.txt:3:touch: cannot touch '/etc/x': Permission denied",
+        "log.txt:touch: cannot touch '/etc/x': Permission denied",
+        "test shows_permission_denied_of_/etc/x ... FAILED",
+        "test 'permission denied: /etc/x' ... ok",
+        "bash: -c: line 1: syntax error near unexpected token `Permission denied: /etc/x'",
+        "  assert \"Permission denied: '/etc/x'\" in output",
+        "assertion `left == right` failed: '/etc/x': Permission denied",
+        "expected \"cannot open /etc/x: Permission denied\", got nothing",
+        "touch: cannot touch '/etc/x': No such file or directory",
+    ];
+    for line in table {
+        assert!(Complaint::new(line).is_none(), "{line}");
+    }
+}
+
+#[test]
+fn names_come_once_and_not_without_end() {
+    let many: String =
+        (0..100).map(|n| format!("touch: cannot touch '/etc/{n}': Permission denied\n")).collect();
+    let twice = "rm: cannot remove '/a': Permission denied\nrm: cannot remove '/a': Permission denied\n";
+    assert_eq!(named_in([twice, ""]), ["/a"]);
+    assert_eq!(named_in([&many, twice]).len(), 32);
+}
+
+#[test]
+fn a_plain_change_of_directory_is_where_names_begin() {
+    assert_eq!(start_of("cd /srv && touch x"), Some("/srv"));
+    assert_eq!(start_of("  cd '../a b' ; touch x"), Some("../a b"));
+    for unknown in ["touch x", "cd $HOME && x", "cd /a", "cd a b && x", "cd && x", "cd \"$(x)\" && y"] {
+        assert_eq!(start_of(unknown), None, "{unknown}");
+    }
+}

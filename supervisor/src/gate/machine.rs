@@ -1,0 +1,103 @@
+//! What the machine refuses by itself, whatever the rights say: what is refused for that is no denial of ours.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use ipc::path::WirePath;
+
+/// What the machine refuses by itself, as it was when the session began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// Where something is mounted, in the order in which it was, and whether it is read-only.
+    mounts: Vec<(WirePath, bool)>,
+    /// Hidden places that plain permissions close to the user as well.
+    closed: Vec<WirePath>,
+    /// Whether the user is root, who lacks nothing but what the sandbox takes.
+    root: bool,
+}
+
+impl Machine {
+    /// The machine of a user, with what `/proc/self/mountinfo` says (`proc_pid_mountinfo(5)`), and the hidden places that are
+    /// closed to the user in any case.
+    pub fn new(mountinfo: &[u8], closed: Vec<WirePath>, root: bool) -> Self {
+        let mounts = mountinfo.split(|&byte| byte == b'\n').filter_map(mount).collect();
+        Self { mounts, closed, root }
+    }
+
+    /// Whether the user is root.
+    pub const fn is_of_root(&self) -> bool {
+        self.root
+    }
+
+    /// Whether the file system at a path is mounted read-only.
+    pub fn is_read_only(&self, path: &WirePath) -> bool {
+        let depth = |place: &WirePath| place.as_path().components().count();
+        // What was mounted last covers what was mounted before at the same place; `max_by_key` gives the last.
+        let over = self.mounts.iter().filter(|(place, _)| path.is_within(place));
+        over.max_by_key(|(place, _)| depth(place)).is_some_and(|(_, read_only)| *read_only)
+    }
+
+    /// Whether plain permissions keep the user from reading a hidden path.
+    pub fn closes(&self, path: &WirePath) -> bool {
+        self.closed.iter().any(|place| path.is_within(place))
+    }
+}
+
+/// `ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAG]… - TYPE SOURCE OPTIONS`: read-only by its own options, or by those of the
+/// file system.
+fn mount(line: &[u8]) -> Option<(WirePath, bool)> {
+    let fields: Vec<_> = line.split(|&byte| byte == b' ').collect();
+    let separator = fields.iter().skip(6).position(|field| *field == b"-")? + 6;
+    let is_read_only = |options: &[u8]| options.split(|&byte| byte == b',').any(|option| option == b"ro");
+    let place = PathBuf::from(OsString::from_vec(unescaped(fields.get(4)?)));
+    let own = is_read_only(fields.get(5)?);
+    let whole = fields.get(separator + 3).is_some_and(|options| is_read_only(options));
+    Some((place.into(), own || whole))
+}
+
+/// Blanks and backslashes are three octal digits behind a backslash.
+fn unescaped(field: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|_| first == b'\\');
+        let value = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(value.unwrap_or(first));
+        rest = if value.is_some() { &after[3..] } else { after };
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &[u8] = b"29 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
+        30 29 7:1 / /snap ro,relatime shared:1 - squashfs /dev/loop1 ro\n\
+        31 29 254:1 / /mnt/a\\040b rw,relatime - iso9660 /dev/sr0 ro\n\
+        32 29 254:0 /srv /srv ro,relatime - ext4 /dev/vda rw\n\
+        33 32 0:40 / /srv/scratch rw - tmpfs tmpfs rw\n\
+        34 29 254:0 / /over ro - ext4 /dev/vda rw\n\
+        35 34 0:41 / /over rw - tmpfs tmpfs rw\n\
+        broken line\n";
+
+    #[test]
+    fn the_mount_over_a_path_is_the_nearest_and_the_last() {
+        let machine = Machine::new(MOUNTS, Vec::new(), false);
+        for path in ["/snap", "/snap/x", "/mnt/a b/x", "/srv/x"] {
+            assert!(machine.is_read_only(&path.into()), "{path}");
+        }
+        for path in ["/", "/etc/x", "/snapper", "/srv/scratch/x", "/over/x"] {
+            assert!(!machine.is_read_only(&path.into()), "{path}");
+        }
+        assert!(!Machine::default().is_read_only(&"/snap".into()), "nothing is known");
+    }
+
+    #[test]
+    fn a_closed_place_is_closed_with_all_that_is_in_it() {
+        let machine = Machine::new(b"", vec!["/etc/shadow".into(), "/root".into()], false);
+        assert!(machine.closes(&"/etc/shadow".into()) && machine.closes(&"/root/.ssh/id".into()));
+        assert!(!machine.closes(&"/etc".into()));
+    }
+}

@@ -1,0 +1,108 @@
+//! A line of a command's output that says that it reached nobody, and whom it tried to reach.
+
+/// What a program prints when it reached nobody, in lower case.
+pub(super) const UNREACHED: [&str; 17] = [
+    "could not resolve host",
+    "couldn't resolve host",
+    "could not resolve hostname",
+    "temporary failure in name resolution",
+    "name or service not known",
+    "network is unreachable",
+    "failed to lookup address",
+    "getaddrinfo eai_again",
+    "getaddrinfo enotfound",
+    "enetunreach",
+    "dns error",
+    "socket: operation not permitted",
+    "socket: permission denied",
+    "unable to resolve host address",
+    "unknownhostexception",
+    "dial tcp: lookup",
+    "failed to establish a new connection",
+];
+
+/// What stands right before the name of a host, in lower case.
+const BEFORE: [&str; 11] = [
+    "could not resolve hostname",
+    "could not resolve host",
+    "couldn't resolve host",
+    "unable to resolve host address",
+    "getaddrinfo eai_again",
+    "getaddrinfo enotfound",
+    "enetunreach",
+    "unknownhostexception",
+    "dial tcp: lookup",
+    "dial tcp",
+    "connect to host",
+];
+
+/// What a line says was not reached: a host, an address, or the network as a whole.
+pub(super) fn unreached(line: &str) -> Option<String> {
+    let lower = line.to_ascii_lowercase();
+    UNREACHED.iter().any(|phrase| lower.contains(phrase)).then(|| {
+        let named = BEFORE.iter().find_map(|before| after(line, &lower, before));
+        named.or_else(|| parameter(line)).unwrap_or("the network").to_owned()
+    })
+}
+
+/// The host that follows a phrase: `…: NAME`, `… NAME: …`, `… ‘NAME’`.
+fn after<'a>(line: &'a str, lower: &str, phrase: &str) -> Option<&'a str> {
+    let rest = line.get(lower.rfind(phrase)? + phrase.len()..)?;
+    let rest = rest.trim_start_matches([':', ' ', '\'', '"', '‘', '(']);
+    let name = rest.split(|c: char| !is_of_an_address(c)).next()?.trim_end_matches([':', '.']);
+    is_host(name).then_some(name)
+}
+
+/// `HTTPSConnectionPool(host='NAME', port=443)`.
+fn parameter(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once("host='")?;
+    rest.split_once('\'').map(|(name, _)| name).filter(|name| is_host(name))
+}
+
+fn is_of_an_address(c: char) -> bool {
+    c.is_ascii_alphanumeric() || ".-_:[]".contains(c)
+}
+
+/// Whether it could be a host or an address: not the next word of a sentence.
+fn is_host(name: &str) -> bool {
+    let plain = name.len() <= 253 && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[');
+    plain && !["name", "no", "lookup", "on", "for", "tcp", "failed"].contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_name_the_host_in_their_own_ways() {
+        let table = [
+            ("curl: (6) Could not resolve host: example.org", "example.org"),
+            ("fatal: unable to access 'https://h/': Could not resolve host: h", "h"),
+            ("wget: unable to resolve host address ‘x.org’", "x.org"),
+            ("npm error getaddrinfo EAI_AGAIN registry.npmjs.org", "registry.npmjs.org"),
+            ("Error: getaddrinfo ENOTFOUND api.example.org", "api.example.org"),
+            ("Error: connect ENETUNREACH 192.0.2.1:80 - Local (0.0.0.0:0)", "192.0.2.1:80"),
+            ("ssh: connect to host git.example port 22: Network is unreachable", "git.example"),
+            ("java.net.UnknownHostException: example.org", "example.org"),
+            (
+                "go: x: Get \"https://p/\": dial tcp: lookup proxy.golang.org on 192.0.2.53:53: dial udp",
+                "proxy.golang.org",
+            ),
+            ("dial tcp 192.0.2.1:443: connect: network is unreachable", "192.0.2.1:443"),
+            ("dial tcp [2001:db8::1]:443: connect: network is unreachable", "[2001:db8::1]:443"),
+            (
+                "HTTPSConnectionPool(host='pypi.org', port=443): Max retries: Failed to establish a new connection: x",
+                "pypi.org",
+            ),
+            ("connect: Network is unreachable", "the network"),
+            ("OSError: [Errno 101] Network is unreachable", "the network"),
+            ("socket.gaierror: [Errno -3] Temporary failure in name resolution", "the network"),
+        ];
+        for (line, host) in table {
+            assert_eq!(unreached(line).as_deref(), Some(host), "{line}");
+        }
+        for other in ["connect: Connection refused", "HTTP 404", "host: permission denied", ""] {
+            assert_eq!(unreached(other), None, "{other}");
+        }
+    }
+}

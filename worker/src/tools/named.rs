@@ -1,0 +1,132 @@
+//! The places that a failed command's output complains of: what plain permissions allow there, found without opening any.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use ipc::complaint::{NamedPlace, Permits, named_in, start_of};
+use ipc::denial::Operation;
+use ipc::effect::Exec;
+use ipc::path::WirePath;
+use ipc::tool::CommandExit;
+use nix::unistd::geteuid;
+use tokio::task::spawn_blocking;
+
+use super::head_tail::Ends;
+use crate::fault::permitted_by_mode;
+
+/// Looks at the places that the output of a command names, if it failed. A file system may take its time over it.
+pub async fn look(exec: &Exec, exit: CommandExit, ends: &Ends) -> Vec<NamedPlace> {
+    if exit == CommandExit::Code(0) || named_in([&ends.head, &ends.tail]).is_empty() {
+        return Vec::new();
+    }
+    let (exec, ends) = (exec.clone(), ends.clone());
+    spawn_blocking(move || places(&exec, &ends)).await.unwrap_or_default()
+}
+
+fn places(exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
+    let text = exec.argv.last().map(WirePath::to_string).unwrap_or_default();
+    let cwd = exec.cwd.as_path();
+    let directory = start_of(&text).map_or_else(|| cwd.to_owned(), |start| cwd.join(start));
+    let names = named_in([&ends.head, &ends.tail]);
+    names.into_iter().map(|named| NamedPlace::find(named, &directory, permits)).collect()
+}
+
+fn permits(path: &Path) -> Permits {
+    Permits {
+        read: permitted_by_mode(Operation::Read, path),
+        write: permitted_by_mode(Operation::Write, path),
+        execute: permitted_by_mode(Operation::Execute, path),
+        remove: may_remove(path),
+        own: path.symlink_metadata().is_ok_and(|meta| meta.uid() == geteuid().as_raw()),
+    }
+}
+
+/// Whoever may write a directory takes names away from it; in a sticky one, only those of what is his own (inode(7)).
+fn may_remove(path: &Path) -> bool {
+    let Some(directory) = path.parent() else {
+        return false;
+    };
+    let is_own = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.uid() == geteuid().as_raw());
+    let is_sticky = directory.metadata().is_ok_and(|meta| meta.mode() & 0o1000 != 0);
+    let closed = is_sticky && path.symlink_metadata().is_ok() && !is_own(path) && !is_own(directory);
+    !closed && permitted_by_mode(Operation::Write, directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use ipc::tool::Access;
+
+    use super::*;
+
+    fn exec(directory: &Path, text: &str) -> Exec {
+        Exec {
+            argv: ["bash", "-c", text].map(WirePath::from).into(),
+            cwd: directory.into(),
+            environment: Vec::new(),
+            access: Access::Standing,
+            network: None,
+            timeout_ms: 0,
+        }
+    }
+
+    fn ends(text: &str) -> Ends {
+        Ends { head: text.to_owned(), ..Ends::default() }
+    }
+
+    #[tokio::test]
+    async fn what_failed_is_looked_at_where_the_command_was() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().canonicalize().unwrap();
+        fs::create_dir(directory.join("sub")).unwrap();
+        fs::write(directory.join("sub/x"), "").unwrap();
+        let said = ends("touch: cannot touch 'x': Permission denied\n");
+        let found = look(&exec(&directory, "cd sub && touch x"), CommandExit::Code(1), &said).await;
+        let [found] = found.try_into().unwrap();
+        assert_eq!(found.path, directory.join("sub/x").into());
+        assert_eq!((found.nearest, found.permits.write, found.permits.own), (None, true, true));
+        assert_eq!(look(&exec(&directory, "touch x"), CommandExit::Code(0), &said).await, []);
+    }
+
+    #[test]
+    fn plain_permissions_are_asked_of_each_kind_of_change() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert_eq!(permits(&file), Permits { execute: false, ..Permits::ALL });
+        let missing = permits(&place.path().join("none"));
+        assert_eq!((missing.write, missing.read, missing.own), (true, false, false));
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(&file, Some(12345), Some(12345)).unwrap();
+            assert!(!permits(&file).own);
+            let theirs = tempfile::tempdir().unwrap();
+            fs::set_permissions(theirs.path(), Permissions::from_mode(0o1777)).unwrap();
+            fs::write(theirs.path().join("file"), "").unwrap();
+            assert!(permits(&theirs.path().join("file")).remove, "it is our own");
+            for place in [theirs.path(), &theirs.path().join("file")] {
+                std::os::unix::fs::chown(place, Some(12345), Some(12345)).unwrap();
+            }
+            assert!(!permits(&theirs.path().join("file")).remove);
+        }
+    }
+
+    #[test]
+    fn a_name_is_looked_for_where_it_leads() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        fs::create_dir_all(base.join("a/b")).unwrap();
+        std::os::unix::fs::symlink("a/b", base.join("link")).unwrap();
+        let find = |named: &str| {
+            let NamedPlace { path, nearest, .. } = NamedPlace::find(named, &base, |_| Permits::ALL);
+            (path, nearest)
+        };
+        let whole = |name: &str| base.join(name).into();
+        assert_eq!(find("a"), (whole("a"), None));
+        assert_eq!(find("./link/new"), (whole("a/b/new"), Some(whole("a/b"))));
+        assert_eq!(find("link/../new/er"), (whole("a/new/er"), Some(whole("a"))), "as the kernel reads it");
+        assert_eq!(find("none/../x"), (whole("x"), Some(base.as_path().into())));
+        assert_eq!(find("/no/such"), ("/no/such".into(), Some("/".into())));
+    }
+}
