@@ -105,14 +105,17 @@ impl<'a> Complaint<'a> {
     }
 
     /// Whether the line only repeats what another program once said: a match that a search shows, a test's name, a text between
-    /// quotes.
+    /// quotes, another machine's word.
     fn is_quotation(&self) -> bool {
         let first = self.line.split(char::is_whitespace).next().unwrap_or_default();
         let is_match = first.split_once(':').is_some_and(|(name, rest)| {
             !name.is_empty() && !rest.is_empty() && !rest.starts_with(['/', ':'])
         }) || is_numbered(first);
         let is_test = first == "test" && (self.lower.contains(" ... ") || self.lower.ends_with("..."));
-        is_match || is_test || self.lower.contains("assert") || is_quoted_at(self.line, self.at)
+        let rest = self.lower.get(self.at + self.phrase.len()..).unwrap_or_default();
+        // Another machine's refusal, as ssh passes it on.
+        let is_remote = rest.starts_with(" (publickey") || rest.starts_with(" (password");
+        is_match || is_test || is_remote || self.lower.contains("assert") || is_quoted_at(self.line, self.at)
     }
 }
 

@@ -64,6 +64,7 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 /// What plain file permissions allow of a place, whatever confines the program besides.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permits {
     /// Reading or listing it.
@@ -84,7 +85,7 @@ impl Permits {
 }
 
 /// The names in the lines of an output that complain, each once, in their order.
-pub fn named_in<'a>(texts: [&'a str; 2]) -> Vec<&'a str> {
+pub fn named_in(texts: [&str; 2]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     let lines = texts.into_iter().flat_map(str::lines).take(MAX_LINES);
     let names = lines.filter_map(Complaint::new).flat_map(|complaint| complaint.paths());

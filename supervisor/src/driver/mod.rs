@@ -162,7 +162,7 @@ impl Driver {
             self.break_off(error)?;
         }
         match self.running.end.take() {
-            Some(end) => self.finish(end, began).await,
+            Some(end) => Box::pin(self.finish(end, began)).await,
             None => Err(DriverError::NoEnd),
         }
     }

@@ -13,7 +13,7 @@ use libc::{EPERM, EROFS};
 
 use super::Standing;
 use super::message::Message;
-use super::standing::is_kernel_tree;
+use super::standing::{is_kernel_tree, no_set_id};
 use super::unreached::{UNREACHED, unreached};
 
 /// The most lines that are looked at.
@@ -71,7 +71,7 @@ impl Standing {
         if self.allows_write(path) {
             // Who owns a file changes its mode as he likes: only the set-id bits are out of reach.
             let set_id = message.tells_of_mode() && message.errno() == Some(EPERM) && place.permits.own;
-            return set_id.then(|| self.no_set_id(path, Grade::Likely));
+            return set_id.then(|| no_set_id(path, Grade::Likely));
         }
         let is_ours = !is_kernel_tree(path)
             && !self.machine_refuses(path, message.errno())
@@ -121,12 +121,13 @@ impl Standing {
         }
     }
 
-    /// An interpreter's bare `Operation not permitted` under a trace that names a socket.
+    /// An interpreter's bare refusal under a trace that names a socket.
     fn refused_socket<'a>(&self, mut lines: impl Iterator<Item = &'a str>) -> Option<Denial> {
         let mut seen = false;
         let refused = lines.any(|line| {
             seen |= line.contains("socket");
-            seen && line.to_ascii_lowercase().trim_end().ends_with("operation not permitted")
+            let lower = line.to_ascii_lowercase();
+            seen && REFUSALS.iter().any(|phrase| lower.trim_end().ends_with(phrase))
         });
         refused.then(|| self.unreachable("the network", Grade::Likely))
     }

@@ -111,7 +111,8 @@ impl<'a> Message<'a> {
 
     /// Whether the line says that the mode of a path was to be changed.
     pub(super) fn tells_of_mode(&self) -> bool {
-        self.words.contains("permissions of") || self.words.contains("chmod")
+        self.call.access != Access::Read
+            && (self.words.contains("permissions of") || self.words.contains("chmod"))
     }
 
     /// Whether plain permissions would have let the change happen.

@@ -1,6 +1,7 @@
 //! What an agent may do without asking.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ipc::approval::ApprovalMode;
 use ipc::confinement::{Tier, rights_in_tier};
@@ -60,7 +61,7 @@ pub struct Standing {
     /// How the mode may change; absent where it is fixed.
     pub modes: Option<Modes>,
     /// What the machine refuses by itself.
-    pub machine: Machine,
+    pub machine: Arc<Machine>,
 }
 
 /// What the modes of a session differ in.
@@ -85,7 +86,7 @@ impl Standing {
             read_only: Vec::new(),
             confirm_shell: false,
             modes: None,
-            machine: Machine::default(),
+            machine: Arc::default(),
         }
     }
 
@@ -184,19 +185,6 @@ impl Standing {
             grant: self.write_grant(path).filter(|_| is_git_config(path)),
             errno: None,
             ..self.unwritable(path, grade, Some(EBUSY))
-        }
-    }
-
-    /// The denial of set-id bits, which no right opens.
-    pub(super) fn no_set_id(&self, path: &WirePath, grade: Grade) -> Denial {
-        Denial {
-            layer: Layer::Seccomp,
-            operation: Operation::Write,
-            object: Object::Path(path.clone()),
-            missing_right: format!("set-id bits of {path}"),
-            grant: None,
-            grade,
-            errno: Some(EPERM),
         }
     }
 
@@ -302,6 +290,19 @@ fn is_git_config(path: &WirePath) -> bool {
         names.next().is_some_and(|name| name == "modules") && path.ends_with("config")
     };
     path.ends_with(GIT_CONFIG) || of_a_module()
+}
+
+/// The denial of set-id bits, which no right opens.
+pub(super) fn no_set_id(path: &WirePath, grade: Grade) -> Denial {
+    Denial {
+        layer: Layer::Seccomp,
+        operation: Operation::Write,
+        object: Object::Path(path.clone()),
+        missing_right: format!("set-id bits of {path}"),
+        grant: None,
+        grade,
+        errno: Some(EPERM),
+    }
 }
 
 /// Whether the path is the kernel's own: what is refused there is rarely a matter of rights.

@@ -1,7 +1,7 @@
 //! A line of a command's output that says that it reached nobody, and whom it tried to reach.
 
 /// What a program prints when it reached nobody, in lower case.
-pub(super) const UNREACHED: [&str; 17] = [
+pub(super) const UNREACHED: [&str; 19] = [
     "could not resolve host",
     "couldn't resolve host",
     "could not resolve hostname",
@@ -15,6 +15,8 @@ pub(super) const UNREACHED: [&str; 17] = [
     "dns error",
     "socket: operation not permitted",
     "socket: permission denied",
+    "connect: permission denied",
+    "connect fail for",
     "unable to resolve host address",
     "unknownhostexception",
     "dial tcp: lookup",
@@ -22,7 +24,7 @@ pub(super) const UNREACHED: [&str; 17] = [
 ];
 
 /// What stands right before the name of a host, in lower case.
-const BEFORE: [&str; 11] = [
+const BEFORE: [&str; 13] = [
     "could not resolve hostname",
     "could not resolve host",
     "couldn't resolve host",
@@ -34,6 +36,8 @@ const BEFORE: [&str; 11] = [
     "dial tcp: lookup",
     "dial tcp",
     "connect to host",
+    "connect fail for",
+    "failed to connect to",
 ];
 
 /// What a line says was not reached: a host, an address, or the network as a whole.
@@ -94,7 +98,9 @@ mod tests {
                 "HTTPSConnectionPool(host='pypi.org', port=443): Max retries: Failed to establish a new connection: x",
                 "pypi.org",
             ),
+            ("curl: (7) Immediate connect fail for 192.0.2.1: Permission denied", "192.0.2.1"),
             ("connect: Network is unreachable", "the network"),
+            ("bash: connect: Permission denied", "the network"),
             ("OSError: [Errno 101] Network is unreachable", "the network"),
             ("socket.gaierror: [Errno -3] Temporary failure in name resolution", "the network"),
         ];

@@ -108,15 +108,15 @@ fn a_commands_denied_write_is_likely_and_its_grant_works() {
 }
 
 #[test]
-fn a_commands_new_file_outside_is_denied_and_the_remedy_is_named_in_the_end() {
+fn a_commands_new_file_outside_is_denied_and_the_remedy_is_a_right_on_its_directory() {
     for tier in tier::all() {
         let world = World::new(User::Myself).in_tier(tier);
         let place = outside(&world);
         let asked = [command(&format!("touch {place}/new.txt"))];
         let (_, run) = turn(&world, &asked, &["--mode", "auto"]);
         let denied = run.events_of("denied").remove(0);
-        assert_eq!(denied["grant"], format!("--write {place}/new.txt"));
-        // Nothing is made for a grant: what is missing cannot be granted, and its directory is named instead.
+        // Nothing is made for a grant: what is missing cannot be granted.
+        assert_eq!(denied["grant"], format!("--write {place}"));
         let server = model_of([done()]);
         let refused = world.run(&server, &["--write", &format!("{place}/new.txt")]).expect(2);
         assert!(

@@ -150,7 +150,7 @@ mod tests {
         fs::write(&secret, "").unwrap();
         let hidden = [WirePath::from(&secret), place.path().join("none").into()];
         assert!(!User::of(None).machine(&hidden).closes(&hidden[0]));
-        fs::set_permissions(&secret, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&secret, Permissions::from_mode(0o000)).unwrap();
         let machine = User::of(None).machine(&hidden);
         assert!(machine.closes(&hidden[0]) && !machine.closes(&hidden[1]));
     }

@@ -106,7 +106,7 @@ impl Setup {
         let standing = Standing::new(self.policy.standing(), project.clone(), Some(temp.clone()), *mode);
         let modes = self.may_change.then(|| self.policy.modes());
         let lasting = self.environments.as_ref().map_or(&self.environment, |environments| &environments.auto);
-        let machine = User::of(self.identity).machine(&self.policy.hidden);
+        let machine = User::of(self.identity).machine(&self.policy.hidden).into();
         Standing { caches: lasting.caches.clone(), modes, machine, ..standing }
     }
 

@@ -193,13 +193,16 @@ fn relative_names_begin_where_the_command_was() {
 /// What was found there says that plain permissions would have refused it as well.
 #[test]
 fn what_plain_permissions_refuse_is_no_denial() {
-    let claims = |output: &str, closed: fn(&mut Permits)| {
+    type Close = fn(&mut Permits);
+    let claims = |output: &str, closed: Close| {
         let call = shell("x");
         let mut named = open_places(&auto(), &call, output);
-        named.iter_mut().for_each(|place| closed(&mut place.permits));
+        for place in &mut named {
+            closed(&mut place.permits);
+        }
         !auto().likely(&call, &CommandResult { named, ..ended(CommandExit::Code(1), output) }).is_empty()
     };
-    let table: [(&str, fn(&mut Permits)); 5] = [
+    let table: [(&str, Close); 5] = [
         ("touch: cannot touch '/srv/x': Permission denied", |permits| permits.write = false),
         ("rm: cannot remove '/tmp/theirs': Operation not permitted", |permits| permits.remove = false),
         ("chmod: changing permissions of '/srv/x': Operation not permitted", |permits| permits.own = false),
@@ -220,7 +223,7 @@ fn what_the_machine_mounts_read_only_is_no_denial() {
     let mounts = b"1 0 8:1 / / rw - ext4 a rw\n2 1 8:2 / /mnt/cd ro - iso9660 b ro\n";
     let on = |tier, output: &str| {
         let machine = Machine::new(mounts, Vec::new(), false);
-        first(&Standing { machine, ..auto() }.seen_in(tier), &shell("x"), output)
+        first(&Standing { machine: machine.into(), ..auto() }.seen_in(tier), &shell("x"), output)
     };
     let said = |path: &str| format!("touch: cannot touch '{path}': Read-only file system");
     assert_eq!(on(Tier::Full, &said("/mnt/cd/x")), None);
@@ -234,7 +237,7 @@ fn what_the_machine_mounts_read_only_is_no_denial() {
 fn what_is_closed_to_the_user_anyway_is_no_denial() {
     let output = "cat: /etc/shadow: Permission denied";
     let machine = Machine::new(b"", vec!["/etc/shadow".into()], false);
-    assert_eq!(first(&Standing { machine, ..full() }, &shell("x"), output), None);
+    assert_eq!(first(&Standing { machine: machine.into(), ..full() }, &shell("x"), output), None);
     assert_eq!(first(&full(), &shell("x"), output).map(|denial| denial.layer), Some(Layer::Mask));
 }
 
@@ -268,8 +271,8 @@ fn every_denial_of_an_output_is_told_once() {
     let denials = all(&auto(), &shell("x"), CommandExit::Code(1), output);
     let rights: Vec<_> = denials.iter().map(|denial| denial.missing_right.as_str()).collect();
     assert_eq!(rights, ["write /etc/a", "read /home/me/.ssh/id", "network"]);
-    let many: String =
-        (0..50).map(|n| format!("touch: cannot touch '/srv/{n}/x': Permission denied\n")).collect();
+    let complaint = |n| format!("touch: cannot touch '/srv/{n}/x': Permission denied\n");
+    let many = (0..50).map(complaint).collect::<Vec<_>>().concat();
     assert_eq!(all(&auto(), &shell("x"), CommandExit::Code(1), &many).len(), 4);
 }
 

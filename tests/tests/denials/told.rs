@@ -1,0 +1,51 @@
+//! A run of commands, and what was told of each.
+
+use ipc::confinement::Tier;
+use serde_json::{Value, json};
+use tests::replies::{calls, done, model_of};
+use tests::world::tool_results;
+use tests::{Finished, World, tier};
+
+/// What was told of one call.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// What the model read.
+    pub(crate) content: String,
+    /// Whether it was told that the call failed.
+    pub(crate) failed: bool,
+    /// The denials that were logged.
+    pub(crate) denials: Vec<Value>,
+}
+
+/// Makes tool calls in one session, one a reply, and says what was told of each.
+pub(crate) fn tell(world: &World, tier: Tier, flags: &[&str], asked: &[(&str, Value)]) -> Vec<Told> {
+    let replies = asked.iter().map(|one| calls(std::slice::from_ref(one)));
+    let server = model_of(replies.chain([done()]));
+    let mut exec = world.exec(&server, flags);
+    let run = Finished::of(exec.args(tier::flags(tier)).args(["--max-steps", "999"]));
+    assert!([0, 4].contains(&run.code), "{}\n{}", run.stdout, run.stderr);
+    let denied = run.events_of("denied");
+    let told = |index: usize| {
+        let result = tool_results(&server, index + 1).remove(0);
+        let of_this = |denied: &&Value| denied["call"] == json!(index + 1);
+        Told {
+            content: content(&result),
+            failed: result["is_error"] == true,
+            denials: denied.iter().filter(of_this).cloned().collect(),
+        }
+    };
+    (0..asked.len()).map(told).collect()
+}
+
+/// A command of the model.
+pub(crate) fn command(line: &str) -> (&'static str, Value) {
+    ("shell_exec", json!({"command": line}))
+}
+
+fn content(result: &Value) -> String {
+    match &result["content"] {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),
+        other => other.to_string(),
+    }
+}
