@@ -51,9 +51,11 @@ impl Standing {
     /// The denial that a line complains of: of the first path that it names and that the rights do not cover.
     fn refused(&self, call: &ShellExec, line: &str, places: &[NamedPlace]) -> Option<Denial> {
         let message = Message::new(call, line)?;
+        // A worker can claim what it likes: a path that is none is no place.
+        let places = || places.iter().filter(|place| place.path.as_path().is_absolute());
         let named = message.complaint().paths();
         let places: Vec<_> =
-            named.iter().filter_map(|name| places.iter().find(|place| place.named == **name)).collect();
+            named.iter().filter_map(|name| places().find(|place| place.named == **name)).collect();
         if message.complaint().is_apart() && !on_one_device(&places) {
             return None;
         }

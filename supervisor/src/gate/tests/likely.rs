@@ -354,7 +354,7 @@ fn the_program_that_complains_is_not_what_it_complains_of() {
 fn a_refused_connection_says_whose_loopback_it_was() {
     use ipc::confinement::Tier;
     let said = |standing: &Standing, exit, output: &str| standing.refused_connection(&ended(exit, output));
-    let (full, floor) = (auto().seen_in(Tier::Full), auto());
+    let (full, floor) = (auto().seen_in(Tier::Full), auto().seen_in(Tier::FloorUnmediated));
     let refused = "curl: (7) Failed to connect to localhost port 5432: Connection refused";
     assert!(
         said(&full, CommandExit::Code(7), refused).is_some_and(|hint| hint.contains("none of the machine's"))
