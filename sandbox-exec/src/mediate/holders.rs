@@ -6,10 +6,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use ipc::place::plain;
 use nix::errno::Errno;
 use nix::libc::{self, c_int};
 
-use super::internet::plain;
 use super::sock_diag::Question;
 use super::socket;
 

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use ipc::place::{Place, is_resolver, plain, resolvers};
 use ipc::rights::{Network, Reach};
 use nix::errno::Errno;
 use nix::libc;
@@ -13,13 +14,10 @@ use super::address::{Address, Meaning};
 use super::caller::Caller;
 use super::connections::Connections;
 use super::holders::{self, Holder};
-use super::internet::{Place, named, plain, stays_here};
+use super::internet::{named, stays_here};
 use super::own::{Name, Own};
 use super::reservations::Reservations;
 use super::socket::{self, Kind};
-
-/// The port of resolvers.
-const DOMAIN: u16 = 53;
 
 /// The rules of the host's network.
 #[derive(Debug)]
@@ -204,7 +202,7 @@ impl Host {
 
 impl Outside {
     fn has(&self, place: Place, to: SocketAddr) -> bool {
-        let resolver = to.port() == DOMAIN && self.resolvers.contains(&plain(to.ip()));
+        let resolver = is_resolver(to, &self.resolvers);
         place.is_within(self.reach) || resolver
     }
 }
@@ -219,29 +217,5 @@ fn port(socket: &OwnedFd) -> Result<u16, Errno> {
     match socket::own_name(socket)?.meaning() {
         Meaning::Internet(own) => Ok(own.port()),
         _ => Ok(0),
-    }
-}
-
-/// The nameservers of resolv.conf(5); without one, the library asks this machine.
-fn resolvers(text: &str) -> Vec<IpAddr> {
-    let address = |line: &str| {
-        let address = line.strip_prefix("nameserver")?.trim();
-        address.split(['%', ' ', '\t']).next()?.parse().ok()
-    };
-    let found: Vec<IpAddr> = text.lines().filter_map(address).collect();
-    if found.is_empty() { vec![Ipv4Addr::LOCALHOST.into()] } else { found }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nameservers_are_read_as_the_library_reads_them() {
-        let text =
-            "# nameserver 1.1.1.1\nsearch x\nnameserver 127.0.0.53\nnameserver\tfe80::1%eth0\nnameserver x\n";
-        let expected: [IpAddr; 2] = ["127.0.0.53".parse().unwrap(), "fe80::1".parse().unwrap()];
-        assert_eq!(resolvers(text), expected);
-        assert_eq!(resolvers(""), [IpAddr::from(Ipv4Addr::LOCALHOST)]);
     }
 }

@@ -1,0 +1,223 @@
+//! Internet addresses on the host's network: what each is to this machine.
+//!
+//! Nothing is sent: the kernel is asked which addresses are its own, by binding.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use crate::rights::Reach;
+
+/// Addresses at which clouds hand out credentials: AWS (instances, containers, pods), Google, Azure, Alibaba, Oracle,
+/// Tencent, Scaleway.
+const METADATA: &[IpAddr] = &[
+    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 23)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 0, 23)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 42, 42)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
+];
+
+/// "Address family not supported": the kernel has no IPv6. It has no [`io::ErrorKind`]; the number is that of every
+/// architecture which there are programs for (`asm-generic/errno.h`).
+const EAFNOSUPPORT: i32 = 97;
+
+/// What an address is to this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// One of its own.
+    Host,
+    /// A neighbour, or all of them.
+    LinkLocal,
+    /// One that hands out credentials.
+    Metadata,
+    /// Anywhere else.
+    Elsewhere,
+}
+
+impl Place {
+    /// Of an address, with the scope that it has.
+    pub fn of(address: SocketAddr) -> Self {
+        match Self::of_any_scope(address.ip()) {
+            Self::LinkLocal if is_own_link_local(address) => Self::Host,
+            place => place,
+        }
+    }
+
+    fn of_any_scope(address: IpAddr) -> Self {
+        Self::by_form(address).unwrap_or_else(|| if is_local(address) { Self::Host } else { Self::Elsewhere })
+    }
+
+    /// By what is written in the address alone.
+    fn by_form(address: IpAddr) -> Option<Self> {
+        if METADATA.contains(&address) {
+            return Some(Self::Metadata);
+        }
+        match address {
+            IpAddr::V4(v4) => match v4.octets() {
+                // "This host on this network" (RFC 1122): the kernel takes 0.0.0.0 for loopback.
+                [0 | 127, ..] => Some(Self::Host),
+                [169, 254, ..] | [224..=239, ..] | [255, 255, 255, 255] => Some(Self::LinkLocal),
+                _ => None,
+            },
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED | Ipv6Addr::LOCALHOST) => Some(Self::Host),
+            IpAddr::V6(v6) => match embedded(v6) {
+                Some(v4) => Some(Self::of(SocketAddr::new(v4.into(), 0))),
+                None if v6.is_unicast_link_local() || v6.is_multicast() => Some(Self::LinkLocal),
+                None => None,
+            },
+        }
+    }
+
+    /// Whether the rights lead there.
+    pub const fn is_within(self, reach: Reach) -> bool {
+        match self {
+            Self::Host => reach.host,
+            Self::LinkLocal => reach.link_local,
+            Self::Metadata => reach.metadata,
+            Self::Elsewhere => true,
+        }
+    }
+}
+
+/// The address that the kernel, or a gateway, makes of this one.
+pub fn plain(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),
+        IpAddr::V4(_) => address,
+    }
+}
+
+/// The port of resolvers.
+const DOMAIN: u16 = 53;
+
+/// Whether it is one of these resolvers', at their port.
+pub fn is_resolver(address: SocketAddr, resolvers: &[IpAddr]) -> bool {
+    address.port() == DOMAIN && resolvers.contains(&plain(address.ip()))
+}
+
+/// The nameservers of resolv.conf(5); without one, the library asks this machine.
+pub fn resolvers(text: &str) -> Vec<IpAddr> {
+    let address = |line: &str| {
+        let address = line.strip_prefix("nameserver")?.trim();
+        address.split(['%', ' ', '\t']).next()?.parse().ok()
+    };
+    let found: Vec<IpAddr> = text.lines().filter_map(address).collect();
+    if found.is_empty() { vec![Ipv4Addr::LOCALHOST.into()] } else { found }
+}
+
+/// Mapped (`::ffff:0:0/96`), compatible (`::/96`), translated (`64:ff9b::/96`, `64:ff9b:1::/48`), and 6to4 (`2002::/16`).
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let v4 = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        Some(Ipv4Addr::new(a, b, c, d))
+    };
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x64, 0xff9b, 1, _, _, _, high, low]
+        | [0x2002, high, low, ..] => v4(high, low),
+        _ => None,
+    }
+}
+
+/// Asks the kernel, which lets only its own addresses be bound: interfaces come and go, and whole networks can be local. Where
+/// it lets everything be bound (`ip_nonlocal_bind`), everything is taken for local.
+pub fn is_local(address: IpAddr) -> bool {
+    let strange = |error: &io::Error| {
+        error.kind() != io::ErrorKind::AddrNotAvailable && error.raw_os_error() != Some(EAFNOSUPPORT)
+    };
+    UdpSocket::bind(SocketAddr::new(address, 0)).as_ref().err().is_none_or(strange)
+}
+
+/// Whether it is a link-local address, and one of this machine's own. Whether a group can be bound says nothing.
+fn is_own_link_local(mut address: SocketAddr) -> bool {
+    let unicast = match plain(address.ip()) {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    address.set_port(0);
+    unicast && UdpSocket::bind(address).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(address: &str) -> Place {
+        Place::of(SocketAddr::new(address.parse().unwrap(), 0))
+    }
+
+    #[test]
+    fn every_way_to_write_this_machine() {
+        for address in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "::1",
+            "::",
+            "::ffff:127.0.0.1",
+            "::ffff:0.0.0.0",
+            "::127.0.0.1",
+            "64:ff9b::127.0.0.1",
+            "64:ff9b:1::7f00:1",
+            "2002:7f00:1::",
+        ] {
+            assert_eq!(place(address), Place::Host, "{address}");
+        }
+    }
+
+    #[test]
+    fn neighbours_and_credentials() {
+        for address in
+            ["169.254.1.1", "fe80::1", "224.0.0.251", "ff02::fb", "255.255.255.255", "::ffff:169.254.1.1"]
+        {
+            assert_eq!(place(address), Place::LinkLocal, "{address}");
+        }
+        for address in [
+            "169.254.169.254",
+            "169.254.170.2",
+            "fd00:ec2::254",
+            "100.100.100.200",
+            "168.63.129.16",
+            "::ffff:169.254.169.254",
+            "64:ff9b::a9fe:a9fe",
+        ] {
+            assert_eq!(place(address), Place::Metadata, "{address}");
+        }
+        for address in ["192.0.2.1", "2001:db8::1", "126.255.255.255", "128.0.0.1", "::ffff:192.0.2.1"] {
+            assert_eq!(place(address), Place::Elsewhere, "{address}");
+        }
+    }
+
+    #[test]
+    fn each_place_is_a_right_of_its_own() {
+        let none = Reach::default();
+        for (place, reach) in [
+            (Place::Host, Reach { host: true, ..none }),
+            (Place::LinkLocal, Reach { link_local: true, ..none }),
+            (Place::Metadata, Reach { metadata: true, ..none }),
+        ] {
+            assert!(place.is_within(reach) && !place.is_within(none));
+        }
+        assert!(Place::Elsewhere.is_within(none));
+    }
+
+    #[test]
+    fn nameservers_are_read_as_the_library_reads_them() {
+        let text =
+            "# nameserver 1.1.1.1\nsearch x\nnameserver 127.0.0.53\nnameserver\tfe80::1%eth0\nnameserver x\n";
+        let expected: [IpAddr; 2] = ["127.0.0.53".parse().unwrap(), "fe80::1".parse().unwrap()];
+        assert_eq!(resolvers(text), expected);
+        assert_eq!(resolvers(""), [IpAddr::from(Ipv4Addr::LOCALHOST)]);
+        let at = |address: &str| is_resolver(address.parse().unwrap(), &expected);
+        assert!(at("127.0.0.53:53") && at("[::ffff:127.0.0.53]:53"));
+        assert!(!at("127.0.0.53:54") && !at("127.0.0.1:53"));
+    }
+}
