@@ -67,6 +67,10 @@ pub enum TierChoice {
 /// Where the private temp directory lies in the full tier.
 const TMP: &str = "/tmp";
 
+/// The devices that every confined program may read and write.
+pub const HARMLESS_DEVICES: [&str; 5] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
 impl Confinement {
     /// Exactly these rights, in the best tier: no private temp directory, no variable beside the usual ones, no terminal, and
     /// nobody else to run as.

@@ -27,7 +27,7 @@ pub use self::rules::{Access, PathRule};
 use crate::tree::{Kind, Tree};
 
 /// The devices that every program may read and write, and the only ones.
-pub const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+pub const DEVICES: [&str; 5] = ipc::confinement::HARMLESS_DEVICES;
 
 /// What lies in the program's own `/dev` in the full tier: shared memory, and its own terminals.
 const OWN_DEVICES: [(&str, Access); 4] = [

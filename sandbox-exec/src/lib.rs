@@ -8,6 +8,7 @@
 //! * [`mediate`]: the calls that only a process outside can judge.
 //! * [`measure`]: what a seccomp program costs a start.
 //! * [`memory`]: what an idle process gives back.
+//! * [`modes`]: what plain file permissions allow. [`probe`]: acts that are tried inside a confinement.
 //! * [`domain`]: rules → a Landlock domain. [`seccomp`]: the denied system calls, as data with reasons.
 //! * `namespace`: the full tier: namespaces, and a tree of mounts.
 //! * `cgroup`: a program's own control group, where that is delegated.
@@ -30,11 +31,13 @@ pub mod launch;
 pub mod measure;
 pub mod mediate;
 pub mod memory;
+pub mod modes;
 mod namespace;
 pub mod options;
 pub mod platform;
 mod private;
 pub mod privilege;
+pub mod probe;
 pub mod seccomp;
 pub mod self_test;
 pub mod stage;

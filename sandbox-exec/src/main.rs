@@ -9,6 +9,7 @@
 //!              [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
 //! sandbox-exec --rights-fd N [--status-fd N] [--] CMD [ARGUMENT]…
 //! sandbox-exec --self-test [--self-test-hidden PATH]
+//! sandbox-exec --probe
 //! ```
 //!
 //! # DESCRIPTION
@@ -32,6 +33,8 @@
 //! * `--rights-fd N`: reads all of the above from a descriptor (an encoded `Confinement`), and implies `--die-with-parent`.
 //! * `--status-fd N`: writes what happened to a descriptor (frames of `BrokerReport`).
 //! * `--self-test`: tries forbidden acts and prints a JSON object for each; meant to be CMD of another sandbox-exec.
+//! * `--probe`: tries the acts that standard input has, a JSON object a line, and prints one for each; meant to be CMD too. None
+//!   of them changes anything.
 //!
 //! sandbox-exec stays beside CMD as its broker. SIGINT is passed on to CMD; SIGTERM and SIGHUP end CMD with all its
 //! descendants at once.
@@ -63,7 +66,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Write, stderr, stdout};
+use std::io::{Read, Write, stderr, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -78,7 +81,7 @@ use sandbox_exec::launch::Launch;
 use sandbox_exec::options::{self, Flags, Invocation, Options, USAGE};
 use sandbox_exec::stage::{Failure, Stage};
 use sandbox_exec::tree::{Host, Tree};
-use sandbox_exec::{descriptors, measure, self_test, system};
+use sandbox_exec::{descriptors, measure, probe, self_test, system};
 
 fn main() -> ExitCode {
     system::set_name(c"sandbox-exec");
@@ -101,6 +104,10 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
         Invocation::Run(options) => execute(options),
         Invocation::SelfTest { hidden } => {
             self_test::run(hidden.as_deref(), &mut stdout()).map_err(|error| Stage::Report.failed(error))?;
+            Ok(0)
+        }
+        Invocation::Probe => {
+            probe::run(stdin().lock(), &mut stdout()).map_err(|error| Stage::Report.failed(error))?;
             Ok(0)
         }
         Invocation::Measure => {

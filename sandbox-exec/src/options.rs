@@ -14,6 +14,7 @@ usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]…
                     [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
        sandbox-exec --rights-fd N [--status-fd N] [--] CMD [ARGUMENT]…
        sandbox-exec --self-test [--self-test-hidden PATH]
+       sandbox-exec --probe
        sandbox-exec --measure | --help | --version";
 
 /// What is asked for.
@@ -27,6 +28,8 @@ pub enum Invocation {
         /// A file that must not be readable.
         hidden: Option<PathBuf>,
     },
+    /// To try the acts that standard input has.
+    Probe,
     /// To measure what a seccomp program costs a start.
     Measure,
     /// To print the manual.
@@ -108,6 +111,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
         match name.as_bytes() {
             b"--help" | b"-h" => return Ok(Invocation::Help),
             b"--version" => return Ok(Invocation::Version),
+            b"--probe" => return Ok(Invocation::Probe),
             b"--measure" => return Ok(Invocation::Measure),
             b"--self-test" => self_test = true,
             b"--self-test-hidden" => hidden = Some(value("--self-test-hidden")?.into()),
@@ -285,6 +289,7 @@ mod tests {
     fn other_invocations() {
         assert_eq!(parsed("--help"), Ok(Invocation::Help));
         assert_eq!(parsed("--version"), Ok(Invocation::Version));
+        assert_eq!(parsed("--probe"), Ok(Invocation::Probe));
         let hidden = Some("/s".into());
         assert_eq!(parsed("--self-test --self-test-hidden /s"), Ok(Invocation::SelfTest { hidden }));
     }

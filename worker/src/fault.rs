@@ -1,16 +1,12 @@
 //! Failures: one sentence for the model with what to do, and for the supervisor the system call that failed.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use ipc::denial::Operation;
 use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags};
-use nix::libc;
-use nix::unistd::{AccessFlags, faccessat};
+use sandbox_exec::modes::{missing, nearest_existing, permitted_by_mode};
 
 /// Why a tool stopped before it was done.
 #[derive(Debug)]
@@ -92,51 +88,6 @@ fn sentence(operation: Operation, path: &Path, errno: Errno, permitted_by_mode: 
     }
 }
 
-fn missing(path: &Path) -> bool {
-    path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-}
-
-/// The nearest ancestor that exists.
-fn nearest_existing(path: &Path) -> Option<&Path> {
-    path.ancestors().skip(1).find(|ancestor| ancestor.exists())
-}
-
-/// Whether plain permissions would have allowed it: access(2) asks them, for Landlock does not restrict it (landlock(7),
-/// "Current limitations"), and a read-only mount only after them. What does not exist is judged by its nearest existing
-/// ancestor.
-pub fn permitted_by_mode(operation: Operation, path: &Path) -> bool {
-    let allowed = |path: &Path, mode| match faccessat(AT_FDCWD, path, mode, AtFlags::AT_EACCESS) {
-        Ok(()) => true,
-        // A file system that is read-only as a whole says so before the permissions are asked.
-        Err(Errno::EROFS) => !is_read_only_file_system(path),
-        Err(_) => false,
-    };
-    match operation {
-        Operation::Read => allowed(path, AccessFlags::R_OK),
-        Operation::Execute => allowed(path, AccessFlags::X_OK),
-        Operation::Write if path.symlink_metadata().is_ok() => allowed(path, AccessFlags::W_OK),
-        Operation::Write => nearest_existing(path)
-            .is_some_and(|parent| allowed(parent, AccessFlags::W_OK | AccessFlags::X_OK)),
-        Operation::Network => true,
-    }
-}
-
-/// Whether the file system itself is read-only, whatever the mount: the options after ` - ` in `proc_pid_mountinfo(5)`.
-fn is_read_only_file_system(path: &Path) -> bool {
-    let device = fs::metadata(path).map(|meta| (libc::major(meta.dev()), libc::minor(meta.dev())));
-    let (Ok((major, minor)), Ok(mounts)) = (device, fs::read_to_string("/proc/self/mountinfo")) else {
-        return false;
-    };
-    is_read_only_in(&mounts, &format!("{major}:{minor}"))
-}
-
-fn is_read_only_in(mounts: &str, device: &str) -> bool {
-    let options =
-        |line: &str| line.split_once(" - ").and_then(|(_, rest)| Some(rest.split(' ').nth(2)?.to_owned()));
-    let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(device));
-    line.and_then(options).is_some_and(|options| options.split(',').any(|option| option == "ro"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,22 +107,6 @@ mod tests {
             error.message,
             "`/usr/no/such` does not exist; `/usr` does: list_directory shows what is in it."
         );
-    }
-
-    #[test]
-    fn the_mode_of_a_missing_file_is_that_of_its_directory() {
-        let directory = tempfile::tempdir().unwrap();
-        assert!(permitted_by_mode(Operation::Write, &directory.path().join("a/b")));
-        assert!(!permitted_by_mode(Operation::Read, &directory.path().join("a")));
-    }
-
-    #[test]
-    fn a_file_system_that_is_read_only_is_no_refusal_of_ours() {
-        let mounts = "29 1 254:0 / / ro,relatime - ext4 /dev/vda rw,discard\n\
-                      30 29 7:1 / /usr ro,relatime shared:1 - squashfs /dev/loop1 ro\n";
-        assert!(!is_read_only_in(mounts, "254:0"));
-        assert!(is_read_only_in(mounts, "7:1"));
-        assert!(!is_read_only_in(mounts, "7:2"));
     }
 
     #[test]

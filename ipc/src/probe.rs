@@ -1,0 +1,51 @@
+//! Acts that are tried inside a confinement, and what became of them: one JSON object a line, each way.
+
+use serde::{Deserialize, Serialize};
+
+use crate::path::WirePath;
+
+/// An act that changes no file where it succeeds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "act", rename_all = "snake_case")]
+pub enum Probe {
+    /// Opens a file to read it, or a directory to list it.
+    Read {
+        /// Which.
+        path: WirePath,
+    },
+    /// Opens a file to append to it, and appends nothing; makes a file without a name in a directory.
+    Write {
+        /// Which.
+        path: WirePath,
+    },
+    /// Asks whether a file could be executed, and executes nothing (execveat(2), `AT_EXECVE_CHECK`).
+    Execute {
+        /// Which.
+        path: WirePath,
+    },
+    /// Connects to a unix socket, sends nothing, and closes. Whoever listens there sees one that comes and goes.
+    Connect {
+        /// Where it lies.
+        path: WirePath,
+    },
+}
+
+/// What became of an act.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It succeeded.
+    Done,
+    /// The kernel refused it.
+    Refused {
+        /// The error number.
+        errno: i32,
+        /// Whether plain permissions would have allowed it.
+        permitted_by_mode: bool,
+    },
+    /// It was not tried.
+    Untried {
+        /// Why.
+        why: String,
+    },
+}
