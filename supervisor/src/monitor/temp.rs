@@ -21,7 +21,9 @@ const LONGEST_PARENT: usize = 40;
 
 /// Why there is no private temp directory.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot make a private temp directory at {path}: {source}")]
+#[error(
+    "cannot make a private temp directory: {path}: {source}\n  next: free some space there, or set TMPDIR, and BAILIWICK_HOME for its lock, to directories that you can write"
+)]
 pub struct TempError {
     path: PathBuf,
     source: io::Error,
@@ -51,11 +53,14 @@ impl PrivateTemp {
         let name = format!("bw-{}", &Uuid::new_v4().simple().to_string()[..12]);
         let path = parent().join(&name);
         let lock_path = locks.join(&name);
-        let error = |source| TempError { path: path.clone(), source };
-        let mut lock = lock(&lock_path, &path).map_err(error)?;
-        DirBuilder::new().mode(0o700).create(&path).map_err(error)?;
-        let identity = removal::open(&path).and_then(Identity::of).map_err(error)?;
-        writeln!(&mut *lock, "\0{} {}", identity.device, identity.inode).map_err(error)?;
+        let at = |path: &Path| {
+            let path = path.to_owned();
+            move |source| TempError { path, source }
+        };
+        let mut lock = lock(&lock_path, &path).map_err(at(&lock_path))?;
+        DirBuilder::new().mode(0o700).create(&path).map_err(at(&path))?;
+        let identity = removal::open(&path).and_then(Identity::of).map_err(at(&path))?;
+        writeln!(&mut *lock, "\0{} {}", identity.device, identity.inode).map_err(at(&lock_path))?;
         Ok(Self { path, identity, lock_path, _lock: lock })
     }
 

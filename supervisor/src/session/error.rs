@@ -46,7 +46,7 @@ pub enum LogError {
         source: serde_json::Error,
     },
     /// An event was not written. Nothing of it counts; what was written before is whole.
-    #[error("event {id} was not written to {path}: {source}; everything up to event {last} is safe")]
+    #[error("event {id} was not written to {path}: {source}; everything up to event {last} is safe{}", remedy(.source))]
     Append {
         /// The event.
         id: EventId,
@@ -73,6 +73,16 @@ pub enum LogError {
         /// Why.
         source: io::Error,
     },
+}
+
+/// What to do about it, where that can be told.
+fn remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            ": free some space there, and start again"
+        }
+        _ => "",
+    }
 }
 
 /// Something in a log that should not be there. The rest of the log is usable.

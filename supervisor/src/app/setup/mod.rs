@@ -6,6 +6,7 @@ mod machine;
 mod place;
 mod programs;
 mod scope;
+mod unwritable;
 mod wanted;
 
 pub(crate) use error::SetupError;

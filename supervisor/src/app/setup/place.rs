@@ -10,6 +10,7 @@ use super::environment::{environment, home};
 use super::error::SetupError;
 use super::machine::User;
 use super::scope::{Mode, Scope};
+use super::unwritable::warn_of_unwritable;
 use super::wanted::Wanted;
 use crate::app::say;
 use crate::directories::Directories;
@@ -64,6 +65,9 @@ impl Setup {
         let identity = owner.as_ref().map(|owner| owner.identity);
         let scope = Scope::resolve(directory, mode, wanted, &directories, owner.as_ref())?;
         let programs = scope.programs(mode.widest(), identity)?;
+        if mode.may_write() {
+            warn_of_unwritable(&scope.project, identity);
+        }
         let watch = scope.watch(mode);
         let protected = scope.protected(watch.as_ref())?;
         let temp = private_temp(&directories, identity)?;

@@ -1,0 +1,139 @@
+//! What goes wrong first for whoever is new here: the cause, the next step, and the code. The commoner half is in
+//! `exit_codes.rs` and `config.rs`; here is what takes a machine that is odd in some way.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use nix::errno::Errno;
+use nix::libc;
+use tests::replies::{done, model_of};
+use tests::{Finished, Programs, User, World, outer};
+
+/// Standard error without what differs from run to run.
+fn said(world: &World, run: &Finished) -> String {
+    let lines = run.stderr.lines().filter(|line| !line.contains(" steps · "));
+    world.stable(&lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// The last remark, with its next step.
+fn complaint(text: &str) -> String {
+    let last = text.lines().rfind(|line| !line.starts_with("  ")).unwrap_or_default();
+    text[text.rfind(last).unwrap_or_default()..].to_owned()
+}
+
+/// `bailiwick exec` as a shell's words, in namespaces of its own: as whom there is nobody else's to mount for.
+fn in_namespaces(world: &World, flags: &[&str], before: &str, task: &str) -> Finished {
+    let program = Programs::get().path("bailiwick").display().to_string();
+    let script = format!("{before} && exec {program} exec -C {} {task}", world.project().display());
+    let mut unshare = world.command("unshare");
+    unshare.args(flags).args(["bash", "-c", &script]).env("ANTHROPIC_API_KEY", tests::world::KEY);
+    Finished::of(&mut unshare)
+}
+
+fn can_unshare() -> bool {
+    let can = Finished::of(std::process::Command::new("unshare").args(["-Urm", "true"])).code == 0;
+    if !can {
+        eprintln!("skipped: this machine has no user namespaces to be odd in");
+    }
+    can
+}
+
+#[test]
+fn a_name_that_nobody_can_look_up_is_told_as_such() {
+    if !can_unshare() {
+        return;
+    }
+    let world = World::new(User::Myself);
+    world.configure("[retries]\nattempts = 1\n");
+    // Without a network there is no resolver.
+    let run = in_namespaces(&world, &["-Urn"], "true", "--base-url http://api.example do-it").expect(6);
+    insta::assert_snapshot!(said(&world, &run), @r"
+    bailiwick: the API key goes to api.example without encryption
+    rw $TMPDIR · ro / minus hidden · net off · claude-opus-5-5
+    bailiwick: the name api.example cannot be looked up: check the network and the base URL
+    ");
+}
+
+#[test]
+fn a_project_that_is_read_only_is_told_before_a_model_is_asked_to_change_it() {
+    if !can_unshare() {
+        return;
+    }
+    let world = World::new(User::Myself);
+    world.file("a.txt", "a\n");
+    let project = world.project().display().to_string();
+    let read_only = format!("mount --bind {project} {project} && mount -o remount,bind,ro {project}");
+    for (mode, is_told) in [("auto", true), ("ask", true), ("deny", false)] {
+        let server = model_of([done()]);
+        let task = format!("--mode {mode} --base-url {} do-it", server.base_url());
+        let run = in_namespaces(&world, &["-Urm"], &read_only, &task).expect(0);
+        let note = said(&world, &run);
+        let told: Vec<_> =
+            note.lines().filter(|line| line.contains("read-only") || line.contains("next:")).collect();
+        if is_told {
+            insta::allow_duplicates! { insta::assert_snapshot!(told.join("\n"), @r"
+            bailiwick: note: [world]/project lies on a read-only file system: nothing can be changed there, whatever the mode
+              next: work in a copy that you can write
+            ");  }
+        } else {
+            assert!(told.is_empty(), "{note}");
+        }
+    }
+}
+
+/// The three calls of Landlock, which every architecture numbers alike.
+const LANDLOCK: [libc::c_long; 3] =
+    [libc::SYS_landlock_create_ruleset, libc::SYS_landlock_add_rule, libc::SYS_landlock_restrict_self];
+
+#[test]
+fn a_machine_without_landlock_and_one_whose_engine_blocks_it_are_told_before_a_model_is_asked() {
+    for errno in [Errno::ENOSYS, Errno::EPERM] {
+        for user in User::all() {
+            let world = World::new(user);
+            let server = model_of([done()]);
+            let mut command = world.task(&server.base_url(), ["do it"]);
+            outer::refuse(&mut command, &LANDLOCK, errno);
+            let run = Finished::of(&mut command).expect(5);
+            assert_eq!(server.connections(), 0);
+            insta::allow_duplicates! { insta::assert_snapshot!(complaint(&said(&world, &run)), @r"
+            bailiwick: sandbox-exec stopped at stage platform (105): Landlock is not available: what is hidden later, and a command from its own worker, are not held (needs Linux 5.13 with lsm=landlock); --allow-degraded starts all the same
+              next: bailiwick doctor shows what is missing on this machine
+            "); }
+            let mut doctor = world.bailiwick(["doctor"]);
+            outer::refuse(&mut doctor, &LANDLOCK, errno);
+            let run = Finished::of(&mut doctor).expect(5);
+            let first: Vec<_> = run.stdout.lines().take(2).collect();
+            insta::allow_duplicates! { insta::assert_snapshot!(first.join("\n"), @r"
+            FAIL  sandbox     cannot confine anything here: platform: Landlock is not available: what is hidden later, and a command from its own worker, are not held (needs Linux 5.13 with lsm=landlock); --allow-degraded starts all the same
+                              next: a kernel of 5.13 or later with Landlock enabled (lsm=…,landlock), and a container profile that allows landlock_* and seccomp; --allow-degraded runs with what there is
+            "); }
+        }
+    }
+}
+
+#[test]
+fn an_outer_filter_that_refuses_nothing_is_in_nobodys_way() {
+    let world = World::new(User::Myself);
+    let server = model_of([done()]);
+    let mut command = world.task(&server.base_url(), ["do it"]);
+    outer::refuse(&mut command, &[], Errno::ENOSYS);
+    Finished::of(&mut command).expect(0);
+}
+
+#[test]
+fn a_disk_that_is_full_ends_a_run_and_says_what_is_safe() {
+    if !can_unshare() {
+        return;
+    }
+    let world = World::new(User::Myself);
+    let own = world.own().display().to_string();
+    let mount = format!("mount -t tmpfs -o size=40k tmpfs {own}");
+    let server = model_of([done()]);
+    // The log has room for the beginning, and not for such a task.
+    let task = format!("--base-url {} \"$(printf 'x %.0s' {{1..30000}})\"", server.base_url());
+    let run = in_namespaces(&world, &["-Urm"], &mount, &task).expect(1);
+    assert_eq!(server.connections(), 0, "what is not in the log is not asked");
+    let said = complaint(&said(&world, &run));
+    let (before, after) = said.split_once("/own/state/sessions/").unwrap();
+    let (_, after) = after.split_once(".jsonl").unwrap();
+    insta::assert_snapshot!(format!("{before}…{after}"), @"bailiwick: cannot write the session log: event 4 was not written to [world]…: No space left on device (os error 28); everything up to event 3 is safe: free some space there, and start again");
+}
