@@ -15,6 +15,7 @@ mod directories;
 mod doctor;
 pub mod driver;
 pub mod gate;
+mod inside;
 pub mod monitor;
 pub mod policy;
 pub mod prompt;

@@ -9,7 +9,9 @@
 //! bailiwick exec [-C DIR] [--mode auto|deny] [--net off|on] [--patch FILE] … PROMPT
 //! bailiwick serve [--print-schema]
 //! bailiwick sandbox [-C DIR] [--access write|read] [--net off|on] … -- CMD …
-//! bailiwick doctor [--json]
+//! bailiwick doctor [--json] [--api]
+//! bailiwick explain [-C DIR] [--mode ask|auto|deny] [--net off|on] … PATH|HOST:PORT|COMMAND
+//! bailiwick audit [--json] ID | --probe [-C DIR] [--mode ask|auto|deny] [--net off|on] …
 //! bailiwick demo [--tui] [--keep DIR]
 //! bailiwick bench [NAME] [--json]
 //! bailiwick debug stream --base-url URL --request FILE

@@ -30,7 +30,7 @@ mod update;
 mod view;
 
 pub use message::{Action, Msg};
-pub use model::Model;
+pub use model::{Model, is_tiny};
 pub use moment::Moment;
 pub use start::{Capabilities, Colour, Previews, Start};
 pub use update::{next_tick, update};

@@ -41,6 +41,12 @@ pub(super) enum Command {
     Serve(ServeArgs),
     /// Shows what this machine enforces, by trying
     Doctor(DoctorArgs),
+    /// Says whether agents may use a path, an address or a command, why, and what would change it
+    #[command(after_help = EXPLAIN_STATUS)]
+    Explain(ExplainArgs),
+    /// Checks a session's log and adds up what its agents did; or tries what an agent could do in a project
+    #[command(after_help = AUDIT_STATUS)]
+    Audit(AuditArgs),
     /// Shows the settings that hold in a project, and where each of them comes from
     Config(ConfigArgs),
     /// Fixes a bug in a sample project with a recorded model, really confined: no key, no network
@@ -246,13 +252,87 @@ pub(super) struct ServeArgs {
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 if agents can be confined here, else 5.")]
 pub(super) struct DoctorArgs {
     /// Prints JSON
     #[arg(long)]
     pub json: bool,
+    /// Asks the provider's API for an answer too, without a key
+    #[arg(long)]
+    pub api: bool,
     /// What the kernel is to hold programs by: the best that it can, or one tier and no other
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,
+}
+
+/// The exit status of `explain`.
+const EXPLAIN_STATUS: &str =
+    "Exit status: 0, whatever the answer is; 2 usage; 5 nothing can be confined here.";
+
+/// The exit status of `audit`.
+const AUDIT_STATUS: &str = "\
+Exit status: 0 the log is whole, or all is as declared; 1 it is not; 2 usage; 5 nothing can be confined here.";
+
+/// Arguments of `audit`.
+#[derive(Debug, Args)]
+pub(super) struct AuditArgs {
+    /// A session, by its id or by the file of its log
+    #[arg(value_name = "ID", required_unless_present = "probe")]
+    pub session: Option<PathBuf>,
+    /// Starts a confinement as an agent in the project would have it, tries paths, sockets and system calls from inside, and
+    /// compares with what is declared. No file is changed; whoever listens at a unix socket that can be reached sees a
+    /// connection that says nothing
+    #[arg(long, conflicts_with = "session")]
+    pub probe: bool,
+    /// The project
+    #[arg(short = 'C', value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+    /// What becomes of what is beyond the rights [default: what the settings say, or ask]
+    #[arg(long, value_enum)]
+    pub mode: Option<ModeArg>,
+    /// What is confined, and how
+    #[command(flatten)]
+    pub confinement: ConfinementArgs,
+    /// Prints JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl AuditArgs {
+    /// The same for a place of which everything is to be explained.
+    pub(super) fn as_explained(&self) -> ExplainArgs {
+        ExplainArgs {
+            what: OsString::new(),
+            kind: None,
+            directory: self.directory.clone(),
+            mode: self.mode,
+            confinement: self.confinement.clone(),
+            json: self.json,
+        }
+    }
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub(super) struct ExplainArgs {
+    /// A path, HOST:PORT, or a command in quotes
+    #[arg(value_name = "WHAT")]
+    pub what: OsString,
+    /// What it is, where its form does not tell
+    #[arg(long = "as", value_enum, value_name = "KIND")]
+    pub kind: Option<SubjectArg>,
+    /// The project
+    #[arg(short = 'C', value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+    /// What becomes of what is beyond the rights [default: what the settings say, or ask]
+    #[arg(long, value_enum)]
+    pub mode: Option<ModeArg>,
+    /// What is confined, and how
+    #[command(flatten)]
+    pub confinement: ConfinementArgs,
+    /// Prints JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `config`.
@@ -383,6 +463,17 @@ pub(super) enum AccessArg {
     Write,
     /// It is not, and the network is off.
     Read,
+}
+
+/// `--as`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum SubjectArg {
+    /// A file or directory, whether it exists or not.
+    Path,
+    /// An internet address.
+    Address,
+    /// A command, as `bash -c` gets it.
+    Command,
 }
 
 /// `--output`.

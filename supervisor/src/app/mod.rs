@@ -2,12 +2,14 @@
 
 mod approval_socket;
 mod args;
+mod audit;
 pub(crate) mod configuration;
 mod debug;
 mod demo;
 mod diagnostics;
 mod exec;
 mod exit;
+mod explain;
 mod model;
 mod notes;
 mod output;
@@ -96,6 +98,8 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         },
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
         Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),
+        Command::Explain(args) => runtime.block_on(explain::run(args)),
+        Command::Audit(args) => runtime.block_on(audit::run(args)),
         Command::Config(args) => configuration::run(args),
         Command::Demo(args) => runtime.block_on(demo::run(args)),
         Command::Debug(DebugCommand::Stream(args)) => runtime.block_on(debug::stream(args, keys)),
@@ -127,7 +131,7 @@ async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
         Ok(place) => place,
         Err(exit) => return exit,
     };
-    let diagnosis = Diagnosis::make(&place.setup, keys).await;
+    let diagnosis = Diagnosis::make(&place.setup, keys, args.api).await;
     let printed = if args.json {
         serde_json::to_writer_pretty(std::io::stdout(), &diagnosis)
             .map_err(Into::into)

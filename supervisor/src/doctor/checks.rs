@@ -1,4 +1,4 @@
-//! What surrounds the confinement: shell, git, terminal, key, state directory.
+//! What surrounds the confinement: shell, git, terminal, key, directories.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use super::{Check, State};
 use crate::app::configuration::Sources;
 use crate::app::setup::Setup;
 use crate::config::{Effective, Layer};
+use crate::inside;
 use crate::secrets::{KeyError, TakenKeys, find_key};
 
 pub(super) fn shell() -> Check {
@@ -20,15 +21,29 @@ pub(super) fn shell() -> Check {
     }
 }
 
-pub(super) fn git() -> Check {
-    match on_path("git") {
-        Some(path) => Check::new("git", State::Ok, path.display().to_string()),
-        None => Check::new(
+/// Git, asked for its version inside a confinement: it is never run anywhere else.
+pub(super) async fn git(setup: &Setup) -> Check {
+    let Some(path) = on_path("git") else {
+        return Check::new(
             "git",
             State::Warn,
             "no git: a patch cannot know of files that are tracked although ignored",
         )
-        .remedy("install git"),
+        .remedy("install git");
+    };
+    let confinement = setup.confinement(setup.policy.observer(setup.policy.temp.clone()));
+    let command = vec![path.clone().into_os_string(), "--version".into()];
+    let said = match inside::run_program(setup, confinement, command, Vec::new()).await {
+        Ok(said) => said.output,
+        // Why nothing can be confined is told by a check of its own.
+        Err(_) => return Check::new("git", State::Ok, path.display().to_string()),
+    };
+    match said.trim().strip_prefix("git version ") {
+        Some(version) => {
+            Check::new("git", State::Ok, format!("{}, {}", version.escape_debug(), path.display()))
+        }
+        None => Check::new("git", State::Warn, format!("{} does not run in a confinement", path.display()))
+            .remedy("run it with bailiwick sandbox -- git --version, and see what it lacks"),
     }
 }
 
@@ -37,10 +52,31 @@ pub(super) fn terminal() -> Check {
         return Check::new("terminal", State::Ok, "none (output goes to a pipe or a file)");
     }
     let term = std::env::var("TERM").unwrap_or_default();
-    match term.as_str() {
-        "" | "dumb" => Check::new("terminal", State::Ok, "dumb"),
-        term => Check::new("terminal", State::Ok, term.escape_debug().to_string()),
+    if matches!(term.as_str(), "" | "dumb") {
+        return Check::new("terminal", State::Warn, "dumb: there is no terminal UI on it")
+            .remedy("set TERM to what it is, as xterm-256color; bailiwick exec needs none");
     }
+    let term = term.escape_debug().to_string();
+    let colour = match std::env::var("COLORTERM").as_deref() {
+        Ok("truecolor" | "24bit") => ", truecolor",
+        _ => "",
+    };
+    match crossterm::terminal::size() {
+        Ok((width, height)) if tui::is_tiny((width, height)) => {
+            Check::new("terminal", State::Warn, format!("{term}, {width}x{height}{colour}: too small"))
+                .remedy("make it 40x10 at least")
+        }
+        Ok((width, height)) => Check::new("terminal", State::Ok, format!("{term}, {width}x{height}{colour}")),
+        Err(_) => Check::new("terminal", State::Ok, format!("{term}{colour}")),
+    }
+}
+
+/// The address of the API that sessions here ask.
+pub(super) fn base_url(setup: &Setup) -> String {
+    let sources = Sources::read(&setup.directories, Path::new(".")).ok();
+    let effective = sources.map(|sources| sources.effective(&Layer::default()));
+    let kind = effective.as_ref().map(Effective::provider).unwrap_or_default();
+    effective.as_ref().and_then(Effective::base_url).unwrap_or(kind.base_url()).to_owned()
 }
 
 /// The key of the provider that is set here.
@@ -89,19 +125,30 @@ pub(super) fn settings(setup: &Setup) -> Check {
     }
 }
 
-/// The space below which a session's log may not fit.
+/// The space below which a session's log, or what a command builds, may not fit.
 const LITTLE_SPACE: u64 = 64 << 20;
 
 pub(super) fn state_directory(setup: &Setup) -> Check {
-    let path = &setup.directories.state;
+    directory("state dir", &setup.directories.state, "set BAILIWICK_HOME to a directory that you can write")
+}
+
+/// Where private temp directories are made: what commands build there needs room too.
+pub(super) fn temp_directory(setup: &Setup) -> Check {
+    let temp = setup.policy.temp.as_path();
+    directory("temp dir", temp.parent().unwrap_or(temp), "set TMPDIR to a directory that you can write")
+}
+
+fn directory(name: &'static str, path: &Path, remedy: &'static str) -> Check {
     if let Err(error) = tempfile::tempfile_in(path) {
-        return Check::new("state dir", State::Fail, format!("{}: {error}", path.display()))
-            .remedy("set BAILIWICK_HOME to a directory that you can write");
+        return Check::new(name, State::Fail, format!("{}: {error}", path.display())).remedy(remedy);
     }
     let free = statvfs(path).map_or(0, |stat| stat.blocks_available() * stat.fragment_size());
-    let state = if free < LITTLE_SPACE { State::Warn } else { State::Ok };
-    let text = format!("{}, writable, {} free", path.display(), size(free));
-    Check::new("state dir", state, text)
+    let check = Check::new(name, State::Ok, format!("{}, writable, {} free", path.display(), size(free)));
+    if free < LITTLE_SPACE {
+        Check { state: State::Warn, ..check }.remedy("free some space there")
+    } else {
+        check
+    }
 }
 
 fn size(bytes: u64) -> String {

@@ -1,9 +1,13 @@
 //! What this machine enforces: shown by attacking from inside a real confinement, not by reading version numbers.
 
+mod cgroups;
 mod checks;
+mod clock;
 mod machine;
+mod network;
 mod profile;
 mod self_test;
+mod surroundings;
 
 use std::io::Write;
 
@@ -74,11 +78,21 @@ impl Check {
 
 impl Diagnosis {
     /// Looks at everything.
-    pub(crate) async fn make(setup: &Setup, keys: &TakenKeys) -> Self {
+    pub(crate) async fn make(setup: &Setup, keys: &TakenKeys, asks_api: bool) -> Self {
         let (mut checks, tier) = self_test::checks(setup).await;
         checks.extend(profile::profile());
-        checks.extend([checks::shell(), checks::git(), checks::terminal(), checks::key(setup, keys)]);
-        checks.extend([checks::settings(setup), checks::state_directory(setup)]);
+        checks.extend([surroundings::check(), cgroups::check()]);
+        checks.extend([checks::shell(), checks::git(setup).await, checks::terminal()]);
+        checks.extend([checks::key(setup, keys), network::proxies(), network::authorities()]);
+        if asks_api {
+            checks.push(network::api(&checks::base_url(setup)).await);
+        }
+        checks.extend([
+            checks::settings(setup),
+            checks::state_directory(setup),
+            checks::temp_directory(setup),
+        ]);
+        checks.push(clock::check());
         Self { tier, checks }
     }
 

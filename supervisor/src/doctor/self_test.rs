@@ -1,23 +1,11 @@
 //! The attack on ourselves: sandbox-exec, confined like a worker, tries what must be denied, and says what happened.
 
-use std::time::Duration;
-
-use ipc::confinement::{
-    Attempt, BrokerReport, Confinement, NO_FULL_TIER, RulesetReport, TierChoice, no_full_tier,
-};
-use ipc::id::Generation;
-use ipc::pipe::AsyncIncoming;
-use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
-use tokio::time::timeout;
+use ipc::confinement::{Attempt, Confinement, NO_FULL_TIER, RulesetReport, TierChoice, no_full_tier};
 
 use super::machine::Machine;
 use super::{Check, State, TierFound};
 use crate::app::setup::Setup;
-use crate::monitor::{BrokerProcess, Launch, Launched, SpawnError, Stdio};
-
-/// The self-test takes milliseconds; one that hangs is a failure.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::inside::{self, InsideError, Said};
 
 /// What a self-test brought.
 struct Outcome {
@@ -25,30 +13,14 @@ struct Outcome {
     attempts: Vec<Attempt>,
 }
 
-/// Why there is none.
-#[derive(Debug, thiserror::Error)]
-enum AttackError {
-    #[error(transparent)]
-    Temp(#[from] std::io::Error),
-    #[error(transparent)]
-    Spawn(#[from] SpawnError),
-    /// A stage of the start, by its name in `sandbox-exec`.
-    #[error("{stage}: {detail}")]
-    Refused { stage: String, detail: String },
-    #[error("it broke off: {0}")]
-    Broken(String),
-    #[error("it did not end within {} s", PATIENCE.as_secs())]
-    Late,
-}
-
 /// Kernel, tier and self-test, each as a check; and the tier.
 pub(super) async fn checks(setup: &Setup) -> (Vec<Check>, Option<TierFound>) {
-    let Outcome { ruleset, attempts } = match attack_in(setup, setup.tier).await {
+    let Outcome { ruleset, attempts } = match attack(setup, setup.tier).await {
         Ok(outcome) => outcome,
         Err(error) => return (vec![failed(setup, &error)], None),
     };
     let best = match setup.tier {
-        TierChoice::Floor => attack_in(setup, TierChoice::Best).await.ok().map(|outcome| outcome.ruleset),
+        TierChoice::Floor => attack(setup, TierChoice::Best).await.ok().map(|outcome| outcome.ruleset),
         TierChoice::Best | TierChoice::Full => None,
     };
     let best = best.as_ref().unwrap_or(&ruleset);
@@ -61,23 +33,19 @@ pub(super) async fn checks(setup: &Setup) -> (Vec<Check>, Option<TierFound>) {
     (checks, Some(found))
 }
 
-async fn attack_in(setup: &Setup, tier: TierChoice) -> Result<Outcome, AttackError> {
-    timeout(PATIENCE, attack(setup, tier)).await.unwrap_or(Err(AttackError::Late))
-}
-
-fn failed(setup: &Setup, error: &AttackError) -> Check {
+fn failed(setup: &Setup, error: &InsideError) -> Check {
     let check = Check::new("sandbox", State::Fail, format!("cannot confine anything here: {error}"));
     match error {
-        AttackError::Spawn(_) => check.remedy("put bailiwick, bailiwick-worker and sandbox-exec beside each other"),
-        AttackError::Refused { stage, detail } if stage == "namespaces" => {
+        InsideError::Spawn(_) => check.remedy("put bailiwick, bailiwick-worker and sandbox-exec beside each other"),
+        InsideError::Refused { stage, detail } if stage == "namespaces" => {
             Check { found: format!("no full tier here, and no other was to be tried: {detail}"), ..check }
                 .remedy(format!("{}; without --tier full, the floor holds", refused(setup, detail)))
         }
-        AttackError::Refused { stage, .. } if stage == "platform" => check.remedy(
+        InsideError::Refused { stage, .. } if stage == "platform" => check.remedy(
             "a kernel of 5.13 or later with Landlock enabled (lsm=…,landlock), and a container profile that allows \
              landlock_* and seccomp; --allow-degraded runs with what there is",
         ),
-        AttackError::Refused { .. } if setup.tier != TierChoice::Floor => {
+        InsideError::Refused { .. } if setup.tier != TierChoice::Floor => {
             check.remedy("try --tier floor, and report this with the kernel's version")
         }
         _ => check.remedy("report this with the kernel's version"),
@@ -158,41 +126,14 @@ fn self_test(attempts: &[Attempt]) -> Check {
 }
 
 /// Runs the self-test under the rights that an agent's worker would have here.
-async fn attack(setup: &Setup, tier: TierChoice) -> Result<Outcome, AttackError> {
-    let mut command = vec![setup.programs.sandbox_exec.clone().into_os_string(), "--self-test".into()];
+async fn attack(setup: &Setup, tier: TierChoice) -> Result<Outcome, InsideError> {
     // Its own log directory is a hidden place that exists on every machine.
     let secret = tempfile::NamedTempFile::new_in(&setup.directories.state)?;
-    command.extend(["--self-test-hidden".into(), secret.path().as_os_str().to_owned()]);
+    let arguments = ["--self-test".into(), "--self-test-hidden".into(), secret.path().as_os_str().to_owned()];
     let confinement = Confinement { tier, ..setup.confinement(setup.policy.standing()) };
-    let launch = Launch { confinement, command, stdio: Stdio::Piped };
-    let Launched { pidfd, stdin, stdout, stderr, status } = setup.spawner.spawn(launch).await?;
-    drop(stdin);
-    let broker = BrokerProcess::new(pidfd)?;
-    let mut reports: AsyncIncoming<_, BrokerReport> =
-        AsyncIncoming::new(pipe::Receiver::from_owned_fd(status)?, Generation::default());
-    let broke_off = |error: &dyn std::fmt::Display| AttackError::Broken(error.to_string());
-    let ruleset = match reports.receive().await.map_err(|error| broke_off(&error))? {
-        Some(BrokerReport::Started { ruleset, .. }) => ruleset,
-        Some(BrokerReport::Failed { stage, detail, .. }) => {
-            return Err(AttackError::Refused { stage, detail });
-        }
-        Some(BrokerReport::Ended { .. }) | None => return Err(AttackError::Broken(last_words(stderr).await)),
-    };
-    let mut text = String::new();
-    let stdout = stdout.ok_or_else(|| broke_off(&"no output"))?;
-    pipe::Receiver::from_owned_fd(stdout)?.read_to_string(&mut text).await?;
-    broker.end().await?;
-    let attempts = attempts(&text).map_err(|error| broke_off(&error))?;
+    let Said { ruleset, output } = inside::run(setup, confinement, arguments, Vec::new()).await?;
+    let attempts = attempts(&output).map_err(|error| InsideError::Broken(error.to_string()))?;
     Ok(Outcome { ruleset, attempts })
-}
-
-async fn last_words(stderr: Option<std::os::fd::OwnedFd>) -> String {
-    let mut text = Vec::new();
-    if let Some(Ok(mut stderr)) = stderr.map(pipe::Receiver::from_owned_fd) {
-        let _ = stderr.read_to_end(&mut text).await;
-    }
-    let text = String::from_utf8_lossy(&text);
-    text.trim().lines().next_back().unwrap_or("sandbox-exec ended without a word").escape_debug().to_string()
 }
 
 /// One JSON object a line.

@@ -16,13 +16,34 @@ pub(super) struct Digests {
 }
 
 impl Digests {
-    /// `seen` is the confinement as the worker's tier shows it. What was tried at the start is no part of what is enforced.
+    /// `seen` is the confinement as the worker's tier shows it. What was tried at the start is no part of what is enforced, and
+    /// the random name of the temp directory none of what the rights are: equal starts have equal digests.
     pub(super) fn new(seen: &Confinement, report: &RulesetReport) -> Self {
+        let seen = &without_temps_name(seen);
         let report = RulesetReport { attempts: Vec::new(), ..report.clone() };
         let Confinement { rights, project, temp, read_only, identity, .. } = seen;
         let ruleset = digest(&(rights, project, temp, read_only, identity, report));
         Self { rights: digest(rights), ruleset }
     }
+}
+
+/// A name that no path has, since none is relative.
+const TEMP: &str = "$TMPDIR";
+
+fn without_temps_name(seen: &Confinement) -> Confinement {
+    let mut plain = seen.clone();
+    for root in plain.rights.write.iter_mut().chain(&mut plain.temp) {
+        if Some(&*root) == seen.temp.as_ref() {
+            *root = TEMP.into();
+        }
+    }
+    plain.rights.write.sort();
+    plain
+}
+
+/// What names a ruleset in the log.
+pub(crate) fn ruleset_digest(seen: &Confinement, report: &RulesetReport) -> String {
+    Digests::new(seen, report).ruleset
 }
 
 /// SHA-256 of a value's encoding. Empty where the value has no encoding: it would not have reached a worker either.
@@ -42,6 +63,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use ipc::confinement::{Attempt, Tier};
+    use ipc::path::WirePath;
     use ipc::rights::{Network, Reach, Rights, RightsChange};
     use proptest::prelude::*;
 
@@ -72,6 +94,18 @@ mod tests {
         let attempt = Attempt { act: "x".to_owned(), denied: true, errno: 13 };
         let tried = RulesetReport { attempts: vec![attempt], ..report(Tier::Full) };
         assert_eq!(Digests::new(&confinement(), &tried), full);
+    }
+
+    #[test]
+    fn the_name_of_the_temp_directory_is_no_part_of_it() {
+        let other = |temp: &str, write: &[&str]| {
+            let mut other = confinement();
+            other.temp = Some(temp.into());
+            other.rights.write = write.iter().map(|path| WirePath::from(*path)).collect();
+            Digests::new(&other, &report(Tier::Floor))
+        };
+        assert_eq!(other("/a", &["/a", "/p"]), other("/z", &["/p", "/z"]));
+        assert_ne!(other("/a", &["/a", "/p"]), other("/z", &["/a", "/p"]), "it may not be written here");
     }
 
     fn change() -> impl Strategy<Value = RightsChange> {

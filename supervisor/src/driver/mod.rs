@@ -44,6 +44,7 @@ use crate::session::{LogError, SessionLog};
 
 use approvals::Approvals;
 pub use changes::ChangeTracker;
+pub(crate) use digest::ruleset_digest;
 use effects::Held;
 pub use modes::{Environments, ModePlaces};
 pub use observer::{Observer, ObserverError};

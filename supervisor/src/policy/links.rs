@@ -8,37 +8,42 @@ use std::path::{Path, PathBuf};
 /// Where directories lead, once that is known. It is kept for a moment only: an agent can change where a link leads.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    known: HashMap<OsString, Place>,
+    known: HashMap<OsString, LedTo>,
 }
 
 /// Where a path leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct LedTo {
     /// The path without links, as far as it exists.
-    pub(super) path: PathBuf,
+    pub path: PathBuf,
     /// Whether there is something.
-    pub(super) exists: bool,
+    pub exists: bool,
+}
+
+/// Where a single path leads.
+pub(crate) fn leads_to(path: &Path) -> LedTo {
+    Links::default().follow(path)
 }
 
 impl Links {
     /// Follows a path's links, as far as it exists.
-    pub(super) fn follow(&mut self, path: &Path) -> Place {
+    pub(super) fn follow(&mut self, path: &Path) -> LedTo {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return canonical(path);
         };
         let parent = self.directory(parent);
         let place = parent.path.join(name);
         if !parent.exists {
-            return Place { path: place, exists: false };
+            return LedTo { path: place, exists: false };
         }
         match fs::symlink_metadata(&place) {
             Ok(meta) if meta.is_symlink() => canonical(&place),
-            Ok(_) => Place { path: place, exists: true },
-            Err(_) => Place { path: place, exists: false },
+            Ok(_) => LedTo { path: place, exists: true },
+            Err(_) => LedTo { path: place, exists: false },
         }
     }
 
-    fn directory(&mut self, path: &Path) -> Place {
+    fn directory(&mut self, path: &Path) -> LedTo {
         if let Some(known) = self.known.get(path.as_os_str()) {
             return known.clone();
         }
@@ -49,10 +54,10 @@ impl Links {
 }
 
 /// What leads nowhere stays as it is.
-fn canonical(path: &Path) -> Place {
+fn canonical(path: &Path) -> LedTo {
     match fs::canonicalize(path) {
-        Ok(path) => Place { path, exists: true },
-        Err(_) => Place { path: path.to_owned(), exists: false },
+        Ok(path) => LedTo { path, exists: true },
+        Err(_) => LedTo { path: path.to_owned(), exists: false },
     }
 }
 
@@ -81,10 +86,10 @@ mod tests {
             ("dangling", "dangling", false),
             ("dangling/more", "dangling/more", false),
         ] {
-            let expected = Place { path: root.join(leads), exists };
+            let expected = LedTo { path: root.join(leads), exists };
             assert_eq!(links.follow(&root.join(given)), expected, "{given}");
             assert_eq!(links.follow(&root.join(given)), expected, "{given}, again");
         }
-        assert_eq!(links.follow(Path::new("/")), Place { path: "/".into(), exists: true });
+        assert_eq!(links.follow(Path::new("/")), LedTo { path: "/".into(), exists: true });
     }
 }

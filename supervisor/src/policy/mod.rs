@@ -19,6 +19,7 @@ pub use caches::{lead_to_caches, make_caches};
 pub use followed::{FollowError, Followed};
 pub use git::Elsewhere;
 pub use hidden::{HiddenPaths, Host};
+pub(crate) use links::{LedTo, leads_to};
 pub use owner::{Owner, closed_to, foreign_owner};
 pub use project::{ProjectError, check_reachable, open_project};
 pub use variable::split_variable;

@@ -28,6 +28,7 @@ mod members;
 mod messages;
 mod open;
 mod options;
+pub(crate) mod probe;
 mod replay;
 mod reply;
 pub mod responses;

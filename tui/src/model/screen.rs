@@ -12,7 +12,7 @@ const SMALLEST: (u16, u16) = (40, 10);
 const ROOMY: u16 = 16;
 
 /// Whether a terminal is too small for more than a line.
-pub(crate) const fn is_tiny((width, height): (u16, u16)) -> bool {
+pub const fn is_tiny((width, height): (u16, u16)) -> bool {
     width < SMALLEST.0 || height < SMALLEST.1
 }
 

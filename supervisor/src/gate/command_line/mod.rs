@@ -23,6 +23,23 @@ use std::path::{Component, Path};
 
 use parse::SimpleCommand;
 
+/// The words in the place of a program, each once, where it is certain what bash makes of the text.
+pub fn programs_of(command: &str) -> Option<Vec<String>> {
+    let commands = parse::simple_commands(command)?;
+    let mut names: Vec<String> = Vec::new();
+    for part in &commands {
+        if !names.iter().any(|name| name == part.program()) {
+            names.push(part.program().to_owned());
+        }
+    }
+    Some(names)
+}
+
+/// Whether bash does itself what this word says, where it stands in the place of a program.
+pub fn is_of_the_shell(program: &str) -> bool {
+    shell::is_done_by_it(program)
+}
+
 /// Whether every part of a `bash -c` text begins with the words of some prefix. An empty prefix covers nothing.
 pub fn covers(prefixes: &[Vec<String>], command: &str) -> bool {
     let Some(commands) = parse::simple_commands(command) else { return false };

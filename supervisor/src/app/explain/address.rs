@@ -1,0 +1,128 @@
+//! What the policy says of an address. Nothing is looked up, and nobody is asked.
+
+use std::fs;
+use std::net::SocketAddr;
+
+use ipc::confinement::Tier;
+use ipc::place::{Place, is_resolver, resolvers};
+use ipc::rights::{Network, Reach};
+use serde::Serialize;
+
+use super::Policy;
+use super::answer::{Answer, Verdict};
+use super::origins::default;
+use super::subject::Named;
+
+/// What is said of an address.
+#[derive(Debug, Serialize)]
+pub(super) struct AddressExplained {
+    /// The address, as it was named.
+    pub address: String,
+    /// What it is to this machine, where that can be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<&'static str>,
+    /// Connecting or sending to it.
+    pub connect: Answer,
+}
+
+impl AddressExplained {
+    /// Judges it.
+    pub(super) fn new(address: &Named, policy: &Policy<'_>) -> Self {
+        match address {
+            Named::Literal(literal) => {
+                let place = Place::of(*literal);
+                let shown = if literal.port() == 0 { literal.ip().to_string() } else { literal.to_string() };
+                Self {
+                    address: shown,
+                    place: Some(word(place)),
+                    connect: literal_answer(*literal, place, policy),
+                }
+            }
+            Named::Name(name, port) => {
+                Self { address: format!("{name}:{port}"), place: None, connect: name_answer(name, policy) }
+            }
+        }
+    }
+}
+
+const fn word(place: Place) -> &'static str {
+    match place {
+        Place::Host => "this machine itself",
+        Place::LinkLocal => "a link-local address, or a group",
+        Place::Metadata => "an address at which clouds hand out credentials",
+        Place::Elsewhere => "elsewhere",
+    }
+}
+
+fn literal_answer(address: SocketAddr, place: Place, policy: &Policy<'_>) -> Answer {
+    let rights = &policy.standing.rights;
+    if rights.net == Network::Off {
+        return off(place, policy);
+    }
+    let net = policy.origins.of_key("rights.net");
+    if policy.standing.tier == Tier::FloorUnmediated {
+        return Answer::allowed("the network is on, and in this tier addresses are not checked", Some(net));
+    }
+    let known = resolvers(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default());
+    if is_resolver(address, &known) {
+        return Answer::allowed(
+            "it is the resolver of this machine, which the network always leads to",
+            Some(net),
+        );
+    }
+    let Some(reach) = reach(place) else {
+        return Answer::allowed("the network is on", Some(net));
+    };
+    if place.is_within(rights.reach) {
+        let origin = policy.origins.of_element("rights.reach", reach);
+        return Answer::allowed(format!("it is {}, which is within reach", word(place)), origin);
+    }
+    let own =
+        if place == Place::Host { "; but servers that the same sandbox started are reached" } else { "" };
+    let because = format!("the network is on, but does not lead to {}{own}", word(place));
+    let grant = Some(format!("--reach {reach}"));
+    Answer { grant, origin: default(), ..Answer::new(Verdict::Denied, because) }
+}
+
+/// The flag that lets the network lead there.
+const fn reach(place: Place) -> Option<&'static str> {
+    match place {
+        Place::Host => Some("host"),
+        Place::LinkLocal => Some("link-local"),
+        Place::Metadata => Some("metadata"),
+        Place::Elsewhere => None,
+    }
+}
+
+fn off(place: Place, policy: &Policy<'_>) -> Answer {
+    let has_loopback = policy.standing.tier != Tier::FloorUnmediated;
+    let (verdict, because) = match place {
+        Place::Host if has_loopback => (
+            Verdict::Depends,
+            "the network is off: the sandbox's own loopback has the servers that the same command started, and none of the \
+             machine's",
+        ),
+        _ => (Verdict::Denied, "the network is off"),
+    };
+    let reach = reach(place).map(|reach| format!(" --reach {reach}")).unwrap_or_default();
+    let grant = Some(format!("--net on{reach}"));
+    Answer { grant, origin: Some(policy.origins.of_key("rights.net")), ..Answer::new(verdict, because) }
+}
+
+/// A name is judged by the addresses that it leads to, whenever it is connected to.
+fn name_answer(name: &str, policy: &Policy<'_>) -> Answer {
+    let rights = &policy.standing.rights;
+    let net = policy.origins.of_key("rights.net");
+    if rights.net == Network::Off {
+        // "Special-use": RFC 6761, 6.3.
+        let place = if name.eq_ignore_ascii_case("localhost") { Place::Host } else { Place::Elsewhere };
+        return off(place, policy);
+    }
+    let everywhere = Reach { host: true, link_local: true, metadata: true };
+    if rights.reach == everywhere {
+        return Answer::allowed("the network is on, wherever the name leads", Some(net));
+    }
+    let because = "the network is on; the name was not looked up, and what counts is the address that it leads to: name that \
+                   one to have it judged";
+    Answer { origin: Some(net), ..Answer::new(Verdict::Depends, because) }
+}

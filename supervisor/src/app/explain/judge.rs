@@ -1,0 +1,172 @@
+//! What the gate says of a path.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+
+use ipc::approval::ApprovalMode;
+use ipc::confinement::{HARMLESS_DEVICES, Tier};
+use ipc::denial::{Denial, Operation};
+use ipc::path::WirePath;
+use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
+use libc::{EACCES, EROFS};
+
+use super::Policy;
+use super::answer::{Answer, Verdict};
+use super::origins::default;
+use crate::gate::{Place, Verdict as Judged};
+use crate::policy::place_to_grant;
+use crate::tripwire::is_acted_on;
+
+/// Shared memory and terminals.
+const OWN_DEVICES: [&str; 4] = ["/dev/shm", "/dev/mqueue", "/dev/pts", "/dev/tty"];
+
+/// Judges a path.
+pub(super) struct Judge<'a> {
+    /// Where it leads.
+    pub(super) real: WirePath,
+    pub(super) exists: bool,
+    pub(super) policy: &'a Policy<'a>,
+}
+
+impl Judge<'_> {
+    /// Whether an act on it is allowed, and why.
+    pub(super) fn answer(&self, operation: Operation) -> Answer {
+        if let Some(answer) = self.device(operation) {
+            return answer;
+        }
+        let standing = self.policy.standing;
+        match operation {
+            Operation::Write if standing.mode == ApprovalMode::Ask => self.write_in_ask(),
+            Operation::Write if standing.allows_write(&self.real) => self.writable(),
+            Operation::Read | Operation::Execute if standing.rights.allows_read(&self.real) => {
+                Answer::allowed("everything may be read and executed but what is hidden", default())
+            }
+            _ => match self.denial(operation) {
+                Some(denial) => self.denied(&denial),
+                None => Answer::new(Verdict::Denied, "no rule allows it"),
+            },
+        }
+    }
+
+    /// What no rule is needed for, or what a tier adds by itself.
+    fn device(&self, operation: Operation) -> Option<Answer> {
+        let within = |tree: &&str| self.real.is_within(&WirePath::from(*tree));
+        if operation == Operation::Execute {
+            None
+        } else if HARMLESS_DEVICES.iter().any(within) {
+            Some(Answer::allowed("it is one of the devices that every program may read and write", default()))
+        } else if !OWN_DEVICES.iter().any(within) {
+            let is_granted = self.policy.standing.allows_write(&self.real);
+            let because = "of the host's devices there are five harmless ones";
+            (self.is_device() && !is_granted)
+                .then(|| Answer { origin: default(), ..Answer::new(Verdict::Denied, because) })
+        } else if self.policy.standing.tier == Tier::Full {
+            Some(Answer::allowed("in this tier it is the sandbox's own", default()))
+        } else {
+            let because =
+                "in this tier it is granted where it is a container's own, and shared with no other program";
+            Some(Answer { origin: default(), ..Answer::new(Verdict::Depends, because) })
+        }
+    }
+
+    fn is_device(&self) -> bool {
+        let kind = fs::metadata(&self.real).map(|meta| meta.file_type());
+        kind.is_ok_and(|kind| kind.is_char_device() || kind.is_block_device())
+    }
+
+    /// As the gate judges a prepared change: where nobody has to be asked, it may be made.
+    fn write_in_ask(&self) -> Answer {
+        let place =
+            Place { path: self.real.clone(), grant: place_to_grant(self.real.as_path(), self.exists) };
+        match self.policy.standing.judge_change(&[place]) {
+            Judged::Ask(ask) => {
+                let mode = self.policy.origins.of_key("mode");
+                Answer {
+                    origin: Some(mode),
+                    grant: self.policy.standing.write_grant(&self.real),
+                    ..Answer::new(Verdict::Asked, format!("in mode ask it takes an approval: {}", ask.grant))
+                }
+            }
+            Judged::Deny(denial) => self.denied(&denial),
+            Judged::Run | Judged::Prepare => self.writable(),
+        }
+    }
+
+    fn writable(&self) -> Answer {
+        let standing = self.policy.standing;
+        let root = standing.rights.write.iter().find(|root| self.real.is_within(root));
+        let (because, origin) = match root {
+            Some(root) => self.policy.origins.of_write_root(root, standing),
+            None => ("it may be changed".to_owned(), None),
+        };
+        let relative = self.real.as_path().strip_prefix(&standing.project);
+        let is_watched = relative.is_ok_and(is_acted_on) && self.policy.setup.watch.is_some();
+        let because = if is_watched {
+            format!(
+                "{because}; but what would make the user's own programs run something else is put back after the call"
+            )
+        } else {
+            because
+        };
+        Answer::allowed(because, origin)
+    }
+
+    /// The denial that the gate would find behind the kernel's refusal.
+    fn denial(&self, operation: Operation) -> Option<Denial> {
+        let standing = self.policy.standing;
+        let nearest = (!self.exists)
+            .then(|| self.real.as_path().ancestors().skip(1).find(|above| above.exists()))
+            .flatten();
+        let access = FailedAccess {
+            operation,
+            path: self.real.clone(),
+            // The mounts answer first, where there are such.
+            errno: if operation == Operation::Write && standing.tier == Tier::Full { EROFS } else { EACCES },
+            permitted_by_mode: true,
+            nearest: nearest.map(Into::into),
+        };
+        let error = ToolError { kind: ToolErrorKind::Refused, message: String::new(), access: Some(access) };
+        standing.explain(&error)
+    }
+
+    fn denied(&self, denial: &Denial) -> Answer {
+        let rights = &self.policy.standing.rights;
+        let holding = |roots: &[WirePath]| roots.iter().find(|root| self.real.is_within(root)).cloned();
+        let origins = &self.policy.origins;
+        let (because, origin) = if let Some(root) = holding(&rights.hidden) {
+            origins.of_hidden(&root)
+        } else if let Some(root) = holding(&rights.protected) {
+            origins.of_protected(&root)
+        } else if self.policy.standing.read_only.iter().any(|place| self.real.is_within(place)) {
+            ("it lies in the private /tmp, but is the host's, which may be read".to_owned(), None)
+        } else if self.real.is_within(&self.policy.standing.project) && denial.grant.is_some() {
+            let because = format!("in mode {} the project may be read only", self.policy.standing.mode);
+            (because, Some(origins.of_key("mode")))
+        } else if denial.missing_right.contains(", ") {
+            (denial.missing_right.clone(), default())
+        } else {
+            ("it lies in no write root".to_owned(), default())
+        };
+        Answer::denied(denial, because, origin)
+    }
+
+    /// Whether it may be connected to, where it is a socket.
+    pub(super) fn connectable(&self) -> Option<Answer> {
+        let is_socket = fs::metadata(&self.real).is_ok_and(|meta| meta.file_type().is_socket());
+        if !is_socket {
+            return None;
+        }
+        let standing = self.policy.standing;
+        if standing.tier == Tier::FloorUnmediated {
+            let because = "in this tier no unix socket can be reached by its path";
+            return Some(Answer { origin: default(), ..Answer::new(Verdict::Denied, because) });
+        }
+        let rule = "only unix sockets in the own write roots may be reached";
+        Some(if standing.rights.allows_write(&self.real) {
+            Answer::allowed(rule, default())
+        } else {
+            let grant = standing.write_grant(&self.real);
+            Answer { grant, origin: default(), ..Answer::new(Verdict::Denied, rule) }
+        })
+    }
+}

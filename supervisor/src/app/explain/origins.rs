@@ -1,0 +1,92 @@
+//! Where a rule comes from: the default, a line of a file of settings, a flag.
+
+use ipc::path::WirePath;
+
+use super::super::setup::{Named, Setup, Wanted};
+use crate::config::{Effective, Origin};
+use crate::gate::Standing;
+use crate::policy::{configured_write_root, leads_to, write_root};
+
+/// What says where a rule comes from.
+pub(super) struct Origins<'a> {
+    pub(super) setup: &'a Setup,
+    pub(super) wanted: &'a Wanted,
+    pub(super) effective: &'a Effective,
+}
+
+/// A rule, and where it comes from.
+pub(super) type Rule = (String, Option<String>);
+
+impl Origins<'_> {
+    /// Why what lies in this write root may be changed.
+    pub(super) fn of_write_root(&self, root: &WirePath, standing: &Standing) -> Rule {
+        if Some(root) == standing.temp.as_ref() {
+            return ("the private temp directory is always writable".to_owned(), default());
+        }
+        if let Some(named) = self.wanted.write.iter().find(|named| self.is_root(named, root)) {
+            return (format!("it lies in the write root {root}"), Some(named.origin.to_string()));
+        }
+        let what = if *root == standing.project {
+            "the project is writable in mode auto"
+        } else if Some(root) == standing.caches.as_ref() {
+            "the project's private caches are writable in mode auto"
+        } else {
+            "it lies in the project's git directory, which is writable in mode auto"
+        };
+        (what.to_owned(), Some(self.of_key("mode")))
+    }
+
+    fn is_root(&self, named: &Named, root: &WirePath) -> bool {
+        let project = self.setup.policy.project.as_path();
+        let found = match named.origin {
+            Origin::Flag(_) => write_root(project, &named.path),
+            _ => configured_write_root(project, &named.path),
+        };
+        found.is_ok_and(|found| found == *root)
+    }
+
+    /// Why what lies in this hidden root cannot be read.
+    pub(super) fn of_hidden(&self, root: &WirePath) -> Rule {
+        let project = self.setup.policy.project.as_path();
+        let is_root = |named: &&Named| WirePath::from(leads_to(&project.join(&named.path)).path) == *root;
+        if let Some(named) = self.wanted.hide.iter().find(is_root) {
+            return (format!("it is hidden: {root}"), Some(named.origin.to_string()));
+        }
+        let directories = &self.setup.directories;
+        let own = [&directories.config, &directories.state, &directories.cache];
+        let is_own = own.into_iter().any(|own| root.as_path().starts_with(leads_to(own).path));
+        let whose = if is_own { ", which holds Bailiwick's own files" } else { "" };
+        (format!("it is hidden: {root}{whose}"), default())
+    }
+
+    /// Why what lies in this protected place cannot be changed.
+    pub(super) fn of_protected(&self, root: &WirePath) -> Rule {
+        let project = self.setup.policy.project.as_path();
+        let is_root = |named: &&Named| WirePath::from(&project.join(&named.path)) == *root;
+        let origin = self.wanted.protect.iter().find(is_root).map(|named| named.origin.to_string());
+        let because = match &origin {
+            Some(_) => format!("it is protected: {root}"),
+            None => format!("it is protected: the user's own programs act on {root}"),
+        };
+        (because, origin.or_else(default))
+    }
+
+    /// Where the value of a key comes from.
+    pub(super) fn of_key(&self, key: &str) -> String {
+        self.effective
+            .get(key)
+            .map_or_else(|| Origin::Default.to_string(), |settled| settled.origin.to_string())
+    }
+
+    /// Where one element of a list comes from.
+    pub(super) fn of_element(&self, key: &str, word: &str) -> Option<String> {
+        let elements = self.effective.get(key)?.value.as_ref()?.elements();
+        elements.iter().find(|element| element.first() == word).map(|element| element.origin.to_string())
+    }
+}
+
+/// Nobody said so.
+#[expect(clippy::unnecessary_wraps, reason = "it stands where there may be no origin")]
+pub(super) fn default() -> Option<String> {
+    Some(Origin::Default.to_string())
+}

@@ -1,0 +1,131 @@
+//! As a person reads it.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::address::AddressExplained;
+use super::answer::{Answer, Tried, Verdict};
+use super::command::{Call, CommandExplained, Found, Program};
+use super::path::PathExplained;
+use super::{Explanation, Said};
+
+impl Display for Explanation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.said {
+            Said::Path(path) => path.fmt(f)?,
+            Said::Address(address) => address.fmt(f)?,
+            Said::Command(command) => command.fmt(f)?,
+        }
+        let Self { tier, mode, rights, .. } = self;
+        writeln!(f, "judged for a session here: {tier} tier · mode {mode} · rights: {rights}")
+    }
+}
+
+impl Display for PathExplained {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path)?;
+        if let Some(inside) = &self.in_project {
+            match inside.as_bytes() {
+                b"" => write!(f, " (the project)")?,
+                _ => write!(f, " ({inside} in the project)")?,
+            }
+        }
+        if let Some(real) = &self.leads_to {
+            write!(f, ", which leads to {real}")?;
+        }
+        writeln!(f)?;
+        self.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))?;
+        row(f, "read", &self.read)?;
+        row(f, "write", &self.write)?;
+        row(f, "execute", &self.execute)?;
+        self.connect.iter().try_for_each(|answer| row(f, "connect", answer))
+    }
+}
+
+impl Display for AddressExplained {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.address)?;
+        if let Some(place) = self.place {
+            write!(f, ": {place}")?;
+        }
+        writeln!(f)?;
+        row(f, "connect", &self.connect)
+    }
+}
+
+impl Display for CommandExplained {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.command)?;
+        match &self.programs {
+            None => writeln!(f, "  note: what bash makes of it is not certain: no prefix covers it")?,
+            Some(programs) => programs.iter().try_for_each(|program| program.fmt(f))?,
+        }
+        self.calls.iter().try_for_each(|Call { declares, answer }| {
+            writeln!(f, "  declared: {declares}")?;
+            row(f, "  runs", answer)
+        })?;
+        if let Some(origin) = &self.preapproved {
+            writeln!(f, "  approved beforehand, where it is asked for and needs no network ({origin})")?;
+        }
+        if let Some(prefix) = &self.offered_prefix {
+            writeln!(f, "  an approval offers for the session: {}", prefix.join(" "))?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Program {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { name, found } = self;
+        match found {
+            Found::Shell => writeln!(f, "  {name}: the shell itself"),
+            Found::File { path } => writeln!(f, "  {name}: {path}"),
+            Found::Hidden { path } => writeln!(f, "  {name}: not found, for {path} is hidden"),
+            Found::Nothing => writeln!(f, "  {name}: not found"),
+        }
+    }
+}
+
+/// What was asked, the answer, and below it what stands behind it.
+fn row(f: &mut Formatter<'_>, act: &str, answer: &Answer) -> fmt::Result {
+    let Answer { verdict, because, origin, layer, grant, tried, .. } = answer;
+    write!(f, "  {act:<8} {:<8} {because}", verdict.as_str())?;
+    if let Some(origin) = origin {
+        write!(f, " ({origin})")?;
+    }
+    if let Some(layer) = layer {
+        write!(f, " · refused by: {layer}")?;
+    }
+    if *verdict != Verdict::Allowed {
+        match grant {
+            Some(grant) => write!(f, " · to allow: {grant}")?,
+            None if *verdict == Verdict::Denied => write!(f, " · nothing allows it here")?,
+            None => {}
+        }
+    }
+    writeln!(f)?;
+    match tried.as_ref().and_then(|tried| remark(*verdict, tried)) {
+        Some(remark) => writeln!(f, "  {:<8} {:<8} {remark}", "", ""),
+        None => Ok(()),
+    }
+}
+
+/// What became of the act, where the answer does not say so already.
+fn remark(verdict: Verdict, tried: &Tried) -> Option<String> {
+    match (verdict, tried) {
+        (Verdict::Allowed | Verdict::Depends, Tried::Done) | (_, Tried::Refused { .. }) => None,
+        (_, Tried::Done) => {
+            Some("tried in a confinement it SUCCEEDED: do not run agents here, and report this".to_owned())
+        }
+        (Verdict::Allowed, Tried::NotPermitted { error }) => {
+            Some(format!("ordinary permissions refuse it all the same ({error}), which is no denial of ours"))
+        }
+        (_, Tried::NotPermitted { error }) => Some(format!("ordinary permissions refuse it too ({error})")),
+        (_, Tried::Failed { error }) if error == "ENOENT" => {
+            Some("tried in a confinement, it is not there (ENOENT)".to_owned())
+        }
+        (_, Tried::Failed { error }) => {
+            Some(format!("tried in a confinement it failed for another reason ({error})"))
+        }
+        (_, Tried::Untried { why }) => Some(format!("not tried: {why}")),
+    }
+}

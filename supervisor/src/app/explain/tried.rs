@@ -1,0 +1,107 @@
+//! What became of an act on a path inside a confinement, beside what the gate says.
+
+use ipc::confinement::Tier;
+use ipc::denial::Operation;
+use ipc::path::WirePath;
+use ipc::probe::Outcome;
+use libc::{EACCES, EPERM, EROFS};
+use nix::errno::Errno;
+
+use super::answer::{Answer, Tried, Verdict};
+use super::judge::Judge;
+use super::origins::default;
+
+impl Judge<'_> {
+    /// What the kernel did is what holds: where it refuses what the policy allows, that is said.
+    pub(super) fn compare(&self, operation: Operation, answer: Answer, outcome: Option<&Outcome>) -> Answer {
+        let tried = outcome.map(|outcome| self.tried(outcome));
+        let is_absent = matches!(&tried, Some(Tried::Failed { error }) if error == "ENOENT");
+        if is_absent && !self.exists {
+            return answer;
+        }
+        let closes = is_absent && !self.is_in_own_tmp() || matches!(tried, Some(Tried::Refused { .. }));
+        let answer = self.unheld(operation, Answer { tried, ..answer });
+        if !closes || answer.verdict != Verdict::Allowed {
+            return answer;
+        }
+        let because = closed(&self.real, operation).to_owned();
+        let narrower = !["/dev", "/proc"].iter().any(|tree| self.real.is_within(&WirePath::from(*tree)));
+        Answer { verdict: Verdict::Denied, because, narrower, origin: default(), ..answer }
+    }
+
+    /// Without mounts not everything is held that is in the full tier; a start says so, and so do we.
+    fn unheld(&self, operation: Operation, answer: Answer) -> Answer {
+        let rights = &self.policy.standing.rights;
+        let within = |roots: &[WirePath]| roots.iter().any(|root| self.real.is_within(root));
+        let (hidden, protected) = (within(&rights.hidden), within(&rights.protected));
+        let why = match operation {
+            // Rules let the names in a hidden directory be listed.
+            Operation::Read if hidden && self.real.as_path().is_dir() => {
+                "its names can be listed, and nothing in it be read"
+            }
+            Operation::Write if !within(&rights.write) => return answer,
+            Operation::Write if hidden => "it can be replaced, and not read",
+            Operation::Write if protected => {
+                "the kernel does not hold it, and a change is put back after the call"
+            }
+            _ => return answer,
+        };
+        let is_open = (answer.verdict, &answer.tried) == (Verdict::Denied, &Some(Tried::Done));
+        if !is_open || self.policy.standing.tier == Tier::Full {
+            return answer;
+        }
+        let because = format!("{}; in this tier {why}", answer.because);
+        Answer { verdict: Verdict::Depends, because, ..answer }
+    }
+
+    fn tried(&self, outcome: &Outcome) -> Tried {
+        let (errno, permitted_by_mode) = match outcome {
+            Outcome::Done => return Tried::Done,
+            Outcome::Untried { why } => return Tried::Untried { why: why.clone() },
+            Outcome::Refused { errno, permitted_by_mode } => (*errno, *permitted_by_mode),
+        };
+        let error = format!("{:?}", Errno::from_raw(errno));
+        let standing = self.policy.standing;
+        // What covers a hidden place in the full tier has a mode of its own, which permits nothing.
+        let is_masked = standing.tier == Tier::Full
+            && standing.rights.hidden.iter().any(|root| self.real.is_within(root));
+        match (errno, permitted_by_mode || is_masked) {
+            (EACCES | EPERM | EROFS, true) => Tried::Refused { error },
+            (EACCES | EPERM | EROFS, false) => Tried::NotPermitted { error },
+            _ => Tried::Failed { error },
+        }
+    }
+
+    /// Connecting, where it is a socket.
+    pub(super) fn connect(&self, outcome: Option<&Outcome>) -> Option<Answer> {
+        let tried = outcome.map(|outcome| self.tried(outcome));
+        self.connectable().map(|answer| Answer { tried, ..answer })
+    }
+
+    /// Whether the sandbox has something else under this name.
+    pub(super) fn is_in_own_tmp(&self) -> bool {
+        let setup = self.policy.setup;
+        let hosts = &setup.policy;
+        let private = setup.confinement(hosts.standing()).has_private_tmp(self.policy.standing.tier);
+        let shown = hosts.write.iter().chain(&hosts.auto).chain([&hosts.project]);
+        private
+            && self.real.is_within(&"/tmp".into())
+            && !shown.into_iter().any(|root| self.real.is_within(root))
+    }
+}
+
+/// Why the kernel refuses what the rights allow.
+fn closed(path: &WirePath, operation: Operation) -> &'static str {
+    let within = |tree: &str| path.is_within(&WirePath::from(tree));
+    match operation {
+        _ if within("/dev") => {
+            "of the host's /dev there are the harmless devices, and what is the sandbox's own"
+        }
+        _ if within("/proc") => "its /proc is its own, and shows no other processes",
+        Operation::Write => "the kernel refuses it: it lies in a write root, and is none of its own files",
+        _ => {
+            "the kernel refuses it: it lies beside something hidden, and was made after the rules were, or is another \
+              name of what is hidden"
+        }
+    }
+}

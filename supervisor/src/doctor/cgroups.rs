@@ -1,0 +1,99 @@
+//! Control groups: whether this process has some of its own, in which limits could be set and everything ended at once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
+use nix::unistd::{AccessFlags, access};
+
+use super::{Check, State};
+
+/// Where the hierarchy is mounted on nearly every system (cgroups(7)).
+const MOUNT: &str = "/sys/fs/cgroup";
+
+/// What a process that was given a control group can write (cgroups(7), "Delegation: delegating a hierarchy").
+const DELEGATED: [&str; 2] = ["cgroup.procs", "cgroup.subtree_control"];
+
+/// What there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Found {
+    /// No unified hierarchy.
+    NoVersion2,
+    /// One, in which this process has no place that can be seen.
+    Unseen,
+    /// A place in it.
+    Own { path: PathBuf, delegated: bool, controllers: String },
+}
+
+/// What of control groups there is here. Nothing depends on it.
+pub(super) fn check() -> Check {
+    Check::new("cgroups", State::Ok, look().to_string())
+}
+
+fn look() -> Found {
+    if !statfs(MOUNT).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC) {
+        return Found::NoVersion2;
+    }
+    let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let Some(path) = own_path(&membership).filter(|path| path.is_dir()) else { return Found::Unseen };
+    let is_delegated = |name: &str| access(&path.join(name), AccessFlags::W_OK).is_ok();
+    let controllers = fs::read_to_string(path.join("cgroup.controllers")).unwrap_or_default();
+    Found::Own {
+        delegated: access(&path, AccessFlags::W_OK).is_ok()
+            && DELEGATED.iter().all(|name| is_delegated(name)),
+        controllers: controllers.trim().to_owned(),
+        path,
+    }
+}
+
+/// The directory of the line `0::/path` (cgroups(7), "/proc/pid/cgroup"). What lies outside of a namespace begins with `/..`.
+fn own_path(membership: &str) -> Option<PathBuf> {
+    let path = membership.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let is_outside = Path::new(path).components().any(|part| part.as_os_str() == "..");
+    (!is_outside).then(|| Path::new(MOUNT).join(path))
+}
+
+impl std::fmt::Display for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoVersion2 => f.write_str("no version 2: nothing is bounded by them, and nothing needs it"),
+            Self::Unseen => f.write_str("version 2; the one of this process cannot be seen from here"),
+            Self::Own { path, delegated, controllers } => {
+                let whose = if *delegated { "delegated to us" } else { "not delegated to us" };
+                let controllers = if controllers.is_empty() { "none" } else { controllers };
+                write!(f, "version 2, {}, {whose}; controllers: {controllers}", path.display())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_group_is_the_one_of_the_unified_hierarchy() {
+        let own = |text: &str| own_path(text).map(|path| path.display().to_string());
+        assert_eq!(own("0::/user.slice/x\n").as_deref(), Some("/sys/fs/cgroup/user.slice/x"));
+        assert_eq!(own("12:cpu:/y\n0::/\n").as_deref(), Some("/sys/fs/cgroup/"));
+        assert_eq!(own("12:cpu:/y\n"), None, "version 1 alone");
+        assert_eq!(own("0::/../../elsewhere\n"), None, "of another namespace");
+    }
+
+    #[test]
+    fn what_was_found_is_a_line() {
+        let own = |delegated, controllers: &str| Found::Own {
+            path: "/sys/fs/cgroup/a".into(),
+            delegated,
+            controllers: controllers.to_owned(),
+        };
+        assert_eq!(
+            own(true, "cpu memory pids").to_string(),
+            "version 2, /sys/fs/cgroup/a, delegated to us; controllers: cpu memory pids"
+        );
+        assert_eq!(
+            own(false, "").to_string(),
+            "version 2, /sys/fs/cgroup/a, not delegated to us; controllers: none"
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! The way to the model: proxies, certificate authorities, and on demand whether its API answers.
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::Url;
+
+use super::{Check, State, clock};
+use crate::provider::probe::{self, Answer};
+
+/// What programs look at, and so does the client (curl(1), "ENVIRONMENT").
+const PROXIES: [&str; 6] =
+    ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+
+/// The most time that is spent on an API that does not answer.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// The proxies that the environment names, without their passwords.
+pub(super) fn proxies() -> Check {
+    let set: Vec<_> = PROXIES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))).collect();
+    let set: Vec<_> = set.iter().map(|(name, value)| (*name, value.to_string_lossy())).collect();
+    let set: Vec<_> = set
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| (*name, value.as_ref()))
+        .collect();
+    of_proxies(&set)
+}
+
+fn of_proxies(set: &[(&str, &str)]) -> Check {
+    if set.is_empty() {
+        return Check::new("proxy", State::Ok, "none");
+    }
+    let told: Vec<_> =
+        set.iter().map(|(name, value)| format!("{name}={}", without_password(value))).collect();
+    let told = told.join(", ");
+    match set.iter().find(|(_, value)| parsed(value).is_none()) {
+        None => Check::new("proxy", State::Ok, told),
+        Some((name, _)) => Check::new("proxy", State::Warn, told)
+            .remedy(format!("set {name} to something like http://proxy.example:3128, or unset it")),
+    }
+}
+
+/// A proxy may be named without its scheme.
+fn parsed(value: &str) -> Option<Url> {
+    let has_host = |url: &Url| url.has_host();
+    value.parse().ok().filter(has_host).or_else(|| format!("http://{value}").parse().ok().filter(has_host))
+}
+
+fn without_password(value: &str) -> String {
+    let Some(url) = parsed(value) else { return "(no address)".to_owned() };
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
+}
+
+/// Whose certificate authorities are trusted.
+pub(super) fn authorities() -> Check {
+    match probe::has_system_authorities() {
+        Ok(true) => Check::new("ca certs", State::Ok, "the system's"),
+        Ok(false) => {
+            Check::new("ca certs", State::Ok, "none on this system: those that come with bailiwick are used")
+        }
+        Err(error) => {
+            Check::new("ca certs", State::Warn, error.to_string()).remedy("reinstall ca-certificates")
+        }
+    }
+}
+
+/// Whether the API answers, without a key.
+pub(super) async fn api(base_url: &str) -> Check {
+    match probe::ask(base_url, PATIENCE).await {
+        Ok(answer) => answered(&answer, SystemTime::now()),
+        Err(error) => {
+            let (found, next) = in_two(&error.to_string());
+            Check::new("api", State::Warn, found).remedy(next)
+        }
+    }
+}
+
+fn answered(Answer { host, status, date }: &Answer, now: SystemTime) -> Check {
+    let text = format!("{host} answers ({status} without a key)");
+    match date.and_then(|date| clock::skew(now, date)) {
+        Some(skew) => Check::new("api", State::Warn, format!("{text}; {skew}")).remedy("set the clock"),
+        None => Check::new("api", State::Ok, text),
+    }
+}
+
+/// `the cause: what to do`, as the provider's errors are written.
+fn in_two(error: &str) -> (String, String) {
+    let (found, next) = error
+        .rsplit_once(": ")
+        .filter(|(_, next)| next.starts_with("check"))
+        .unwrap_or((error, "check the network, the proxy and the base URL"));
+    (found.to_owned(), next.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxys_password_is_never_told() {
+        let check = of_proxies(&[
+            ("HTTPS_PROXY", "http://me:hunter2@proxy.example:3128"),
+            ("http_proxy", "other:80"),
+        ]);
+        assert_eq!(check.found, "HTTPS_PROXY=http://proxy.example:3128, http_proxy=http://other");
+        assert_eq!(check.state, State::Ok);
+        let wrong = of_proxies(&[("ALL_PROXY", "http://:hunter2@")]);
+        assert_eq!((wrong.state, wrong.found.as_str()), (State::Warn, "ALL_PROXY=(no address)"));
+        assert!(wrong.remedy.unwrap_or_default().starts_with("set ALL_PROXY to "));
+        assert_eq!(of_proxies(&[]).found, "none");
+    }
+
+    #[test]
+    fn an_answer_tells_the_time_too() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
+        let answer = |date| Answer { host: "api.example".to_owned(), status: 401, date };
+        assert_eq!(answered(&answer(Some(now)), now).found, "api.example answers (401 without a key)");
+        let off = answered(&answer(Some(now - Duration::from_hours(1))), now);
+        assert_eq!(
+            (off.state, off.found.as_str()),
+            (
+                State::Warn,
+                "api.example answers (401 without a key); the clock is 3600 s ahead of the server's"
+            )
+        );
+    }
+
+    #[test]
+    fn an_error_is_told_as_cause_and_step() {
+        let two = |error: &str| in_two(error);
+        assert_eq!(
+            two("x:80 refused the connection: check the base URL"),
+            ("x:80 refused the connection".to_owned(), "check the base URL".to_owned())
+        );
+        assert!(two("no TLS connection to x: expired").1.starts_with("check the network"));
+    }
+}

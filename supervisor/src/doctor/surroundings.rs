@@ -1,0 +1,101 @@
+//! What whoever started this process has bounded it by already: a container's engine, a service manager.
+
+use std::fs;
+use std::path::Path;
+
+use nix::sys::statvfs::{FsFlags, statvfs};
+
+use super::{Check, State};
+
+/// Below this, what shares memory (browsers, databases, multiprocessing) runs out of it: Docker's default is 64 MiB.
+const LITTLE_SHARED_MEMORY: u64 = 64 << 20;
+
+/// What bounds this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Surroundings {
+    /// `Seccomp_filters` of `proc_pid_status(5)`: how many programs filter our calls.
+    filters: u32,
+    no_new_privs: bool,
+    /// Whether the root file system is read-only.
+    read_only_root: bool,
+    /// How large `/dev/shm` is, where there is one.
+    shared_memory: Option<u64>,
+}
+
+/// What bounds this process, and what in it would be in the way.
+pub(super) fn check() -> Check {
+    look().check()
+}
+
+fn look() -> Surroundings {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let size = |stat: nix::sys::statvfs::Statvfs| stat.blocks() * stat.fragment_size();
+    Surroundings {
+        filters: field("Seccomp_filters:").and_then(|count| count.parse().ok()).unwrap_or_default(),
+        no_new_privs: field("NoNewPrivs:") == Some("1"),
+        read_only_root: statvfs("/").is_ok_and(|stat| stat.flags().contains(FsFlags::ST_RDONLY)),
+        shared_memory: Path::new("/dev/shm").is_dir().then(|| statvfs("/dev/shm").map_or(0, size)),
+    }
+}
+
+impl Surroundings {
+    fn check(&self) -> Check {
+        let mut found = Vec::new();
+        match self.filters {
+            0 => {}
+            1 => found.push("1 seccomp filter, from whoever started this".to_owned()),
+            count => found.push(format!("{count} seccomp filters, from whoever started this")),
+        }
+        found.extend(self.no_new_privs.then(|| "no_new_privs".to_owned()));
+        found.extend(self.read_only_root.then(|| "a read-only root".to_owned()));
+        let (state, remedy) = match self.shared_memory {
+            None => {
+                found.push("no /dev/shm".to_owned());
+                (
+                    State::Warn,
+                    Some("mount one, as with docker run --shm-size=1g: Python's locks and browsers need it"),
+                )
+            }
+            Some(size) if size <= LITTLE_SHARED_MEMORY => {
+                found.push(format!("{} MiB of /dev/shm", size >> 20));
+                (State::Ok, None)
+            }
+            Some(_) => (State::Ok, None),
+        };
+        let found =
+            if found.is_empty() { "nothing bounds this process".to_owned() } else { found.join(", ") };
+        let check = Check::new("bounds", state, found);
+        match remedy {
+            Some(remedy) => check.remedy(remedy),
+            None => check,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_bounds_a_process_is_named() {
+        let free = Surroundings { shared_memory: Some(8 << 30), ..Surroundings::default() };
+        assert_eq!(free.check().found, "nothing bounds this process");
+        let container = Surroundings {
+            filters: 1,
+            no_new_privs: true,
+            read_only_root: true,
+            shared_memory: Some(64 << 20),
+        };
+        let check = container.check();
+        assert_eq!(
+            (check.state, check.found.as_str()),
+            (
+                State::Ok,
+                "1 seccomp filter, from whoever started this, no_new_privs, a read-only root, 64 MiB of /dev/shm"
+            )
+        );
+        let bare = Surroundings { shared_memory: None, ..free };
+        assert_eq!((bare.check().state, bare.check().found.as_str()), (State::Warn, "no /dev/shm"));
+    }
+}

@@ -1,0 +1,138 @@
+//! A program, run to its end inside a confinement of its own: sandbox-exec, to see from there what holds.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use ipc::confinement::{BrokerReport, Confinement, RulesetReport};
+use ipc::id::Generation;
+use ipc::pipe::AsyncIncoming;
+use ipc::probe::{Outcome, Probe};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
+use tokio::time::timeout;
+
+use crate::app::setup::Setup;
+use crate::monitor::{BrokerProcess, Launch, Launched, SpawnError, Stdio};
+
+/// It takes milliseconds; one that hangs is a failure.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What it printed, and what held it.
+pub(crate) struct Said {
+    /// What held it.
+    pub ruleset: RulesetReport,
+    /// Its standard output.
+    pub output: String,
+}
+
+/// Why it did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InsideError {
+    /// What it was to be given or asked could not be made.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// There was no process.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// A stage of the start, by its name in `sandbox-exec`.
+    #[error("{stage}: {detail}")]
+    Refused {
+        /// The stage.
+        stage: String,
+        /// What failed there.
+        detail: String,
+    },
+    /// It ended early, or said what nobody understands.
+    #[error("it broke off: {0}")]
+    Broken(String),
+    /// It took too long.
+    #[error("it did not end within {} s", PATIENCE.as_secs())]
+    Late,
+}
+
+/// Runs sandbox-exec with these arguments and this on its standard input.
+pub(crate) async fn run(
+    setup: &Setup,
+    confinement: Confinement,
+    arguments: impl IntoIterator<Item = OsString>,
+    input: Vec<u8>,
+) -> Result<Said, InsideError> {
+    let program = setup.programs.sandbox_exec.clone().into_os_string();
+    run_program(setup, confinement, [program].into_iter().chain(arguments).collect(), input).await
+}
+
+/// Runs any program.
+pub(crate) async fn run_program(
+    setup: &Setup,
+    confinement: Confinement,
+    command: Vec<OsString>,
+    input: Vec<u8>,
+) -> Result<Said, InsideError> {
+    let launch = Launch { confinement, command, stdio: Stdio::Piped };
+    timeout(PATIENCE, run_to_its_end(setup, launch, input)).await.unwrap_or(Err(InsideError::Late))
+}
+
+/// Tries these acts; what became of each.
+pub(crate) async fn try_all(
+    setup: &Setup,
+    confinement: Confinement,
+    probes: &[Probe],
+) -> Result<(RulesetReport, Vec<Outcome>), InsideError> {
+    let mut input = Vec::new();
+    for probe in probes {
+        serde_json::to_writer(&mut input, probe).map_err(io::Error::from)?;
+        input.push(b'\n');
+    }
+    let Said { ruleset, output } = run(setup, confinement, ["--probe".into()], input).await?;
+    let outcomes: Vec<Outcome> = output
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()
+        .map_err(|error| broke_off(&error))?;
+    if outcomes.len() != probes.len() {
+        return Err(InsideError::Broken(format!("{} answers to {} acts", outcomes.len(), probes.len())));
+    }
+    Ok((ruleset, outcomes))
+}
+
+async fn run_to_its_end(setup: &Setup, launch: Launch, input: Vec<u8>) -> Result<Said, InsideError> {
+    let Launched { pidfd, stdin, stdout, stderr, status } = setup.spawner.spawn(launch).await?;
+    let broker = BrokerProcess::new(pidfd)?;
+    let mut reports: AsyncIncoming<_, BrokerReport> =
+        AsyncIncoming::new(pipe::Receiver::from_owned_fd(status)?, Generation::default());
+    let ruleset = match reports.receive().await.map_err(|error| broke_off(&error))? {
+        Some(BrokerReport::Started { ruleset, .. }) => ruleset,
+        Some(BrokerReport::Failed { stage, detail, .. }) => {
+            return Err(InsideError::Refused { stage, detail });
+        }
+        Some(BrokerReport::Ended { .. }) | None => return Err(InsideError::Broken(last_words(stderr).await)),
+    };
+    let (stdin, stdout) = stdin.zip(stdout).ok_or_else(|| broke_off(&"no streams"))?;
+    let mut stdin = pipe::Sender::from_owned_fd(stdin)?;
+    let mut stdout = pipe::Receiver::from_owned_fd(stdout)?;
+    let mut output = String::new();
+    let give = async move {
+        // Who does not read it to its end says so by what it prints.
+        let _ = stdin.write_all(&input).await;
+    };
+    let ((), read) = tokio::join!(give, stdout.read_to_string(&mut output));
+    read?;
+    broker.end().await?;
+    Ok(Said { ruleset, output })
+}
+
+fn broke_off(error: &dyn Display) -> InsideError {
+    InsideError::Broken(error.to_string())
+}
+
+async fn last_words(stderr: Option<OwnedFd>) -> String {
+    let mut text = Vec::new();
+    if let Some(Ok(mut stderr)) = stderr.map(pipe::Receiver::from_owned_fd) {
+        let _ = stderr.read_to_end(&mut text).await;
+    }
+    let text = String::from_utf8_lossy(&text);
+    text.trim().lines().next_back().unwrap_or("sandbox-exec ended without a word").escape_debug().to_string()
+}

@@ -1,0 +1,177 @@
+//! `bailiwick audit`: what a log says of its agents, and what an agent could do, found by trying.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use ipc::confinement::Tier;
+use serde_json::{Value, json};
+use tests::replies::{calls, done, model_of, shell};
+use tests::tier::{self, everywhere};
+use tests::{Finished, User, World};
+
+/// A project with rules in it, and somebody who listens beside it.
+fn world(user: User, tier: Tier) -> World {
+    let world = World::new(user).in_tier(tier);
+    world.file("src/a.txt", "a\n");
+    world.file("secret/key.txt", "k\n");
+    world.file(".git/config", "[core]\n");
+    world.file(".git/HEAD", "ref: refs/heads/main\n");
+    let ssh = world.home().join(".ssh");
+    fs::create_dir(&ssh).unwrap();
+    fs::write(ssh.join("id"), "b\n").unwrap();
+    world.give(&ssh);
+    world.give(&ssh.join("id"));
+    symlink("../home/.ssh/id", world.project().join("away")).unwrap();
+    world.configure("[rights]\nhide = [\"secret\"]\n");
+    world
+}
+
+fn probe(world: &World, mode: &str, code: i32) -> Value {
+    let mut command = world.bailiwick(["audit", "--probe", "--json", "--mode", mode, "-C"]);
+    let run = Finished::of(command.arg(world.project()).args(world.tier_flags())).expect(code);
+    serde_json::from_str(&run.stdout).unwrap()
+}
+
+fn of<'a>(audit: &'a Value, path: &Path) -> &'a Value {
+    let paths = audit["paths"].as_array().unwrap();
+    let found = paths.iter().find(|tried| tried["path"] == path.to_str().unwrap());
+    found.unwrap_or_else(|| panic!("{} was not tried: {paths:#?}", path.display()))
+}
+
+fn outcome(answer: &Value) -> (&str, &str) {
+    (answer["verdict"].as_str().unwrap(), answer["tried"]["outcome"].as_str().unwrap_or_default())
+}
+
+#[test]
+fn what_an_agent_could_do_is_what_is_declared() {
+    for (user, tier) in everywhere() {
+        let world = world(user, tier);
+        let socket = world.root().join("listener.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        fs::set_permissions(&socket, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let before = snapshot(&world.project());
+        let audit = probe(&world, "auto", 0);
+        assert_eq!(audit["differences"], json!([]), "{user:?} {tier}");
+        assert_eq!(outcome(&of(&audit, &world.project().join("src"))["write"]), ("allowed", "done"));
+        // In the floor names can be listed; contents are read in neither.
+        for hidden in [world.project().join("secret"), world.home().join(".ssh")] {
+            let listed = if tier == Tier::Full { ("denied", "refused") } else { ("depends", "done") };
+            assert_eq!(outcome(&of(&audit, &hidden)["read"]), listed, "{tier} {}", hidden.display());
+        }
+        for secret in [world.project().join("secret/key.txt"), world.home().join(".ssh/id")] {
+            assert_eq!(outcome(&of(&audit, &secret)["read"]), ("denied", "refused"), "{tier}");
+        }
+        // In the floor what is protected is put back, and not held.
+        let protected = if tier == Tier::Full { "denied" } else { "depends" };
+        assert_eq!(
+            outcome(&of(&audit, &world.project().join(".git/config"))["write"]).0,
+            protected,
+            "{tier}"
+        );
+        let connect = &of(&audit, &socket)["connect"];
+        assert_eq!(outcome(connect), ("denied", "refused"), "{connect:#}");
+        assert!(listener.accept().is_err(), "nobody came");
+        let acts = audit["acts"].as_array().unwrap();
+        assert!(acts.len() > 10 && acts.iter().all(|act| act["denied"] == true), "{acts:#?}");
+        assert_eq!(snapshot(&world.project()), before, "nothing was changed by trying");
+        let denied = probe(&world, "deny", 0);
+        assert_eq!(outcome(&of(&denied, &world.project().join("src"))["write"]), ("denied", "refused"));
+    }
+}
+
+#[test]
+fn what_is_other_than_declared_is_marked() {
+    // In the full tier it is covered, as what its modes refuse.
+    for tier in tier::all().into_iter().filter(|tier| *tier != Tier::Full) {
+        let world = world(User::Myself, tier);
+        // Another name of what is hidden: no rule hides it, and the kernel does.
+        let link = world.project().join(".a-link");
+        fs::hard_link(world.project().join("secret/key.txt"), &link).unwrap();
+        let audit = probe(&world, "auto", 1);
+        assert_eq!(audit["differences"], json!([format!("narrower: read {}", link.display())]), "{tier}");
+    }
+}
+
+/// Every file's path, content and time.
+fn snapshot(directory: &Path) -> Vec<(PathBuf, Vec<u8>, std::time::SystemTime)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        let (path, meta) = (entry.path(), entry.metadata().unwrap());
+        if meta.is_dir() {
+            found.extend(snapshot(&path));
+        }
+        let content = if meta.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+        found.push((path, content, meta.modified().unwrap()));
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn the_digest_is_that_of_the_worker_in_the_log() {
+    for tier in tier::all() {
+        let world = world(User::Myself, tier);
+        let server = model_of([done()]);
+        world.run(&server, &["--mode", "auto"]).expect(0);
+        let log = world.log();
+        let started = log.iter().find(|event| event["type"] == "worker_started").unwrap();
+        let digests = [0, 1].map(|_| probe(&world, "auto", 0)["ruleset_digest"].clone());
+        assert_eq!(digests[0], digests[1], "two equal starts");
+        assert_eq!(digests[0], started["data"]["ruleset_digest"]);
+        assert_ne!(digests[0], probe(&world, "deny", 0)["ruleset_digest"]);
+    }
+}
+
+#[test]
+fn a_log_is_added_up_per_agent_and_a_breach_is_found() {
+    let world = World::new(User::Myself);
+    world.file("a.txt", "a\n");
+    let outside = world.outside().join("there.txt").display().to_string();
+    let denied = calls(&[("write_file", json!({"path": outside, "content": "x"}))]);
+    let server = model_of([denied, shell("true"), shell("false"), done()]);
+    world.run(&server, &["--mode", "auto"]).expect(0);
+    let sessions = fs::read_dir(world.own().join("state/sessions")).unwrap();
+    let log = sessions
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    let log = log.unwrap();
+    let id = log.file_stem().unwrap().to_str().unwrap().to_owned();
+    let audit = |what: &str, code| {
+        let run = Finished::of(&mut world.bailiwick(["audit", "--json", what])).expect(code);
+        serde_json::from_str::<Value>(&run.stdout).unwrap()
+    };
+    let account = audit(&id, 0);
+    assert_eq!((&account["intact"], &account["faults"]), (&json!(true), &json!([])));
+    let agent = &account["agents"][0];
+    assert_eq!(agent["calls"]["shell_exec"], json!({"completed": 1, "failed": 1}));
+    assert_eq!(agent["denials"].as_array().unwrap().len(), 1, "{agent:#}");
+    assert_eq!(agent["workers"][0]["ruleset_digest"].as_str().unwrap().len(), 64);
+    let text = Finished::of(&mut world.bailiwick(["audit"]).arg(&log)).expect(0).stdout;
+    assert!(text.contains("the chain holds") && text.contains("shell_exec: 1 completed, 1 failed"), "{text}");
+    // A changed word in the middle breaks the chain.
+    let whole = fs::read_to_string(&log).unwrap();
+    fs::write(&log, whole.replacen("there.txt", "where.txt", 1)).unwrap();
+    let breach = audit(&id, 1);
+    assert_eq!(breach["intact"], false);
+    assert!(breach["faults"][0].as_str().unwrap().contains("does not continue the chain"), "{breach:#}");
+}
+
+#[test]
+fn what_cannot_be_audited_is_a_usage_error() {
+    let world = World::new(User::Myself);
+    for (arguments, words) in [
+        (&["audit"][..], "required"),
+        (&["audit", "no-such-session"], "cannot read the session log"),
+        (&["audit", "--probe", "x"], "cannot be used with"),
+        (&["audit", "--probe", "-C", "/"], "cannot be the project"),
+    ] {
+        let run = Finished::of(&mut world.bailiwick(arguments)).expect(2);
+        assert!(run.stderr.contains(words), "{arguments:?}: {}", run.stderr);
+    }
+}

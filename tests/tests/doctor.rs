@@ -1,0 +1,97 @@
+//! What surrounds the confinement, as `bailiwick doctor` tells it: without secrets, and without asking anybody unless told to.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::net::TcpListener;
+use std::process::Command;
+
+use serde_json::Value;
+use supervisor::replay::{ReplayServer, Reply};
+use tests::replies::serve;
+use tests::world::KEY;
+use tests::{Finished, User, World};
+
+fn doctor(command: &mut Command) -> (Finished, Vec<Value>) {
+    let run = Finished::of(command).expect(0);
+    let diagnosis: Value = serde_json::from_str(&run.stdout).unwrap();
+    let checks = diagnosis["checks"].as_array().unwrap().clone();
+    (run, checks)
+}
+
+fn named(checks: &[Value], name: &str) -> (String, String, Option<String>) {
+    let check = checks.iter().find(|check| check["name"] == name);
+    let check = check.unwrap_or_else(|| panic!("no check {name}: {checks:?}"));
+    let text = |member: &str| check[member].as_str().map(str::to_owned);
+    (text("state").unwrap(), text("found").unwrap(), text("remedy"))
+}
+
+#[test]
+fn everything_around_a_confinement_is_looked_at_for_every_user() {
+    for user in User::all() {
+        let world = World::new(user);
+        let (_, checks) = doctor(&mut world.bailiwick(["doctor", "--json"]));
+        for name in ["bounds", "cgroups", "proxy", "ca certs", "settings", "state dir", "temp dir", "clock"] {
+            named(&checks, name);
+        }
+        assert!(!checks.iter().any(|check| check["name"] == "api"), "nobody is asked who was not to be");
+        let (state, found, _) = named(&checks, "git");
+        let version = Finished::of(world.command("git").arg("--version")).expect(0).stdout;
+        let version = version.trim().strip_prefix("git version ").unwrap();
+        assert_eq!((state.as_str(), found.starts_with(&format!("{version}, /"))), ("ok", true), "{found}");
+    }
+}
+
+#[test]
+fn no_secret_is_told() {
+    let world = World::new(User::Myself);
+    let mut command = world.bailiwick(["doctor", "--json"]);
+    command.env("ANTHROPIC_API_KEY", KEY).env("HTTPS_PROXY", "http://me:hunter2@proxy.example:3128");
+    let (run, checks) = doctor(&mut command);
+    assert_eq!(named(&checks, "key").1, "in ANTHROPIC_API_KEY");
+    assert_eq!(named(&checks, "proxy").1, "HTTPS_PROXY=http://proxy.example:3128");
+    for secret in [KEY, &KEY[KEY.len() - 8..], "hunter2"] {
+        assert!(!run.stdout.contains(secret) && !run.stderr.contains(secret), "{}", run.stdout);
+    }
+}
+
+fn ask(world: &World, base_url: &str) -> (String, String, Option<String>) {
+    let mut command = world.bailiwick(["doctor", "--json", "--api"]);
+    command.env("ANTHROPIC_API_KEY", KEY).env("ANTHROPIC_BASE_URL", base_url);
+    named(&doctor(&mut command).1, "api")
+}
+
+fn host(server: &ReplayServer) -> String {
+    server.base_url().trim_start_matches("http://").to_owned()
+}
+
+#[test]
+fn the_api_is_asked_without_a_key_and_any_answer_is_one() {
+    let world = World::new(User::Myself);
+    for status in [200, 401, 404, 529] {
+        let server = serve([Reply::error(status, "x", "y")]);
+        let (state, found, _) = ask(&world, &server.base_url());
+        let expected = format!("{} answers ({status} without a key)", host(&server));
+        assert_eq!((state.as_str(), found), ("ok", expected));
+        let request = &server.requests()[0];
+        for header in ["x-api-key", "authorization"] {
+            assert!(request.header(header).is_none(), "no key goes out");
+        }
+    }
+    let old = Reply::error(401, "x", "y").header("date", "Tue, 15 Nov 1994 08:12:31 GMT");
+    let (state, found, remedy) = ask(&world, &serve([old]).base_url());
+    assert_eq!(state, "warn");
+    assert!(found.contains("; the clock is ") && found.ends_with(" s ahead of the server's"), "{found}");
+    assert_eq!(remedy.as_deref(), Some("set the clock"));
+}
+
+#[test]
+fn an_api_that_nobody_answers_for_is_told_with_what_to_check() {
+    let world = World::new(User::Myself);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (state, found, remedy) = ask(&world, &format!("http://127.0.0.1:{port}"));
+    assert_eq!((state.as_str(), found), ("warn", format!("127.0.0.1:{port} refused the connection")));
+    assert_eq!(remedy.as_deref(), Some("check the base URL"));
+    let (state, found, _) = ask(&world, "not a url");
+    assert_eq!(state, "warn");
+    assert!(found.contains("is not a URL"), "{found}");
+}
