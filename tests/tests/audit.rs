@@ -1,6 +1,6 @@
 //! `bailiwick audit`: what a log says of its agents, and what an agent could do, found by trying.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -152,7 +152,7 @@ fn a_log_is_added_up_per_agent_and_a_breach_is_found() {
     assert_eq!(agent["calls"]["shell_exec"], json!({"completed": 1, "failed": 1}));
     assert_eq!(agent["denials"].as_array().unwrap().len(), 1, "{agent:#}");
     assert_eq!(agent["workers"][0]["ruleset_digest"].as_str().unwrap().len(), 64);
-    let text = Finished::of(&mut world.bailiwick(["audit"]).arg(&log)).expect(0).stdout;
+    let text = Finished::of(world.bailiwick(["audit"]).arg(&log)).expect(0).stdout;
     assert!(text.contains("the chain holds") && text.contains("shell_exec: 1 completed, 1 failed"), "{text}");
     // A changed word in the middle breaks the chain.
     let whole = fs::read_to_string(&log).unwrap();

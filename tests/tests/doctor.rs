@@ -1,6 +1,6 @@
 //! What surrounds the confinement, as `bailiwick doctor` tells it: without secrets, and without asking anybody unless told to.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::net::TcpListener;
 use std::process::Command;

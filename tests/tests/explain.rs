@@ -255,7 +255,7 @@ fn text(world: &World, tier: Tier, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_person_reads_the_reason_and_the_remedy() {
+fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
     if !tier::all().contains(&Tier::Full) {
         eprintln!("skipped: no full tier, whose words these are");
         return;
@@ -294,6 +294,16 @@ fn a_person_reads_the_reason_and_the_remedy() {
                         ordinary permissions refuse it all the same (EACCES), which is no denial of ours
     judged for a session here: full tier · mode auto · rights: rw . $TMPDIR caches [world]/given · ro / minus hidden · net off
     "#);
+}
+
+#[test]
+fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
+    if !tier::all().contains(&Tier::Full) {
+        eprintln!("skipped: no full tier, whose words these are");
+        return;
+    }
+    let world = world(User::Myself, Tier::Full);
+    let text = |arguments: &[&str]| text(&world, Tier::Full, arguments);
     insta::assert_snapshot!(text(&["127.0.0.1:5432"]), @r#"
     127.0.0.1:5432: this machine itself
       connect  depends  the network is off: the sandbox's own loopback has the servers that the same command started, and none of the machine's (default) · to allow: --net on --reach host

@@ -288,7 +288,7 @@ fn nothing_below_the_supervisor_holds_what_the_descriptor_table_does_not_give_it
         match tier {
             Tier::Full => assert_eq!(rows, ["command", "init or broker", "reaper", "stub", "worker"]),
             Tier::Floor | Tier::FloorUnmediated => {
-                assert_eq!(rows, ["command", "init or broker", "reaper", "worker"])
+                assert_eq!(rows, ["command", "init or broker", "reaper", "worker"]);
             }
         }
         run.finish("");

@@ -229,7 +229,7 @@ fn a_command_has_no_hold_on_what_is_above_it() {
             // The first process of the namespace; and above it there is none.
             Tier::Full => assert!(above.ends_with("broker 1\n"), "{above}"),
             Tier::Floor | Tier::FloorUnmediated => {
-                assert!(above.contains(&format!("worker {worker}\n")), "{above}")
+                assert!(above.contains(&format!("worker {worker}\n")), "{above}");
             }
         }
         let tried = world.read("tried");

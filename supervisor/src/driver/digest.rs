@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn change() -> impl Strategy<Value = RightsChange> {
-        let path = prop_oneof!["/a", "/a/b", "/p", "/p/c"].prop_map(|path| ipc::path::WirePath::from(&path));
+        let path = prop_oneof!["/a", "/a/b", "/p", "/p/c"].prop_map(|path| WirePath::from(&path));
         let reach = any::<bool>().prop_map(|host| Reach { host, ..Reach::default() });
         prop_oneof![
             (any::<bool>(), reach).prop_map(|(on, reach)| {

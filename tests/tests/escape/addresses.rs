@@ -65,7 +65,9 @@ fn addresses_of_the_machine_are_rights_of_their_own() {
             ["ip link set lo up".to_owned()].into_iter().chain(acts).collect::<Vec<_>>().join(" && ");
         let done = Finished::of(world.command("sh").args(["-c", &script]));
         assert_eq!(done.code, 0, "{}", done.stderr);
-        everywhere.into_iter().for_each(|(user, tier)| check(tier, user));
+        for (user, tier) in everywhere {
+            check(tier, user);
+        }
     };
     std::thread::scope(|scope| scope.spawn(apart).join().unwrap());
 }

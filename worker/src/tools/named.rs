@@ -9,10 +9,10 @@ use ipc::effect::Exec;
 use ipc::path::WirePath;
 use ipc::tool::CommandExit;
 use nix::unistd::geteuid;
+use sandbox_exec::modes::permitted_by_mode;
 use tokio::task::spawn_blocking;
 
 use super::head_tail::Ends;
-use crate::fault::permitted_by_mode;
 
 /// Looks at the places that the output of a command names, if it failed. A file system may take its time over it.
 pub async fn look(exec: &Exec, exit: CommandExit, ends: &Ends) -> Vec<NamedPlace> {
