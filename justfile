@@ -36,6 +36,10 @@ bench NAME="": (install "target/installed")
 real-projects:
     cargo build --release && BAILIWICK=target/release/bailiwick tests/real-projects/run.sh
 
+# Programs that others wrote, outside and inside.
+real-programs:
+    cargo build --workspace --bins && tests/real-programs/run.sh
+
 # The kernel's own Landlock and seccomp tests, compared with docs/selftests.md.
 kernel-selftests:
     cargo build --bins && tests/kernel-selftests/run.sh
