@@ -18,6 +18,9 @@ use tests::{Finished, Programs, User, World};
 /// The most memory that a run may need, whatever its worker sends.
 const MEMORY_KIB: u64 = 128 << 10;
 
+/// What is said of a frame of another version.
+const OTHER_VERSION: &str = "frame of protocol version 9, expected ";
+
 /// The programs, with the fake worker in the worker's place.
 fn taken_over(world: &World) -> PathBuf {
     let place = world.root().join("programs");
@@ -91,7 +94,7 @@ fn a_bad_start_ends_the_run_before_any_model_call() {
         ("empty-frame", "frame of 0 bytes has no header"),
         ("short-frame", "frame of 3 bytes has no header"),
         ("truncated", "stream ended inside a frame"),
-        ("version", "frame of protocol version 9, expected 3"),
+        ("version", OTHER_VERSION),
         ("generation", "frame of generation 2, expected 1"),
         ("variant", "cannot decode a message"),
         ("trailing", "cannot decode a message"),
@@ -131,7 +134,7 @@ fn a_violation_kills_the_worker_is_logged_and_the_run_goes_on() {
             ("oversized", "frame of 4294967295 bytes exceeds the limit"),
             ("empty-frame", "frame of 0 bytes has no header"),
             ("truncated", "its last frame was cut"),
-            ("version", "frame of protocol version 9, expected 3"),
+            ("version", OTHER_VERSION),
             ("generation", "expected 1"),
             ("variant", "cannot decode a message"),
             ("trailing", "cannot decode a message"),

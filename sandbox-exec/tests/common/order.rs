@@ -9,8 +9,9 @@ use std::process::{Command, Output};
 use ipc::confinement::{BrokerReport, Confinement, TierChoice};
 use ipc::id::Generation;
 use ipc::pipe::Incoming;
+use nix::fcntl::OFlag;
 use nix::libc;
-use nix::unistd::pipe;
+use nix::unistd::pipe2;
 
 use super::place::Place;
 
@@ -37,8 +38,9 @@ fn pass(command: &mut Command, descriptor: OwnedFd, number: i32) {
 
 /// Runs a program as the supervisor does: the rights and the reports each on a descriptor.
 pub(crate) fn ordered(place: &Place, rights: &[u8], program: &[&str]) -> (Output, Vec<BrokerReport>) {
-    let (rights_read, rights_write) = pipe().unwrap();
-    let (status_read, status_write) = pipe().unwrap();
+    // Another test may start a program at any moment, which must not hold an end of these.
+    let [(rights_read, rights_write), (status_read, status_write)] =
+        [pipe2(OFlag::O_CLOEXEC).unwrap(), pipe2(OFlag::O_CLOEXEC).unwrap()];
     File::from(rights_write).write_all(rights).unwrap();
     let mut command = place.command(place.path("sandbox-exec"));
     pass(&mut command, rights_read, 20);

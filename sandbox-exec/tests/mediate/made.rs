@@ -71,6 +71,14 @@ fn duplicate_to(socket: &impl AsRawFd, number: c_int) {
     assert_eq!(unsafe { libc::dup2(socket.as_raw_fd(), number) }, number);
 }
 
+/// Waits until it was tried twice more.
+fn twice(tried: &AtomicUsize, over: &AtomicBool) {
+    let before = tried.load(Ordering::Relaxed);
+    while tried.load(Ordering::Relaxed) < before + 2 && !over.load(Ordering::Relaxed) {
+        std::thread::yield_now();
+    }
+}
+
 /// Another number for a socket, which others are put under.
 fn number(of: &UnixStream) -> OwnedFd {
     of.try_clone().unwrap().into()
@@ -149,6 +157,8 @@ fn change_in_a_thread(place: &Place, turns: usize, is_over: impl Fn(&Race) -> bo
                     // Long enough to be met.
                     (0..turns).for_each(|_| std::thread::yield_now());
                     duplicate_to(&stream, racing.as_raw_fd());
+                    // Long enough for a whole call.
+                    (0..turns.max(1000)).for_each(|_| std::thread::yield_now());
                 }
             });
             prepare();
@@ -189,11 +199,9 @@ fn a_number_that_changes_with_what_another_process_passes_never_leads_outside() 
                         let datagrams = receive_descriptor(&passed);
                         duplicate_to(&datagrams, racing.as_raw_fd());
                         drop(datagrams);
-                        let before = tried.load(Ordering::Relaxed);
-                        while tried.load(Ordering::Relaxed) < before + 2 && !over.load(Ordering::Relaxed) {
-                            std::thread::yield_now();
-                        }
+                        twice(&tried, &over);
                         duplicate_to(&stream, racing.as_raw_fd());
+                        twice(&tried, &over);
                         (&passed).write_all(b"x").unwrap();
                     }
                 });

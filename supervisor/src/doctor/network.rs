@@ -42,8 +42,8 @@ fn of_proxies(set: &[(&str, &str)]) -> Check {
 
 /// A proxy may be named without its scheme.
 fn parsed(value: &str) -> Option<Url> {
-    let has_host = |url: &Url| url.has_host();
-    value.parse().ok().filter(has_host).or_else(|| format!("http://{value}").parse().ok().filter(has_host))
+    let url = if value.contains("://") { value.parse() } else { format!("http://{value}").parse() };
+    url.ok().filter(Url::has_host)
 }
 
 fn without_password(value: &str) -> String {
