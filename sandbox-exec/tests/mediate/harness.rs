@@ -8,6 +8,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::process::Command;
 
 use ipc::confinement::Tier;
 use ipc::rights::{Network, Reach};
@@ -55,9 +56,29 @@ pub(crate) fn in_the_floor(test: impl Fn(&Place)) {
     in_tiers(&[Tier::Floor], Machine::Bare, test);
 }
 
-/// Runs a test in both tiers as every user that this process can be, where the mediator makes the sockets.
+/// Runs a test in both tiers as every user that this process can be, where the mediator makes the sockets: in a process of its
+/// own, since the sockets of tests beside it would be inherited, and what holds a datagram socket is treated otherwise.
 pub(crate) fn as_containers(test: impl Fn(&Place)) {
-    in_tiers(&[Tier::Full, Tier::Floor], Machine::Container, test);
+    match std::thread::current().name() {
+        Some(name) if name != "main" && !is_alone() => alone(name),
+        _ => in_tiers(&[Tier::Full, Tier::Floor], Machine::Container, test),
+    }
+}
+
+/// Set for a test that was started by itself.
+const ALONE: &str = "BAILIWICK_TEST_ALONE";
+
+/// Whether no other test runs in this process; nextest runs each by itself.
+fn is_alone() -> bool {
+    [ALONE, "NEXTEST"].iter().any(|name| std::env::var_os(name).is_some())
+}
+
+fn alone(name: &str) {
+    let mut test = Command::new(std::env::current_exe().unwrap());
+    let done = test.args([name, "--exact", "--nocapture"]).env(ALONE, "1").output().unwrap();
+    let (said, why) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success() && said.contains("1 passed"), "{said}{why}");
+    why.lines().filter(|line| line.starts_with("skipped: ")).for_each(|line| eprintln!("{line}"));
 }
 
 fn in_tiers(tiers: &[Tier], machine: Machine, test: impl Fn(&Place)) {
