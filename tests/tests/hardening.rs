@@ -272,11 +272,15 @@ impl Row {
     }
 }
 
-/// Whether a mediator has this open: a write root, under the name that its own tree gives it, or its own `/proc/PID/fd`.
+/// Whether a mediator has this open: a write root, under the name that its own tree gives it, its own `/proc/PID/fd`, or the
+/// control group that it made.
 fn is_tree(world: &World, path: &Path) -> bool {
     let own = |root: &str| path == Path::new(root);
+    let named = |start: &str| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start));
     let list = path.starts_with("/proc") && path.ends_with("fd");
-    list || own("/tmp") || own("/dev/shm") || path == world.project() || path.starts_with(world.own())
+    let temp = own("/tmp") || path.parent() == Some(Path::new("/tmp")) && named("bw-");
+    let group = path.starts_with("/sys/fs/cgroup") && named("bailiwick-");
+    list || temp || group || own("/dev/shm") || path == world.project() || path.starts_with(world.own())
 }
 
 #[test]
