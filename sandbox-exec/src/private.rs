@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 use ipc::confinement::Confinement;
 use ipc::path::WirePath;
 use ipc::rights::Rights;
-use nix::time::{ClockId, clock_gettime};
+use nix::time::{ClockId, clock_getres, clock_gettime};
 use nix::unistd::{SysconfVar, sysconf};
 
 use crate::compile::Access;
@@ -140,7 +140,7 @@ fn is_decided(rights: &Rights, path: &str) -> bool {
     rights.write.contains(&place) || rights.hidden.iter().any(hides)
 }
 
-/// When the first process of a pid namespace that is not the machine's own was made.
+/// The earliest moment at which the first process of a pid namespace that is not the machine's own can have been made.
 fn first_process() -> Result<SystemTime, &'static str> {
     const UNKNOWN: &str = "when this container began cannot be told";
     let namespace = fs::metadata("/proc/self/ns/pid").map_err(|_| UNKNOWN)?;
@@ -151,7 +151,9 @@ fn first_process() -> Result<SystemTime, &'static str> {
     let since_boot = started(&stat).ok_or(UNKNOWN)?;
     let now = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).map_err(|_| UNKNOWN)?);
     let age = now.checked_sub(since_boot).ok_or(UNKNOWN)?;
-    SystemTime::now().checked_sub(age).ok_or(UNKNOWN)
+    // A file system's birth is read off a clock that stands still for a tick: the first process can seem younger than what it mounts.
+    let tick = Duration::from(clock_getres(ClockId::CLOCK_REALTIME_COARSE).map_err(|_| UNKNOWN)?);
+    SystemTime::now().checked_sub(age + tick).ok_or(UNKNOWN)
 }
 
 /// When a process began, since boot: the 22nd field, in clock ticks (`proc_pid_stat(5)`).

@@ -60,7 +60,8 @@ fn what_is_a_containers_own_is_granted() {
             assert_eq!(text(&output), "x\n", "{script}: {}", errors(&output));
         }
         let locks = "python3 -c 'import multiprocessing as m; l = m.Lock(); l.acquire(); print(\"x\")'";
-        assert_eq!(text(&contained(place, &PID, FRESH, "", locks)), "x\n");
+        let output = contained(place, &PID, FRESH, "", locks);
+        assert_eq!(text(&output), "x\n", "{}", errors(&output));
     });
 }
 
