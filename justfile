@@ -6,7 +6,7 @@ demo:
 
 # Every test.
 test:
-    cargo test --workspace
+    cargo test --workspace --no-fail-fast
 
 # The attacks alone, as root and as a plain user.
 escape:
