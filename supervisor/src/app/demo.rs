@@ -13,7 +13,7 @@ use ipc::denial::Grade;
 use ipc::event::{EventKind, ToolCallStatus};
 use tempfile::TempDir;
 
-use super::args::{ConfinementArgs, DemoArgs, ExecArgs, ModeArg, Output, ProviderArg, TuiArgs};
+use super::args::{ConfinementArgs, DemoArgs, ExecArgs, ModeArg, ModelArgs, Output, ProviderArg, TuiArgs};
 use super::exec;
 use super::exit::Exit;
 use super::session::Place;
@@ -135,10 +135,16 @@ impl Stage {
             directory: self.project.clone(),
             mode: Some(ModeArg::Auto),
             confinement: ConfinementArgs::default(),
+            model: self.model(),
+            record: None,
+        }
+    }
+
+    fn model(&self) -> ModelArgs {
+        ModelArgs {
             model: Some("scripted".to_owned()),
             provider: Some(ProviderArg::Anthropic),
             base_url: Some(self.server.base_url()),
-            record: None,
         }
     }
 
@@ -151,10 +157,8 @@ impl Stage {
             output: Output::Text,
             image: Vec::new(),
             patch: Some(PATCH.into()),
-            model: Some("scripted".to_owned()),
+            model: self.model(),
             approval_socket: None,
-            provider: Some(ProviderArg::Anthropic),
-            base_url: Some(self.server.base_url()),
             max_steps: None,
             max_tokens: None,
             max_usd: None,

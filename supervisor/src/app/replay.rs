@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clap::ValueEnum;
 
-use super::args::{ConfinementArgs, ExecArgs, ModeArg, NetArg, ProviderArg, ReachArg, ReplayArgs};
+use super::args::{ConfinementArgs, ExecArgs, ModeArg, ModelArgs, NetArg, ProviderArg, ReachArg, ReplayArgs};
 use super::exit::Exit;
 use super::output::harmless;
 use super::session::{Place, Refusal};
@@ -130,9 +130,11 @@ impl Player {
             confinement: confinement(run, args),
             output: args.output,
             patch: args.patch.clone(),
-            model: Some(run.model.clone()),
-            provider: Some(provider),
-            base_url: Some(format!("{}{}", self.server.base_url(), self.recording.prefix())),
+            model: ModelArgs {
+                model: Some(run.model.clone()),
+                provider: Some(provider),
+                base_url: Some(format!("{}{}", self.server.base_url(), self.recording.prefix())),
+            },
             image: Vec::new(),
             max_steps: run.max_steps,
             max_tokens: run.max_tokens,

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::super::explain::{Answer, ExplainError, PathExplained, Place, Policy};
 use super::places;
-use crate::app::args::ExplainArgs;
+use crate::app::args::AgentArgs;
 use crate::driver::ruleset_digest;
 use crate::gate::ApprovalMode;
 use crate::inside::{self, InsideError};
@@ -52,7 +52,7 @@ pub(super) struct PathTried {
 
 impl Effective {
     /// Tries everything, in a confinement as a session's worker would have it.
-    pub(super) async fn probe(args: &ExplainArgs) -> Result<Self, ExplainError> {
+    pub(super) async fn probe(args: &AgentArgs) -> Result<Self, ExplainError> {
         let place = Place::prepare(args)?;
         let setup = &place.setup;
         let paths = places::of(setup);

@@ -48,7 +48,7 @@ pub(super) async fn run(args: AuditArgs) -> Exit {
             Ok(account) => (print(&account, args.json), account.intact),
             Err(error) => return refuse(&error),
         },
-        None => match Effective::probe(&args.as_explained()).await {
+        None => match Effective::probe(&args.agent).await {
             Ok(effective) => (print(&effective, args.json), effective.is_as_declared()),
             Err(error) => return refuse(&error.into()),
         },

@@ -7,7 +7,7 @@ use ipc::path::WirePath;
 use ipc::rights::{Network, Reach};
 use ipc::rpc::{NEW_CONVERSATION_METHOD, NewConversationParams};
 
-use crate::app::args::{ConfinementArgs, ExecArgs, ProviderArg, TuiArgs};
+use crate::app::args::{ConfinementArgs, ExecArgs, ModelArgs, TuiArgs};
 use crate::config::{Layer, Origin, Value};
 use crate::gate::ApprovalMode;
 use crate::provider::ProviderKind;
@@ -32,18 +32,22 @@ pub(in crate::app) fn of_confinement(args: &ConfinementArgs) -> Layer {
         .with_list("rights.env", &args.env, &Origin::Flag("--env"))
 }
 
-fn provider(flag: Option<ProviderArg>) -> Option<Value> {
-    flag.map(|provider| Value::Text(ProviderKind::from(provider).as_str().to_owned()))
+fn with_model(layer: Layer, args: &ModelArgs) -> Layer {
+    let provider = args.provider.map(|provider| ProviderKind::from(provider).as_str().to_owned());
+    layer
+        .with("model", args.model.clone().map(Value::Text), Origin::Flag("--model"))
+        .with("provider", provider.map(Value::Text), Origin::Flag("--provider"))
+        .with("base_url", args.base_url.clone().map(Value::Text), Origin::Flag("--base-url"))
 }
 
 /// What the flags of the terminal UI say.
 pub(in crate::app) fn of_tui(args: &TuiArgs) -> Layer {
     let mode = args.mode.map(|mode| ApprovalMode::from(mode).as_str().to_owned());
-    of_confinement(&args.confinement)
-        .with("mode", mode.map(Value::Text), Origin::Flag("--mode"))
-        .with("model", args.model.clone().map(Value::Text), Origin::Flag("--model"))
-        .with("provider", provider(args.provider), Origin::Flag("--provider"))
-        .with("base_url", args.base_url.clone().map(Value::Text), Origin::Flag("--base-url"))
+    with_model(of_confinement(&args.confinement), &args.model).with(
+        "mode",
+        mode.map(Value::Text),
+        Origin::Flag("--mode"),
+    )
 }
 
 /// What a front end says of a new conversation.
@@ -72,10 +76,7 @@ pub(in crate::app) fn of_request(params: &NewConversationParams) -> Layer {
 
 /// What the flags of `exec` say.
 pub(in crate::app) fn of_exec(args: &ExecArgs) -> Layer {
-    of_confinement(&args.confinement)
-        .with("model", args.model.clone().map(Value::Text), Origin::Flag("--model"))
-        .with("provider", provider(args.provider), Origin::Flag("--provider"))
-        .with("base_url", args.base_url.clone().map(Value::Text), Origin::Flag("--base-url"))
+    with_model(of_confinement(&args.confinement), &args.model)
         .with(
             "limits.max_steps",
             args.max_steps.map(|steps| Value::Number(steps.into())),

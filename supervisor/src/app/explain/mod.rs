@@ -105,7 +105,7 @@ pub(super) async fn run(args: ExplainArgs) -> Exit {
 }
 
 async fn explain(args: &ExplainArgs) -> Result<Explanation, ExplainError> {
-    let place = Place::prepare(args)?;
+    let place = Place::prepare(&args.agent)?;
     let setup = &place.setup;
     let subject = Subject::of(&args.what, args.kind, &setup.policy.project)?;
     let probes = match &subject {

@@ -3,7 +3,7 @@
 use ipc::confinement::Tier;
 use ipc::rights::Network;
 
-use super::super::args::ExplainArgs;
+use super::super::args::AgentArgs;
 use super::super::configuration::{self, Sources};
 use super::super::setup::{Mode, Setup, SetupError, Wanted};
 use super::ExplainError;
@@ -32,7 +32,7 @@ pub(in crate::app) struct Policy<'a> {
 
 impl Place {
     /// Adds up flags and settings, and makes everything ready. What is odd about it is said.
-    pub(in crate::app) fn prepare(args: &ExplainArgs) -> Result<Self, ExplainError> {
+    pub(in crate::app) fn prepare(args: &AgentArgs) -> Result<Self, ExplainError> {
         let directories = Directories::of_process().map_err(SetupError::from)?;
         let sources = Sources::read(&directories, &args.directory)?;
         let flags = flags(args);
@@ -61,7 +61,7 @@ impl Place {
     }
 }
 
-fn flags(args: &ExplainArgs) -> Layer {
+fn flags(args: &AgentArgs) -> Layer {
     let mode = args.mode.map(|mode| ApprovalMode::from(mode).as_str().to_owned());
     configuration::of_confinement(&args.confinement).with(
         "mode",
