@@ -6,7 +6,7 @@
 //! (`cgroup.kill`, Linux 5.14). Its name says which broker that is: a lock would be anybody's who can read.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -29,12 +29,9 @@ pub(crate) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes one beneath the group of this process, and ends what dead brokers left there. None where none may be made.
+    /// Makes one beneath the group of this process. None where none may be made.
     pub(crate) fn make() -> Option<Self> {
-        let parent = own_group()?;
-        let name = Broker::this()?.name();
-        end_left(&parent);
-        let path = parent.join(name);
+        let path = own_group()?.join(Broker::this()?.name());
         fs::create_dir(&path).ok()?;
         match File::open(&path) {
             // What cannot be killed is of no use.
@@ -42,6 +39,18 @@ impl Cgroup {
             _ => {
                 drop(fs::remove_dir(&path));
                 None
+            }
+        }
+    }
+
+    /// Ends what dead brokers left beside it.
+    pub(crate) fn end_left(&self) {
+        for entry in
+            self.path.parent().and_then(|parent| fs::read_dir(parent).ok()).into_iter().flatten().flatten()
+        {
+            let broker = entry.file_name().to_str().and_then(Broker::parse);
+            if broker.is_some_and(|broker| broker.is_dead()) {
+                end(&entry.path());
             }
         }
     }
@@ -108,16 +117,6 @@ fn start(pid: u32) -> Option<u64> {
     if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
-/// Ends what is left of dead brokers in a group.
-fn end_left(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let broker = entry.file_name().to_str().and_then(Broker::parse);
-        if broker.is_some_and(|broker| broker.is_dead()) {
-            end(&entry.path());
-        }
-    }
-}
-
 /// Kills every process in a group and removes it, once they are gone. Nobody can do more about one that stays.
 fn end(group: &Path) {
     // Usually the last process has been reaped by now.
@@ -145,9 +144,16 @@ fn wait_until_empty(group: &Path) -> io::Result<()> {
 
 /// The directory of this process's own group.
 fn own_group() -> Option<PathBuf> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let groups = read("/proc/self/cgroup").ok()?;
+    let mounts = read("/proc/self/mountinfo").ok()?;
     directory(&groups, &mounts)
+}
+
+/// Reads a file of proc, whose size nobody knows, in few pieces: the kernel makes each anew.
+fn read(path: &str) -> io::Result<String> {
+    let mut text = String::with_capacity(16 << 10);
+    File::open(path)?.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// `0::PATH` (`cgroups(7)`), beneath the root of a mount of the hierarchy (`proc_pid_mountinfo(5)`).

@@ -147,7 +147,7 @@ fn launch(options: Options, rights: Option<File>) -> Result<Launch, Failure> {
 
 /// The order of a program: one value, then the end of the file.
 fn received(rights: File) -> Result<Confinement, Failure> {
-    let mut bytes = vec![];
+    let mut bytes = Vec::with_capacity(16 << 10);
     rights
         .take(MAX_FRAME as u64 + 1)
         .read_to_end(&mut bytes)

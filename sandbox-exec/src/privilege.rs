@@ -89,6 +89,16 @@ pub fn clear_capabilities() -> Result<(), PrivilegeError> {
     Ok(())
 }
 
+/// Does something with none of its capabilities in effect.
+pub fn without_effect<T>(act: impl FnOnce() -> T) -> Result<T, PrivilegeError> {
+    let capabilities = |act| move |source| PrivilegeError::Capabilities { act, source };
+    let effective = caps::read(None, CapSet::Effective).map_err(capabilities("read the capabilities"))?;
+    caps::clear(None, CapSet::Effective).map_err(capabilities("clear a capability set"))?;
+    let done = act();
+    caps::set(None, CapSet::Effective, &effective).map_err(capabilities("restore a capability set"))?;
+    Ok(done)
+}
+
 /// Empties the bounding set, where this process may: whether it did. Its children begin with an empty one.
 pub fn drop_bounds() -> Result<bool, PrivilegeError> {
     let may = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)

@@ -60,8 +60,16 @@ fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset) -> Result<Broker, Fail
     drop((reports, awaited));
     let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
     let ready = taken.map_err(at(Stage::Broker)).and_then(|listener| {
-        making.finish(plan?)?;
-        mediate(ruleset, listener)
+        // Gets ready while the rules are added: what the program tries first of all, it answers.
+        let mediator = mediate(ruleset, listener)?;
+        let opened = making.finish(plan?)?;
+        privilege::drop_capabilities().map_err(at(Stage::Broker))?;
+        // The program is no longer waited for.
+        if let Some(group) = &group {
+            group.end_left();
+        }
+        drop(opened);
+        Ok(mediator)
     });
     match ready {
         Ok(mediator) => Ok(Broker::new(program, bound, progress, mediator).with_group(group)),
@@ -84,12 +92,14 @@ fn fork_into_group() -> io::Result<(Option<Pid>, Option<Cgroup>)> {
     Ok((unsafe { fork_sharing_descriptors() }?, None))
 }
 
-/// Threads make no forks, so they begin after the only one; and after all that needs capabilities, since what they perform for
-/// the program needs none.
+/// Threads make no forks, so they begin after the only one. What they perform for the program needs no capabilities: nothing is
+/// opened for it with any, and each thread gives up its own.
 fn mediate(ruleset: &Ruleset, listener: Option<OwnedFd>) -> Result<Option<Mediator>, Failure> {
-    privilege::drop_capabilities().map_err(at(Stage::Broker))?;
-    let started = listener
-        .zip(ruleset.mediation.clone())
-        .map(|(listener, mediation)| Mediator::start(listener, mediation));
-    started.transpose().map_err(at(Stage::Broker))
+    let start = || {
+        listener
+            .zip(ruleset.mediation.clone())
+            .map(|(listener, mediation)| Mediator::start(listener, mediation))
+            .transpose()
+    };
+    privilege::without_effect(start).map_err(at(Stage::Broker))?.map_err(at(Stage::Broker))
 }

@@ -45,7 +45,7 @@ pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure>
             let stub = Stub::new(init, progress, met);
             release(init, map)?;
             let plan = making.plan()?;
-            making.finish(plan)?;
+            drop(making.finish(plan)?);
             stub.watch(reports)
         }
     }

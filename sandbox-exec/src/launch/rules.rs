@@ -22,7 +22,7 @@ use super::at;
 use super::ruleset::Ruleset;
 use crate::attempt;
 use crate::compile::{self, Access, PathRule, Plan};
-use crate::domain::Domain;
+use crate::domain::{Domain, Opened};
 use crate::mediate;
 use crate::namespace::layout::{Layout, TMP};
 use crate::private::Private;
@@ -132,11 +132,11 @@ impl Making<'_> {
         self.seen.plan(&Host::default())
     }
 
-    /// Adds what is the host's, and tells the child.
-    pub(crate) fn finish(mut self, plan: Plan) -> Result<(), Failure> {
+    /// Adds what is the host's, and tells the child. What was opened for it can be closed later.
+    pub(crate) fn finish(mut self, plan: Plan) -> Result<Opened, Failure> {
         let (ours, left): (Vec<_>, Vec<_>) =
             plan.rules.into_iter().partition(|rule| self.seen.is_the_hosts(&rule.path));
-        let _opened = self.domain.add_canonical(&ours).map_err(at(Stage::Rules))?;
+        let opened = self.domain.add_canonical(&ours).map_err(at(Stage::Rules))?;
         let word = Word {
             added: self.domain.rules(),
             hidden_witness: plan.hidden_witness.map(WirePath::from),
@@ -148,8 +148,8 @@ impl Making<'_> {
         let word = codec::encode_unbounded(&word).map_err(at(Stage::Rules))?;
         match File::from(self.word).write_all(&word) {
             // The child is gone: its report says why.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => written.map_err(at(Stage::Start)),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(opened),
+            written => written.map(|()| opened).map_err(at(Stage::Start)),
         }
     }
 }

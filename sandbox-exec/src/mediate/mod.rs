@@ -100,6 +100,8 @@ pub use sockets::Sockets;
 use tree::Tree;
 use waiting::Waiting;
 
+use crate::privilege::clear_capabilities;
+
 /// What the mediated programs may reach.
 #[derive(Clone, Debug)]
 #[expect(
@@ -163,8 +165,8 @@ impl Mediator {
     /// be open, and the last real-time signal is blocked in the calling thread.
     ///
     /// Must run in the mount, pid and network namespaces of the mediated programs, as their user, outside their
-    /// Landlock domain or in one that it is nested in, and, as they are traced by it in the sense of ptrace(2), with no fewer
-    /// capabilities.
+    /// Landlock domain or in one that it is nested in. Its threads give up every capability, and may look at programs that have
+    /// none, in the sense of ptrace(2).
     pub fn start(listener: OwnedFd, mediation: Mediation) -> io::Result<Self> {
         waiting::prepare_interruption()?;
         let network = if mediation.host_network {
@@ -266,14 +268,14 @@ impl Shared {
     }
 
     fn watch_sockets(&self) {
-        if let Some(made) = &self.made {
+        if let (Some(made), Ok(())) = (&self.made, clear_capabilities()) {
             made.registry.watch();
         }
     }
 
     fn watch(&self) {
         // Takes no signals either: all of them are the main thread's.
-        if waiting::allow_interruption().is_ok() {
+        if waiting::allow_interruption().is_ok() && clear_capabilities().is_ok() {
             self.waiting.watch(&self.listener);
         }
     }
