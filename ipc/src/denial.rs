@@ -131,9 +131,14 @@ impl fmt::Display for Denial {
             (Grade::Likely, _) => write!(f, "likely denied by the sandbox ({layer}): {operation} {object}")?,
         }
         write!(f, "; the missing right is: {missing_right}")?;
-        match &self.grant {
-            Some(grant) => write!(f, "; the user can allow it with {grant}"),
-            None => f.write_str("; nothing can allow it here"),
+        match (&self.grant, operation, layer) {
+            (Some(grant), ..) => write!(f, "; the user can allow it with {grant}"),
+            // What is not readable is hidden, and no grant opens that.
+            (None, Operation::Read | Operation::Execute, Layer::Landlock | Layer::Mask) => f.write_str(
+                "; it is hidden, and no flag opens it: do without it, or let the user put a copy of what is needed into the \
+                 project",
+            ),
+            (None, ..) => f.write_str("; nothing can allow it here"),
         }
     }
 }

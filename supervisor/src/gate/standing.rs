@@ -12,6 +12,7 @@ use ipc::tool::{CommandExit, CommandResult};
 use libc::{EACCES, EBUSY, EPERM};
 
 use super::Machine;
+use super::unreached::unreached;
 
 /// Git's own configuration, as most projects have it.
 const GIT_CONFIG: &str = ".git/config";
@@ -147,18 +148,24 @@ impl Standing {
     /// What to say where a command was refused a connection, in a tier whose loopback is the sandbox's own: the server that
     /// runs on the machine is another one's, and looks as if it did not run.
     pub fn refused_connection(&self, result: &CommandResult) -> Option<&'static str> {
-        let is_refusal = |text: &&String| {
-            let text = text.to_ascii_lowercase();
-            ["connection refused", "econnrefused", "couldn't connect to server"]
-                .iter()
-                .any(|words| text.contains(words))
+        let is_refusal = |line: &str| {
+            let lower = line.to_ascii_lowercase();
+            [
+                "connection refused",
+                "econnrefused",
+                "couldn't connect to server",
+                "could not connect to server",
+            ]
+            .iter()
+            .any(|words| lower.contains(words))
+                && unreached(line).is_none()
         };
-        let refused =
-            result.exit != CommandExit::Code(0) && [&result.head, &result.tail].iter().any(is_refusal);
+        let refused = result.exit != CommandExit::Code(0)
+            && [&result.head, &result.tail].iter().flat_map(|text| text.lines()).any(is_refusal);
         let own = self.tier != Tier::FloorUnmediated && self.rights.net == Network::Off;
         (own && refused).then_some(
             "(With the network off, 127.0.0.1 and ::1 are the sandbox's own: only servers that were started within the same \
-             command can be reached there, and none of the machine's.)",
+             command can be reached there, and none of the machine's. The user can open those with --net on --reach host.)",
         )
     }
 

@@ -1,5 +1,7 @@
 //! A line of a command's output that says that it reached nobody, and whom it tried to reach.
 
+use std::net::IpAddr;
+
 /// What a program prints when it reached nobody, in lower case.
 pub(super) const UNREACHED: [&str; 19] = [
     "could not resolve host",
@@ -23,6 +25,9 @@ pub(super) const UNREACHED: [&str; 19] = [
     "failed to establish a new connection",
 ];
 
+/// What curl prints when it could not connect, for whatever reason, in lower case.
+const NOT_CONNECTED: [&str; 2] = ["couldn't connect to server", "could not connect to server"];
+
 /// What stands right before the name of a host, in lower case.
 const BEFORE: [&str; 13] = [
     "could not resolve hostname",
@@ -43,10 +48,19 @@ const BEFORE: [&str; 13] = [
 /// What a line says was not reached: a host, an address, or the network as a whole.
 pub(super) fn unreached(line: &str) -> Option<String> {
     let lower = line.to_ascii_lowercase();
-    UNREACHED.iter().any(|phrase| lower.contains(phrase)).then(|| {
-        let named = BEFORE.iter().find_map(|before| after(line, &lower, before));
-        named.or_else(|| parameter(line)).unwrap_or("the network").to_owned()
-    })
+    let named = || BEFORE.iter().find_map(|before| after(line, &lower, before));
+    if !UNREACHED.iter().any(|phrase| lower.contains(phrase)) {
+        // curl says the same whatever the reason was: only an address tells that it was not one of this machine.
+        let is_silent = NOT_CONNECTED.iter().any(|phrase| lower.contains(phrase));
+        return named().filter(|named| is_silent && is_elsewhere(named)).map(str::to_owned);
+    }
+    Some(named().or_else(|| parameter(line)).unwrap_or("the network").to_owned())
+}
+
+/// Whether it is the address of another machine.
+fn is_elsewhere(named: &str) -> bool {
+    let address: Option<IpAddr> = named.trim_matches(['[', ']']).parse().ok();
+    address.is_some_and(|address| !address.is_loopback() && !address.is_unspecified())
 }
 
 /// The host that follows a phrase: `…: NAME`, `… NAME: …`, `… ‘NAME’`.
@@ -99,6 +113,14 @@ mod tests {
                 "pypi.org",
             ),
             ("curl: (7) Immediate connect fail for 192.0.2.1: Permission denied", "192.0.2.1"),
+            (
+                "curl: (7) Failed to connect to 192.0.2.1 port 80 after 0 ms: Couldn't connect to server",
+                "192.0.2.1",
+            ),
+            (
+                "curl: (7) Failed to connect to 2001:db8::1 port 80 after 0 ms: Could not connect to server",
+                "2001:db8::1",
+            ),
             ("connect: Network is unreachable", "the network"),
             ("bash: connect: Permission denied", "the network"),
             ("OSError: [Errno 101] Network is unreachable", "the network"),
@@ -109,6 +131,10 @@ mod tests {
         }
         for other in ["connect: Connection refused", "HTTP 404", "host: permission denied", ""] {
             assert_eq!(unreached(other), None, "{other}");
+        }
+        for own in ["127.0.0.1", "::1", "0.0.0.0", "localhost", "name-of-hosts"] {
+            let line = format!("curl: (7) Failed to connect to {own} port 80: Couldn't connect to server");
+            assert_eq!(unreached(&line), None, "{own}");
         }
     }
 }

@@ -66,9 +66,9 @@ fn a_missing_file_is_granted_by_what_exists_above_it() {
 #[test]
 fn hidden_read_is_proved_and_nothing_can_allow_it() {
     let denial = explain(&auto(), Operation::Read, "/home/me/.ssh/id_rsa", EACCES).unwrap();
-    assert_snapshot!(denial, @"denied by the kernel (Landlock): read /home/me/.ssh/id_rsa; the missing right is: read /home/me/.ssh/id_rsa; nothing can allow it here");
+    assert_snapshot!(denial, @"denied by the kernel (Landlock): read /home/me/.ssh/id_rsa; the missing right is: read /home/me/.ssh/id_rsa; it is hidden, and no flag opens it: do without it, or let the user put a copy of what is needed into the project");
     let denial = explain(&auto(), Operation::Execute, "/home/me/.ssh/run", EACCES).unwrap();
-    assert_snapshot!(denial, @"denied by the kernel (Landlock): execute /home/me/.ssh/run; the missing right is: execute /home/me/.ssh/run; nothing can allow it here");
+    assert_snapshot!(denial, @"denied by the kernel (Landlock): execute /home/me/.ssh/run; the missing right is: execute /home/me/.ssh/run; it is hidden, and no flag opens it: do without it, or let the user put a copy of what is needed into the project");
 }
 
 #[test]

@@ -1,0 +1,67 @@
+//! Where a scene takes place: a project, and around it what it stumbles over.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::thread;
+
+use ipc::confinement::Tier;
+use tests::{User, World};
+
+/// What a server says to everybody.
+pub(crate) const ANSWER: &str = "served from outside";
+
+/// A project and its surroundings.
+pub(crate) struct Ground {
+    pub(crate) world: World,
+    outside: PathBuf,
+    port: u16,
+    /// A name in the host's `/tmp` that nothing else has; removed at the end.
+    shared: PathBuf,
+}
+
+impl Ground {
+    pub(crate) fn new(user: User, tier: Tier) -> Self {
+        let world = World::new(user).in_tier(tier);
+        world.file("inside.txt", "inside\n");
+        world.commit();
+        let outside = world.outside();
+        fs::write(outside.join("hidden.txt"), "handed over\n").unwrap();
+        world.give(&outside.join("hidden.txt"));
+        let cache = world.home().join(".cache");
+        fs::create_dir(&cache).unwrap();
+        world.give(&cache);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || listener.incoming().flatten().for_each(answer));
+        let name = world.root().file_name().unwrap();
+        let shared = PathBuf::from("/tmp").join(name);
+        Self { world, outside, port, shared }
+    }
+
+    /// A text with this ground's places in it.
+    pub(crate) fn fill(&self, text: &str) -> String {
+        text.replace("{o}", &self.outside.display().to_string())
+            .replace("{port}", &self.port.to_string())
+            .replace("{tmp}", &self.shared.display().to_string())
+    }
+
+    /// A file outside the project.
+    pub(crate) fn outside(&self, name: &str) -> PathBuf {
+        self.outside.join(name)
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.shared);
+    }
+}
+
+/// Answers whoever asks, in HTTP.
+pub(crate) fn answer(mut stream: impl Read + Write) {
+    let mut asked = [0; 1024];
+    let _ = stream.read(&mut asked);
+    let _ = write!(stream, "HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{ANSWER}", ANSWER.len());
+}

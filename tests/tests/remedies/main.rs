@@ -1,0 +1,28 @@
+//! What a tool result says of a denial is enough: who knows nothing but that text succeeds at the second attempt. The text is
+//! read by code (`reader`), so that one that says less makes a scene fail.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod attempt;
+mod ground;
+mod network;
+mod reader;
+mod scenes;
+
+use attempt::play;
+use scenes::SCENES;
+use tests::tier::everywhere;
+
+#[test]
+fn who_follows_only_the_sentence_succeeds_at_the_second_attempt() {
+    assert!(SCENES.len() >= 10);
+    let mut failures = vec![];
+    for (user, tier) in everywhere() {
+        for scene in SCENES {
+            if let Err(why) = play(scene, user, tier) {
+                failures.push(format!("{} ({user:?}, {tier} tier): {why}", scene.name));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} scenes\n{}", failures.len(), failures.join("\n\n"));
+}

@@ -1,0 +1,95 @@
+//! Reads what a tool result says after the program's own words, as somebody would who knows nothing else of us.
+
+use serde_json::{Value, json};
+
+/// What is said, without what the program itself printed.
+pub(crate) struct Said<'a>(&'a str);
+
+impl<'a> Said<'a> {
+    /// Of the text of a tool result: after the line that says how a command ended, where one does.
+    pub(crate) fn of(text: &'a str) -> Self {
+        let Some((_, after)) = text.rsplit_once("[exit code") else { return Self(text) };
+        Self(after.split_once('\n').map_or("", |(_, said)| said))
+    }
+
+    /// The first flags that are named: what the user is asked to run it with.
+    pub(crate) fn flags(&self) -> Option<Vec<String>> {
+        let at = self.0.match_indices("--").map(|(at, _)| at).find(|at| is_a_flag(&self.0[*at..]))?;
+        let mut words = Words(&self.0[at..]);
+        let mut flags = vec![];
+        while let Some(name) = words.next().filter(|word| is_a_flag(word)) {
+            flags.extend([name, words.next()?]);
+        }
+        Some(flags)
+    }
+
+    /// The path that it says was refused: `read PATH;` or `write PATH;`.
+    pub(crate) fn object(&self) -> Option<&'a str> {
+        let (_, rest) = self.0.split_once("): ")?;
+        let (_, rest) = rest.split_once(' ')?;
+        rest.split_once(';').map(|(path, _)| path).filter(|path| path.starts_with('/'))
+    }
+
+    /// The first place that the rights say may be written.
+    pub(crate) fn writable(&self) -> Option<&'a str> {
+        let (_, rights) = self.0.split_once("Your rights: rw ")?;
+        rights.split(' ').next()
+    }
+
+    /// Whether the user may be asked for a copy.
+    pub(crate) fn offers_a_copy(&self) -> bool {
+        self.0.contains("let the user put a copy of what is needed into the project")
+    }
+
+    /// The call as it is said to be made again.
+    pub(crate) fn declared_anew(&self, call: &Value) -> Option<Value> {
+        let mut call = call.clone();
+        if self.0.contains("leave access out") {
+            call.as_object_mut()?.remove("access")?;
+        } else if self.0.contains("call it again with access \"write\"") {
+            call["access"] = json!("write");
+        } else {
+            return None;
+        }
+        Some(call)
+    }
+}
+
+fn is_a_flag(text: &str) -> bool {
+    text.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_lowercase()))
+}
+
+/// Words as a shell splits them, without the full stop that ends a sentence.
+struct Words<'a>(&'a str);
+
+impl Iterator for Words<'_> {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        let text = self.0.trim_start_matches(' ');
+        if let Some(quoted) = text.strip_prefix('\'') {
+            let (word, rest) = quoted.split_once('\'')?;
+            self.0 = rest;
+            return Some(word.to_owned());
+        }
+        let end = text.find([' ', '\n']).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        let word = word.trim_end_matches(['.', ',', ';', ')']);
+        self.0 = rest;
+        (!word.is_empty()).then(|| word.to_owned())
+    }
+}
+
+#[test]
+fn a_text_is_read_for_what_it_says_and_no_more() {
+    let said = Said::of(
+        "touch: try --help\n[exit code 1, 0.0 s]\ndenied by the kernel (Landlock): write /a b/c; the missing right is: write \
+         /a b/c; the user can allow it with --write '/a b'. Your rights: rw . $TMPDIR · ro /",
+    );
+    assert_eq!(said.flags().unwrap(), ["--write", "/a b"]);
+    assert_eq!((said.object(), said.writable()), (Some("/a b/c"), Some(".")));
+    let hint = Said::of("[exit code 7, 0.0 s]\n(The user can open those with --net on --reach host.)");
+    assert_eq!(hint.flags().unwrap(), ["--net", "on", "--reach", "host"]);
+    let nothing = Said::of("touch: --write /x\n[exit code 1, 0.0 s]");
+    assert_eq!((nothing.flags(), nothing.object(), nothing.writable()), (None, None, None));
+}
