@@ -16,6 +16,9 @@ pub struct Denial {
     pub operation: Operation,
     /// On what.
     pub object: Object,
+    /// The program that tried it, by the name that it gives itself, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
     /// The right that is missing, as a phrase: `write /etc/probe`.
     pub missing_right: String,
     /// What would grant exactly that: `--write /etc/probe`. Absent where nothing can.
@@ -43,6 +46,8 @@ pub enum Layer {
     Mask,
     /// The kernel, by the program's own network, which leads nowhere.
     NetworkNamespace,
+    /// The broker, which performs for the program what no rule of the kernel can judge.
+    Mediation,
     /// The supervisor, before anything was sent to a worker.
     Policy,
 }
@@ -58,8 +63,12 @@ pub enum Operation {
     Write,
     /// Executing a program.
     Execute,
-    /// Reaching the network.
+    /// Reaching the network, or a socket of another program.
     Network,
+    /// Signalling a process.
+    Signal,
+    /// Using what other programs share: a socket of theirs, an object of System V.
+    Share,
 }
 
 /// What it was tried on.
@@ -75,6 +84,8 @@ pub enum Object {
     Syscall(String),
     /// A command.
     Command(String),
+    /// A process, or something else that processes share, as a phrase.
+    Shared(String),
 }
 
 /// How sure a denial is.
@@ -82,7 +93,7 @@ pub enum Object {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Grade {
-    /// Our own tool saw the error number, and the rights do not cover the act.
+    /// Our own tool saw the error number, and the rights do not cover the act; or who refused it is who says so.
     Proved,
     /// Read from a command's output.
     Likely,
@@ -96,6 +107,7 @@ impl fmt::Display for Layer {
             Self::Mounts => "read-only mount",
             Self::Mask => "masked path",
             Self::NetworkNamespace => "network namespace",
+            Self::Mediation => "mediation",
             Self::Policy => "policy",
         })
     }
@@ -108,6 +120,8 @@ impl fmt::Display for Operation {
             Self::Write => "write",
             Self::Execute => "execute",
             Self::Network => "reach",
+            Self::Signal => "signal",
+            Self::Share => "use",
         })
     }
 }
@@ -116,7 +130,9 @@ impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(path) => path.fmt(f),
-            Self::Address(text) | Self::Syscall(text) | Self::Command(text) => text.fmt(f),
+            Self::Address(text) | Self::Syscall(text) | Self::Command(text) | Self::Shared(text) => {
+                text.fmt(f)
+            }
         }
     }
 }
@@ -127,8 +143,14 @@ impl fmt::Display for Denial {
         let Self { layer, operation, object, missing_right, .. } = self;
         match (self.grade, layer) {
             (Grade::Proved, Layer::Policy) => write!(f, "denied by the policy: {operation} {object}")?,
+            (Grade::Proved, Layer::Mediation) => {
+                write!(f, "denied by the sandbox ({layer}): {operation} {object}")?;
+            }
             (Grade::Proved, _) => write!(f, "denied by the kernel ({layer}): {operation} {object}")?,
             (Grade::Likely, _) => write!(f, "likely denied by the sandbox ({layer}): {operation} {object}")?,
+        }
+        if let Some(program) = &self.program {
+            write!(f, " (tried by {program})")?;
         }
         write!(f, "; the missing right is: {missing_right}")?;
         match (&self.grant, operation, layer) {

@@ -267,6 +267,7 @@ mod tests {
             layer: Layer::Landlock,
             operation: Operation::Write,
             object: Object::Command("x".to_owned()),
+            program: None,
             missing_right: "write x".to_owned(),
             grant: None,
             grade,

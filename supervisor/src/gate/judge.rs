@@ -175,6 +175,7 @@ fn refused(operation: Operation, object: Object, missing: &str, grant: Option<St
         layer: Layer::Policy,
         operation,
         object,
+        program: None,
         missing_right,
         grant,
         grade: Grade::Proved,

@@ -201,6 +201,7 @@ impl Standing {
             layer: self.layer_of_write(path, errno),
             operation: Operation::Write,
             object: Object::Path(path.clone()),
+            program: None,
             missing_right: self.right_to_write(path),
             grant: self.write_grant(path),
             grade,
@@ -219,6 +220,7 @@ impl Standing {
             layer: self.layer_of_read(),
             operation: Operation::Read,
             object: Object::Path(path.clone()),
+            program: None,
             missing_right: format!("read {path}"),
             grant: None,
             grade,
@@ -230,12 +232,14 @@ impl Standing {
     pub(super) fn unreachable(&self, address: &str, grade: Grade) -> Denial {
         let layer = match self.tier {
             Tier::Full => Layer::NetworkNamespace,
-            Tier::Floor | Tier::FloorUnmediated => Layer::Seccomp,
+            Tier::Floor => Layer::Mediation,
+            Tier::FloorUnmediated => Layer::Seccomp,
         };
         Denial {
             layer,
             operation: Operation::Network,
             object: Object::Address(address.to_owned()),
+            program: None,
             missing_right: "network".to_owned(),
             grant: Some("--net on".to_owned()),
             grade,
@@ -305,6 +309,7 @@ pub(super) fn no_set_id(path: &WirePath, grade: Grade) -> Denial {
         layer: Layer::Seccomp,
         operation: Operation::Write,
         object: Object::Path(path.clone()),
+        program: None,
         missing_right: format!("set-id bits of {path}"),
         grant: None,
         grade,

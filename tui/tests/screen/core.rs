@@ -160,6 +160,7 @@ pub(crate) fn denial() -> EventKind {
             layer: Layer::Landlock,
             operation: Operation::Write,
             object: Object::Path("/etc/probe".into()),
+            program: None,
             missing_right: "write /etc/probe".to_owned(),
             grant: Some("--write /etc/probe".to_owned()),
             grade: Grade::Likely,

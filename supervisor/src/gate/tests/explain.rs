@@ -72,9 +72,9 @@ fn hidden_read_is_proved_and_nothing_can_allow_it() {
 }
 
 #[test]
-fn network_is_a_matter_of_seccomp() {
+fn network_is_a_matter_of_the_mediator() {
     let denial = explain(&auto(), Operation::Network, "", EPERM).unwrap();
-    assert_eq!((denial.layer, denial.grant.as_deref()), (Layer::Seccomp, Some("--net on")));
+    assert_eq!((denial.layer, denial.grant.as_deref()), (Layer::Mediation, Some("--net on")));
     assert_eq!(explain(&online(auto()), Operation::Network, "", EPERM), None);
 }
 

@@ -44,13 +44,15 @@ fn each_refusal_of_the_full_tier_names_who_refused() {
         (Write, "/etc/x", EACCES, Layer::Landlock, Layer::Landlock),
         (Write, "/home/me/.ssh/x", EROFS, Layer::Mask, Layer::Landlock),
         (Read, "/home/me/.ssh/x", EACCES, Layer::Mask, Layer::Landlock),
-        (Network, "", EPERM, Layer::NetworkNamespace, Layer::Seccomp),
+        (Network, "", EPERM, Layer::NetworkNamespace, Layer::Mediation),
     ];
     for (operation, path, errno, full, floor) in table {
         let layer = |tier| explain(&auto().seen_in(tier), operation, path, errno).map(|denial| denial.layer);
         assert_eq!(layer(Tier::Full), Some(full), "{operation} {path} {errno}");
         assert_eq!(layer(Tier::Floor), Some(floor), "{operation} {path} {errno}");
     }
+    let unmediated = explain(&auto().seen_in(Tier::FloorUnmediated), Network, "", EPERM).unwrap();
+    assert_eq!(unmediated.layer, Layer::Seccomp);
 }
 
 #[test]

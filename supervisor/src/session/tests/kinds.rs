@@ -33,6 +33,7 @@ fn denial(object: Object) -> EventKind {
         layer: Layer::Landlock,
         operation: Operation::Write,
         object,
+        program: None,
         missing_right: "write /etc/x".to_owned(),
         grant: Some("--write /etc/x".to_owned()),
         grade: Grade::Proved,
