@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::path::WirePath;
+use crate::refusal::Refusal;
 use crate::rights::Rights;
 
 /// Everything that `sandbox-exec` needs to know to confine one program.
@@ -194,6 +195,8 @@ pub enum BrokerReport {
         /// Its exit code, or 128 + the signal that ended it.
         status: i32,
     },
+    /// A call was refused by the rules. May come before [`BrokerReport::Started`] as well: nobody waits for anybody there.
+    Refused(Refusal),
 }
 
 /// The truthful account of a ruleset on this kernel.

@@ -9,7 +9,8 @@
 //! * [`image`]: pictures that a model is shown.
 //! * [`message`] and [`phase`]: the two directions of the worker boundary, and which message may come when.
 //! * [`frame`], [`codec`] and [`pipe`]: how a message becomes bytes on a pipe.
-//! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports.
+//! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports. [`refusal`]: a call that
+//!   it refused.
 //! * [`denial`]: a denial that explains itself; [`complaint`]: what a command's output says of one.
 //! * [`event`], [`cost`], [`approval`] and [`frontend`] (feature `frontend`): the session's events, what they cost, what a
 //!   person is asked, and the protocol of every front end; [`rpc`] is its form between processes.
@@ -36,6 +37,7 @@ pub mod phase;
 pub mod pipe;
 pub mod place;
 pub mod probe;
+pub mod refusal;
 pub mod rights;
 #[cfg(feature = "frontend")]
 pub mod rpc;

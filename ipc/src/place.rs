@@ -5,6 +5,8 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+use serde::{Deserialize, Serialize};
+
 use crate::rights::Reach;
 
 /// Addresses at which clouds hand out credentials: AWS (instances, containers, pods), Google, Azure, Alibaba, Oracle,
@@ -29,7 +31,7 @@ const METADATA: &[IpAddr] = &[
 const EAFNOSUPPORT: i32 = 97;
 
 /// What an address is to this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
     /// One of its own.
     Host,

@@ -8,6 +8,7 @@ use crate::complaint::NamedPlace;
 use crate::denial::Operation;
 use crate::image::Image;
 use crate::path::WirePath;
+use crate::refusal::Refusal;
 use crate::rights::Network;
 
 /// One call of one of the six tools. Paths are relative to the project or absolute.
@@ -258,6 +259,12 @@ pub struct CommandResult {
     pub saved: Option<SavedOutput>,
     /// The places that its output complains of, where it failed: the first that it names.
     pub named: Vec<NamedPlace>,
+    /// The process that watched over it, from which all its own descend, by its number beside the worker's. It only sorts
+    /// what was refused by the calls of one worker.
+    pub process: u32,
+    /// What the broker refused those processes, as the broker itself has told it: a worker cannot say it.
+    #[serde(skip)]
+    pub refused: Vec<Refusal>,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
 }

@@ -5,11 +5,14 @@
 use std::io::{Cursor, Write};
 use std::os::fd::OwnedFd;
 
+use ipc::confinement::{Attempt, BrokerReport, RulesetReport, Tier};
 use ipc::effect::{Effect, FileEffect, FileState, Part, Patch};
 use ipc::frame::{self, FrameError, MAX_FRAME};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Chunk, Hello, Outcome, Ready, ToSupervisor, ToWorker, Work};
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing, Incoming, async_pair, supervisor_ends, worker_ends};
+use ipc::place::Place;
+use ipc::refusal::{Act, Refusal, Target};
 use ipc::rights::Rights;
 use ipc::tool::{Access, ReadFile, ShellExec, ToolCall, ToolError, ToolErrorKind};
 use proptest::prelude::*;
@@ -31,7 +34,7 @@ fn down() -> Vec<ToWorker> {
         project: b"/home/me/p\xff".to_vec().into(),
         temp: Some("/tmp/bw-1".into()),
         rights: rights(),
-        tier: ipc::confinement::Tier::Floor,
+        tier: Tier::Floor,
         shell_init: None,
     };
     let read = ToolCall::ReadFile(ReadFile { path: "src/lib.rs".into(), offset: Some(1), limit: None });
@@ -73,6 +76,34 @@ fn up() -> Vec<ToSupervisor> {
     ]
 }
 
+/// One of each report of a broker, with every kind of a refusal.
+fn reports() -> Vec<BrokerReport> {
+    let refused = |act, object| {
+        let program = "curl\u{1b}".to_owned();
+        BrokerReport::Refused(Refusal { process: 9, program, act, object, errno: 101, count: 4, untold: 2 })
+    };
+    let ruleset = RulesetReport {
+        tier: Tier::Floor,
+        landlock_abi: 7,
+        rules: 12,
+        seccomp_rules: 80,
+        missing: vec!["no full tier: x".to_owned()],
+        attempts: vec![Attempt { act: "write".to_owned(), denied: true, errno: 13 }],
+    };
+    let to = "[2001:db8::1]:443".parse().unwrap();
+    vec![
+        BrokerReport::Started { pid: 7, ruleset },
+        BrokerReport::Failed { code: 114, stage: "landlock".to_owned(), detail: "no".to_owned() },
+        BrokerReport::Ended { status: 137 },
+        refused(Act::Connect, Target::Internet(to, Place::Elsewhere)),
+        refused(Act::Send, Target::Socket(b"/run/x\xff".to_vec().into())),
+        refused(Act::Connect, Target::Abstract(b"a\0b".to_vec())),
+        refused(Act::Change, Target::File("/etc/hosts".into())),
+        refused(Act::Signal, Target::Process(1)),
+        refused(Act::Use, Target::Object("semaphore set 3".to_owned())),
+    ]
+}
+
 fn bytes_of<M: serde::Serialize>(messages: &[M]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for message in messages {
@@ -87,7 +118,9 @@ fn bytes_of<M: serde::Serialize>(messages: &[M]) -> Vec<u8> {
 #[test]
 fn golden_frames_are_what_they_were() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/frames");
-    for (name, bytes) in [("down.bin", bytes_of(&down())), ("up.bin", bytes_of(&up()))] {
+    for (name, bytes) in
+        [("down.bin", bytes_of(&down())), ("up.bin", bytes_of(&up())), ("status.bin", bytes_of(&reports()))]
+    {
         let path = format!("{directory}/{name}");
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(&path, &bytes).unwrap();
@@ -101,6 +134,12 @@ fn golden_frames_are_what_they_were() {
         assert_eq!(incoming.receive().unwrap(), Some(message));
     }
     assert_eq!(incoming.receive().unwrap(), None);
+    let golden = std::fs::read(format!("{directory}/status.bin")).unwrap();
+    let mut incoming = Incoming::new(Cursor::new(golden), GENERATION);
+    for report in reports() {
+        assert_eq!(incoming.receive().unwrap(), Some(report));
+    }
+    assert_eq!(incoming.receive().unwrap(), None::<BrokerReport>);
 }
 
 #[test]
@@ -173,7 +212,7 @@ async fn bad_frames_are_refused_by_both_kinds_of_ends() {
     let cases = [
         (oversized, "frame of 4194305 bytes exceeds the limit of 4194304"),
         (vec![1, 0, 0, 0, 1], "frame of 1 bytes has no header"),
-        (wrong_version, "frame of protocol version 9, expected 4"),
+        (wrong_version, "frame of protocol version 9, expected 5"),
         (wrong_generation, "frame of generation 9, expected 2"),
         (unknown_variant, "cannot decode a message"),
         (good[..good.len() - 1].to_vec(), "stream ended inside a frame"),

@@ -14,11 +14,11 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::attempt::Surroundings;
-use crate::broker::exit_code;
+use crate::broker::{self, Reports, exit_code};
 use crate::descendants::{self, Waited};
 use crate::handover::{Handover, fork_sharing_descriptors};
 use crate::launch::{Awaited, Launch, Program, Ruleset, give_up};
-use crate::mediate::{Mediation, Mediator};
+use crate::mediate::{Mediation, Mediator, Refusals};
 use crate::namespace::layout::Layout;
 use crate::namespace::{machine, tree};
 use crate::privilege;
@@ -32,6 +32,8 @@ pub(crate) struct Init<'a> {
     pub(crate) layout: &'a Layout,
     /// The stub, as the host knows it.
     pub(crate) stub: pid_t,
+    /// Where the stub's reports go, and what is refused.
+    pub(crate) status: &'a Reports,
 }
 
 impl Init<'_> {
@@ -79,7 +81,8 @@ impl Init<'_> {
             let listener = handover.take(program).map_err(at(Stage::Broker))?;
             drop(rules);
             retire().map_err(at(Stage::Broker))?;
-            return Ok(Watched { program, signals, _mediator: self.mediate(listener)? });
+            let refusals = broker::refusals(program, self.status)?;
+            return Ok(Watched { program, signals, _mediator: self.mediate(listener, refusals)? });
         }
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
         handover.give(filter.as_ref()).map_err(at(Stage::Seccomp))?;
@@ -90,10 +93,11 @@ impl Init<'_> {
     }
 
     /// Threads make no forks, so it begins after the only one.
-    fn mediate(&self, listener: Option<OwnedFd>) -> Result<Option<Mediator>, Failure> {
+    fn mediate(&self, listener: Option<OwnedFd>, refusals: Refusals) -> Result<Option<Mediator>, Failure> {
         let mediation = self.ruleset.mediation.clone();
-        let started =
-            listener.zip(mediation).map(|(listener, mediation)| Mediator::start(listener, mediation));
+        let started = listener
+            .zip(mediation)
+            .map(|(listener, mediation)| Mediator::start(listener, mediation, refusals));
         started.transpose().map_err(at(Stage::Broker))
     }
 }

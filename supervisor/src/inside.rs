@@ -7,15 +7,13 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use ipc::confinement::{BrokerReport, Confinement, RulesetReport};
-use ipc::id::Generation;
-use ipc::pipe::AsyncIncoming;
 use ipc::probe::{Outcome, Probe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
 
 use crate::app::setup::Setup;
-use crate::monitor::{BrokerProcess, Launch, Launched, SpawnError, Stdio};
+use crate::monitor::{BrokerProcess, Launch, Launched, SpawnError, StatusPipe, Stdio};
 
 /// It takes milliseconds; one that hangs is a failure.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -101,14 +99,14 @@ pub(crate) async fn try_all(
 async fn run_to_its_end(setup: &Setup, launch: Launch, input: Vec<u8>) -> Result<Said, InsideError> {
     let Launched { pidfd, stdin, stdout, stderr, status } = setup.spawner.spawn(launch).await?;
     let broker = BrokerProcess::new(pidfd)?;
-    let mut reports: AsyncIncoming<_, BrokerReport> =
-        AsyncIncoming::new(pipe::Receiver::from_owned_fd(status)?, Generation::default());
-    let ruleset = match reports.receive().await.map_err(|error| broke_off(&error))? {
+    let ruleset = match StatusPipe::new(status)?.started().await.map_err(|error| broke_off(&error))? {
         Some(BrokerReport::Started { ruleset, .. }) => ruleset,
         Some(BrokerReport::Failed { stage, detail, .. }) => {
             return Err(InsideError::Refused { stage, detail });
         }
-        Some(BrokerReport::Ended { .. }) | None => return Err(InsideError::Broken(last_words(stderr).await)),
+        Some(BrokerReport::Ended { .. } | BrokerReport::Refused(_)) | None => {
+            return Err(InsideError::Broken(last_words(stderr).await));
+        }
     };
     let (stdin, stdout) = stdin.zip(stdout).ok_or_else(|| broke_off(&"no streams"))?;
     let mut stdin = pipe::Sender::from_owned_fd(stdin)?;

@@ -78,6 +78,12 @@ impl<W, M> Outgoing<W, M> {
     }
 }
 
+impl<W: AsFd, M> AsFd for Outgoing<W, M> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.writer.as_fd()
+    }
+}
+
 impl<W: Write, M: Serialize> Outgoing<W, M> {
     /// Writes one message and flushes.
     pub fn send(&mut self, message: &M) -> Result<(), FrameError> {

@@ -16,12 +16,12 @@ use super::rules::{self, Seen};
 use super::ruleset::Ruleset;
 use super::{Launch, at};
 use crate::attempt::Surroundings;
-use crate::broker::{Broker, Progress, Reports};
+use crate::broker::{self, Broker, Progress, Reports};
 use crate::cgroup::Cgroup;
 use crate::descendants::Bound;
 use crate::domain::Domain;
 use crate::handover::{Handover, fork_into, fork_sharing_descriptors};
-use crate::mediate::{Mediation, Mediator};
+use crate::mediate::{Mediation, Mediator, Refusals};
 use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
@@ -31,10 +31,10 @@ pub(super) fn run(launch: &Launch, instead: Option<String>, reports: &mut Report
     let seen = Seen::floor(&launch.confinement);
     let mut ruleset = Ruleset::new(&seen)?;
     ruleset.missing.extend(instead);
-    start(launch, &seen, &ruleset)?.watch(reports)
+    start(launch, &seen, &ruleset, reports)?.watch(reports)
 }
 
-fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset) -> Result<Broker, Failure> {
+fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset, status: &Reports) -> Result<Broker, Failure> {
     let (making, awaited) = rules::begin(seen, ruleset)?;
     let (progress, reports) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     system::set_subreaper().map_err(at(Stage::Start))?;
@@ -61,7 +61,7 @@ fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset) -> Result<Broker, Fail
     let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
     let ready = taken.map_err(at(Stage::Broker)).and_then(|listener| {
         // Gets ready while the rules are added: what the program tries first of all, it answers.
-        let mediator = mediate(ruleset, listener)?;
+        let mediator = mediate(ruleset, listener, broker::refusals(program, status)?)?;
         let opened = making.finish(plan?)?;
         privilege::drop_capabilities().map_err(at(Stage::Broker))?;
         // The program is no longer waited for.
@@ -94,11 +94,15 @@ fn fork_into_group() -> io::Result<(Option<Pid>, Option<Cgroup>)> {
 
 /// Threads make no forks, so they begin after the only one. What they perform for the program needs no capabilities: nothing is
 /// opened for it with any, and each thread gives up its own.
-fn mediate(ruleset: &Ruleset, listener: Option<OwnedFd>) -> Result<Option<Mediator>, Failure> {
+fn mediate(
+    ruleset: &Ruleset,
+    listener: Option<OwnedFd>,
+    refusals: Refusals,
+) -> Result<Option<Mediator>, Failure> {
     let start = || {
         listener
             .zip(ruleset.mediation.clone())
-            .map(|(listener, mediation)| Mediator::start(listener, mediation))
+            .map(|(listener, mediation)| Mediator::start(listener, mediation, refusals))
             .transpose()
     };
     privilege::without_effect(start).map_err(at(Stage::Broker))?.map_err(at(Stage::Broker))

@@ -37,7 +37,8 @@ pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure>
         Err(error) => Err(refused("make namespaces", &error)),
         Ok(Clone::Child) => {
             drop((progress, map, met, making));
-            Init { launch, ruleset: &ruleset, layout: &layout, stub }.run(mapped, told, introduced, awaited)
+            Init { launch, ruleset: &ruleset, layout: &layout, stub, status: reports }
+                .run(mapped, told, introduced, awaited)
         }
         Ok(Clone::Parent(init)) => {
             drop((mapped, told, introduced, awaited));

@@ -1,5 +1,6 @@
 //! The mediated calls: copy, judge, perform.
 
+use ipc::refusal::Act;
 use nix::errno::Errno;
 use nix::libc::{self, c_int};
 
@@ -11,6 +12,7 @@ use super::crew::Turn;
 use super::listen::accept_flags;
 use super::listener::{Answer, Notification};
 use super::message::{Data, HEADER, HEADER_WITH_LENGTH, Message};
+use super::refusals::Hindrance;
 use super::rules::Target;
 use super::socket::{self, Kind};
 use super::waiting::Stop;
@@ -82,7 +84,8 @@ impl Call<'_, '_> {
         let (socket, kind) = self.socket(number)?;
         let address = Address::read(self.caller.memory(), start, length)?;
         self.shared.let_go_of_closed(&address);
-        let target = self.shared.rules.target(&self.caller, &socket, kind, address)?;
+        let target = self.shared.rules.target(&self.caller, &socket, kind, address);
+        let target = target.map_err(|hindrance| self.refused(Act::Connect, hindrance))?;
         self.shared.rules.prepare(&self.caller, &socket, kind, &target)?;
         self.caller.still_waits()?;
         let connect = || socket::connect(&socket, &target.address);
@@ -95,7 +98,22 @@ impl Call<'_, '_> {
         };
         self.confirm(&socket, kind, &target)?;
         self.shared.settle(&socket, kind);
-        connected.map(|()| 0)
+        connected.map(|()| 0).map_err(|stop| self.unreached(Act::Connect, &target, stop))
+    }
+
+    /// Tells of what the rules do not allow; what the caller is told.
+    pub(super) fn refused(&self, act: Act, hindrance: Hindrance) -> Errno {
+        self.shared.refusals.tell(self.caller.thread(), act, hindrance)
+    }
+
+    /// The same of a call that was made and led nowhere.
+    fn unreached(&self, act: Act, target: &Target, stop: Stop) -> Stop {
+        match stop {
+            Stop::Failed(errno) => {
+                Stop::Failed(self.refused(act, self.shared.rules.hindrance_of_way(target, errno)))
+            }
+            Stop::Interrupted => stop,
+        }
     }
 
     /// Undoes a connection that did not lead where it was to lead, since somebody else took the port in between.
@@ -164,6 +182,10 @@ impl Call<'_, '_> {
             self.caller.signal(libc::SIGPIPE);
         }
         self.shared.settle(socket, kind);
+        let sent = match &target {
+            Some(target) => sent.map_err(|stop| self.unreached(Act::Send, target, stop)),
+            None => sent,
+        };
         sent.map(|sent| i64::try_from(sent).unwrap_or(i64::MAX))
     }
 
@@ -193,7 +215,8 @@ impl Call<'_, '_> {
             return Ok(None);
         }
         self.shared.let_go_of_closed(&address);
-        let target = self.shared.rules.target(&self.caller, socket, kind, address)?;
+        let target = self.shared.rules.target(&self.caller, socket, kind, address);
+        let target = target.map_err(|hindrance| self.refused(Act::Send, hindrance))?;
         if target.inside.is_some() && flags & libc::MSG_FASTOPEN != 0 {
             // The first bytes would be there before it is known where; callers fall back to connect(2).
             return Err(Errno::EOPNOTSUPP);

@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use ipc::place::{Place, is_resolver, plain, resolvers};
+use ipc::place::{Place, is_local, is_resolver, plain, resolvers};
+use ipc::refusal::Target;
 use ipc::rights::{Network, Reach};
 use nix::errno::Errno;
 use nix::libc;
@@ -16,6 +17,7 @@ use super::connections::Connections;
 use super::holders::{self, Holder};
 use super::internet::{named, stays_here};
 use super::own::{Name, Own};
+use super::refusals::Hindrance;
 use super::reservations::Reservations;
 use super::socket::{self, Kind};
 
@@ -53,12 +55,12 @@ impl Host {
         socket: &OwnedFd,
         kind: Kind,
         to: SocketAddr,
-    ) -> Result<Option<SocketAddr>, Errno> {
+    ) -> Result<Option<SocketAddr>, Hindrance> {
         let place = Place::of(to);
         let own = if self.outside.as_ref().is_some_and(|outside| outside.has(place, to)) {
             None
         } else {
-            Some(self.admit_own(kind, place, named(to)).ok_or(self.refusal(place))?)
+            Some(self.admit_own(kind, place, named(to)).ok_or_else(|| self.refusal(kind, place, to))?)
         };
         if place == Place::Host || kind.style == libc::SOCK_DGRAM {
             self.name(socket, kind)?;
@@ -107,12 +109,33 @@ impl Host {
     /// With the network on `EACCES`, as where a local firewall says no (connect(2)): to programs that fall back to another address
     /// the same as unreachable, and to people unlike it. With the network off what a machine without one answers, on whose
     /// loopback nobody else is.
-    fn refusal(&self, place: Place) -> Errno {
-        match (&self.outside, place) {
+    ///
+    /// Where nobody answers on this machine, the rules refuse nothing.
+    fn refusal(&self, kind: Kind, place: Place, to: SocketAddr) -> Hindrance {
+        let errno = match (&self.outside, place) {
             (Some(_), _) => Errno::EACCES,
             (None, Place::Host) => Errno::ECONNREFUSED,
             (None, _) => Errno::ENETUNREACH,
+        };
+        if place == Place::Host && !self.is_anothers(kind, named(to)) {
+            return errno.into();
         }
+        Hindrance::Rules { target: Target::Internet(to, place), errno }
+    }
+
+    /// Whether somebody outside answers at an address of this machine.
+    fn is_anothers(&self, kind: Kind, to: SocketAddr) -> bool {
+        let holders = self.holders(kind, to.port()).unwrap_or_default();
+        holders.iter().any(|holder| holder.might_receive(to.ip()) && !self.own.made(holder.cookie))
+    }
+
+    /// Why an address could not be taken: with the network off, loopback is all there is.
+    pub(super) fn hindrance_of_bind(&self, own: SocketAddr, errno: Errno) -> Hindrance {
+        let refused = self.outside.is_none() && stays_on_loopback(own.ip()) == Err(errno);
+        if refused && is_local(own.ip()) {
+            return Hindrance::Rules { target: Target::Internet(own, Place::Host), errno };
+        }
+        errno.into()
     }
 
     fn are_own(&self, holders: &[Holder], to: SocketAddr) -> bool {
@@ -129,9 +152,16 @@ impl Host {
     }
 
     /// Whether an abstract name is one from inside.
-    pub(super) fn admit_abstract(&self, name: &[u8]) -> Result<(), Errno> {
+    pub(super) fn admit_abstract(&self, name: &[u8]) -> Result<(), Hindrance> {
+        if self.own.has(&Name::Abstract(name.to_vec())) {
+            return Ok(());
+        }
         // What a process would see if the name were not there.
-        if self.own.has(&Name::Abstract(name.to_vec())) { Ok(()) } else { Err(Errno::ECONNREFUSED) }
+        let errno = Errno::ECONNREFUSED;
+        if has_abstract(name) {
+            return Err(Hindrance::Rules { target: Target::Abstract(name.to_vec()), errno });
+        }
+        Err(errno.into())
     }
 
     /// Gives a socket without a port one before its peer can see it, so that the peer knows it for one from inside, or can answer
@@ -205,6 +235,17 @@ impl Outside {
         let resolver = is_resolver(to, &self.resolvers);
         place.is_within(self.reach) || resolver
     }
+}
+
+/// Whether any socket of this network namespace has an abstract name (`proc_pid_net(5)`): the last field, with an `@` for each null
+/// byte. Names with an `@` are taken for those with a null byte: whoever is asked about one exists.
+fn has_abstract(name: &[u8]) -> bool {
+    let shown = name.iter().map(|&byte| if byte == 0 { b'@' } else { byte });
+    let shown: Vec<u8> = std::iter::once(b'@').chain(shown).collect();
+    let sockets = fs::read("/proc/net/unix").unwrap_or_default();
+    sockets
+        .split(|&byte| byte == b'\n')
+        .any(|line| line.splitn(8, |&byte| byte == b' ').last() == Some(&shown))
 }
 
 fn stays_on_loopback(address: IpAddr) -> Result<(), Errno> {

@@ -1,13 +1,17 @@
 //! The calls that wait for others: `bind`, `accept`. Mediated where the names are the host's.
 
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
+use ipc::place::Place;
+use ipc::refusal::{Act, Target};
 use nix::errno::Errno;
 use nix::libc::{self, c_int};
 
 use super::act::Call;
 use super::address::{Address, Meaning, integer};
 use super::listener::Answer;
+use super::refusals::Hindrance;
 use super::socket::{self, Kind};
 use super::waiting::Stop;
 
@@ -23,7 +27,9 @@ impl Call<'_, '_> {
             return Ok(Answer::GoesOn);
         }
         self.caller.still_waits()?;
-        self.bind_unless_taken(&socket, kind, &address)?;
+        self.bind_unless_taken(&socket, kind, &address).map_err(|errno| {
+            self.refused(Act::Bind, self.shared.rules.hindrance_of_bind(kind, &address, errno))
+        })?;
         Ok(Answer::Value(0))
     }
 
@@ -46,11 +52,17 @@ impl Call<'_, '_> {
         // Before it is too late to keep the connection.
         let room = self.room(name, length)?;
         self.caller.still_waits()?;
-        let rules = &self.shared.rules;
+        let (shared, thread) = (self.shared, self.caller.thread());
         let accept = || loop {
             let (accepted, peer) = socket::accept(&socket, flags & libc::SOCK_NONBLOCK)?;
-            if rules.knows(&accepted, kind, &peer) {
+            if shared.rules.knows(&accepted, kind, &peer) {
                 return Ok((accepted, peer));
+            }
+            if let Meaning::Internet(peer) = peer.meaning() {
+                // The port is another for each that comes from there.
+                let target = Target::Internet(SocketAddr::new(peer.ip(), 0), Place::of(peer));
+                let errno = Errno::ECONNABORTED;
+                shared.refusals.tell(thread, Act::Accept, Hindrance::Rules { target, errno });
             }
         };
         let unknown = flags & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);

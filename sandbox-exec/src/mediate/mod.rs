@@ -11,7 +11,7 @@
 //! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `sock_diag`, `finder`, `connections`,
 //!   `reservations`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls. `metadata`: those on files.
-//! * `objects`: System V memory, semaphores and queues.
+//! * `refusals`: what is refused is told. `objects`: System V memory, semaphores and queues.
 //! * `sockets`: how the socket of a caller is got at. `made`, `make`, `registry`, `holding`, `datagrams`, `tables`: without
 //!   `pidfd_getfd(2)`, which the profiles of containers deny.
 //! * `signal`, `owner`: signals, where Landlock has no scope for them. `lineage`: how far they reach. `sender`, `aim`: whom.
@@ -58,6 +58,7 @@ mod objects;
 mod own;
 mod owner;
 mod probe;
+mod refusals;
 mod registry;
 mod reservations;
 mod rules;
@@ -78,6 +79,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
+use ipc::refusal::Act;
 use ipc::rights::{Network, Reach};
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -93,6 +95,7 @@ use made::Made;
 use metadata::Metadata;
 use objects::Objects;
 pub use probe::has_listener;
+pub use refusals::Refusals;
 use rules::{Net, Rules};
 use signal::Signals;
 use socket::Kind;
@@ -154,6 +157,7 @@ struct Shared {
     objects: Option<Objects>,
     signals: Option<Signals>,
     metadata: Metadata,
+    refusals: Refusals,
     /// The sockets of the programs, where they are made here.
     made: Option<Made>,
     waiting: Waiting,
@@ -167,7 +171,7 @@ impl Mediator {
     /// Must run in the mount, pid and network namespaces of the mediated programs, as their user, outside their
     /// Landlock domain or in one that it is nested in. Its threads give up every capability, and may look at programs that have
     /// none, in the sense of ptrace(2).
-    pub fn start(listener: OwnedFd, mediation: Mediation) -> io::Result<Self> {
+    pub fn start(listener: OwnedFd, mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
         waiting::prepare_interruption()?;
         let network = if mediation.host_network {
             Net::Host(Host::new(mediation.net, mediation.reach)?)
@@ -186,6 +190,7 @@ impl Mediator {
             objects: mediation.objects.then(Objects::default),
             signals: mediation.signals.then(Signals::new),
             metadata: Metadata::new()?,
+            refusals,
             made,
             waiting: Waiting::default(),
             crew: Crew::default(),
@@ -240,7 +245,12 @@ impl Shared {
             made.is_back(notification.thread);
         }
         if Metadata::has(notification) {
-            return self.metadata.act(self.rules.tree(), &self.listener, notification);
+            return match self.metadata.act(self.rules.tree(), &self.listener, notification) {
+                Ok(()) => Answer::Value(0),
+                Err(hindrance) => {
+                    Answer::Failed(self.refusals.tell(notification.thread, Act::Change, hindrance))
+                }
+            };
         }
         match Caller::open(&self.listener, notification, self.made.as_ref()) {
             Ok(caller) => {

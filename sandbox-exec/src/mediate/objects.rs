@@ -13,12 +13,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use ipc::refusal::{Act, Target};
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_long, key_t};
 
 use super::act::Call;
 use super::address::integer;
 use super::listener::Answer;
+use super::refusals::Hindrance;
 
 /// The most objects of a sandbox: the host's are limited too, for all users together.
 const MOST: usize = 256;
@@ -60,7 +62,7 @@ impl Call<'_, '_> {
             flags: integer(third),
         };
         self.caller.still_waits()?;
-        match call {
+        let answer = match call {
             libc::SYS_shmget => objects.obtain(Kind::Memory, sized(second)),
             libc::SYS_semget => objects.obtain(Kind::Semaphores, sized(second & 0xffff_ffff)),
             libc::SYS_msgget => objects.obtain(Kind::Queue, Wanted { key, size: 0, flags: integer(second) }),
@@ -70,8 +72,9 @@ impl Call<'_, '_> {
             libc::SYS_shmat => objects.use_own(Kind::Memory, id),
             libc::SYS_semop | libc::SYS_semtimedop => objects.use_own(Kind::Semaphores, id),
             libc::SYS_msgsnd | libc::SYS_msgrcv => objects.use_own(Kind::Queue, id),
-            _ => Err(Errno::ENOSYS),
-        }
+            _ => Err(Errno::ENOSYS.into()),
+        };
+        answer.map_err(|hindrance| self.refused(Act::Use, hindrance))
     }
 }
 
@@ -84,7 +87,7 @@ impl Objects {
         }
     }
 
-    fn obtain(&self, kind: Kind, wanted: Wanted) -> Result<Answer, Errno> {
+    fn obtain(&self, kind: Kind, wanted: Wanted) -> Result<Answer, Hindrance> {
         let Wanted { key, size, flags } = wanted;
         let mut own = self.own();
         if let Some(id) = named(&own, kind, key) {
@@ -92,18 +95,20 @@ impl Objects {
                 // Removed from outside.
                 Err(Errno::EINVAL | Errno::EIDRM) => drop(own.remove(&(kind, id))),
                 _ if flags & libc::IPC_CREAT != 0 && flags & libc::IPC_EXCL != 0 => {
-                    return Err(Errno::EEXIST);
+                    return Err(Errno::EEXIST.into());
                 }
-                Ok(existing) if existing < size => return Err(Errno::EINVAL),
+                Ok(existing) if existing < size => return Err(Errno::EINVAL.into()),
                 // Who may not look at it may still know its number.
                 _ => return Ok(Answer::Value(id.into())),
             }
         }
         if key != libc::IPC_PRIVATE && flags & libc::IPC_CREAT == 0 {
-            return Err(Errno::ENOENT);
+            // As the kernel answers where nothing has the key.
+            let errno = Errno::ENOENT;
+            return Err(kind.find(key).map_or(errno.into(), |id| kind.anothers(id, errno)));
         }
         if own.len() >= MOST {
-            return Err(Errno::ENOSPC);
+            return Err(Errno::ENOSPC.into());
         }
         let id = kind.make(size, flags)?;
         own.insert((kind, id), key);
@@ -111,11 +116,11 @@ impl Objects {
     }
 
     /// A command; those that list objects take no number of one, but a place in the list of all.
-    fn control(&self, kind: Kind, id: c_int, command: c_int) -> Result<Answer, Errno> {
+    fn control(&self, kind: Kind, id: c_int, command: c_int) -> Result<Answer, Hindrance> {
         match command & !VERSION {
             libc::IPC_RMID => {
                 let mut own = self.own();
-                own.get(&(kind, id)).ok_or(Errno::EINVAL)?;
+                own.get(&(kind, id)).ok_or_else(|| kind.anothers(id, Errno::EINVAL))?;
                 kind.remove(id)?;
                 own.remove(&(kind, id));
                 Ok(Answer::Value(0))
@@ -127,14 +132,14 @@ impl Objects {
             {
                 self.use_own(kind, id)
             }
-            _ => Err(Errno::EPERM),
+            _ => Err(Hindrance::Rules { target: Target::Object(kind.all().into()), errno: Errno::EPERM }),
         }
     }
 
     /// Lets a call go on if it is about an object of one's own.
-    fn use_own(&self, kind: Kind, id: c_int) -> Result<Answer, Errno> {
+    fn use_own(&self, kind: Kind, id: c_int) -> Result<Answer, Hindrance> {
         // As the kernel answers where nothing has the number.
-        self.own().get(&(kind, id)).map(|_| Answer::GoesOn).ok_or(Errno::EINVAL)
+        self.own().get(&(kind, id)).map(|_| Answer::GoesOn).ok_or_else(|| kind.anothers(id, Errno::EINVAL))
     }
 
     fn own(&self) -> MutexGuard<'_, BTreeMap<(Kind, c_int), key_t>> {
@@ -164,6 +169,42 @@ impl Kind {
             ],
             Self::Queue => &[],
         }
+    }
+
+    /// What all of them are called.
+    const fn all(self) -> &'static str {
+        match self {
+            Self::Memory => "the machine's shared memory segments",
+            Self::Semaphores => "the machine's semaphore sets",
+            Self::Queue => "the machine's message queues",
+        }
+    }
+
+    /// Why an object is not used that is none of the sandbox's: the rules refuse only what is there, and what plain
+    /// permissions open.
+    fn anothers(self, id: c_int, errno: Errno) -> Hindrance {
+        let name = match self {
+            Self::Memory => "shared memory segment",
+            Self::Semaphores => "semaphore set",
+            Self::Queue => "message queue",
+        };
+        match self.size(id) {
+            Ok(_) => Hindrance::Rules { target: Target::Object(format!("{name} {id}")), errno },
+            Err(_) => errno.into(),
+        }
+    }
+
+    /// The object that has a key on this machine, if plain permissions open it.
+    fn find(self, key: key_t) -> Option<c_int> {
+        // SAFETY: integers.
+        let id = unsafe {
+            match self {
+                Self::Memory => libc::shmget(key, 0, 0),
+                Self::Semaphores => libc::semget(key, 0, 0),
+                Self::Queue => libc::msgget(key, 0),
+            }
+        };
+        Errno::result(id).ok()
     }
 
     fn make(self, size: usize, flags: c_int) -> Result<c_int, Errno> {
@@ -222,8 +263,8 @@ mod tests {
 
     const MAKE: c_int = libc::IPC_CREAT | 0o600;
 
-    fn number(answer: Result<Answer, Errno>) -> Result<c_int, Errno> {
-        answer.map(|answer| match answer {
+    fn number(answer: Result<Answer, Hindrance>) -> Result<c_int, Errno> {
+        answer.map_err(|hindrance| hindrance.errno()).map(|answer| match answer {
             Answer::Value(value) => c_int::try_from(value).unwrap(),
             other => panic!("{other:?}"),
         })
@@ -279,7 +320,10 @@ mod tests {
             };
             for &command in listing {
                 assert!(
-                    matches!(objects.control(kind, own, command), Err(Errno::EPERM)),
+                    matches!(
+                        objects.control(kind, own, command),
+                        Err(Hindrance::Rules { errno: Errno::EPERM, .. })
+                    ),
                     "{kind:?} {command}"
                 );
             }

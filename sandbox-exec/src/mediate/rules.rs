@@ -3,12 +3,15 @@
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
+use ipc::place::Place;
+use ipc::refusal::Target as Refused;
 use nix::errno::Errno;
 use nix::libc::{self, c_int};
 
 use super::address::{Address, Meaning};
 use super::caller::Caller;
 use super::host::Host;
+use super::refusals::Hindrance;
 use super::socket::{self, Kind};
 use super::tree::{Tree, by_descriptor};
 
@@ -86,17 +89,17 @@ impl Rules {
         socket: &OwnedFd,
         kind: Kind,
         address: Address,
-    ) -> Result<Target, Errno> {
+    ) -> Result<Target, Hindrance> {
         self.network.contains(socket)?;
         match kind.family {
             libc::AF_UNIX => self.unix(caller, address),
             libc::AF_INET | libc::AF_INET6 => self.internet(socket, kind, address),
             libc::AF_NETLINK => Ok(address.into()),
-            _ => Err(Errno::EACCES),
+            _ => Err(Errno::EACCES.into()),
         }
     }
 
-    fn unix(&self, caller: &Caller<'_>, address: Address) -> Result<Target, Errno> {
+    fn unix(&self, caller: &Caller<'_>, address: Address) -> Result<Target, Hindrance> {
         match (address.meaning(), self.network.host()) {
             (Meaning::Path(path), _) => {
                 let found = self.tree.open(&caller.path(path)?)?;
@@ -110,7 +113,7 @@ impl Rules {
     }
 
     /// An address without a family dissolves an association; what is no internet address at all the kernel refuses.
-    fn internet(&self, socket: &OwnedFd, kind: Kind, address: Address) -> Result<Target, Errno> {
+    fn internet(&self, socket: &OwnedFd, kind: Kind, address: Address) -> Result<Target, Hindrance> {
         if let (Some(host), Meaning::Internet(to)) = (self.network.host(), address.meaning())
             && let Some(inside) = host.admit(socket, kind, to)?
         {
@@ -150,6 +153,24 @@ impl Rules {
         match self.network.host() {
             Some(host) => host.bind(socket, kind, address),
             None => socket::bind(socket, address),
+        }
+    }
+
+    /// Why an address could not be taken.
+    pub(super) fn hindrance_of_bind(&self, kind: Kind, address: &Address, errno: Errno) -> Hindrance {
+        match (self.network.host(), address.meaning()) {
+            (Some(host), Meaning::Internet(own)) if kind.is_internet() => host.hindrance_of_bind(own, errno),
+            _ => errno.into(),
+        }
+    }
+
+    /// Why a target was not reached: in a private network there is no way to anywhere else.
+    pub(super) fn hindrance_of_way(&self, target: &Target, errno: Errno) -> Hindrance {
+        match (&self.network, target.address.meaning()) {
+            (Net::Private(_), Meaning::Internet(to)) if errno == Errno::ENETUNREACH => {
+                Hindrance::Rules { target: Refused::Internet(to, Place::of(to)), errno }
+            }
+            _ => errno.into(),
         }
     }
 

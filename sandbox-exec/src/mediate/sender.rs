@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::fs;
 
+use ipc::refusal::Target;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, pid_t};
+use nix::unistd::geteuid;
 
 use super::aim::{Aim, Info};
 use super::lineage::{Lineage, Scope};
+use super::refusals::Hindrance;
 use super::status::Status;
 
 /// How often what forks meanwhile is looked for.
@@ -38,30 +41,35 @@ impl Sender<'_> {
         process: pid_t,
         thread: Option<pid_t>,
         confirm: impl Fn() -> Result<(), Errno>,
-    ) -> Result<Option<Aim>, Errno> {
+    ) -> Result<Option<Aim>, Hindrance> {
         let aim = self.aim(process, thread)?;
         confirm()?;
         if process == self.caller.process {
             return Ok(Some(aim));
         }
-        aim.fire(self.sent.number, self.sent.info).map(|()| None)
+        Ok(aim.fire(self.sent.number, self.sent.info).map(|()| None)?)
     }
 
     /// Takes hold of a process, or a thread of it, that may be signalled.
-    fn aim(&self, process: pid_t, thread: Option<pid_t>) -> Result<Aim, Errno> {
+    fn aim(&self, process: pid_t, thread: Option<pid_t>) -> Result<Aim, Hindrance> {
         let aim = Aim::take(process, thread)?;
         let target = Status::of(process)?;
-        if !self.lineage.contains(&self.scope, process)? || !may_signal(self.caller, &target) {
-            return Err(Errno::EPERM);
+        let errno = Errno::EPERM;
+        // Root signals everybody, but for what the sandbox took.
+        if !may_signal(self.caller, &target) && !geteuid().is_root() {
+            return Err(errno.into());
         }
-        Ok(aim)
+        if !self.lineage.contains(&self.scope, process)? {
+            return Err(Hindrance::Rules { target: Target::Process(process.cast_unsigned()), errno });
+        }
+        if may_signal(self.caller, &target) { Ok(aim) } else { Err(errno.into()) }
     }
 
     /// Signals all of a group, or everybody, in the scope, but the caller's own process: that is left to be signalled, if it is
     /// one of them.
-    pub(super) fn to_group(&self, group: Option<pid_t>) -> Result<Option<Aim>, Errno> {
+    pub(super) fn to_group(&self, group: Option<pid_t>) -> Result<Option<Aim>, Hindrance> {
         let mut reached: HashMap<pid_t, Aim> = HashMap::new();
-        let (mut itself, mut denied) = (None, false);
+        let (mut itself, mut denied) = (None, None);
         let forking = matches!(self.sent.number, libc::SIGKILL | libc::SIGSTOP);
         for _ in 0..if forking { ROUNDS } else { 1 } {
             let before = reached.len();
@@ -71,11 +79,15 @@ impl Sender<'_> {
                 }
                 let sent = self.aim(process, None).and_then(|aim| {
                     in_group(process, group)?;
-                    aim.fire(self.sent.number, self.sent.info).map(|()| aim)
+                    aim.fire(self.sent.number, self.sent.info)?;
+                    Ok(aim)
                 });
                 match sent {
                     Ok(aim) => drop(reached.insert(process, aim)),
-                    Err(errno) => denied |= errno == Errno::EPERM,
+                    Err(hindrance) if hindrance.errno() == Errno::EPERM => {
+                        denied = denied.or(Some(hindrance));
+                    }
+                    Err(_) => {}
                 }
             }
             if reached.len() == before {
@@ -87,7 +99,7 @@ impl Sender<'_> {
         }
         // There is always somebody outside, and kill(-1) does not tell.
         match (itself, group) {
-            (None, Some(_)) if reached.is_empty() => Err(if denied { Errno::EPERM } else { Errno::ESRCH }),
+            (None, Some(_)) if reached.is_empty() => Err(denied.unwrap_or(Errno::ESRCH.into())),
             (itself, _) => Ok(itself),
         }
     }

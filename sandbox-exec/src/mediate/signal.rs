@@ -11,6 +11,7 @@
 
 use std::fs;
 
+use ipc::refusal::Act;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_long, pid_t};
 
@@ -19,6 +20,7 @@ use super::address::integer;
 use super::aim::{Aim, Info, MAX_SIGNAL};
 use super::lineage::Lineage;
 use super::listener::Answer;
+use super::refusals::Hindrance;
 use super::sender::{Sender, Sent};
 use super::status::Status;
 use crate::descendants::FENCE;
@@ -131,25 +133,38 @@ impl Call<'_, '_> {
         sent: Sent,
         confirm: impl Fn() -> Result<(), Errno>,
     ) -> Result<Answer, Errno> {
+        let itself = self.signal_others(signals, caller, whom, sent, confirm);
+        let itself = itself.map_err(|hindrance| self.refused(Act::Signal, hindrance))?;
+        self.signal_itself(signals, itself, sent)
+    }
+
+    /// All but the caller's own process, which is left to be signalled, if it is meant too.
+    fn signal_others(
+        &self,
+        signals: &Signals,
+        caller: &Status,
+        whom: Whom,
+        sent: Sent,
+        confirm: impl Fn() -> Result<(), Errno>,
+    ) -> Result<Option<Aim>, Hindrance> {
         if !(0..=MAX_SIGNAL).contains(&sent.number) {
-            return Err(Errno::EINVAL);
+            return Err(Errno::EINVAL.into());
         }
         let scope = signals.lineage.scope(caller.process)?;
         self.caller.still_waits()?;
         let sender = Sender { lineage: &signals.lineage, scope, caller, sent };
-        let itself = match whom {
-            Whom::Group(group) => sender.to_group(Some(group))?,
-            Whom::Everybody => sender.to_group(None)?,
-            Whom::Process(process) => sender.to_one(Status::of(process)?.process, None, confirm)?,
+        match whom {
+            Whom::Group(group) => sender.to_group(Some(group)),
+            Whom::Everybody => sender.to_group(None),
+            Whom::Process(process) => sender.to_one(Status::of(process)?.process, None, confirm),
             Whom::Thread(process, thread) => {
                 let owner = Status::of(thread)?.process;
                 if process.is_some_and(|process| process != owner) {
-                    return Err(Errno::ESRCH);
+                    return Err(Errno::ESRCH.into());
                 }
-                sender.to_one(owner, Some(thread), confirm)?
+                sender.to_one(owner, Some(thread), confirm)
             }
-        };
-        self.signal_itself(signals, itself, sent)
+        }
     }
 
     /// What goes to the caller too arrives before the call returns, unless it would have the call made again.

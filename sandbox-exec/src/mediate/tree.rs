@@ -12,10 +12,14 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use ipc::refusal::Target;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2, readlinkat};
 use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fstat};
+use nix::unistd::{AccessFlags, access, geteuid};
+
+use super::refusals::Hindrance;
 
 /// How often a file is looked for that has another name each time.
 const MOST_LOOKS: usize = 16;
@@ -52,11 +56,16 @@ impl Tree {
         Self { descriptors, roots: roots.collect(), hidden }
     }
 
-    /// Opens what a path leads to, if it lies in the tree.
-    pub(super) fn open(&self, path: &Path) -> Result<OwnedFd, Errno> {
+    /// Opens the unix socket that a path leads to, if it lies in the tree. Who may not write a socket outside may not be
+    /// connected to it either (unix(7)), and what is none takes no connection: there the rules refuse nothing.
+    pub(super) fn open(&self, path: &Path) -> Result<OwnedFd, Hindrance> {
         let found = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
-        self.contains(&found)?;
-        Ok(found)
+        match self.contains(&found) {
+            Err(Errno::EACCES) if is_socket(&found)? && (geteuid().is_root() || is_writable(&found)) => {
+                Err(Hindrance::Rules { target: Target::Socket(name(&found)?.into()), errno: Errno::EACCES })
+            }
+            contained => Ok(contained.map(|()| found)?),
+        }
     }
 
     /// Fails with `EACCES` unless what is open lies in the tree.
@@ -130,6 +139,10 @@ fn without_links(more: ResolveFlag) -> OpenHow {
         .resolve(more | ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS)
 }
 
+fn is_socket(file: &OwnedFd) -> Result<bool, Errno> {
+    Ok(fstat(file)?.st_mode & libc::S_IFMT == libc::S_IFSOCK)
+}
+
 fn identity(file: &OwnedFd) -> Result<(libc::dev_t, libc::ino_t), Errno> {
     fstat(file).map(|FileStat { st_dev, st_ino, .. }| (st_dev, st_ino))
 }
@@ -149,6 +162,11 @@ fn mount(file: &OwnedFd) -> Result<u64, Errno> {
 /// The kernel's name of what is open.
 pub(super) fn name(file: &OwnedFd) -> Result<PathBuf, Errno> {
     fs::read_link(by_descriptor(file)).map_err(|_| Errno::EACCES)
+}
+
+/// Whether plain permissions let the user of this process write what is open.
+pub(super) fn is_writable(file: &OwnedFd) -> bool {
+    access(by_descriptor(file).as_str(), AccessFlags::W_OK).is_ok()
 }
 
 /// The path by which a call acts on an open file, in this process.
@@ -177,7 +195,7 @@ mod tests {
         symlink("in/file", base.join("into")).unwrap();
         symlink("secret", base.join("in/revealed")).unwrap();
         let tree = Tree::new(vec![base.join("in")], vec![base.join("in/secret")]);
-        let open = |name: &str| tree.open(&base.join(name)).map(drop);
+        let open = |name: &str| tree.open(&base.join(name)).map(drop).map_err(|hindrance| hindrance.errno());
         assert_eq!(open("in/file"), Ok(()));
         assert_eq!(open("into"), Ok(()));
         for name in ["file", "in/out", "in/../file", "in-side/file", "in/secret/file", "in/revealed/file"] {
@@ -243,7 +261,8 @@ mod tests {
         rename(&root, base.join("moved")).unwrap();
         create_dir(&root).unwrap();
         File::create(&file).unwrap();
-        assert_eq!(tree.open(&file).map(drop), Err(Errno::EACCES));
-        assert_eq!(tree.open(&root).map(drop), Err(Errno::EACCES));
+        for path in [&file, &root] {
+            assert_eq!(tree.open(path).map(drop), Err(Hindrance::Other(Errno::EACCES)));
+        }
     }
 }

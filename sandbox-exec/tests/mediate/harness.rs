@@ -17,7 +17,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Gid, Uid, fork, setgroups, setresgid, setresuid};
-use sandbox_exec::mediate::{Filter, Mediation, Mediator, Sockets};
+use sandbox_exec::mediate::{Filter, Mediation, Mediator, Refusals, Sockets};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use tempfile::TempDir;
 
@@ -268,7 +268,7 @@ fn broker(mediation: Mediation, program: impl FnOnce()) {
     });
     let listener = receive_descriptor(&theirs).into();
     drop(theirs);
-    let mediator = Mediator::start(listener, mediation).unwrap();
+    let mediator = Mediator::start(listener, mediation, Refusals::untold()).unwrap();
     taking.write_all(b"x").unwrap();
     child.finish();
     mediator.wait();

@@ -7,7 +7,7 @@ use ipc::id::{CallId, ToolUseId};
 use ipc::image::Image;
 use ipc::message::Outcome;
 use ipc::rights::Network;
-use ipc::tool::{Access, ShellExec, ToolCall, ToolError, ToolErrorKind, ToolOutput};
+use ipc::tool::{Access, CommandExit, ShellExec, ToolCall, ToolError, ToolErrorKind, ToolOutput};
 use serde_json::value::RawValue;
 
 use super::agent::State;
@@ -347,13 +347,18 @@ impl Agent {
             rendered.content.push_str(&hint);
         }
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
-            && let denials = standing.likely(command, result)
+            && let denials = standing.denials(command, result)
             && let Some(first) = denials.first()
         {
-            rendered.content.push_str(self.asking_hint(command, first));
-            let result = self.denied(call, denials, rendered, (standing, Observer::Worker));
-            // The command failed; that a denial was the reason is no more than likely.
-            return CallResult { status: ToolCallStatus::Failed, ..result };
+            if result.exit == CommandExit::Code(0) {
+                // It could do without: that is for the log, and nothing to be told as the reason of anything.
+                self.log_denials(call, denials, (standing, Observer::Worker));
+            } else {
+                rendered.content.push_str(self.asking_hint(command, first));
+                let result = self.denied(call, denials, rendered, (standing, Observer::Worker));
+                // The command failed; that a denial was the reason is no more than likely.
+                return CallResult { status: ToolCallStatus::Failed, ..result };
+            }
         }
         let Rendered { mut content, is_error } = rendered;
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
@@ -399,13 +404,24 @@ impl Agent {
         let rights = standing.line();
         let sentences: Vec<_> = denials.iter().map(Denial::to_string).collect();
         let content = format!("{}\n{}. Your rights: {rights}", said.content, sentences.join(".\n"));
-        for denial in denials {
-            let policy = denial.layer == Layer::Policy;
-            let observed_by = if policy { Observer::Supervisor } else { observed_by };
-            self.log_seen_by(observed_by, EventKind::Denied { call, denial, rights: rights.clone() });
-        }
+        self.log_denials(call, denials, (standing, observed_by));
         let (status, denial) = (ToolCallStatus::Denied, sentences.into_iter().next());
         CallResult { status, content, is_error: true, images: Vec::new(), denial, rest: None }
+    }
+
+    /// The policy is the supervisor's own, and what the broker refused the broker itself has told it.
+    fn log_denials(
+        &mut self,
+        call: CallId,
+        denials: Vec<Denial>,
+        (standing, observed_by): (&Standing, Observer),
+    ) {
+        for denial in denials {
+            let seen = denial.layer == Layer::Policy || denial.program.is_some();
+            let observed_by = if seen { Observer::Supervisor } else { observed_by };
+            let rights = standing.line();
+            self.log_seen_by(observed_by, EventKind::Denied { call, denial, rights });
+        }
     }
 
     fn log_finished(
@@ -435,7 +451,11 @@ impl Agent {
         match denial.operation {
             _ if !self.asks() => "",
             Operation::Write if in_project && command.access != Access::Write => WRITE_HINT,
-            Operation::Network if command.network != Some(Network::On) => NETWORK_HINT,
+            Operation::Network
+                if denial.grant.as_deref() == Some("--net on") && command.network != Some(Network::On) =>
+            {
+                NETWORK_HINT
+            }
             _ => "",
         }
     }

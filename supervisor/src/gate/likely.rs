@@ -20,7 +20,7 @@ use super::unreached::{UNREACHED, unreached};
 const MAX_LINES: usize = 4000;
 
 /// The most denials of one command that are told.
-const MAX_DENIALS: usize = 4;
+pub(super) const MAX_DENIALS: usize = 4;
 
 impl Standing {
     /// The denials that a command most likely ran into, read from its output, each once. Never one of a path that the rights
@@ -147,7 +147,7 @@ pub fn declared_too_little(call: &ShellExec, result: &CommandResult) -> bool {
 }
 
 /// Whether two denials lack the same: one grant helps both.
-fn is_same(one: &Denial, other: &Denial) -> bool {
+pub(super) fn is_same(one: &Denial, other: &Denial) -> bool {
     let grant = one.grant.is_some() && one.grant == other.grant;
     one.operation == other.operation && (grant || one.object == other.object)
 }

@@ -11,6 +11,7 @@ mod likely;
 mod machine;
 mod message;
 pub mod path_pattern;
+mod proved;
 mod standing;
 mod unreached;
 

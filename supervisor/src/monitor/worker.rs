@@ -14,6 +14,7 @@ use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Chunk, Hello, Outcome, ToSupervisor, ToWorker, Work};
 use ipc::phase::{Expected, OpenCalls, Phase, Violation};
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing, async_pair};
+use ipc::tool::ToolOutput;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -22,6 +23,7 @@ use tracing::{Instrument, info_span};
 
 use super::process::BrokerProcess;
 use super::spawn::{Launch, Launched, SpawnError, Spawner, Stdio};
+use super::status::StatusPipe;
 use super::verify::{VerifyError, verify_confined};
 
 /// The variable that sets the level of a worker's own diagnostics.
@@ -258,7 +260,7 @@ struct Starting {
     spec: WorkerSpec,
     incoming: Incoming,
     outgoing: Outgoing,
-    status: AsyncIncoming<pipe::Receiver, BrokerReport>,
+    status: StatusPipe,
     stderr: BufReader<pipe::Receiver>,
     broker: Arc<BrokerProcess>,
 }
@@ -269,12 +271,12 @@ impl Starting {
         let reader = pipe::Receiver::from_owned_fd(pipe(launched.stdout)?)?;
         let writer = pipe::Sender::from_owned_fd(pipe(launched.stdin)?)?;
         let (incoming, outgoing) = async_pair(reader, writer, spec.generation);
-        let status = pipe::Receiver::from_owned_fd(launched.status)?;
+        let status = StatusPipe::new(launched.status)?;
         Ok(Self {
             spec,
             incoming,
             outgoing,
-            status: AsyncIncoming::new(status, Generation::default()),
+            status,
             stderr: BufReader::new(pipe::Receiver::from_owned_fd(pipe(launched.stderr)?)?),
             broker: Arc::new(BrokerProcess::new(launched.pidfd)?),
         })
@@ -297,12 +299,14 @@ impl Starting {
     }
 
     async fn started(&mut self) -> Result<(u32, RulesetReport), StartError> {
-        match self.status.receive().await? {
+        match self.status.started().await? {
             Some(BrokerReport::Started { pid, ruleset }) => Ok((pid, ruleset)),
             Some(BrokerReport::Failed { code, stage, detail }) => {
                 Err(StartError::Sandbox { code, stage, detail })
             }
-            Some(BrokerReport::Ended { .. }) | None => Err(self.ended("sandbox-exec").await),
+            Some(BrokerReport::Ended { .. } | BrokerReport::Refused(_)) | None => {
+                Err(self.ended("sandbox-exec").await)
+            }
         }
     }
 
@@ -332,8 +336,9 @@ impl Starting {
         tokio::spawn(write(self.outgoing, messages).instrument(span.clone()));
         tokio::spawn(relay_diagnostics(self.stderr).instrument(span.clone()));
         let killed = Arc::new(Notify::new());
-        let (incoming, owner) = (self.incoming, broker.clone());
-        let reader = Reader { incoming, open, events, broker: owner, killed: killed.clone() };
+        let Self { incoming, status, .. } = self;
+        let reader =
+            Reader { incoming, status, open, events, broker: broker.clone(), killed: killed.clone() };
         tokio::spawn(reader.run().instrument(span));
         (Worker { generation, pid, ruleset, startup, calls, broker, killed }, inbox)
     }
@@ -368,6 +373,7 @@ async fn relay_diagnostics(mut stderr: BufReader<pipe::Receiver>) {
 /// Reads a worker's messages, admits them, and sees the worker to its end.
 struct Reader {
     incoming: Incoming,
+    status: StatusPipe,
     open: Arc<Mutex<Register>>,
     events: mpsc::Sender<WorkerEvent>,
     broker: Arc<BrokerProcess>,
@@ -417,13 +423,31 @@ impl Reader {
             let event = match message {
                 ToSupervisor::Output { call, chunk } => WorkerEvent::Output { call, chunk },
                 ToSupervisor::Prepared { call, part } => WorkerEvent::Prepared { call, part },
-                ToSupervisor::Outcome { call, outcome } => WorkerEvent::Outcome { call, outcome },
+                ToSupervisor::Outcome { call, outcome } => {
+                    WorkerEvent::Outcome { call, outcome: self.with_refusals(outcome) }
+                }
                 ToSupervisor::Ready(_) | ToSupervisor::Bye => continue,
             };
             if self.events.send(event).await.is_err() {
                 return Stop::CoreGone;
             }
         }
+    }
+
+    /// What the broker refused goes with the command that it refused it: each has a process of its own, from which all its others
+    /// descend.
+    fn with_refusals(&mut self, mut outcome: Outcome) -> Outcome {
+        if let Outcome::Done(ToolOutput::Command(result)) = &mut outcome {
+            result.refused = self.status.take_of(result.process);
+        }
+        let idle = self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.ids().next().is_none();
+        if idle {
+            // No call is open that could still claim it: it was cut short, or it was the worker's own.
+            for refusal in self.status.take() {
+                tracing::info!(?refusal, "refused beside all calls");
+            }
+        }
+        outcome
     }
 
     fn admit(&self, message: &ToSupervisor) -> Result<(), Violation> {

@@ -204,6 +204,8 @@ fn output(code: i32, text: &str) -> CommandResult {
         tail: String::new(),
         saved: None,
         named: Vec::new(),
+        process: 0,
+        refused: Vec::new(),
         duration_ms: 7,
     }
 }

@@ -148,6 +148,8 @@ fn command(head: String) -> ToolOutput {
         tail,
         saved: None,
         named: Vec::new(),
+        process: 0,
+        refused: Vec::new(),
         duration_ms: 1,
     })
 }

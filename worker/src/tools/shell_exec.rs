@@ -111,10 +111,11 @@ impl Commands {
         let saving = assignment.temp.as_deref().map(|temp| Saving::new(temp, open.id(), most));
         let mut kept = Kept { ends: HeadTail::new(most), saving };
         let run = Run { assignment, exec, deadline, stream: true };
-        let end = self.follow(&run, &mut kept, &mut open).await.and_then(|end| exit(exec, end));
+        let end = self.follow(&run, &mut kept, &mut open).await;
+        let end = end.and_then(|(end, process)| Ok((exit(exec, end)?, process)));
         let Kept { ends, saving } = kept;
-        let (exit, ends) = match end {
-            Ok(exit) => (exit, ends.finish()),
+        let (exit, process, ends) = match end {
+            Ok((exit, process)) => (exit, process, ends.finish()),
             Err(stop) => {
                 saving.into_iter().for_each(Saving::discard);
                 return Err(stop);
@@ -128,6 +129,8 @@ impl Commands {
             omitted_bytes: ends.omitted,
             tail: ends.tail,
             saved: saving.and_then(Saving::finish),
+            process,
+            refused: Vec::new(),
             duration_ms,
         })
     }
@@ -151,7 +154,7 @@ impl Commands {
         let mut kept = Kept { ends: HeadTail::new(2 * MAX_INDEX), saving: None };
         let run = Run { assignment, exec: &exec, deadline: Instant::now() + INDEX_TIME, stream: false };
         let unknown = |reason: String| Ok(Tracked::Unknown(reason));
-        match self.follow(&run, &mut kept, &mut open).await {
+        match self.follow(&run, &mut kept, &mut open).await.map(|(end, _)| end) {
             Ok(End::Itself(Ending::Exited(0))) => match kept.ends.whole() {
                 Some(paths) => Ok(Tracked::Paths(paths)),
                 None => unknown("its index is too large.".to_owned()),
@@ -163,8 +166,8 @@ impl Commands {
         }
     }
 
-    /// Starts a command and follows it until nothing of it is alive.
-    async fn follow(&self, run: &Run<'_>, kept: &mut Kept, open: &mut OpenCall) -> Result<End> {
+    /// Starts a command and follows it until nothing of it is alive; its reaper, too.
+    async fn follow(&self, run: &Run<'_>, kept: &mut Kept, open: &mut OpenCall) -> Result<(End, u32)> {
         let temp = match run.exec.access {
             Access::Read => Some(FreshTemp::new(run.assignment)?),
             Access::Standing | Access::Write => None,
@@ -179,7 +182,7 @@ impl Commands {
             end_orphans(&reapers.iter().copied().collect::<Vec<_>>());
         }
         drop(reapers);
-        followed.map_err(|error| {
+        followed.map(|end| (end, reaper)).map_err(|error| {
             failed(ToolErrorKind::System, format!("The command could not be followed: {error}."))
         })
     }

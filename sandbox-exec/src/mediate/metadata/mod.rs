@@ -22,11 +22,12 @@ mod walk;
 use nix::errno::Errno;
 use nix::libc::pid_t;
 
-use super::listener::{Answer, Listener, Notification};
+use super::listener::{Listener, Notification};
 use super::memory::Memory;
+use super::refusals::Hindrance;
 use super::tree::Tree;
 use object::Kinds;
-use request::{Arguments, Reading, Request};
+use request::{Arguments, Request};
 pub(super) use request::{IOCTLS, numbers};
 
 /// Performs them.
@@ -50,21 +51,13 @@ impl Metadata {
     }
 
     /// Performs a call.
-    pub(super) fn act(&self, tree: &Tree, listener: &Listener, notification: &Notification) -> Answer {
-        let reading = request::reading(notification).ok_or(Errno::ENOSYS);
-        match reading.and_then(|reading| self.perform(reading, tree, listener, notification)) {
-            Ok(()) => Answer::Value(0),
-            Err(errno) => Answer::Failed(errno),
-        }
-    }
-
-    fn perform(
+    pub(super) fn act(
         &self,
-        reading: Reading,
         tree: &Tree,
         listener: &Listener,
         notification: &Notification,
-    ) -> Result<(), Errno> {
+    ) -> Result<(), Hindrance> {
+        let reading = request::reading(notification).ok_or(Errno::ENOSYS)?;
         let memory = Memory(notification.thread);
         let arguments = Arguments { memory, values: notification.arguments };
         let Request::Change(place, change) = reading(&arguments)? else {
@@ -72,9 +65,9 @@ impl Metadata {
         };
         let found = resolve::open(Thread(notification.thread), &place)?;
         if !listener.waits(notification.id) {
-            return Err(Errno::ESRCH);
+            return Err(Errno::ESRCH.into());
         }
         self.kinds.admit(tree, &found, &change)?;
-        change.make(&found.file)
+        Ok(change.make(&found.file)?)
     }
 }

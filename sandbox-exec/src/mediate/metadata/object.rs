@@ -11,12 +11,16 @@
 
 use std::os::fd::{FromRawFd, OwnedFd};
 
+use ipc::refusal::Target;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::stat::{FileStat, fstat, major};
 use nix::sys::statfs::{FsType, fstatfs};
+use nix::sys::statvfs::{FsFlags, fstatvfs};
+use nix::unistd::{getegid, geteuid, getgroups};
 
-use super::super::tree::Tree;
+use super::super::refusals::Hindrance;
+use super::super::tree::{self, Tree};
 use super::change::Change;
 use super::resolve::Found;
 
@@ -45,7 +49,7 @@ impl Kinds {
     }
 
     /// Fails with `EACCES` unless what was found may be changed so.
-    pub(super) fn admit(&self, tree: &Tree, found: &Found, change: &Change) -> Result<(), Errno> {
+    pub(super) fn admit(&self, tree: &Tree, found: &Found, change: &Change) -> Result<(), Hindrance> {
         let Err(denied) = tree.contains(&found.file) else {
             return Ok(());
         };
@@ -53,13 +57,44 @@ impl Kinds {
         let admitted = tree.contained(&found.file)?
             || found.held && self.is_of_its_holders(&found.file, &status)?
             || change.is_touch() && is_memory_device(&status);
-        if admitted { Ok(()) } else { Err(denied) }
+        if admitted { Ok(()) } else { Err(of_rules(&found.file, &status, change, denied)) }
     }
 
     fn is_of_its_holders(&self, file: &OwnedFd, status: &FileStat) -> Result<bool, Errno> {
         let memory = status.st_dev == self.memory && status.st_nlink == 0;
         Ok(memory || matches!(fstatfs(file)?.filesystem_type(), PIPES | SOCKETS))
     }
+}
+
+/// Only what has a name, and what the user may change outside, is for the rules to refuse.
+fn of_rules(file: &OwnedFd, status: &FileStat, change: &Change, errno: Errno) -> Hindrance {
+    match tree::name(file) {
+        Ok(name) if errno == Errno::EACCES && status.st_nlink > 0 && permits(file, status, change) => {
+            Hindrance::Rules { target: Target::File(name.into()), errno }
+        }
+        _ => errno.into(),
+    }
+}
+
+/// Whether plain permissions and the mount let the user of this process, who is the caller's, make a change: root, who lacks only
+/// what the sandbox took, and who owns the file, though not every owner; and whoever may write it says that it was used.
+fn permits(file: &OwnedFd, status: &FileStat, change: &Change) -> bool {
+    if fstatvfs(file).is_ok_and(|mounted| mounted.flags().contains(FsFlags::ST_RDONLY)) {
+        return false;
+    }
+    let user = geteuid();
+    let owns = status.st_uid == user.as_raw();
+    user.is_root()
+        || match change {
+            Change::Owner(owner, group) => {
+                let groups = || getgroups().unwrap_or_default().into_iter().chain([getegid()]);
+                let unchanged = [libc::uid_t::MAX, status.st_uid].contains(owner);
+                owns && unchanged
+                    && (*group == libc::gid_t::MAX || groups().any(|own| own.as_raw() == *group))
+            }
+            change if change.is_touch() => owns || tree::is_writable(file),
+            _ => owns,
+        }
 }
 
 fn is_memory_device(status: &FileStat) -> bool {

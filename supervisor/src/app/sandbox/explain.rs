@@ -3,6 +3,7 @@
 use ipc::complaint::{NamedPlace, named_in};
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Object, Operation};
+use ipc::refusal::Refusal;
 use ipc::rights::Rights;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 
@@ -10,8 +11,21 @@ use super::super::say;
 use super::super::setup::{Setup, User};
 use crate::gate::{ApprovalMode, Standing};
 
+/// What is known of a command that has ended.
+pub(super) struct Failed<'a> {
+    pub(super) status: u8,
+    /// The end of what it said.
+    pub(super) errors: &'a [u8],
+    /// What the broker refused it.
+    pub(super) refused: Vec<Refusal>,
+}
+
 /// Says which rights a failed command seems to have lacked.
-pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, status: u8, errors: &[u8]) {
+pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, failed: Failed<'_>) {
+    let Failed { status, errors, refused } = failed;
+    if status == 0 {
+        return;
+    }
     let standing = Standing { rights, ..setup.standing() }.seen_in(tier);
     let call = ShellExec {
         command: String::new(),
@@ -23,17 +37,19 @@ pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, status: u8, err
     let head = String::from_utf8_lossy(errors).into_owned();
     let result = CommandResult {
         exit: CommandExit::Code(status.into()),
-        named: if status == 0 { Vec::new() } else { places(setup, &standing, &head) },
+        named: places(setup, &standing, &head),
         head,
         omitted_bytes: 0,
         tail: String::new(),
         saved: None,
+        process: 0,
+        refused,
         duration_ms: 0,
     };
     if let Some(hint) = standing.refused_connection(&result) {
         say(hint);
     }
-    let denials = standing.likely(&call, &result);
+    let denials = standing.denials(&call, &result);
     for mut denial in denials.iter().cloned() {
         denial.grant = grant(&denial, &standing);
         say(&format!("{denial} · rights: {}", standing.line()));

@@ -7,13 +7,11 @@ use std::io;
 use std::time::Duration;
 
 use ipc::confinement::{BrokerReport, Confinement, Tier};
-use ipc::id::Generation;
-use ipc::pipe::AsyncIncoming;
+use ipc::refusal::Refusal;
 use ipc::rights::{Network, Rights};
-use tokio::net::unix::pipe;
 use tokio::time::timeout;
 
-use self::explain::explain;
+use self::explain::{Failed, explain};
 use self::restored::restored;
 use super::args::{AccessArg, SandboxArgs};
 use super::configuration::{self, Sources};
@@ -26,7 +24,7 @@ use crate::config::ConfigError;
 use crate::directories::Directories;
 use crate::gate::ApprovalMode;
 use crate::monitor::{
-    BrokerProcess, Ended, Launch, Launched, SpawnError, Stdio, end_orphans, inherit_orphans,
+    BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
 };
 use crate::tripwire::Tripwire;
 
@@ -44,8 +42,8 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
     };
     let rights = running.rights.clone();
     match attend(running).await {
-        Ok(Report { status, errors, tier: Some(tier) }) => {
-            explain(&setup, rights, tier, status, &errors);
+        Ok(Report { status, errors, tier: Some(tier), refused }) => {
+            explain(&setup, rights, tier, Failed { status, errors: &errors, refused });
             Exit::Status(status)
         }
         // sandbox-exec has said on standard error at which stage it stopped.
@@ -144,6 +142,8 @@ struct Report {
     status: u8,
     /// The end of what it wrote to standard error, or to its terminal.
     errors: Vec<u8>,
+    /// What the broker refused it.
+    refused: Vec<Refusal>,
 }
 
 /// Relays keys and signals until the command is gone, and puts back what the host would run later.
@@ -169,6 +169,7 @@ async fn attend(running: Running) -> io::Result<Report> {
 struct Followed {
     tier: Option<Tier>,
     ended: Ended,
+    refused: Vec<Refusal>,
 }
 
 impl Followed {
@@ -183,7 +184,7 @@ impl Followed {
         }
         // The command may not have learnt of it.
         let status = if failure.is_some() && status == 0 { Exit::Internal.code() } else { status };
-        Report { tier: self.tier, status, errors: said.into_bytes() }
+        Report { tier: self.tier, status, errors: said.into_bytes(), refused: self.refused }
     }
 }
 
@@ -193,13 +194,12 @@ async fn follow(
     endings: &mut Endings,
 ) -> io::Result<Followed> {
     let broker = BrokerProcess::new(launched.pidfd)?;
-    let mut reports =
-        AsyncIncoming::new(pipe::Receiver::from_owned_fd(launched.status)?, Generation::default());
+    let mut reports = StatusPipe::new(launched.status)?;
     if let Some(relay) = &mut relay {
         relay.engage()?;
     }
     let (tier, ended) = wait(&broker, &mut reports, endings, relay).await?;
-    Ok(Followed { tier, ended })
+    Ok(Followed { tier, ended, refused: reports.take() })
 }
 
 /// What a command left.
@@ -236,7 +236,7 @@ async fn rest(relay: Option<Relay>, passage: Passage, endings: &mut Endings, int
 /// Waits for the command's end; what would end us ends it first. Also what holds it, if it ever started.
 async fn wait(
     broker: &BrokerProcess,
-    reports: &mut Reports,
+    reports: &mut StatusPipe,
     endings: &mut Endings,
     mut relay: Option<&mut Relay>,
 ) -> io::Result<(Option<Tier>, Ended)> {
@@ -248,7 +248,7 @@ async fn wait(
                 broker.end().await?;
                 break Ended::Signalled(signal);
             }
-            first = reports.receive(), if report.is_none() => {
+            first = reports.started(), if report.is_none() => {
                 report = Some(note_start(first.ok().flatten(), relay.as_deref_mut()));
             }
             () = attend_terminal(relay.as_deref_mut()) => {}
@@ -256,12 +256,10 @@ async fn wait(
     };
     let tier = match report {
         Some(tier) => tier,
-        None => note_start(reports.receive().await.ok().flatten(), None),
+        None => note_start(reports.started().await.ok().flatten(), None),
     };
     Ok((tier, ended))
 }
-
-type Reports = AsyncIncoming<pipe::Receiver, BrokerReport>;
 
 /// The tier that holds the command, if the broker's first report says that it runs.
 fn note_start(report: Option<BrokerReport>, relay: Option<&mut Relay>) -> Option<Tier> {

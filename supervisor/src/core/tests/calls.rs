@@ -3,10 +3,13 @@ use ipc::confinement::Tier;
 use ipc::denial::Operation;
 use ipc::id::CallId;
 use ipc::message::Outcome;
+use ipc::place::Place;
+use ipc::refusal::{Act, Refusal, Target};
 use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
 
 use super::script::{
-    Script, broken_call, call, command, config, file, not_found, read, ready, run, standing, text,
+    Script, broken_call, call, command, config, file, not_found, read, ready, refused_command, run, standing,
+    text,
 };
 use crate::core::{AgentConfig, Effect, Input};
 use crate::gate::{ApprovalMode, Standing};
@@ -126,6 +129,32 @@ fn denial_of_a_tool_is_proved_and_ends_the_run_with_it() {
     start 2 with 3 messages
     log assistant msg_2 1 blocks, end_turn by Supervisor
     finish denied text="I may not." steps=2 tokens=230 message=Some("denied by the kernel (Landlock): write /etc/probe; the missing right is: write /etc/probe; the user can allow it with --write /etc/probe")
+    "#);
+}
+
+/// What the broker refuses takes the place of what the output says, and is the broker's word.
+#[test]
+fn what_the_broker_refused_a_command_is_proved() {
+    let object = Target::Internet("192.0.2.1:443".parse().unwrap(), Place::Elsewhere);
+    let program = "curl".to_owned();
+    let refusal = Refusal { process: 9, program, act: Act::Connect, object, errno: 101, count: 3, untold: 0 };
+    let mut script = Script::new();
+    script.user("go").reply(1, &[run("a", "curl x; curl x || true")], StopReason::ToolUse).lines();
+    let output = "curl: (6) Could not resolve host: x\n";
+    script.outcome(1, refused_command(6, output, vec![refusal.clone()]));
+    assert_snapshot!(script.lines(), @r#"
+    log denied 1 denied by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); the missing right is: network; the user can allow it with --net on by Supervisor
+    log finished 1 a Failed "curl: (6) Could not resolve host: x\n[exit code 6, 0.0 s]\ndenied by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); the missing right is: network; the user can allow it with --net on. Your rights: rw . $TMPDIR · ro / minus hidden · net off" by Worker
+    log requested 2.1 by Supervisor
+    start 2 with 3 messages
+    "#);
+    script.reply(2, &[run("b", "curl x || true")], StopReason::ToolUse).lines();
+    script.outcome(2, refused_command(0, output, vec![refusal]));
+    assert_snapshot!(script.lines(), @r#"
+    log denied 2 denied by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); the missing right is: network; the user can allow it with --net on by Supervisor
+    log finished 2 b Completed "curl: (6) Could not resolve host: x\n[exit code 0, 0.0 s]" by Worker
+    log requested 3.1 by Supervisor
+    start 3 with 5 messages
     "#);
 }
 

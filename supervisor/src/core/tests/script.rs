@@ -10,6 +10,7 @@ use ipc::event::{ApprovalAnswered, EventKind, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Outcome;
+use ipc::refusal::Refusal;
 use ipc::rights::{Network, Reach, Rights, RightsChange};
 use ipc::tool::{
     CommandExit, CommandResult, FileText, SavedOutput, ToolError, ToolErrorKind, ToolOutput, Written,
@@ -269,8 +270,16 @@ pub(in crate::core) fn command(code: i32, output: &str) -> Outcome {
         tail: String::new(),
         saved: None,
         named: named_in([output, ""]).into_iter().map(open_place).collect(),
+        process: 0,
+        refused: Vec::new(),
         duration_ms: 7,
     }))
+}
+
+/// A command that the broker refused something.
+pub(in crate::core) fn refused_command(code: i32, output: &str, refused: Vec<Refusal>) -> Outcome {
+    let Outcome::Done(ToolOutput::Command(result)) = command(code, output) else { unreachable!() };
+    Outcome::Done(ToolOutput::Command(CommandResult { refused, ..result }))
 }
 
 /// A place that plain permissions open.

@@ -124,6 +124,8 @@ fn a_refused_git_configuration_is_told_with_its_right() {
             tail,
             saved: None,
             named: Vec::new(),
+            process: 0,
+            refused: Vec::new(),
             duration_ms: 1,
         };
         standing.refused_git_config(&result)

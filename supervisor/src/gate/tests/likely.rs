@@ -8,7 +8,7 @@ use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 use super::{auto, deny, online, open_places};
 use crate::gate::{Machine, Standing, declared_too_little};
 
-fn shell(command: &str) -> ShellExec {
+pub(super) fn shell(command: &str) -> ShellExec {
     ShellExec {
         command: command.to_owned(),
         access: Access::Standing,
@@ -18,9 +18,19 @@ fn shell(command: &str) -> ShellExec {
     }
 }
 
-fn ended(exit: CommandExit, output: &str) -> CommandResult {
+pub(super) fn ended(exit: CommandExit, output: &str) -> CommandResult {
     let (head, tail) = (output.to_owned(), String::new());
-    CommandResult { exit, head, omitted_bytes: 0, tail, saved: None, named: Vec::new(), duration_ms: 1 }
+    CommandResult {
+        exit,
+        head,
+        omitted_bytes: 0,
+        tail,
+        saved: None,
+        named: Vec::new(),
+        process: 0,
+        refused: Vec::new(),
+        duration_ms: 1,
+    }
 }
 
 /// What is told of an output when the command had ended, and nothing but the rights closes what it names.

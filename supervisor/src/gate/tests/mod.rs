@@ -5,6 +5,7 @@ mod explain;
 mod judge;
 mod likely;
 mod path_pattern;
+mod proved;
 mod tiers;
 
 use std::path::Path;

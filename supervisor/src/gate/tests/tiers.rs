@@ -30,6 +30,8 @@ fn likely(standing: &Standing, output: &str) -> Option<Denial> {
         omitted_bytes: 0,
         tail,
         saved: None,
+        process: 0,
+        refused: Vec::new(),
         duration_ms: 1,
     };
     standing.likely(&call, &result).into_iter().next()

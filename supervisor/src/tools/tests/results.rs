@@ -161,6 +161,8 @@ fn commands() {
             tail,
             saved: None,
             named: Vec::new(),
+            process: 0,
+            refused: Vec::new(),
             duration_ms: 1234,
         })
     };
@@ -208,6 +210,8 @@ fn a_long_output_says_where_all_of_it_lies() {
             tail,
             saved,
             named: Vec::new(),
+            process: 0,
+            refused: Vec::new(),
             duration_ms: 1234,
         })
     };
@@ -243,6 +247,8 @@ fn result_of_a_hijacked_worker_does_not_fill_the_context() {
         tail: String::new(),
         saved: None,
         named: Vec::new(),
+        process: 0,
+        refused: Vec::new(),
         duration_ms: 0,
     };
     let content = render(&ToolOutput::Command(result)).content;

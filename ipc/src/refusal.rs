@@ -1,0 +1,68 @@
+//! What the broker refused its program, call by call: proof, since the broker is who refused.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::effect::bytes;
+use crate::path::WirePath;
+use crate::place::Place;
+
+/// The most bytes of a frame that carries one: what a pipe takes whole or not at all (`PIPE_BUF`, pipe(7)).
+pub const MAX_REFUSAL: usize = 4096;
+
+/// A call that the rules of the sandbox refused, where neither the machine nor plain permissions would have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The child of the confined program that the caller descends from, or the program itself, by its number beneath the
+    /// broker.
+    pub process: u32,
+    /// What the calling process calls itself: any text.
+    pub program: String,
+    /// What was tried.
+    pub act: Act,
+    /// On what.
+    pub object: Target,
+    /// What the caller was told.
+    pub errno: i32,
+    /// How often it was tried by now.
+    pub count: u64,
+    /// How many other refusals beneath that child could not be told.
+    pub untold: u64,
+}
+
+/// What was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Act {
+    /// Connecting a socket.
+    Connect,
+    /// Sending to an address.
+    Send,
+    /// Taking an address.
+    Bind,
+    /// Letting somebody in who connects from outside.
+    Accept,
+    /// Changing the mode, owner, times, attributes or flags of a file.
+    Change,
+    /// Signalling.
+    Signal,
+    /// Using or listing objects of System V.
+    Use,
+}
+
+/// What it was tried on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Target {
+    /// An internet address, and what it is to the machine, seen from where the program is.
+    Internet(SocketAddr, Place),
+    /// A unix socket at a path.
+    Socket(WirePath),
+    /// A unix socket without a path, by its name.
+    Abstract(#[serde(with = "bytes")] Vec<u8>),
+    /// A file.
+    File(WirePath),
+    /// A process.
+    Process(u32),
+    /// An object of System V, as a phrase.
+    Object(String),
+}

@@ -1,0 +1,126 @@
+//! What the broker refused a command, in the words of the rights.
+
+use ipc::confinement::Tier;
+use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::path::WirePath;
+use ipc::place::Place;
+use ipc::refusal::{Act, Refusal, Target};
+use ipc::rights::Network;
+use ipc::tool::{Access, CommandResult, ShellExec};
+
+use super::Standing;
+use super::likely::{MAX_DENIALS, is_same};
+use super::standing::is_kernel_tree;
+
+/// Sockets that the C library asks for by itself, and does without: of names of users and hosts, and for lines of a log.
+const ASKED_IN_PASSING: [&str; 5] =
+    ["/run/nscd", "/run/systemd/userdb", "/run/systemd/journal", "/dev/log", "/var/lib/sss/pipes"];
+
+impl Standing {
+    /// The denials that a command ran into: those that were proved, and those that it complains of besides.
+    pub fn denials(&self, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {
+        let mut found = self.proved(call, &result.refused);
+        let networked = found.iter().any(|denial| denial.operation == Operation::Network);
+        for likely in self.likely(call, result) {
+            // A host that was not found is the same network as the resolver that was not reached.
+            let known = networked && likely.operation == Operation::Network;
+            if found.len() < MAX_DENIALS && !known && !found.iter().any(|proved| is_same(proved, &likely)) {
+                found.push(likely);
+            }
+        }
+        found
+    }
+
+    /// What was refused, each once, and what one grant allows once for all of it.
+    pub fn proved(&self, call: &ShellExec, refused: &[Refusal]) -> Vec<Denial> {
+        let mut found: Vec<Denial> = Vec::new();
+        for denial in refused.iter().filter_map(|refusal| self.refused_by_rules(call, refusal)) {
+            if found.len() < MAX_DENIALS && !found.iter().any(|other| is_same(other, &denial)) {
+                found.push(denial);
+            }
+        }
+        found
+    }
+
+    fn refused_by_rules(&self, call: &ShellExec, refusal: &Refusal) -> Option<Denial> {
+        let denial = match &refusal.object {
+            // A command that reads has no network, whatever the rights: no right is missing.
+            Target::Internet(..) if call.access == Access::Read && call.network != Some(Network::On) => {
+                return None;
+            }
+            Target::Internet(to, _) if refusal.act == Act::Accept => of_stranger(&to.ip().to_string()),
+            Target::Internet(to, place) => self.of_address(&to.to_string(), *place)?,
+            Target::Socket(path) => self.of_socket(path)?,
+            Target::Abstract(name) => {
+                let name = String::from_utf8_lossy(name).escape_debug().to_string();
+                of_other(Operation::Share, format!("the abstract socket @{name}"))
+            }
+            Target::File(path) => self.of_file(path)?,
+            Target::Process(number) => of_other(Operation::Signal, format!("process {number}")),
+            Target::Object(phrase) => of_other(Operation::Share, phrase.clone()),
+        };
+        let program = refusal.program.escape_debug().to_string();
+        let program = (!program.is_empty()).then_some(program);
+        Some(Denial { program, errno: Some(refusal.errno), ..denial })
+    }
+
+    fn of_address(&self, address: &str, place: Place) -> Option<Denial> {
+        let off = self.rights.net == Network::Off;
+        let (within, reach) = match place {
+            Place::Elsewhere => (None, None),
+            Place::Host => (Some("this machine"), Some("host")),
+            Place::LinkLocal => (Some("link-local addresses"), Some("link-local")),
+            Place::Metadata => (Some("addresses that hand out credentials"), Some("metadata")),
+        };
+        let within = within.map(|within| format!("{within} within reach"));
+        let reach = reach.map(|reach| format!("--reach {reach}"));
+        let joined = |parts: [Option<String>; 2], by: &str| {
+            let parts: Vec<_> = parts.into_iter().flatten().collect();
+            (!parts.is_empty()).then(|| parts.join(by))
+        };
+        let missing_right = joined([off.then(|| "network".to_owned()), within], ", and ")?;
+        let grant = joined([off.then(|| "--net on".to_owned()), reach], " ");
+        let layer = match (self.tier, off) {
+            (Tier::Full, true) => Layer::NetworkNamespace,
+            _ => Layer::Mediation,
+        };
+        Some(Denial { layer, missing_right, grant, ..self.unreachable(address, Grade::Proved) })
+    }
+
+    fn of_socket(&self, path: &WirePath) -> Option<Denial> {
+        if ASKED_IN_PASSING.iter().any(|place| path.is_within(&WirePath::from(*place))) {
+            return None;
+        }
+        let missing_right = format!("write {path}, a socket of another program");
+        let denial = self.unwritable(path, Grade::Proved, None);
+        Some(Denial { layer: Layer::Mediation, operation: Operation::Share, missing_right, ..denial })
+    }
+
+    fn of_file(&self, path: &WirePath) -> Option<Denial> {
+        let is_ours = !self.allows_write(path) && !is_kernel_tree(path) && !self.machine.is_read_only(path);
+        is_ours.then(|| Denial { layer: Layer::Mediation, ..self.unwritable(path, Grade::Proved, None) })
+    }
+}
+
+/// What no right opens: it is another program's.
+fn of_other(operation: Operation, what: String) -> Denial {
+    Denial {
+        layer: Layer::Mediation,
+        operation,
+        missing_right: format!("{operation} what the sandbox did not start or make"),
+        object: Object::Shared(what),
+        program: None,
+        grant: None,
+        grade: Grade::Proved,
+        errno: None,
+    }
+}
+
+/// Who connected from outside, and was not let in.
+fn of_stranger(address: &str) -> Denial {
+    Denial {
+        object: Object::Address(address.to_owned()),
+        missing_right: "be reached from outside the sandbox".to_owned(),
+        ..of_other(Operation::Network, String::new())
+    }
+}

@@ -1,0 +1,180 @@
+//! What a broker tells on a pipe of its own: that the program runs, and which of its calls were refused.
+//!
+//! Of the latter nobody waits for the next: they are taken when something has ended that they may belong to. Whatever was refused
+//! by then is in the pipe: the broker tells of a call before it answers it. So a flood of them costs what the pipe holds, and
+//! nobody's time before that.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::FutureExt;
+use ipc::confinement::BrokerReport;
+use ipc::frame::FrameError;
+use ipc::id::Generation;
+use ipc::pipe::AsyncIncoming;
+use ipc::refusal::Refusal;
+use nix::errno::Errno;
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::unix::pipe;
+
+/// The most reports that are read at once: more than a pipe holds.
+const MOST_AT_ONCE: usize = 1024;
+/// The most refusals that are kept.
+const MOST: usize = 1024;
+
+/// The reading end of a broker's reports.
+#[derive(Debug)]
+pub struct StatusPipe {
+    reports: AsyncIncoming<Prompt, BrokerReport>,
+    refused: Vec<Refusal>,
+}
+
+impl StatusPipe {
+    /// Takes over the pipe of a broker that was just spawned. Must be called within the runtime.
+    pub fn new(pipe: OwnedFd) -> io::Result<Self> {
+        let pipe = Prompt(pipe::Receiver::from_owned_fd(pipe)?);
+        Ok(Self { reports: AsyncIncoming::new(pipe, Generation::default()), refused: Vec::new() })
+    }
+
+    /// Waits for the first report of what became of the start; `None` if there is none. Cancel safe.
+    pub async fn started(&mut self) -> Result<Option<BrokerReport>, FrameError> {
+        loop {
+            match self.reports.receive().await? {
+                Some(BrokerReport::Refused(refusal)) => self.keep(refusal),
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// Takes what was refused by now beneath a child of the program.
+    pub fn take_of(&mut self, process: u32) -> Vec<Refusal> {
+        self.read();
+        let (of_it, others) =
+            std::mem::take(&mut self.refused).into_iter().partition(|refusal| refusal.process == process);
+        self.refused = others;
+        of_it
+    }
+
+    /// Takes everything that was refused by now.
+    pub fn take(&mut self) -> Vec<Refusal> {
+        self.read();
+        std::mem::take(&mut self.refused)
+    }
+
+    /// Reads what is there. A pipe that brings anything else brings nothing more.
+    fn read(&mut self) {
+        for _ in 0..MOST_AT_ONCE {
+            match self.reports.receive().now_or_never() {
+                Some(Ok(Some(BrokerReport::Refused(refusal)))) => self.keep(refusal),
+                Some(Ok(Some(_))) => {}
+                Some(Ok(None) | Err(_)) | None => return,
+            }
+        }
+    }
+
+    /// Keeps the latest of what is told of the same.
+    fn keep(&mut self, refusal: Refusal) {
+        let Refusal { process, act, ref object, .. } = refusal;
+        let same = |kept: &&mut Refusal| (kept.process, kept.act, &kept.object) == (process, act, object);
+        if let Some(kept) = self.refused.iter_mut().find(same) {
+            *kept = refusal;
+        } else if self.refused.len() < MOST {
+            self.refused.push(refusal);
+        }
+    }
+}
+
+/// A pipe that is read at once: the runtime learns that there is something to read only when it looks, which can be later.
+#[derive(Debug)]
+struct Prompt(pipe::Receiver);
+
+impl AsyncRead for Prompt {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            match nix::unistd::read(&self.0, buffer.initialize_unfilled()) {
+                Ok(read) => {
+                    buffer.advance(read);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return Pin::new(&mut self.0).poll_read(context, buffer),
+                Err(errno) => return Poll::Ready(Err(errno.into())),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use ipc::path::WirePath;
+    use ipc::pipe::Outgoing;
+    use ipc::refusal::{Act, Target};
+    use nix::fcntl::OFlag;
+    use nix::unistd::pipe2;
+
+    use super::*;
+
+    fn refusal(process: u32, path: &str, count: u64) -> Refusal {
+        let object = Target::Socket(WirePath::from(path));
+        Refusal { process, program: "x".into(), act: Act::Connect, object, errno: 13, count, untold: 0 }
+    }
+
+    fn status() -> (StatusPipe, Outgoing<File, BrokerReport>) {
+        let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
+        let outgoing = Outgoing::new(File::from(write), Generation::default());
+        (StatusPipe::new(read).unwrap(), outgoing)
+    }
+
+    #[tokio::test]
+    async fn what_was_written_is_there_without_waiting_for_the_runtime() {
+        let (mut status, mut broker) = status();
+        assert_eq!(status.take(), []);
+        for (process, count) in [(1, 1), (2, 1), (1, 2)] {
+            broker.send(&BrokerReport::Refused(refusal(process, "/a", count))).unwrap();
+        }
+        // Nothing is awaited in between.
+        assert_eq!(status.take_of(1), [refusal(1, "/a", 2)], "the latest");
+        assert_eq!(status.take_of(1), []);
+        assert_eq!(status.take(), [refusal(2, "/a", 1)]);
+    }
+
+    #[tokio::test]
+    async fn what_is_refused_before_the_start_is_told_is_kept_for_after() {
+        let (mut status, mut broker) = status();
+        broker.send(&BrokerReport::Refused(refusal(1, "/a", 1))).unwrap();
+        broker.send(&BrokerReport::Ended { status: 0 }).unwrap();
+        assert_eq!(status.started().await.unwrap(), Some(BrokerReport::Ended { status: 0 }));
+        drop(broker);
+        assert_eq!(status.take(), [refusal(1, "/a", 1)]);
+        assert_eq!(status.take(), []);
+    }
+
+    #[tokio::test]
+    async fn a_flood_costs_what_the_pipe_holds() {
+        let (mut status, mut broker) = status();
+        let mut written = 0;
+        while broker.send(&BrokerReport::Refused(refusal(written, "/a", 1))).is_ok() {
+            written += 1;
+        }
+        let mut taken = 0;
+        for round in 0.. {
+            // It goes on as it is read.
+            let _full = broker.send(&BrokerReport::Refused(refusal(written + round, "/a", 1)));
+            let more = status.take().len();
+            assert!(more <= MOST);
+            taken += more;
+            if round == 9 {
+                break;
+            }
+        }
+        assert!(taken >= written as usize, "{taken} of {written}");
+    }
+}
