@@ -36,6 +36,7 @@ use self::setup::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::directories::Directories;
 use crate::doctor::Diagnosis;
 use crate::gate::ApprovalMode;
+use crate::monitor::TempError;
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use exit::Exit;
@@ -127,11 +128,14 @@ fn place(keys: TakenKeys) -> Result<session::Place, Exit> {
 
 async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
     let wanted = Wanted { tier: args.tier.into(), ..Wanted::default() };
-    let place = match PrivateProject::new(wanted) {
-        Ok(place) => place,
-        Err(exit) => return exit,
+    let diagnosis = match PrivateProject::new(wanted) {
+        Ok(place) => Diagnosis::make(&place.setup, keys, args.api).await,
+        Err(error) if error.exit() == Exit::NoSandbox => Diagnosis::of_nothing(&error.to_string()),
+        Err(error) => {
+            complain(&error);
+            return error.exit();
+        }
     };
-    let diagnosis = Diagnosis::make(&place.setup, keys, args.api).await;
     let printed = if args.json {
         serde_json::to_writer_pretty(std::io::stdout(), &diagnosis)
             .map_err(Into::into)
@@ -158,7 +162,10 @@ fn bench(args: &BenchArgs) -> Exit {
     }
     let place = match PrivateProject::new(Wanted::default()) {
         Ok(place) => place,
-        Err(exit) => return exit,
+        Err(error) => {
+            complain(&error);
+            return error.exit();
+        }
     };
     match crate::bench::run(&place.setup, args.name.as_deref(), args.json) {
         Ok(()) => Exit::Done,
@@ -176,22 +183,14 @@ struct PrivateProject {
 }
 
 impl PrivateProject {
-    fn new(wanted: Wanted) -> Result<Self, Exit> {
+    fn new(wanted: Wanted) -> Result<Self, SetupError> {
         let wanted = Wanted { caches: Caches::EndWithIt, ..wanted };
-        let directory = tempfile::Builder::new().prefix("bailiwick-").tempdir().map_err(|error| {
-            complain(&format!("cannot make a temporary directory: {error}"));
-            Exit::Internal
-        })?;
+        let directory = tempfile::Builder::new().prefix("bailiwick-").tempdir();
+        let directory = directory.map_err(|error| TempError::of_parent(error.kind().into()))?;
         // Its caches must not stay, and ours stays where it is: hiding one beside the project would take a rule for each of
         // its neighbours in the system's temporary directory, which may be thousands.
-        let directories = Directories::of_process().map_err(SetupError::from);
-        let setup = directories.and_then(|directories| {
-            Setup::new(directories, directory.path(), Mode::fixed(ApprovalMode::Auto), &wanted)
-        });
-        let setup = setup.map_err(|error| {
-            complain(&error);
-            error.exit()
-        })?;
+        let directories = Directories::of_process()?;
+        let setup = Setup::new(directories, directory.path(), Mode::fixed(ApprovalMode::Auto), &wanted)?;
         Ok(Self { setup, _directory: directory })
     }
 }

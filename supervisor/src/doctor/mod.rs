@@ -96,6 +96,16 @@ impl Diagnosis {
         Self { tier, checks }
     }
 
+    /// Looks at what can be looked at where no place can be made to confine anything in.
+    pub(crate) fn of_nothing(why: &str) -> Self {
+        let (found, next) = why.split_once("\n  next: ").unwrap_or((why, "see SECURITY.md"));
+        let mut checks = vec![self_test::nothing_confined(found).remedy(next)];
+        checks.extend(profile::profile());
+        checks.extend([surroundings::check(), cgroups::check(), checks::shell(), checks::terminal()]);
+        checks.extend([network::proxies(), network::authorities(), clock::check()]);
+        Self { tier: None, checks }
+    }
+
     /// Whether agents can be confined here.
     pub(crate) fn is_usable(&self) -> bool {
         !self.checks.iter().any(|check| check.state == State::Fail)

@@ -33,8 +33,13 @@ pub(super) async fn checks(setup: &Setup) -> (Vec<Check>, Option<TierFound>) {
     (checks, Some(found))
 }
 
+/// That there can be no self-test.
+pub(super) fn nothing_confined(why: impl std::fmt::Display) -> Check {
+    Check::new("sandbox", State::Fail, format!("cannot confine anything here: {why}"))
+}
+
 fn failed(setup: &Setup, error: &InsideError) -> Check {
-    let check = Check::new("sandbox", State::Fail, format!("cannot confine anything here: {error}"));
+    let check = nothing_confined(error);
     match error {
         InsideError::Spawn(_) => check.remedy("put bailiwick, bailiwick-worker and sandbox-exec beside each other"),
         InsideError::Refused { stage, detail } if stage == "namespaces" => {

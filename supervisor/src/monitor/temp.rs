@@ -21,12 +21,34 @@ const LONGEST_PARENT: usize = 40;
 
 /// Why there is no private temp directory.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "cannot make a private temp directory: {path}: {source}\n  next: free some space there, or set TMPDIR, and BAILIWICK_HOME for its lock, to directories that you can write"
-)]
+#[error("cannot make a private temp directory: {path}: {source}\n  next: {}", self.remedy())]
 pub struct TempError {
     path: PathBuf,
+    /// The variable that moves it.
+    variable: &'static str,
     source: io::Error,
+}
+
+impl TempError {
+    /// Of a directory that temp directories are made in.
+    pub(crate) fn of_parent(source: io::Error) -> Self {
+        Self { path: std::env::temp_dir(), variable: "TMPDIR", source }
+    }
+
+    fn remedy(&self) -> String {
+        let elsewhere = format!("set {} to a directory that you can write", self.variable);
+        match self.source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                format!("free some space there, or {elsewhere}")
+            }
+            io::ErrorKind::ReadOnlyFilesystem => {
+                format!(
+                    "{elsewhere}; a container with a read-only root needs one: docker run --tmpfs /tmp:exec"
+                )
+            }
+            _ => elsewhere,
+        }
+    }
 }
 
 /// What was left of a private temp directory, and why.
@@ -53,14 +75,15 @@ impl PrivateTemp {
         let name = format!("bw-{}", &Uuid::new_v4().simple().to_string()[..12]);
         let path = parent().join(&name);
         let lock_path = locks.join(&name);
-        let at = |path: &Path| {
+        let at = |path: &Path, variable| {
             let path = path.to_owned();
-            move |source| TempError { path, source }
+            move |source| TempError { path, variable, source }
         };
-        let mut lock = lock(&lock_path, &path).map_err(at(&lock_path))?;
-        DirBuilder::new().mode(0o700).create(&path).map_err(at(&path))?;
-        let identity = removal::open(&path).and_then(Identity::of).map_err(at(&path))?;
-        writeln!(&mut *lock, "\0{} {}", identity.device, identity.inode).map_err(at(&lock_path))?;
+        let (here, of_lock) = (|| at(&path, "TMPDIR"), || at(&lock_path, "BAILIWICK_HOME"));
+        let mut lock = lock(&lock_path, &path).map_err(of_lock())?;
+        DirBuilder::new().mode(0o700).create(&path).map_err(here())?;
+        let identity = removal::open(&path).and_then(Identity::of).map_err(here())?;
+        writeln!(&mut *lock, "\0{} {}", identity.device, identity.inode).map_err(of_lock())?;
         Ok(Self { path, identity, lock_path, _lock: lock })
     }
 
@@ -176,6 +199,21 @@ mod tests {
         drop(temp);
         assert!(!path.exists());
         assert_eq!(fs::read_dir(locks.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_told_with_what_moves_it_elsewhere() {
+        let told = |variable, errno| {
+            let (path, source) = (PathBuf::from("/p"), io::Error::from_raw_os_error(errno));
+            let error = TempError { path, variable, source }.to_string();
+            error.split_once("next: ").map(|(_, next)| next.to_owned()).unwrap_or_default()
+        };
+        assert_eq!(told("TMPDIR", libc::EACCES), "set TMPDIR to a directory that you can write");
+        assert_eq!(
+            told("BAILIWICK_HOME", libc::ENOSPC),
+            "free some space there, or set BAILIWICK_HOME to a directory that you can write"
+        );
+        assert!(told("TMPDIR", libc::EROFS).ends_with("needs one: docker run --tmpfs /tmp:exec"));
     }
 
     #[test]

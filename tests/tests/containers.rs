@@ -1,0 +1,277 @@
+//! Machines as containers are, made of namespaces and mounts: what an engine masks, leaves out, or bounds. `tests/containers/` has
+//! real ones.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::Read;
+use std::net::TcpListener;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use supervisor::replay::ReplayServer;
+use tests::replies::{calls, done, model_of, shell};
+use tests::world::{KEY, tool_results};
+use tests::{Finished, Programs, User, World, skip};
+
+/// A machine: the namespaces it is made of, and what is done in them before anything runs.
+struct Machine {
+    namespaces: &'static [&'static str],
+    prepare: String,
+}
+
+/// Processes of its own, as every container has.
+const CONTAINER: &[&str] = &["-Urmpf", "--mount-proc"];
+
+/// The file systems that every container has of its own.
+const OWN: &str =
+    "mount -t tmpfs -o size=64m shm /dev/shm && mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts";
+
+/// As runc masks it: files, directories, and what can be read but not written.
+const MASKED: &str = "for name in kcore keys timer_list; do \
+        [ ! -e /proc/$name ] || mount --bind /dev/null /proc/$name || exit 9; done && \
+    for name in bus fs irq sys; do \
+        mount --bind /proc/$name /proc/$name && mount -o remount,bind,ro /proc/$name || exit 9; done";
+
+impl Machine {
+    fn new(namespaces: &'static [&'static str], prepare: impl Into<String>) -> Self {
+        Self { namespaces, prepare: prepare.into() }
+    }
+
+    /// With a root that is read-only, but for the project and our own files; and with something else done to it.
+    fn read_only(world: &World, then: &str) -> Self {
+        let kept = [world.project(), world.own()].map(|place| place.display().to_string());
+        let kept = kept.map(|place| format!("mount --bind {place} {place}")).join(" && ");
+        Self::new(&["-Urm"], format!("{kept} && mount -o remount,bind,ro / && {then}"))
+    }
+
+    /// Runs one of our programs on it, to the end.
+    fn run(&self, world: &World, program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Finished {
+        let prepared = format!("{} && exec \"$@\"", self.prepare);
+        let mut unshare = world.command("unshare");
+        unshare.args(self.namespaces).args(["bash", "-c", &prepared, "bash"]);
+        unshare.arg(Programs::get().path(program)).args(arguments);
+        unshare.env("ANTHROPIC_API_KEY", KEY).envs(variables.iter().copied());
+        Finished::of(&mut unshare)
+    }
+
+    /// A task of a scripted model.
+    fn exec(&self, world: &World, server: &ReplayServer, variables: &[(&str, &str)]) -> Finished {
+        let (project, url) = (world.project().display().to_string(), server.base_url());
+        let arguments = ["exec", "--mode", "auto", "-C", &project, "--base-url", &url, "do it"];
+        self.run(world, "bailiwick", &arguments, variables)
+    }
+
+    fn sandbox(&self, world: &World, script: &str) -> Finished {
+        let project = world.project().display().to_string();
+        self.run(world, "bailiwick", &["sandbox", "-C", &project, "--", "bash", "-c", script], &[])
+    }
+
+    fn doctor(&self, world: &World, code: i32) -> Value {
+        let run = self.run(world, "bailiwick", &["doctor", "--json"], &[]).expect(code);
+        serde_json::from_str(&run.stdout).unwrap()
+    }
+}
+
+fn no_namespaces() -> bool {
+    Finished::of(Command::new("unshare").args(CONTAINER).arg("true")).code != 0
+}
+
+macro_rules! needs_namespaces {
+    () => {
+        if no_namespaces() {
+            skip!("this machine has no user namespaces to make containers of");
+        }
+    };
+}
+
+fn named<'a>(diagnosis: &'a Value, name: &str) -> &'a Value {
+    let checks = diagnosis["checks"].as_array().unwrap();
+    checks.iter().find(|check| check["name"] == name).unwrap_or(&Value::Null)
+}
+
+/// A model that has a bug repaired and runs the test again.
+fn repair() -> ReplayServer {
+    let mend = ("edit_file", json!({"path": "sum.sh", "old_string": "$1 - $2", "new_string": "$1 + $2"}));
+    model_of([shell("sh sum.sh 1 2"), calls(&[mend]), shell("sh sum.sh 1 2"), done()])
+}
+
+fn with_a_bug(user: User) -> World {
+    let world = World::new(user);
+    world.file("sum.sh", "echo sum $(($1 - $2)) > \"$TMPDIR/sum\" && cat \"$TMPDIR/sum\"\n");
+    world
+}
+
+/// It is repaired, by commands that ran.
+fn check_repaired(world: &World, server: &ReplayServer, run: &Finished) {
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    let told = |request| tool_results(server, request)[0]["content"].to_string();
+    assert!(told(1).contains("sum -1") && told(3).contains("sum 3"), "{} {}", told(1), told(3));
+    assert!(world.read("sum.sh").contains("$1 + $2"));
+}
+
+/// Whoever may not see all of `/proc` may mount no other (`mount_too_revealing` of the kernel): there is no full tier.
+#[test]
+fn a_masked_proc_leaves_the_floor_which_says_why_and_works() {
+    needs_namespaces!();
+    for user in User::all() {
+        let world = with_a_bug(user);
+        let machine = Machine::new(CONTAINER, format!("{OWN} && {MASKED}"));
+        let diagnosis = machine.doctor(&world, 0);
+        let tier = json!({"tested": "floor", "runs_start_in": "floor", "no_full_tier": "cannot mount /proc (EPERM)"});
+        assert_eq!(diagnosis["tier"], tier, "{user:?}");
+        assert_eq!(named(&diagnosis, "self-test")["state"], "ok", "{user:?}");
+        let remedy = named(&diagnosis, "tier")["remedy"].as_str().unwrap();
+        assert!(remedy.contains("systempaths=unconfined"), "{remedy}");
+        let server = repair();
+        let run = machine.exec(&world, &server, &[]);
+        check_repaired(&world, &server, &run);
+        // What is unmasked is the full tier's, where this machine has one.
+        let unmasked = Machine::new(CONTAINER, OWN).doctor(&world, 0);
+        assert!(!unmasked["tier"].to_string().contains("/proc"), "{}", unmasked["tier"]);
+    }
+}
+
+#[test]
+fn without_certificate_authorities_those_that_we_bring_are_used() {
+    needs_namespaces!();
+    let world = World::new(User::Myself);
+    let machine = Machine::new(
+        &["-Urm"],
+        "for place in /etc/ssl /etc/pki /etc/ca-certificates /usr/share/ca-certificates; do \
+             if [ -d $place ]; then mount -t tmpfs none $place || exit 9; fi; done",
+    );
+    let diagnosis = machine.doctor(&world, 0);
+    let found = json!("none on this system: those that come with bailiwick are used");
+    assert_eq!(
+        (&named(&diagnosis, "ca certs")["state"], &named(&diagnosis, "ca certs")["found"]),
+        (&json!("ok"), &found)
+    );
+    // It goes as far as to begin with TLS.
+    world.configure("[retries]\nattempts = 1\n");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let first = std::thread::spawn(move || {
+        let mut byte = [0];
+        listener.accept().unwrap().0.read_exact(&mut byte).unwrap();
+        byte[0]
+    });
+    let project = world.project().display().to_string();
+    machine.run(&world, "bailiwick", &["exec", "-C", &project, "--base-url", &url, "do it"], &[]).expect(6);
+    assert_eq!(first.join().unwrap(), 22, "a TLS record of the handshake");
+}
+
+/// As `docker run --user 4242` has it, in an image that knows no such user.
+#[test]
+fn whom_no_file_of_users_names_and_who_has_no_home_works() {
+    needs_namespaces!();
+    for user in User::all() {
+        let world = with_a_bug(user);
+        world.file("empty", "");
+        let empty = world.project().join("empty").display().to_string();
+        let nobody = Machine::new(
+            &["-Urm"],
+            format!(
+                "mount --bind {empty} /etc/passwd && mount --bind {empty} /etc/group && \
+                 set -- unshare -U --map-user=4242 --map-group=4242 \"$@\""
+            ),
+        );
+        let run = nobody.sandbox(&world, "whoami || id");
+        assert_eq!((run.code, run.stdout.as_str()), (0, "uid=4242 gid=4242 groups=4242\n"), "{}", run.stderr);
+        let server = repair();
+        let run = nobody.exec(&world, &server, &[("HOME", "")]);
+        check_repaired(&world, &server, &run);
+        // Our own files have to be somewhere.
+        let server = repair();
+        let run = nobody.exec(&world, &server, &[("HOME", ""), ("BAILIWICK_HOME", "")]).expect(2);
+        assert_eq!(server.connections(), 0);
+        insta::allow_duplicates! { insta::assert_snapshot!(run.stderr, @"bailiwick: neither BAILIWICK_HOME nor HOME is an absolute path; set BAILIWICK_HOME to a directory of your own"); }
+    }
+}
+
+#[test]
+fn a_read_only_root_with_a_temp_works() {
+    needs_namespaces!();
+    for user in User::all() {
+        let world = with_a_bug(user);
+        for mount in ["mount -t tmpfs none /tmp", "mount -t tmpfs -o noexec none /tmp"] {
+            let machine =
+                Machine::read_only(&world, &format!("! touch {}/x && {mount}", world.root().display()));
+            world.file("sum.sh", "echo sum $(($1 - $2)) > \"$TMPDIR/sum\" && cat \"$TMPDIR/sum\"\n");
+            let server = repair();
+            let run = machine.exec(&world, &server, &[]);
+            check_repaired(&world, &server, &run);
+        }
+    }
+}
+
+#[test]
+fn a_read_only_root_without_a_temp_is_refused_and_says_what_to_do() {
+    needs_namespaces!();
+    for user in User::all() {
+        let world = with_a_bug(user);
+        let machine = Machine::read_only(&world, "mount -t tmpfs -o ro none /tmp");
+        let server = repair();
+        let run = machine.exec(&world, &server, &[]).expect(5);
+        assert_eq!(server.connections(), 0, "no model is asked");
+        let (before, after) = run.stderr.split_once("/tmp/bw-").unwrap();
+        let said = format!("{before}/tmp/bw-[random]{}", after.split_at(12).1);
+        insta::allow_duplicates! { insta::assert_snapshot!(said, @r"
+        bailiwick: cannot make a private temp directory: /tmp/bw-[random]: Read-only file system (os error 30)
+          next: set TMPDIR to a directory that you can write; a container with a read-only root needs one: docker run --tmpfs /tmp:exec
+        "); }
+        assert_eq!(machine.sandbox(&world, "echo ran").expect(5).stdout, "");
+        let sandbox = machine.doctor(&world, 5);
+        let (found, next) = (&named(&sandbox, "sandbox")["found"], &named(&sandbox, "sandbox")["remedy"]);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(found.as_str().unwrap(), @"cannot confine anything here: cannot make a private temp directory: /tmp: read-only filesystem or storage medium");
+            insta::assert_snapshot!(next.as_str().unwrap(), @"set TMPDIR to a directory that you can write; a container with a read-only root needs one: docker run --tmpfs /tmp:exec");
+        }
+        // What it says is enough.
+        let temp = world.own().display().to_string();
+        let server = repair();
+        let run = machine.exec(&world, &server, &[("TMPDIR", &temp)]);
+        check_repaired(&world, &server, &run);
+        // The confinement alone needs none.
+        let project = world.project().display().to_string();
+        let arguments = ["--write", &project, "-C", &project, "--", "sh", "-c", "echo x > f && cat f"];
+        assert_eq!(machine.run(&world, "sandbox-exec", &arguments, &[]).expect(0).stdout, "x\n");
+    }
+}
+
+#[test]
+fn who_fills_a_small_shared_memory_gets_an_error_and_goes_on() {
+    needs_namespaces!();
+    for user in User::all() {
+        let world = World::new(user);
+        let machine = Machine::new(CONTAINER, format!("{OWN} && {MASKED}"));
+        let server = model_of([
+            shell("head -c 100M /dev/zero > /dev/shm/all"),
+            shell("python3 -c 'import multiprocessing as m; m.Lock()'"),
+            shell("echo on > f && cat f"),
+            shell("rm /dev/shm/all && python3 -c 'import multiprocessing as m; m.Lock(); print(\"locks\")'"),
+            done(),
+        ]);
+        let run = machine.exec(&world, &server, &[]);
+        assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+        let told = |request| tool_results(&server, request)[0]["content"].to_string();
+        assert!(told(1).contains("No space left on device") && !told(1).contains("denied"), "{}", told(1));
+        assert!(told(2).contains("No space left on device") && !told(2).contains("denied"), "{}", told(2));
+        assert!(told(3).contains("on") && told(4).contains("locks"), "{} {}", told(3), told(4));
+    }
+}
+
+/// By its number alone, as `docker run --cap-drop ALL --security-opt no-new-privileges` has it.
+#[test]
+fn a_root_without_capabilities_works() {
+    let bare = ["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "env"];
+    if Finished::of(Command::new("setpriv").args(bare).arg("true")).code != 0 {
+        skip!("uid 0 with capabilities gives its own away");
+    }
+    let world = with_a_bug(User::Myself);
+    let server = repair();
+    let mut command = world.command("setpriv");
+    command.args(bare).arg(Programs::get().path("bailiwick"));
+    command.args(["exec", "--mode", "auto", "--base-url", &server.base_url(), "do it", "-C"]);
+    let run = Finished::of(command.arg(world.project()).env("ANTHROPIC_API_KEY", KEY));
+    check_repaired(&world, &server, &run);
+}
