@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use nix::unistd::geteuid;
+use nix::unistd::{getegid, geteuid};
 
 use crate::world::PLACE;
 
@@ -37,16 +37,33 @@ impl User {
             Self::Plain => PLAIN_USER,
         }
     }
+
+    /// The gid, which an engine may make another number than the uid.
+    pub fn gid(self) -> u32 {
+        match self {
+            Self::Myself => getegid().as_raw(),
+            Self::Plain => PLAIN_USER,
+        }
+    }
+
+    /// Whether it has any capability: root may have none.
+    pub fn is_capable(self) -> bool {
+        self == Self::Myself && capabilities() != 0
+    }
 }
 
 /// Whether this process is root and may give files away and change its ids (`capabilities(7)`): in a container that dropped
 /// them it is root by its number alone.
 fn may_become_another() -> bool {
     const NEEDED: u64 = 1 << 0 | 1 << 6 | 1 << 7;
+    geteuid().is_root() && capabilities() & NEEDED == NEEDED
+}
+
+/// Those that are in force.
+fn capabilities() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or_default();
-    geteuid().is_root() && effective & NEEDED == NEEDED
+    effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or_default()
 }
 
 /// Where the programs under test lie: readable for every user.

@@ -23,8 +23,8 @@
 //! may trace it (`CAP_SYS_PTRACE` in the user namespace). Not seen are UDP that strangers send to a port from inside, and a port
 //! that `listen` or `IP_BIND_ADDRESS_NO_PORT` has the kernel choose: nobody inside is led there.
 //!
-//! Where sockets are made here ([`Sockets::Made`]), also: pairs of datagram sockets are denied; a message with an address passes
-//! along no descriptors but sockets that are not connected; `sendmsg` on a connection fails with `EPERM`, after a second, if its process has several threads and
+//! Where sockets are made here ([`Sockets::Made`]), also: pairs of datagram sockets are denied; a datagram, and a message with an
+//! address, passes along no descriptors but sockets that are not connected; `sendmsg` on a connection fails with `EPERM`, after a second, if its process has several threads and
 //! there is a datagram socket anywhere inside; `connect` on a connection that was begun without waiting says `EISCONN` the first
 //! time, too; a port is free for the host up to a second after its socket was closed, and then its queued peers are reset
 //! (who connects or binds inside notices nothing of that); what was handed in accepts, binds and connects nothing, and sends

@@ -51,8 +51,12 @@ pub(crate) enum Who {
     Root,
     /// Only root, and only to root does it give anything.
     RootAlone,
-    /// Only a plain user: root has what it gives already, or the kernel itself keeps root without capabilities from it.
+    /// Only a plain user beside root: root has what it gives already.
     Plain,
+    /// Only who has capabilities: the processes outside have more than what is inside.
+    Capable,
+    /// Only who has none, whatever the number: a plain user, and the root of a container that dropped them all.
+    Powerless,
 }
 
 /// One row.
@@ -80,6 +84,8 @@ impl Attack {
             Who::Anybody | Who::Root => true,
             Who::RootAlone => user.uid() == 0,
             Who::Plain => user == User::Plain,
+            Who::Capable => user.is_capable(),
+            Who::Powerless => !user.is_capable(),
         }
     }
 
@@ -89,8 +95,16 @@ impl Attack {
     }
 }
 
-/// Rows of one group that share everything but the act. `root: `, `root alone: ` and `plain: ` before an
-/// act say who can do it.
+/// What stands before an act, and says who can do it.
+const BY: [(&str, Who); 5] = [
+    ("root: ", Who::Root),
+    ("root alone: ", Who::RootAlone),
+    ("plain: ", Who::Plain),
+    ("capable: ", Who::Capable),
+    ("powerless: ", Who::Powerless),
+];
+
+/// Rows of one group that share everything but the act.
 pub(crate) fn rows(
     group: Group,
     unconfined: Unconfined,
@@ -100,10 +114,7 @@ pub(crate) fn rows(
 ) -> Vec<Attack> {
     let row = |act: &&str| {
         let by = |name, who| act.strip_prefix(name).map(|act| (who, act));
-        let (who, act) = [("root: ", Who::Root), ("root alone: ", Who::RootAlone), ("plain: ", Who::Plain)]
-            .into_iter()
-            .find_map(|(name, who)| by(name, who))
-            .unwrap_or((Who::Anybody, act));
+        let (who, act) = BY.into_iter().find_map(|(name, who)| by(name, who)).unwrap_or((Who::Anybody, act));
         Attack { group, act: act.to_owned(), who, unconfined, full, floor }
     };
     acts.iter().map(row).collect()

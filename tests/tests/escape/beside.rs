@@ -18,10 +18,10 @@ use crate::everywhere;
 use crate::victim::Victim;
 
 /// Acts of a command that only reads: the first ones inside, where it may otherwise write.
-const OF_A_READER: &str = "chmod {p}/mine -- futimens {p}/mine -- setxattr {p}/mine -- chown {p}/mine {uid} {uid} \
+const OF_A_READER: &str = "chmod {p}/mine -- futimens {p}/mine -- setxattr {p}/mine -- chown {p}/mine {uid} {gid} \
     -- write {p}/mine -- append {p}/mine -- truncate {p}/mine -- write {p}/taken -- unlink {p}/mine \
     -- rename {p}/mine {p}/moved -- link {p}/mine {p}/taken -- symlink x {p}/taken -- mkdir {p}/taken \
-    -- chmod {o}/file -- futimens {o}/file -- setxattr {o}/file -- chown {o}/file {uid} {uid} \
+    -- chmod {o}/file -- futimens {o}/file -- setxattr {o}/file -- chown {o}/file {uid} {gid} \
     -- tcp {tcp4} -- unix-stream {o}/stream";
 
 /// A command that says that it only reads is held to its word, down to the modes and times of files.

@@ -1,10 +1,13 @@
 //! What the machine denies before we can: in a container its engine's own filter, and what it masked or left out.
 //!
 //! A row that is denied unconfined too shows nothing of us. It is said aloud, and there may be such rows only where this process is
-//! filtered already.
+//! filtered already, or its set-id bits mean nothing.
 
-use nix::libc::{EACCES, ENOENT, ENOSYS, EPERM, EROFS};
+use nix::errno::Errno;
+use nix::libc::{self, EACCES, ENOENT, ENOSYS, EPERM, EROFS};
+use nix::sys::statvfs::{FsFlags, statvfs};
 use tests::World;
+use tests::world::PLACE;
 
 use crate::attack::{Attack, Place, Tried};
 use crate::run::unconfined;
@@ -19,9 +22,24 @@ pub(crate) fn is_filtered() -> bool {
     status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"]))
 }
 
+/// Whether set-id bits mean nothing here: under `no_new_privs`, or on a file system that ignores them.
+fn ignores_set_ids() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let is_bound = status.lines().any(|line| line.split_whitespace().eq(["NoNewPrivs:", "1"]));
+    is_bound || statvfs(PLACE).is_ok_and(|stat| stat.flags().contains(FsFlags::ST_NOSUID))
+}
+
+/// Whether the broker may duplicate a descriptor of a process below it: with arguments that are invalid, so that nothing is done.
+pub(crate) fn lets_duplicate() -> bool {
+    // SAFETY: no pointer is passed.
+    let answer = unsafe { libc::syscall(libc::SYS_pidfd_getfd, -1, 0, 0) };
+    Errno::result(answer) != Err(Errno::EPERM)
+}
+
 /// Whether what was tried unconfined was denied by the machine.
 pub(crate) fn denies(attack: &Attack, tried: &Tried) -> bool {
-    let denied = is_filtered() && tried.is(DENIALS);
+    let runs_set_id = attack.act.starts_with("execute {o}/set-uid ");
+    let denied = is_filtered() && tried.is(DENIALS) || runs_set_id && tried.errno == -1 && ignores_set_ids();
     if denied {
         eprintln!("skipped: the container itself denies it: {}", attack.act);
     }

@@ -70,12 +70,12 @@ fn schedules() -> Vec<Attack> {
     const REASON: &str = "the kernel asks for no more than the same user";
     let acts = ["setpriority {v}", "affinity {v}", "scheduler {v}", "io-priority {v}"];
     let by = |who: &str| acts.map(|act| format!("{who}: {act}"));
-    let (root, plain) = (by("root alone"), by("plain"));
+    let (capable, powerless) = (by("capable"), by("powerless"));
     [
         rows(Processes, Harms, With(NOBODY), With(DENIED), &["prlimit {v}"]),
-        // Root without capabilities has less than its own processes outside: commoncap.c, `cap_safe_nice`.
-        rows(Processes, Harms, With(NOBODY), With(&[EPERM]), &root.each_ref().map(String::as_str)),
-        rows(Processes, Harms, With(NOBODY), Open(REASON), &plain.each_ref().map(String::as_str)),
+        // Who has lost its capabilities has less than its own processes outside: commoncap.c, `cap_safe_nice`.
+        rows(Processes, Harms, With(NOBODY), With(&[EPERM]), &capable.each_ref().map(String::as_str)),
+        rows(Processes, Harms, With(NOBODY), Open(REASON), &powerless.each_ref().map(String::as_str)),
     ]
     .concat()
 }

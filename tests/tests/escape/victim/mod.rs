@@ -81,7 +81,7 @@ impl Victim {
 
     /// Puts names of this victim into an act.
     pub(crate) fn aim(&self, act: &str, world: &World) -> Vec<String> {
-        let uid = world.user().uid().to_string();
+        let (uid, gid) = (world.user().uid().to_string(), world.user().gid().to_string());
         let [home, project] = [world.home(), world.project()].map(|path| path.display().to_string());
         let names = [
             ("{o}", self.outside.to_str().unwrap()),
@@ -92,6 +92,7 @@ impl Victim {
             ("{fd}", &self.handle),
             ("{tty}", self.terminal.to_str().unwrap()),
             ("{uid}", &uid),
+            ("{gid}", &gid),
             ("{name}", &self.name),
             ("{shm}", &self.objects.segment.to_string()),
             ("{msg}", &self.objects.messages.to_string()),

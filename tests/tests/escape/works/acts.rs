@@ -200,8 +200,8 @@ pub(super) const SOCKETS: &[(&str, &str)] = &[
         "python3 -c 'import socket as k; s = k.socket(k.AF_UNIX); s.bind(\"\\0bailiwick-works\"); s.listen(); c = k.socket(k.AF_UNIX); c.connect(\"\\0bailiwick-works\"); s.accept()[0].send(b\"1\"); print(c.recv(9).decode())'",
     ),
     (
-        "descriptors passed over a unix socket",
-        "echo 1 > f; python3 -c 'import os, socket as k; s = k.socket(k.AF_UNIX, k.SOCK_DGRAM); s.bind(\"d\"); c = k.socket(k.AF_UNIX, k.SOCK_DGRAM); c.connect(\"d\"); k.send_fds(c, [b\"x\"], [os.open(\"f\", 0)]); print(os.read(k.recv_fds(s, 9, 1)[1][0], 1).decode())'",
+        "descriptors passed over a connection of a unix socket",
+        "echo 1 > f; python3 -c 'import os, socket as k; s = k.socket(k.AF_UNIX); s.bind(\"d\"); s.listen(); c = k.socket(k.AF_UNIX); c.connect(\"d\"); a, _ = s.accept(); k.send_fds(c, [b\"x\"], [os.open(\"f\", 0)]); print(os.read(k.recv_fds(a, 9, 1)[1][0], 1).decode())'",
     ),
     (
         "connected UDP on loopback",
@@ -220,6 +220,12 @@ pub(super) const SOCKETS: &[(&str, &str)] = &[
         "python3 -c 'import ctypes; c = ctypes.CDLL(None); i = c.semget(0, 1, 0o1600); j = c.shmget(0, 4096, 0o1600); k = c.msgget(0, 0o1600); assert min(i, j, k) >= 0; c.semctl(i, 0, 0); c.shmctl(j, 0, 0); c.msgctl(k, 0, 0); print(1)'",
     ),
 ];
+
+/// What the broker can do only with duplicates of the caller's descriptors (`pidfd_getfd(2)`). Each prints `1` alone.
+pub(super) const OF_DUPLICATES: &[(&str, &str)] = &[(
+    "descriptors passed in a datagram of a unix socket",
+    "echo 1 > f; python3 -c 'import os, socket as k; s = k.socket(k.AF_UNIX, k.SOCK_DGRAM); s.bind(\"d\"); c = k.socket(k.AF_UNIX, k.SOCK_DGRAM); c.connect(\"d\"); k.send_fds(c, [b\"x\"], [os.open(\"f\", 0)]); print(os.read(k.recv_fds(s, 9, 1)[1][0], 1).decode())'",
+)];
 
 /// What needs namespaces with the network off: the floor breaks it, and `SECURITY.md` lists it. Each prints `1` alone.
 pub(super) const OF_THE_FULL_TIER: &[(&str, &str)] = &[

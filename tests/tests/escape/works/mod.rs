@@ -10,7 +10,7 @@ use ipc::confinement::Tier;
 use tests::{Finished, Programs, User, World, skip, tier};
 
 use crate::machine;
-use acts::{ACTS, GIT, OF_THE_FULL_TIER, SOCKETS};
+use acts::{ACTS, GIT, OF_DUPLICATES, OF_THE_FULL_TIER, SOCKETS};
 
 /// The toolchain's own programs before those of `PATH`, which may be rustup's and look for a home.
 fn with_toolchain(world: &World, command: &mut Command) {
@@ -77,6 +77,22 @@ fn development_goes_on() {
 #[test]
 fn servers_and_clients_inside_meet() {
     check_the_same(&tier::all(), SOCKETS);
+}
+
+/// With Docker's default profile it cannot, but by `--cap-add SYS_PTRACE`: `SECURITY.md` lists what is lost.
+#[test]
+fn descriptors_pass_in_a_datagram_where_the_broker_can_duplicate_them() {
+    if machine::lets_duplicate() {
+        return check_the_same(&tier::all(), OF_DUPLICATES);
+    }
+    for (user, tier) in tier::everywhere() {
+        for (name, text) in OF_DUPLICATES {
+            assert_eq!(unconfined(user, text).stdout, "1\n", "{name} as {user:?}");
+            let done = confined(tier, user, text, PATIENCE);
+            assert!(done.stderr.contains("Operation not permitted"), "{tier}, {user:?}: {name}: {done:?}");
+            eprintln!("skipped: the container itself denies it: pidfd_getfd, for {name}");
+        }
+    }
 }
 
 #[test]
