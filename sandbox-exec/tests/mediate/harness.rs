@@ -56,6 +56,16 @@ pub(crate) fn in_the_floor(test: impl Fn(&Place)) {
     in_tiers(&[Tier::Floor], Machine::Bare, test);
 }
 
+/// Runs a test in both tiers as this user, on each machine.
+pub(crate) fn in_each_tier_on_each_machine(test: impl Fn(&Place)) {
+    for (tier, machine) in [Tier::Full, Tier::Floor]
+        .into_iter()
+        .flat_map(|tier| [Machine::Bare, Machine::Container].map(|machine| (tier, machine)))
+    {
+        test(&Place { tier, machine, ..Place::new(None) });
+    }
+}
+
 /// Runs a test in both tiers as every user that this process can be, where the mediator makes the sockets: in a process of its
 /// own, since the sockets of tests beside it would be inherited, and what holds a datagram socket is treated otherwise.
 pub(crate) fn as_containers(test: impl Fn(&Place)) {

@@ -8,19 +8,23 @@
 
 mod calls;
 mod changes;
+mod children;
 mod fences;
 mod handed_in;
 mod harness;
 mod impostors;
 mod kill;
+mod lifetimes;
 mod made;
 mod messages;
 mod metadata;
 mod metadata_programs;
 mod metadata_races;
 mod network;
+mod numbers;
 mod paths;
 mod programs;
 mod races;
 mod signals;
+mod soak;
 mod victims;
