@@ -89,6 +89,11 @@ impl Address {
         self
     }
 
+    /// The port of an internet address, 0 of any other.
+    pub(super) fn port(&self) -> u16 {
+        if let Meaning::Internet(address) = self.meaning() { address.port() } else { 0 }
+    }
+
     /// What it says. What is shorter than its family wants is left to the kernel to refuse.
     pub(super) fn meaning(&self) -> Meaning<'_> {
         match self.family() {

@@ -26,6 +26,14 @@ impl Alive {
         self.0.add(socket, EpollEvent::new(EpollFlags::empty(), number))
     }
 
+    /// The same of one that may be there already, by the same number.
+    pub(super) fn add_again(&self, socket: &OwnedFd, number: u64) -> Result<(), Errno> {
+        match self.add(socket, number) {
+            Err(Errno::EEXIST) => Ok(()),
+            added => added,
+        }
+    }
+
     /// The numbers of the sockets that are open somewhere, also those that are only in a message underway. None when the kernel does
     /// not say: then nothing is allowed that depends on their being open.
     pub(super) fn numbers(&self) -> HashSet<u64> {

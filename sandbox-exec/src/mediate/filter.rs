@@ -16,6 +16,9 @@
 //!     number == ioctl ?        args[1] is FIOSETOWN, SIOCSPGRP ? notify           the same
 //!     number changes metadata? notify                only where no mount holds them (`metadata`)
 //!     number == ioctl ?        args[1] changes flags of files ? notify          "
+//!     number == socket ?       args[0] is AF_INET, AF_INET6 && args[1] & SOCK_TYPE_MASK == SOCK_DGRAM ? notify : allow
+//!                                                    where the network is off and the host's: whom does it hear?
+//!     number == setsockopt ?   args[1] == SOL_SOCKET && args[2] attaches or detaches a socket filter ? EPERM : allow     "
 //!     number == socket ?       notify                where sockets are made by the mediator, and all that follows
 //!     number == bind ?         notify
 //!     number == clone ?        args[0] & (CLONE_FILES | CLONE_THREAD) == CLONE_FILES ? notify : allow
@@ -39,10 +42,11 @@ const ARCHITECTURE: u32 = 4;
 /// The fifth argument, both halves; on both architectures the low half comes first.
 const ADDRESS_LOW: u32 = 16 + 4 * 8;
 const ADDRESS_HIGH: u32 = ADDRESS_LOW + 4;
-/// The first argument, of which the kernel takes the low half as flags.
+/// The first argument, of which the kernel takes the low half as flags, or as a family.
 const FLAGS: u32 = 16;
-/// The second argument, of which the kernel takes the low half as a command, or as a type.
+/// The second argument, of which the kernel takes the low half as a command, as a type, or as a level; and the third, as a name.
 const COMMAND: u32 = 16 + 8;
+const NAME: u32 = 16 + 2 * 8;
 
 /// `AUDIT_ARCH_X86_64`, `AUDIT_ARCH_AARCH64` (linux/audit.h).
 const NATIVE: u32 = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 };
@@ -50,6 +54,10 @@ const NATIVE: u32 = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC00
 const ALWAYS: &[c_long] = &[libc::SYS_connect, libc::SYS_sendmsg, libc::SYS_sendmmsg];
 const HOST_NAMES: &[c_long] = &[libc::SYS_bind, libc::SYS_accept, libc::SYS_accept4];
 const MADE: &[c_long] = &[libc::SYS_socket, libc::SYS_bind];
+
+/// What changes whom a socket hears: options of `SOL_SOCKET` (asm-generic/socket.h).
+const FILTERS: [c_int; 4] =
+    [libc::SO_ATTACH_FILTER, libc::SO_DETACH_FILTER, libc::SO_LOCK_FILTER, libc::SO_ATTACH_BPF];
 
 /// `SOCK_TYPE_MASK` (linux/net.h).
 const TYPE: c_int = 0xf;
@@ -154,6 +162,16 @@ impl Filter {
         self
     }
 
+    /// The program that also notifies what makes datagram sockets of the internet, and denies socket filters: whom such a socket hears is
+    /// not its program's to say.
+    #[must_use]
+    pub fn with_guarded_datagrams(mut self) -> Self {
+        let mut more = datagrams();
+        more.extend(socket_filters());
+        self.instructions.splice(PROLOGUE..PROLOGUE, more);
+        self
+    }
+
     /// The program that also notifies what makes sockets, and denies those that nobody here could make.
     #[must_use]
     pub fn with_made_sockets(mut self) -> Self {
@@ -217,6 +235,38 @@ fn shared_tables() -> Vec<sock_filter> {
         equal(libc::CLONE_FILES.cast_unsigned(), 0, 1),
         answer(libc::SECCOMP_RET_USER_NOTIF),
         answer(libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+/// `socket` of datagrams of an internet family.
+fn datagrams() -> Vec<sock_filter> {
+    vec![
+        equal(number(libc::SYS_socket), 0, 8),
+        load(FLAGS),
+        equal(libc::AF_INET.cast_unsigned(), 1, 0),
+        equal(libc::AF_INET6.cast_unsigned(), 0, 4),
+        load(COMMAND),
+        and(TYPE),
+        equal(libc::SOCK_DGRAM.cast_unsigned(), 0, 1),
+        answer(libc::SECCOMP_RET_USER_NOTIF),
+        answer(libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+/// `setsockopt` of what filters a socket.
+fn socket_filters() -> Vec<sock_filter> {
+    let [attach, detach, lock, program] = FILTERS.map(c_int::cast_unsigned);
+    vec![
+        equal(number(libc::SYS_setsockopt), 0, 9),
+        load(COMMAND),
+        equal(libc::SOL_SOCKET.cast_unsigned(), 0, 5),
+        load(NAME),
+        equal(attach, 4, 0),
+        equal(detach, 3, 0),
+        equal(lock, 2, 0),
+        equal(program, 1, 0),
+        answer(libc::SECCOMP_RET_ALLOW),
+        answer(libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned()),
     ]
 }
 
@@ -382,6 +432,41 @@ mod tests {
             let made = answered(&Filter::new(true).with_made_sockets(), arguments, errno);
             assert_eq!(made, if denied { vec![libc::SYS_socketpair] } else { vec![] }, "{style:#x}");
         }
+    }
+
+    #[test]
+    fn datagram_sockets_of_the_internet_are_notified_where_it_is_said_whom_they_hear() {
+        let (inet, inet6, unix) = (libc::AF_INET, libc::AF_INET6, libc::AF_UNIX);
+        let datagrams = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        for (family, style, expected) in [
+            (inet, libc::SOCK_DGRAM, NOTIFY),
+            (inet6, datagrams, NOTIFY),
+            (inet, libc::SOCK_STREAM, ALLOW),
+            (inet6, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, ALLOW),
+            (unix, libc::SOCK_DGRAM, ALLOW),
+        ] {
+            let wide = |value: c_int| 0xffff_ffff_0000_0000 | u64::from(value.cast_unsigned());
+            let arguments = [wide(family), wide(style), 0, 0, 0, 0];
+            let socket = |filter: &Filter| run(filter, NATIVE, number(libc::SYS_socket), arguments);
+            assert_eq!(socket(&Filter::new(true)), ALLOW);
+            assert_eq!(socket(&Filter::new(true).with_guarded_datagrams()), expected, "{family} {style:#x}");
+            assert_eq!(socket(&Filter::new(true).with_guarded_datagrams().with_made_sockets()), NOTIFY);
+        }
+    }
+
+    #[test]
+    fn socket_filters_are_denied_where_it_is_said_whom_sockets_hear() {
+        let errno = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+        let guarded = Filter::new(true).with_guarded_datagrams();
+        for (level, name) in (0..100).flat_map(|name| [(libc::SOL_SOCKET, name), (libc::IPPROTO_IP, name)]) {
+            let wide = |value: c_int| 0xffff_ffff_0000_0000 | u64::from(value.cast_unsigned());
+            let arguments = [3, wide(level), wide(name), 0, 0, 0];
+            let set = |filter: &Filter| run(filter, NATIVE, number(libc::SYS_setsockopt), arguments);
+            let denied = level == libc::SOL_SOCKET && [26, 27, 44, 50].contains(&name);
+            assert_eq!(set(&guarded), if denied { errno } else { ALLOW }, "{level} {name}");
+            assert_eq!(set(&Filter::new(true)), ALLOW);
+        }
+        assert!(answered(&guarded, [1; 6], errno).is_empty());
     }
 
     #[test]

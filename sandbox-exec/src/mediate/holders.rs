@@ -53,6 +53,12 @@ impl Holder {
         own.is_unspecified() || own == plain(to)
     }
 
+    /// Whether it has its port at an address of this family: then nobody has it at all of them, unless both allow that.
+    pub(super) fn is_in_family(&self, v4: bool) -> bool {
+        let own = plain(self.address);
+        own.is_ipv4() == v4 || own.is_unspecified() && !self.v6_only && v4
+    }
+
     fn parse(entry: &[u8]) -> Option<Self> {
         let cookie = entry.get(COOKIE..).and_then(|rest| rest.first_chunk())?;
         let source = entry.get(SOURCE..)?;
@@ -173,6 +179,17 @@ mod tests {
         assert!(!receives("127.0.0.1", false, "127.0.0.2") && !receives("0.0.0.0", false, "::1"));
         assert!(holder("::", true).might_receive("127.0.0.1".parse().unwrap()), "rather than miss one");
         assert!(!holder("127.0.0.2", false).might_receive("127.0.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn who_has_a_port_in_a_family() {
+        let families = |own, v6_only| [true, false].map(|v4| holder(own, v6_only).is_in_family(v4));
+        assert_eq!(families("127.0.0.1", false), [true, false]);
+        assert_eq!(families("::ffff:127.0.0.1", false), [true, false]);
+        assert_eq!(
+            [families("::", false), families("::", true), families("::1", false)],
+            [[true, true], [false, true], [false, true]]
+        );
     }
 
     #[test]

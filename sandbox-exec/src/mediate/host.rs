@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use ipc::place::{Place, is_local, is_resolver, plain, resolvers};
 use ipc::refusal::Target;
@@ -19,21 +19,32 @@ use super::internet::{named, stays_here};
 use super::own::{Name, Own};
 use super::refusals::Hindrance;
 use super::reservations::Reservations;
-use super::socket::{self, Kind};
+use super::socket::{self, Kind, port};
 
 /// The rules of the host's network.
 #[derive(Debug)]
 pub(super) struct Host {
     /// Where sockets lead that are not from inside; nowhere, while the network is off.
-    outside: Option<Outside>,
+    pub(super) outside: Option<Outside>,
     own: Own,
     begun: Connections,
-    reservations: Arc<Reservations>,
+    pub(super) reservations: Arc<Reservations>,
+    /// What a receiver hears is changed by one at a time.
+    pub(super) introducing: Mutex<()>,
+}
+
+/// An address on this machine where only sockets from inside receive.
+#[derive(Debug)]
+pub(super) struct Inside {
+    /// The address.
+    pub(super) at: SocketAddr,
+    /// The sockets.
+    pub(super) receivers: Vec<Holder>,
 }
 
 /// What may be reached that is not from inside.
 #[derive(Debug)]
-struct Outside {
+pub(super) struct Outside {
     reach: Reach,
     resolvers: Vec<IpAddr>,
 }
@@ -46,16 +57,23 @@ impl Host {
             resolvers: resolvers(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default()),
         });
         let reservations = Arc::new(Reservations::new()?);
-        Ok(Self { outside, own: Own::new()?, begun: Connections::default(), reservations })
+        Ok(Self {
+            outside,
+            own: Own::new()?,
+            begun: Connections::default(),
+            reservations,
+            introducing: Mutex::default(),
+        })
     }
 
     /// Judges an internet address; the address to act on, if it may be reached only as one from inside.
     pub(super) fn admit(
         &self,
+        caller: &Caller<'_>,
         socket: &OwnedFd,
         kind: Kind,
         to: SocketAddr,
-    ) -> Result<Option<SocketAddr>, Hindrance> {
+    ) -> Result<Option<Inside>, Hindrance> {
         let place = Place::of(to);
         let own = if self.outside.as_ref().is_some_and(|outside| outside.has(place, to)) {
             None
@@ -63,7 +81,7 @@ impl Host {
             Some(self.admit_own(kind, place, named(to)).ok_or_else(|| self.refusal(kind, place, to))?)
         };
         if place == Place::Host || kind.style == libc::SOCK_DGRAM {
-            self.name(socket, kind)?;
+            self.name(caller, socket, kind)?;
             if kind.is_stream() {
                 self.begun.begin(socket::cookie(socket)?);
             }
@@ -72,17 +90,18 @@ impl Host {
     }
 
     /// An address on this machine where a socket from inside receives, and no other might.
-    fn admit_own(&self, kind: Kind, place: Place, to: SocketAddr) -> Option<SocketAddr> {
+    fn admit_own(&self, kind: Kind, place: Place, to: SocketAddr) -> Option<Inside> {
         if place != Place::Host || !stays_here(to.ip()) {
             return None;
         }
-        let holders = self.holders(kind, to.port()).ok()?;
-        let received = holders.iter().any(|holder| holder.receives(to.ip()));
-        (received && self.are_own(&holders, to)).then_some(to)
+        let mut receivers = self.holders(kind, to.port()).ok()?;
+        let received = receivers.iter().any(|holder| holder.receives(to.ip()));
+        receivers.retain(|holder| holder.might_receive(to.ip()));
+        (received && self.are_own(&receivers)).then_some(Inside { at: to, receivers })
     }
 
     /// Who has a port, but for ourselves.
-    fn holders(&self, kind: Kind, port: u16) -> Result<Vec<Holder>, Errno> {
+    pub(super) fn holders(&self, kind: Kind, port: u16) -> Result<Vec<Holder>, Errno> {
         let mut holders = holders::of_port(kind.style, port)?;
         holders.retain(|holder| !self.reservations.has(holder.cookie));
         Ok(holders)
@@ -97,13 +116,16 @@ impl Host {
         caller: &Caller<'_>,
     ) -> Result<(), Errno> {
         let to = SocketAddr::new(plain(to.ip()), to.port());
-        let holders = self.holders(kind, to.port())?;
-        let receivers = holders.iter().filter(|holder| holder.might_receive(to.ip()));
-        self.reservations.reserve(sender, to, || {
-            let found = receivers.map(|holder| caller.find(holder.inode, holder.cookie));
-            // Whoever cannot be looked at cannot be sent to for good.
-            found.map(|found| found.ok_or(Errno::EACCES)).collect()
-        })
+        let mut holders = self.holders(kind, to.port())?;
+        holders.retain(|holder| holder.might_receive(to.ip()));
+        let reserve = |holders: &dyn Fn() -> _| self.reservations.reserve(sender, to, holders);
+        match reserve(&|| Err(Errno::EAGAIN)) {
+            Err(Errno::EAGAIN) => {
+                let holders = || duplicates(caller, &holders);
+                self.unheard_meanwhile(caller, to.port(), || reserve(&holders))
+            }
+            reserved_already => reserved_already,
+        }
     }
 
     /// With the network on `EACCES`, as where a local firewall says no (connect(2)): to programs that fall back to another address
@@ -138,17 +160,18 @@ impl Host {
         errno.into()
     }
 
-    fn are_own(&self, holders: &[Holder], to: SocketAddr) -> bool {
-        holders
-            .iter()
-            .filter(|holder| holder.might_receive(to.ip()))
-            .all(|holder| self.own.made(holder.cookie))
+    /// Whether these are all from inside.
+    pub(super) fn are_own(&self, holders: &[Holder]) -> bool {
+        holders.iter().all(|holder| self.own.made(holder.cookie))
     }
 
     /// Whether what was begun with an address from inside has led there: nobody else has taken the port meanwhile. Whoever was
     /// there may be gone, having accepted.
     pub(super) fn has_led_inside(&self, kind: Kind, to: SocketAddr) -> bool {
-        self.holders(kind, to.port()).is_ok_and(|holders| self.are_own(&holders, to))
+        self.holders(kind, to.port()).is_ok_and(|mut holders| {
+            holders.retain(|holder| holder.might_receive(to.ip()));
+            self.are_own(&holders)
+        })
     }
 
     /// Whether an abstract name is one from inside.
@@ -166,7 +189,7 @@ impl Host {
 
     /// Gives a socket without a port one before its peer can see it, so that the peer knows it for one from inside, or can answer
     /// it. The kernel would choose one at the same call.
-    fn name(&self, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
+    fn name(&self, caller: &Caller<'_>, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
         if port(socket)? != 0 {
             return Ok(());
         }
@@ -174,7 +197,7 @@ impl Host {
             libc::AF_INET => Ipv4Addr::UNSPECIFIED.into(),
             _ => Ipv6Addr::UNSPECIFIED.into(),
         };
-        match self.bind(socket, kind, &Address::of_internet(SocketAddr::new(any, 0))) {
+        match self.bind(caller, socket, kind, &Address::of_internet(SocketAddr::new(any, 0))) {
             // Bound by another thread meanwhile.
             Ok(()) | Err(Errno::EINVAL) => {}
             Err(errno) => return Err(errno),
@@ -185,7 +208,13 @@ impl Host {
     /// Binds a socket, and remembers its name. With the network off one that would listen on all addresses does so on loopback
     /// alone, by being tied to that device, which only `CAP_NET_RAW` undoes (socket(7)); and other addresses
     /// there are none.
-    pub(super) fn bind(&self, socket: &OwnedFd, kind: Kind, address: &Address) -> Result<(), Errno> {
+    pub(super) fn bind(
+        &self,
+        caller: &Caller<'_>,
+        socket: &OwnedFd,
+        kind: Kind,
+        address: &Address,
+    ) -> Result<(), Errno> {
         if self.outside.is_none() && kind.is_internet() {
             if let Meaning::Internet(own) = address.meaning() {
                 stays_on_loopback(own.ip())?;
@@ -194,11 +223,22 @@ impl Host {
             socket::keep_on_loopback(socket)?;
         }
         if kind.style == libc::SOCK_DGRAM && kind.is_internet() {
-            self.reservations.bind(socket, address)?;
-        } else {
-            socket::bind(socket, address)?;
+            self.bind_datagrams(caller, socket, address)?;
+            return self.welcome(caller, socket);
         }
+        socket::bind(socket, address)?;
         self.remember(socket)
+    }
+
+    /// Only where an address is taken it may be ours, and is shared for a moment.
+    fn bind_datagrams(&self, caller: &Caller<'_>, socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
+        match socket::bind(socket, address) {
+            Err(Errno::EADDRINUSE) => self.unheard_meanwhile(caller, address.port(), || {
+                self.reservations.bind(socket, address)?;
+                self.remember(socket)
+            }),
+            bound => bound.and_then(|()| self.remember(socket)),
+        }
     }
 
     /// Remembers the name that a socket was bound to.
@@ -248,15 +288,13 @@ fn has_abstract(name: &[u8]) -> bool {
         .any(|line| line.splitn(8, |&byte| byte == b' ').last() == Some(&shown))
 }
 
+/// Duplicates of the sockets that have a port. Whoever cannot be looked at cannot be sent to for good.
+pub(super) fn duplicates(caller: &Caller<'_>, holders: &[Holder]) -> Result<Vec<OwnedFd>, Errno> {
+    let found = holders.iter().map(|holder| caller.find(holder.inode, holder.cookie));
+    found.map(|found| found.ok_or(Errno::EACCES)).collect()
+}
+
 fn stays_on_loopback(address: IpAddr) -> Result<(), Errno> {
     let address = plain(address);
     if address.is_loopback() || address.is_unspecified() { Ok(()) } else { Err(Errno::EADDRNOTAVAIL) }
-}
-
-/// The port of a socket, 0 if it has none.
-fn port(socket: &OwnedFd) -> Result<u16, Errno> {
-    match socket::own_name(socket)?.meaning() {
-        Meaning::Internet(own) => Ok(own.port()),
-        _ => Ok(0),
-    }
 }

@@ -35,7 +35,7 @@ impl Call<'_, '_> {
 
     /// An address that only a socket has that is held here, and closed by its programs, is not taken.
     fn bind_unless_taken(&self, socket: &OwnedFd, kind: Kind, address: &Address) -> Result<(), Errno> {
-        let bind = || self.shared.rules.bind(socket, kind, address);
+        let bind = || self.shared.rules.bind(&self.caller, socket, kind, address);
         match (bind(), &self.shared.made) {
             (Err(Errno::EADDRINUSE), Some(made)) => {
                 made.registry.let_go();

@@ -1,5 +1,5 @@
-//! The calls that are mediated only where sockets are made here: `socket`, what is left to the kernel, and the making of
-//! processes that share a table of descriptors.
+//! The making of sockets; and the calls that are mediated only where all of them are made here: what is left to the kernel, and the
+//! making of processes that share a table of descriptors.
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -49,6 +49,7 @@ impl Call<'_, '_> {
         let [family, style, protocol, ..] = self.arguments.map(integer);
         let socket = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
         let kind = Kind::of(&socket)?;
+        self.shared.rules.guard(&socket, kind)?;
         let inode = self.patiently(Errno::ENOBUFS, |_| match made.enter(&socket, kind) {
             Err(Errno::EAGAIN) => Ok(None),
             entered => Ok(Some(entered?)),
@@ -63,6 +64,14 @@ impl Call<'_, '_> {
                 Err(errno.into())
             }
         }
+    }
+
+    /// `socket(2)` where nothing else is made here: of one that hears those from inside only.
+    pub(super) fn make_guarded(&self) -> Result<Answer, Errno> {
+        let [family, style, protocol, ..] = self.arguments.map(integer);
+        let descriptor = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
+        self.shared.rules.guard(&descriptor, Kind::of(&descriptor)?)?;
+        Ok(Answer::Descriptor { descriptor, close_on_exec: style & libc::SOCK_CLOEXEC != 0 })
     }
 
     fn give(&self, socket: &OwnedFd, close_on_exec: bool) -> Result<c_int, Errno> {

@@ -9,7 +9,7 @@
 //!   `waiting`: calls that wait, and the signals of their callers.
 //! * `caller`, `memory`, `status`: who calls. `address`, `message`, `control`: what they pass.
 //! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `sock_diag`, `finder`, `connections`,
-//!   `reservations`: on the host's network.
+//!   `reservations`, `introduce`, `admitted`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls. `metadata`: those on files.
 //! * `refusals`: what is refused is told. `objects`: System V memory, semaphores and queues.
 //! * `sockets`: how the socket of a caller is got at. `made`, `make`, `registry`, `holding`, `datagrams`, `tables`: without
@@ -20,7 +20,9 @@
 //!
 //! What a program can notice: a peer sees the broker's pid (`SO_PEERCRED`, `SCM_CREDENTIALS`); `MSG_ZEROCOPY` is refused with
 //! `ENOBUFS`; a handler runs up to 50 ms late while a call waits; a caller that is not dumpable gets `EPERM`, unless this process
-//! may trace it (`CAP_SYS_PTRACE` in the user namespace). Not seen are UDP that strangers send to a port from inside, and a port
+//! may trace it (`CAP_SYS_PTRACE` in the user namespace). With the network off, on the host's, also: no socket can be given a filter
+//! (`SO_ATTACH_FILTER` …: `EPERM`); a datagram is lost if its port is bound anew inside in that moment; at most 1024 ports of datagram
+//! sockets are connected to, or send to others. Not seen are, with the network on, UDP that strangers send to a port from inside, and a port
 //! that `listen` or `IP_BIND_ADDRESS_NO_PORT` has the kernel choose: nobody inside is led there.
 //!
 //! Where sockets are made here ([`Sockets::Made`]), also: pairs of datagram sockets are denied; a datagram, and a message with an
@@ -33,6 +35,7 @@
 
 mod act;
 mod address;
+mod admitted;
 mod aim;
 mod alive;
 mod caller;
@@ -46,6 +49,7 @@ mod holders;
 mod holding;
 mod host;
 mod internet;
+mod introduce;
 mod lineage;
 mod listen;
 mod listener;
@@ -136,10 +140,18 @@ impl Mediation {
     /// The program that brings the calls.
     pub fn filter(&self) -> Filter {
         let filter = Filter::new(self.host_network);
+        let filter = if self.keeps_strangers_out() { filter.with_guarded_datagrams() } else { filter };
         let filter = if self.sockets.are_made() { filter.with_made_sockets() } else { filter };
         let filter = if self.objects { filter.with_objects() } else { filter };
         let filter = if self.signals { filter.with_signals() } else { filter };
         if self.metadata { filter.with_metadata() } else { filter }
+    }
+}
+
+impl Mediation {
+    /// Whether a network that is off is the host's: what sockets from inside hear is looked after here.
+    fn keeps_strangers_out(&self) -> bool {
+        self.host_network && self.net == Network::Off
     }
 }
 

@@ -1,9 +1,14 @@
-//! The ports of datagram sockets from inside that others from inside are connected to, kept from passing to anybody else.
+//! Ports of datagram sockets from inside, kept from passing to anybody else: those that others from inside are connected to, and
+//! those that others from inside hear (`super::introduce`).
 //!
 //! What is sent on a connected socket is not mediated, and goes to whoever has the port by then. To hold the receiver would keep
 //! it receiving after its last close. So a socket of ours is bound beside it, to the very address, and stays until no connected
 //! sender is left: the host's programs find the port in use, and senders find it closed once the receiver is. It never receives
 //! itself, since it is connected to a port of ours from which nothing ever comes (udp(7)).
+//!
+//! A port that is heard is reserved at all addresses, since who has it at one can write another into its datagrams (`IP_PKTINFO`,
+//! ip(7)). A socket that is connected is bound to one; so this one is not, and hears nobody. What goes to a socket of that port is not
+//! led to it: sockets from inside are tied to the loopback device, which the kernel prefers (`compute_score` of net/ipv4/udp.c).
 //!
 //! Two sockets can be bound to one address only while both allow it (`SO_REUSEADDR`). That is so for the moment of a `bind`;
 //! then it is looked at who has the port.
@@ -17,20 +22,23 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc::{self, c_int};
+use nix::sys::stat::fstat;
 
-use super::address::{Address, Meaning};
+use super::address::Address;
+use super::admitted;
 use super::alive::Alive;
-use super::socket;
+use super::socket::{self, port};
 
 /// How many reservations there may be.
 const MOST: usize = 1024;
-/// How soon a port is free after the last sender was closed.
+/// How soon a port is free after the last socket that needed it was closed.
 const LATEST: Duration = Duration::from_secs(1);
 
 /// All of them.
 #[derive(Debug)]
 pub(super) struct Reservations {
-    senders: Alive,
+    /// The sockets that need them: connected senders, and receivers.
+    dependents: Alive,
     state: Mutex<State>,
 }
 
@@ -38,13 +46,31 @@ pub(super) struct Reservations {
 struct State {
     /// The ports, by address.
     held: HashMap<SocketAddr, Held>,
-    /// The connected senders, by cookie, and where to. Where one was connected before counts as well, since it still is if
-    /// connecting it elsewhere fails.
-    connected: HashSet<(u64, SocketAddr)>,
+    needs: HashSet<Need>,
     /// Where nothing ever comes from.
     silent: Option<OwnedFd>,
     /// Whether a thread looks for senders that were closed.
     watched: bool,
+}
+
+/// That a socket depends on a reservation: one that is connected to the address, or hears the port. Where it was connected before counts
+/// as well, since it still is if connecting it elsewhere fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Need {
+    cookie: u64,
+    inode: u32,
+    /// Its own port.
+    port: u16,
+    address: SocketAddr,
+}
+
+/// A socket that hears a port.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hearer {
+    pub(super) cookie: u64,
+    pub(super) inode: u32,
+    /// The port, at all addresses of a family.
+    pub(super) from: SocketAddr,
 }
 
 #[derive(Debug)]
@@ -56,7 +82,7 @@ struct Held {
 impl Reservations {
     /// Of none.
     pub(super) fn new() -> Result<Self, Errno> {
-        Ok(Self { senders: Alive::new()?, state: Mutex::default() })
+        Ok(Self { dependents: Alive::new()?, state: Mutex::default() })
     }
 
     /// Whether a socket is one of ours: nobody is reached there.
@@ -64,13 +90,48 @@ impl Reservations {
         self.lock().held.values().any(|held| held.cookie == cookie)
     }
 
-    /// Reserves an address for as long as a sender lives. `receivers` are all that have it; they are asked for only if it is not
-    /// reserved yet.
+    /// The ports that a socket hears, at all addresses of a family each.
+    pub(super) fn heard_by(&self, cookie: u64) -> Vec<SocketAddr> {
+        let state = self.lock();
+        let needs = state.needs.iter().filter(|need| need.cookie == cookie && need.is_of_receiver());
+        needs.map(|need| need.address).collect()
+    }
+
+    /// Who hears a port.
+    pub(super) fn hearers_of(&self, port: u16) -> Vec<Hearer> {
+        let mut state = self.lock();
+        if state.needs.iter().any(|need| need.is_of_receiver() && need.address.port() == port) {
+            self.sweep(&mut state);
+        }
+        let needs = state.needs.iter().filter(|need| need.is_of_receiver() && need.address.port() == port);
+        needs.map(|&Need { cookie, inode, address: from, .. }| Hearer { cookie, inode, from }).collect()
+    }
+
+    /// Whether a socket hears a port.
+    pub(super) fn is_heard(&self, cookie: u64, from: SocketAddr) -> bool {
+        self.lock().needs.iter().any(|need| need.cookie == cookie && need.address == from)
+    }
+
+    /// The ports of those that are connected to a port, in the same form.
+    pub(super) fn connected_to(&self, port: u16) -> HashSet<SocketAddr> {
+        let mut state = self.lock();
+        self.sweep(&mut state);
+        let needs = state.needs.iter().filter(|need| need.address.port() == port && !need.is_of_receiver());
+        needs.map(|need| everywhere(need.address, need.port)).collect()
+    }
+
+    /// Lets go of a port that a socket does not hear any more.
+    pub(super) fn release(&self, cookie: u64, address: SocketAddr) {
+        self.lock().needs.retain(|need| need.cookie != cookie || need.address != address);
+    }
+
+    /// Reserves an address for as long as a socket lives that depends on it. `holders` are all that have it; they are asked for only if
+    /// it is not reserved yet.
     pub(super) fn reserve(
         self: &Arc<Self>,
-        sender: &OwnedFd,
+        dependent: &OwnedFd,
         to: SocketAddr,
-        receivers: impl FnOnce() -> Result<Vec<OwnedFd>, Errno>,
+        holders: impl FnOnce() -> Result<Vec<OwnedFd>, Errno>,
     ) -> Result<(), Errno> {
         let mut state = self.lock();
         if !state.held.contains_key(&to) {
@@ -80,14 +141,15 @@ impl Reservations {
             if state.held.len() >= MOST {
                 return Err(Errno::ENOBUFS);
             }
-            let held = state.hold(to, &receivers()?)?;
+            let held = state.hold(to, &holders()?)?;
             state.held.insert(to, held);
         }
-        let cookie = socket::cookie(sender)?;
-        if state.connected.iter().all(|&(known, _)| known != cookie) {
-            self.senders.add(sender, cookie)?;
+        let cookie = socket::cookie(dependent)?;
+        if state.needs.iter().all(|need| need.cookie != cookie) {
+            self.dependents.add_again(dependent, cookie)?;
         }
-        state.connected.insert((cookie, to));
+        let inode = u32::try_from(fstat(dependent)?.st_ino).map_err(|_| Errno::EOVERFLOW)?;
+        state.needs.insert(Need { cookie, inode, port: port(dependent)?, address: to });
         if !state.watched {
             let all = Arc::clone(self);
             state.watched =
@@ -96,19 +158,15 @@ impl Reservations {
         Ok(())
     }
 
-    /// Binds a socket from inside, at whose address there may be reservations.
+    /// Binds a socket from inside, at whose address there may be reservations: they are shared for that moment.
     pub(super) fn bind(&self, socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
-        match socket::bind(socket, address) {
-            Err(Errno::EADDRINUSE) => {}
-            bound => return bound,
-        }
         let mut state = self.lock();
         self.sweep(&mut state);
         let all: Vec<&OwnedFd> = state.held_at(address).chain([socket]).collect();
         shared(&all, || socket::bind(socket, address))
     }
 
-    /// Lets go of what no sender is connected to any more, until nothing is left.
+    /// Lets go of what nobody needs any more, until nothing is left.
     fn watch(&self) {
         loop {
             thread::sleep(LATEST);
@@ -122,10 +180,11 @@ impl Reservations {
     }
 
     fn sweep(&self, state: &mut State) {
-        let alive = self.senders.numbers();
-        state.connected.retain(|(sender, _)| alive.contains(sender));
-        let State { held, connected, .. } = state;
-        held.retain(|address, _| connected.iter().any(|(_, to)| to == address));
+        let alive = self.dependents.numbers();
+        state.needs.retain(|need| alive.contains(&need.cookie));
+        let State { held, needs, .. } = state;
+        let needed: HashSet<_> = needs.iter().map(|need| need.address).collect();
+        held.retain(|address, _| needed.contains(address));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -133,32 +192,53 @@ impl Reservations {
     }
 }
 
+impl Need {
+    fn is_of_receiver(&self) -> bool {
+        self.address.ip().is_unspecified()
+    }
+}
+
 impl State {
-    fn hold(&mut self, to: SocketAddr, receivers: &[OwnedFd]) -> Result<Held, Errno> {
-        let silent = match &self.silent {
-            Some(silent) => silent,
-            None => self.silent.insert(silent()?),
-        };
-        let Meaning::Internet(nowhere) = socket::own_name(silent)?.meaning() else {
-            return Err(Errno::EIO);
-        };
-        let family = if to.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-        let socket = socket::datagram(family)?;
-        let all: Vec<&OwnedFd> = receivers.iter().chain([&socket]).collect();
-        shared(&all, || socket::bind(&socket, &Address::of_internet(to)))?;
-        socket::connect(&socket, &Address::of_internet(SocketAddr::new(to.ip(), nowhere.port())))?;
+    fn hold(&mut self, to: SocketAddr, holders: &[OwnedFd]) -> Result<Held, Errno> {
+        let address = Address::of_internet(to);
+        let socket = socket::datagram(if to.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 })?;
+        let is_everywhere = to.ip().is_unspecified();
+        if is_everywhere {
+            admitted::hear_only(&socket, &[])?;
+        }
+        if is_everywhere && to.is_ipv6() {
+            socket::keep_to_v6(&socket)?;
+        }
+        let all: Vec<&OwnedFd> = holders.iter().chain(self.held_at(&address)).chain([&socket]).collect();
+        shared(&all, || socket::bind(&socket, &address))?;
+        if !is_everywhere {
+            let nowhere = SocketAddr::new(to.ip(), self.silent_port()?);
+            socket::connect(&socket, &Address::of_internet(nowhere))?;
+        }
         let cookie = socket::cookie(&socket)?;
         Ok(Held { socket, cookie })
     }
 
+    /// The port from which nothing ever comes.
+    fn silent_port(&mut self) -> Result<u16, Errno> {
+        match &self.silent {
+            Some(silent) => port(silent),
+            None => port(self.silent.insert(silent()?)),
+        }
+    }
+
     /// What is reserved of the port of an address.
     fn held_at(&self, address: &Address) -> impl Iterator<Item = &OwnedFd> {
-        let port = match address.meaning() {
-            Meaning::Internet(own) => own.port(),
-            _ => 0,
-        };
+        let port = address.port();
         self.held.iter().filter(move |(held, _)| held.port() == port).map(|(_, held)| &held.socket)
     }
+}
+
+/// All addresses of the family of one, with a port.
+pub(super) fn everywhere(address: SocketAddr, port: u16) -> SocketAddr {
+    let all: IpAddr =
+        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    SocketAddr::new(all, port)
 }
 
 /// Has a port at every address of this machine, and takes what comes from it alone, which nobody reads.

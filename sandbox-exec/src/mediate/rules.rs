@@ -10,7 +10,7 @@ use nix::libc::{self, c_int};
 
 use super::address::{Address, Meaning};
 use super::caller::Caller;
-use super::host::Host;
+use super::host::{Host, Inside};
 use super::refusals::Hindrance;
 use super::socket::{self, Kind};
 use super::tree::{Tree, by_descriptor};
@@ -93,7 +93,7 @@ impl Rules {
         self.network.contains(socket)?;
         match kind.family {
             libc::AF_UNIX => self.unix(caller, address),
-            libc::AF_INET | libc::AF_INET6 => self.internet(socket, kind, address),
+            libc::AF_INET | libc::AF_INET6 => self.internet(caller, socket, kind, address),
             libc::AF_NETLINK => Ok(address.into()),
             _ => Err(Errno::EACCES.into()),
         }
@@ -113,11 +113,21 @@ impl Rules {
     }
 
     /// An address without a family dissolves an association; what is no internet address at all the kernel refuses.
-    fn internet(&self, socket: &OwnedFd, kind: Kind, address: Address) -> Result<Target, Hindrance> {
+    fn internet(
+        &self,
+        caller: &Caller<'_>,
+        socket: &OwnedFd,
+        kind: Kind,
+        address: Address,
+    ) -> Result<Target, Hindrance> {
         if let (Some(host), Meaning::Internet(to)) = (self.network.host(), address.meaning())
-            && let Some(inside) = host.admit(socket, kind, to)?
+            && let Some(inside) = host.admit(caller, socket, kind, to)?
         {
-            return Ok(Target { address: Address::of_internet(inside), inside: Some(inside), _held: None });
+            if kind.style == libc::SOCK_DGRAM {
+                host.introduce(caller, socket, &inside)?;
+            }
+            let Inside { at, .. } = inside;
+            return Ok(Target { address: Address::of_internet(at), inside: Some(at), _held: None });
         }
         Ok(address.into())
     }
@@ -148,10 +158,21 @@ impl Rules {
         }
     }
 
+    /// Has a socket that no program has yet hear nobody from outside.
+    pub(super) fn guard(&self, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
+        self.network.host().map_or(Ok(()), |host| host.guard(socket, kind))
+    }
+
     /// Binds a socket.
-    pub(super) fn bind(&self, socket: &OwnedFd, kind: Kind, address: &Address) -> Result<(), Errno> {
+    pub(super) fn bind(
+        &self,
+        caller: &Caller<'_>,
+        socket: &OwnedFd,
+        kind: Kind,
+        address: &Address,
+    ) -> Result<(), Errno> {
         match self.network.host() {
-            Some(host) => host.bind(socket, kind, address),
+            Some(host) => host.bind(caller, socket, kind, address),
             None => socket::bind(socket, address),
         }
     }

@@ -167,6 +167,28 @@ pub(super) fn disconnect(socket: &OwnedFd) {
     let _undone = connect(socket, &Address::from_bytes(&[0; 16]));
 }
 
+/// Attaches a filter to what a socket receives, in place of the one that it has (`SO_ATTACH_FILTER`, socket(7)). `ENOBUFS` if there is no
+/// memory for it.
+pub(super) fn filter(socket: &OwnedFd, instructions: &[libc::sock_filter]) -> Result<(), Errno> {
+    let count = libc::c_ushort::try_from(instructions.len()).map_err(|_| Errno::ENOBUFS)?;
+    let program = libc::sock_fprog { len: count, filter: instructions.as_ptr().cast_mut() };
+    let length = length(&[0; size_of::<libc::sock_fprog>()]);
+    // SAFETY: the kernel copies `count` instructions and keeps no pointer.
+    let answer = unsafe {
+        let program = (&raw const program).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program, length)
+    };
+    match Errno::result(answer) {
+        Err(Errno::ENOMEM) => Err(Errno::ENOBUFS),
+        attached => attached.map(drop),
+    }
+}
+
+/// Keeps a socket of IPv6 from the addresses of IPv4 (`IPV6_V6ONLY`, ipv6(7)).
+pub(super) fn keep_to_v6(socket: &OwnedFd) -> Result<(), Errno> {
+    set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)
+}
+
 /// Lets a connection that is not answered be asked for once more only, which is after a second (`tcp(7)`).
 pub(super) fn ask_once_more(socket: &OwnedFd) -> Result<(), Errno> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_SYNCNT, 1)
@@ -236,6 +258,11 @@ pub(super) fn own_name(socket: &OwnedFd) -> Result<Address, Errno> {
         Errno::result(unsafe { libc::getsockname(socket.as_raw_fd(), storage, length) })
     })
     .map(|(_, address)| address)
+}
+
+/// The port of a socket, 0 if it has none.
+pub(super) fn port(socket: &OwnedFd) -> Result<u16, Errno> {
+    own_name(socket).map(|own| own.port())
 }
 
 /// `getpeername(2)`.

@@ -56,6 +56,13 @@ pub(crate) fn in_the_floor(test: impl Fn(&Place)) {
     in_tiers(&[Tier::Floor], Machine::Bare, test);
 }
 
+/// The same on each machine.
+pub(crate) fn in_the_floor_on_each_machine(test: impl Fn(&Place)) {
+    for machine in [Machine::Bare, Machine::Container] {
+        in_tiers(&[Tier::Floor], machine, &test);
+    }
+}
+
 /// Runs a test in both tiers as this user, on each machine.
 pub(crate) fn in_each_tier_on_each_machine(test: impl Fn(&Place)) {
     for (tier, machine) in [Tier::Full, Tier::Floor]

@@ -27,4 +27,5 @@ mod programs;
 mod races;
 mod signals;
 mod soak;
+mod strangers;
 mod victims;

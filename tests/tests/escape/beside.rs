@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 
+use ipc::confinement::Tier;
 use nix::libc::{EACCES, EBADF, ENOENT, EPERM, EROFS};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -156,6 +157,54 @@ fn what_listens_inside_is_not_reached_from_outside() {
                 let seen = visit(&mut world.sandbox(tier, &["--net", net], "python3"));
                 assert_eq!(seen, ["alone", "alone"], "{tier}, net {net}, {user:?}");
             }
+        }
+    }
+}
+
+/// Receives at all addresses, at one, and where the kernel bound it unasked; a sender of its own comes after the visitor.
+const RECEIVER: &str = "import socket\n\
+    def unasked(s):\n\
+    \x20   try: s.send(b'x')\n\
+    \x20   except OSError: pass\n\
+    binds = [lambda s: s.bind(('0.0.0.0', 0)), lambda s: s.bind(('127.0.0.1', 0)), unasked]\n\
+    all = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in binds]\n\
+    for bind, s in zip(binds, all): bind(s); s.setblocking(False); print(s.getsockname()[1], flush=True)\n\
+    input()\n\
+    own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+    for s in all:\n\
+    \x20   try: own.sendto(b'own', ('127.0.0.1', s.getsockname()[1]))\n\
+    \x20   except OSError: pass\n\
+    \x20   heard = []\n\
+    \x20   try:\n\
+    \x20       while True: heard.append(s.recv(9))\n\
+    \x20   except BlockingIOError: print(*heard)\n";
+
+/// Starts a receiver, sends to it from here, and says what it heard.
+fn send_to(command: &mut Command) -> Vec<String> {
+    let mut child =
+        command.arg("-c").arg(RECEIVER).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let visitor = UdpSocket::bind("0.0.0.0:0").unwrap();
+    for port in lines.by_ref().take(3) {
+        visitor.send_to(b"visitor", ("127.0.0.1", port.parse().unwrap())).unwrap();
+    }
+    child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    let heard = lines.collect();
+    child.wait().unwrap();
+    heard
+}
+
+/// With the network off. What the kernel bound unasked nobody is led to, also from inside.
+#[test]
+fn what_receives_datagrams_inside_hears_nobody_outside() {
+    for user in User::all() {
+        let world = World::new(user);
+        let twin = send_to(&mut world.command("python3"));
+        assert_eq!(twin, ["b'visitor' b'own'"; 3], "{user:?}");
+        for tier in tier::all() {
+            let heard = send_to(&mut world.sandbox(tier, &["--net", "off"], "python3"));
+            let unasked = if tier == Tier::Full { "b'own'" } else { "" };
+            assert_eq!(heard, ["b'own'", "b'own'", unasked], "{tier}, {user:?}");
         }
     }
 }
