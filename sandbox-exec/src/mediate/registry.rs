@@ -158,6 +158,8 @@ impl Registry {
     fn sleep(&self, pause: Duration) -> Option<bool> {
         let mut state = self.lock();
         while state.held.is_empty() && !state.ended {
+            // What came is gone again: whatever comes next has to wake this thread.
+            state.changed = false;
             state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let goes_on = |state: &mut State| !state.ended && (pause == SOONEST || !state.changed);
@@ -180,4 +182,31 @@ impl Registry {
 /// Of our descriptors there are too many, which is no fault of the caller's table.
 fn duplicate(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
     socket.try_clone().map_err(|_| Errno::ENOBUFS)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn what_comes_is_looked_after_when_what_came_before_is_gone_already() {
+        let registry = Registry::default();
+        registry.look_soon();
+        thread::scope(|scope| {
+            scope.spawn(|| registry.sleep(SOONEST));
+            let start = Instant::now();
+            while registry.lock().changed && start.elapsed() < Duration::from_secs(60) {
+                thread::yield_now();
+            }
+            let (socket, _peer) = UnixStream::pair().unwrap();
+            let wakes = !registry.lock().changed;
+            registry.hold(&socket.into()).unwrap();
+            registry.end();
+            assert!(wakes);
+        });
+    }
 }
