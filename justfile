@@ -17,9 +17,9 @@ lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
 
-# Static worker and sandbox-exec, for any container image.
+# The three programs, static, for any container image.
 static:
-    RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{arch()}}-unknown-linux-gnu -p sandbox-exec -p worker
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{arch()}}-unknown-linux-gnu -p supervisor -p sandbox-exec -p worker
 
 # The three programs, as README's "Install" says.
 install PREFIX:

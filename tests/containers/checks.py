@@ -40,6 +40,10 @@ TEST = "import unittest\nfrom mean import mean\n\n\nclass Mean(unittest.TestCase
        "        self.assertEqual(mean([1, 3]), 2)\n"
 
 
+FILL = "head -c 100M /dev/zero > /dev/shm/all; python3 -c 'import multiprocessing as m; m.Lock()'; " \
+       "rm /dev/shm/all && python3 -c 'import multiprocessing as m; m.Lock(); print(\"locks\")'"
+
+
 class Failure(Exception):
     """Something came out otherwise than it must."""
 
@@ -53,9 +57,9 @@ def environment(work):
     return dict(os.environ, BAILIWICK_HOME=str(work / "own"), ANTHROPIC_API_KEY="sk-container")
 
 
-def run(work, *arguments):
-    return subprocess.run([str(part) for part in arguments], cwd="/", env=environment(work), stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+def run(work, *arguments, **variables):
+    return subprocess.run([str(part) for part in arguments], cwd="/", env=dict(environment(work), **variables),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
 
 
 def project(work):
@@ -80,6 +84,7 @@ def check_doctor(work):
     checks = {check["name"]: check for check in found["checks"]}
     expect(checks["self-test"]["state"] == "ok", checks["self-test"])
     expect("unshare" in checks["profile"]["found"], checks["profile"])
+    expect(checks["ca certs"]["state"] == "ok" and "none on this system" in checks["ca certs"]["found"], checks["ca certs"])
     return "%s; %s" % (checks["tier"]["found"], checks["profile"]["found"])
 
 
@@ -87,6 +92,25 @@ def check_work(work, program):
     place = project(work)
     done = run(work, BAILIWICK, "sandbox", "-C", place, "--", "python3", "-c", program)
     expect(done.stdout == "x\n", "status %d: %s" % (done.returncode, (done.stdout + done.stderr).strip()[-400:]))
+
+
+def check_full_shared_memory(work):
+    """Whoever fills it gets an error; what is confined goes on, and so do we."""
+    done = run(work, BAILIWICK, "sandbox", "-C", project(work), "--", "bash", "-c", FILL)
+    expect(done.stdout == "locks\n" and done.stderr.count("No space left on device") == 2, done.stdout + done.stderr)
+
+
+def check_no_temp(work):
+    """Nothing starts without a temp directory, no model is asked, and what is said helps."""
+    place = project(work)
+    with ScriptedModel([["done"]]) as model:
+        task = (BAILIWICK, "exec", "--base-url", model.url, "-C", place, "do it")
+        done = run(work, *task)
+        expect(done.returncode == 5 and "\n  next: set TMPDIR to a directory" in done.stderr,
+               "status %d: %s" % (done.returncode, done.stderr))
+        expect(not model.requests, model.requests)
+        done = run(work, *task, TMPDIR=str(work))
+        expect(done.returncode == 0 and len(model.requests) == 1, "status %d: %s" % (done.returncode, done.stderr))
 
 
 def check_repair(work):
@@ -106,18 +130,22 @@ def check_escape(_):
     done = subprocess.run([ESCAPE, "--nocapture", "--test-threads=2"], cwd="/", stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     skipped = set(re.findall(r"skipped: the container itself denies it: .*", done.stdout))
+    missing = set(re.findall(r"skipped: not on this machine: (.*?)(?: as \w+)?: ", done.stdout))
+    attacks = sum(int(count) for count in re.findall(r"^\w+: (\d+) attacks$", done.stdout, re.M))
     result = re.findall(r"^test result: .*", done.stdout, re.M)
-    expect(done.returncode == 0, done.stdout[-6000:])
-    return "%s; of the attacks, the engine itself denies %d" % (result[-1], len(skipped))
+    expect(done.returncode == 0, done.stdout[-20000:])
+    return "%s; %d attacks, of which the engine itself denies %d; of the works, %d are not on this machine" % (
+        result[-1], attacks, len(skipped), len(missing))
 
 
 def main():
     checks = {"the engine's filter": check_profile, "doctor": check_doctor}
     checks.update({name: (lambda work, program=program: check_work(work, program)) for name, program in WORKS.items()})
-    checks.update({"a repair": check_repair, "the escape suite": check_escape})
+    checks.update({"a full shared memory": check_full_shared_memory, "a repair": check_repair, "the escape suite": check_escape})
     wanted = sys.argv[1:] or list(checks)
+    checks["no temp"] = check_no_temp
     failed = 0
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as work:
+    with tempfile.TemporaryDirectory(dir=os.environ.get("PLACE", "/var/tmp")) as work:
         for name in wanted:
             try:
                 seen = checks[name](Path(work))

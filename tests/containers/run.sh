@@ -8,6 +8,8 @@ static="${BAILIWICK_STATIC:-$root/target/$(uname -m)-unknown-linux-gnu/release}"
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/bailiwick-containers"
 image=bailiwick-tests:bookworm
 bare=bailiwick-tests:bare
+# What the works of the escape suite are made with; no certificate authorities.
+packages=git,python3,procps,libgcc-s1,gcc,libc6-dev,make,sqlite3,tmux,strace,gdb,nodejs
 
 skip() {
     echo "skipped: no container engine: $*" >&2
@@ -53,15 +55,16 @@ start_engine() {
 }
 
 make_images() {
-    if [[ ! -e $cache/bookworm.tar ]]; then
+    local root=$cache/bookworm-tools.tar
+    if [[ ! -e $root ]]; then
         command -v debootstrap >/dev/null || skip "no debootstrap to make an image with"
         mkdir -p "$cache"
-        debootstrap --variant=minbase --include=git,python3,procps,libgcc-s1 bookworm "$work/root" >"$work/debootstrap.log"
-        tar -C "$work/root" --exclude='./proc/*' --exclude='./sys/*' --exclude='./dev/*' -cf "$cache/bookworm.tar.new" .
-        mv "$cache/bookworm.tar.new" "$cache/bookworm.tar"
+        debootstrap --variant=minbase --include="$packages" bookworm "$work/root" >"$work/debootstrap.log"
+        tar -C "$work/root" --exclude='./proc/*' --exclude='./sys/*' --exclude='./dev/*' -cf "$root.new" .
+        mv "$root.new" "$root"
         rm -rf "$work/root"
     fi
-    docker import "$cache/bookworm.tar" "$image" >/dev/null
+    docker import "$root" "$image" >/dev/null
     # Nothing but a static shell, and the empty directories that an engine mounts on.
     if command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1; then
         mkdir -p "$work/bare"/{bin,tmp,var/tmp,project}
@@ -77,7 +80,8 @@ stage() {
     mkdir -p "$work/stage/debug/deps"
     cp "$built"/{bailiwick,bailiwick-worker,sandbox-exec,probe,fake-worker} "$work/stage/debug/"
     cp "$escape" "$work/stage/debug/deps/escape"
-    cp "$here/checks.py" "$here/bare.sh" "$root/tests/real-projects/model.py" "$work/stage/"
+    cp "$here/checks.py" "$here"/{bare,reply}.sh "$root/tests/real-projects/model.py" "$work/stage/"
+    (cd "$work/stage" && PYTHONPATH=. python3 -B "$here/replies.py")
     chmod -R a+rX "$work/stage"
 }
 
@@ -88,30 +92,36 @@ contained() {
     shift 2
     while [[ $1 != -- ]]; do flags+=("$1"); shift; done
     shift
+    local began=$SECONDS
     echo "== $name"
     # The network of a container without one has no IPv6, which is no part of a profile.
     timeout -s KILL "${PATIENCE:-900}" docker run --rm --name "$(basename "$work")" --network none \
         --sysctl net.ipv6.conf.all.disable_ipv6=0 --sysctl net.ipv6.conf.lo.disable_ipv6=0 \
         -v "$work/stage:/opt/bailiwick:ro" "${flags[@]}" "$of" "$@" || { failed=1; echo "FAILED: $name"; }
     docker rm -f "$(basename "$work")" >/dev/null 2>&1 || true
+    echo "$((SECONDS - began)) s"
 }
 
 docker version >/dev/null 2>&1 || start_engine
 make_images
 stage
-checks=(python3 /opt/bailiwick/checks.py "$@")
+checks=(python3 -B /opt/bailiwick/checks.py "$@")
 contained "as root" "$image" -- "${checks[@]}"
 contained "as uid 1000" "$image" --user 1000:1000 -- "${checks[@]}"
 contained "without capabilities" "$image" --cap-drop ALL -- "${checks[@]}"
 contained "no-new-privileges" "$image" --security-opt no-new-privileges -- "${checks[@]}"
 contained "a read-only root" "$image" --read-only --tmpfs /tmp:exec --tmpfs /var/tmp:exec -- "${checks[@]}"
 contained "a uid without a name, and no home" "$image" --user 4242 --env HOME= -- "${checks[@]}"
-if [[ ! -x $static/sandbox-exec || ! -x $static/bailiwick-worker ]]; then
+contained "64 MiB of shared memory" "$image" --shm-size 64m -- "${checks[@]}"
+contained "duplicates of descriptors" "$image" --cap-add SYS_PTRACE -- "${checks[@]}"
+contained "a read-only root without a temp" "$image" --read-only --env PLACE=/dev/shm -- \
+    python3 -B /opt/bailiwick/checks.py "no temp"
+if [[ ! -x $static/sandbox-exec || ! -x $static/bailiwick-worker || ! -x $static/bailiwick ]]; then
     echo "skipped: nothing but a shell: no static programs in $static (just static)" >&2
 elif ! docker image inspect "$bare" >/dev/null 2>&1; then
     echo "skipped: nothing but a shell: no static busybox on this machine (Debian: apt-get install busybox-static)" >&2
 else
-    cp "$static"/{sandbox-exec,bailiwick-worker} "$work/stage/"
+    cp "$static"/{bailiwick,sandbox-exec,bailiwick-worker} "$work/stage/"
     contained "nothing but a shell" "$bare" -- /bin/sh /opt/bailiwick/bare.sh
 fi
 exit "$failed"
