@@ -55,7 +55,11 @@ impl Machine {
     /// Where no switch is off: who refuses by this error number.
     fn guess(&self, reason: &str) -> &'static str {
         let is = |name: &str| reason.contains(&format!("({name})"));
-        if self.container && !is("ENOSPC") {
+        if reason.starts_with("cannot mount /proc") && is("EPERM") {
+            // Who does not see all of a /proc may mount no other (`mount_too_revealing` of the kernel).
+            "a /proc of which no part is masked: with Docker --security-opt systempaths=unconfined, with Podman unmask=ALL, which \
+             loosen the container's own hold"
+        } else if self.container && !is("ENOSPC") {
             "a container profile that allows namespaces and mounts in them: with Docker or Podman, --security-opt seccomp=unconfined, \
              apparmor=unconfined and systempaths=unconfined, which loosen the container's own hold"
         } else if is("ENOSPC") || is("EUSERS") {
@@ -146,5 +150,8 @@ mod tests {
             let remedy = remedy(machine, reason);
             assert!(remedy.contains(word), "{machine:?} {reason}: {remedy}");
         }
+        let masked = bare.remedy("cannot mount /proc (EPERM)", Path::new("/opt/sandbox-exec"));
+        assert!(masked.contains("systempaths=unconfined") && masked.contains("unmask=ALL"), "{masked}");
+        assert!(!masked.contains("seccomp="), "the profile let it come so far: {masked}");
     }
 }
