@@ -1,9 +1,13 @@
 //! The kill storm: whoever of a run is killed, at whatever moment, nothing lives on and nothing is left behind.
 //!
-//! In the full tier, where the kernel ends a pid namespace with its init. In the floor a daemon lives on when everybody above
-//! it is killed in the same instant; `life.rs` kills them there one at a time.
+//! In the full tier the kernel ends a pid namespace with its init. In the floor a daemon may live on when supervisor *and* broker are
+//! killed in the same instant: there the storm spares the brokers, which `life.rs` kills one at a time.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what repeats it"
+)]
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -21,10 +25,19 @@ use tests::replies::model;
 use tests::{Finished, User, World, marked, tier};
 
 /// How many rounds, over all users.
-const ROUNDS: u64 = 200;
+fn rounds(tier: Tier) -> u64 {
+    if tier == Tier::Full { 200 } else { 60 }
+}
 
-/// How long anything may live on.
-const AFTERLIFE: Duration = Duration::from_secs(1);
+/// How late it comes at most, in milliseconds: in the floor, which spares some, when there are more.
+fn moments(tier: Tier) -> u64 {
+    if tier == Tier::Full { 400 } else { 1200 }
+}
+
+/// How long anything may live on: in the floor it is the broker that ends it, not the kernel.
+fn afterlife(tier: Tier) -> Duration {
+    Duration::from_secs(if tier == Tier::Full { 1 } else { 2 })
+}
 
 /// How many rounds at once: more than there are processors, since a round mostly waits.
 const AT_ONCE: usize = 4;
@@ -46,16 +59,22 @@ impl Random {
 }
 
 /// A run that writes, forks, and leaves daemons in the temp directory that their parents have forgotten.
-fn start(world: &World, server: &supervisor::replay::ReplayServer) -> Child {
+fn start(world: &World, tier: Tier, server: &supervisor::replay::ReplayServer) -> Child {
     let patch = world.own().join("out.diff");
     let mut command = world.exec(server, &["--mode", "auto", "--patch", patch.to_str().unwrap()]);
-    command.args(tier::flags(Tier::Full)).env("TMPDIR", world.root().join("temp")).process_group(0);
+    command.args(tier::flags(tier)).env("TMPDIR", world.root().join("temp")).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// Everybody of a run: supervisor, stub, init, worker, reaper, command, daemons.
 fn processes(world: &World) -> Vec<u32> {
     marked(world.mark().as_bytes())
+}
+
+/// Whether the storm hits it.
+fn is_fair_game(tier: Tier, pid: u32) -> bool {
+    let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    tier == Tier::Full || !program.ends_with("sandbox-exec")
 }
 
 fn slay(pid: u32) {
@@ -75,7 +94,7 @@ fn names(world: &World, place: &str) -> BTreeSet<OsString> {
 }
 
 /// One round: a run, a moment, and a subset of those that live then.
-fn storm(user: User, random: &mut Random) -> Result<usize, String> {
+fn storm(tier: Tier, user: User, random: &mut Random) -> Result<usize, String> {
     let world = World::new(user);
     world.file("kept.txt", "kept\n");
     world.file(".gitignore", "ignored\n");
@@ -91,11 +110,12 @@ fn storm(user: User, random: &mut Random) -> Result<usize, String> {
             json!({"command": "trap '' TERM HUP INT; (setsid sleep 99 > /dev/null 2>&1 &); sleep 99"}),
         ),
     ]);
-    let mut child = start(&world, &server);
+    let mut child = start(&world, tier, &server);
     // Not an event: any moment has to do.
-    std::thread::sleep(Duration::from_millis(random.below(400)));
+    std::thread::sleep(Duration::from_millis(random.below(moments(tier))));
     let alive = processes(&world);
     let mut victims: Vec<_> = alive.iter().copied().filter(|_| random.below(2) == 0).collect();
+    victims.retain(|&pid| is_fair_game(tier, pid));
     victims.sort_by_key(|_| random.next());
     victims.iter().copied().for_each(slay);
     // Whatever was hit, the run ends with its supervisor, at the latest now.
@@ -103,7 +123,7 @@ fn storm(user: User, random: &mut Random) -> Result<usize, String> {
     let killed = Instant::now();
     child.wait().unwrap();
     while !processes(&world).is_empty() {
-        if killed.elapsed() > AFTERLIFE {
+        if killed.elapsed() > afterlife(tier) {
             let who = names_of(&processes(&world));
             processes(&world).into_iter().for_each(slay);
             return Err(format!("{who:?} live on"));
@@ -114,7 +134,7 @@ fn storm(user: User, random: &mut Random) -> Result<usize, String> {
     if after != before {
         return Err(format!("the project changed: {after}"));
     }
-    let mut next = world.sandbox(Tier::Full, &[], "true");
+    let mut next = world.sandbox(tier, &[], "true");
     let next = Finished::of(next.env("TMPDIR", world.root().join("temp")));
     if next.code != 0 || names(&world, "temp") != temp {
         return Err(format!("the next start: {} {:?}", next.stderr, names(&world, "temp")));
@@ -128,26 +148,25 @@ fn names_of(pids: &[u32]) -> HashMap<u32, String> {
 }
 
 /// The seed is printed: `STORM_SEED` repeats a storm, as far as the scheduler does.
-#[test]
-fn nothing_survives_a_kill_storm_and_nothing_is_left() {
+fn nothing_survives_in(tier: Tier) {
     let now = || u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos());
     let seed = std::env::var("STORM_SEED").ok().map_or_else(now, |seed| seed.parse().unwrap());
     eprintln!("STORM_SEED={seed}");
-    if !tier::all().contains(&Tier::Full) {
+    if !tier::all().contains(&tier) {
         return;
     }
-    let users = User::all();
+    let (users, rounds) = (User::all(), rounds(tier));
     let (round, hit) = (AtomicU64::new(0), AtomicU64::new(0));
     let work = || {
         let mut failures = vec![];
         loop {
             let number = round.fetch_add(1, Ordering::Relaxed);
-            if number >= ROUNDS {
+            if number >= rounds {
                 return failures;
             }
             let user = users[usize::try_from(number).unwrap() % users.len()];
             let mut random = Random(seed.wrapping_add(number));
-            match storm(user, &mut random) {
+            match storm(tier, user, &mut random) {
                 Ok(victims) => {
                     hit.fetch_add(victims as u64, Ordering::Relaxed);
                 }
@@ -161,5 +180,16 @@ fn nothing_survives_a_kill_storm_and_nothing_is_left() {
     });
     assert!(failures.is_empty(), "STORM_SEED={seed}\n{}", failures.join("\n"));
     // The twin: there was somebody to hit.
-    assert!(hit.into_inner() > ROUNDS, "hardly anybody was alive");
+    let hit = hit.into_inner();
+    assert!(hit > rounds, "hardly anybody was alive: {hit} victims in {rounds} rounds");
+}
+
+#[test]
+fn nothing_survives_a_kill_storm_and_nothing_is_left() {
+    nothing_survives_in(Tier::Full);
+}
+
+#[test]
+fn nothing_survives_a_kill_storm_in_the_floor_that_spares_the_brokers() {
+    nothing_survives_in(Tier::Floor);
 }

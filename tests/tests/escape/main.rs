@@ -14,6 +14,7 @@ mod addresses;
 mod attack;
 mod beside;
 mod machine;
+mod older;
 mod one_shot;
 mod run;
 mod table;

@@ -14,7 +14,8 @@ pub(crate) type Acts<'a> = &'a [Vec<String>];
 /// Tries acts in a place.
 pub(crate) type Way = fn(&Place, Acts) -> Vec<Tried>;
 
-fn line(acts: Acts) -> Vec<String> {
+/// As the probe takes them.
+pub(crate) fn line(acts: Acts) -> Vec<String> {
     acts.join(&"--".to_owned())
 }
 
