@@ -10,7 +10,11 @@
 //! * The caller's thread is the only one that could change its table: its process has no other thread, and shares the table
 //!   with no other process ([`Tables`]). It waits, so what is read in `/proc` now is what the kernel will find.
 //!
-//! Else the call waits a moment for the datagram sockets to be closed, and fails with `EPERM`. Every socket is one that was made
+//! Else the call waits a moment for the datagram sockets to be closed, and fails with `EPERM`. It cannot be performed here instead: a
+//! duplicate that was kept would keep the connection from ending when its programs close it, and later none is to be had. Nor is it
+//! enough that the caller's process has no datagram socket now: another may pass it one over a unix socket before the kernel looks.
+//!
+//! Every socket is one that was made
 //! here, or one end of a connection that `accept` or `socketpair` made, or handed in ([`HandedIn`]): the filter denies pairs of
 //! datagram sockets.
 

@@ -30,7 +30,9 @@
 //! there is a datagram socket anywhere inside; `connect` on a connection that was begun without waiting says `EISCONN` the first
 //! time, too; a port is free for the host up to a second after its socket was closed, and then its queued peers are reset
 //! (who connects or binds inside notices nothing of that); what was handed in accepts, binds and connects nothing, and sends
-//! no datagram; a process shares its table of descriptors (`CLONE_FILES`) with one other at most; 4096 sockets that
+//! no datagram; a process shares its table of descriptors (`CLONE_FILES`) with one other at most; where signals are mediated,
+//! `F_SETOWN_EX`, `FIOSETOWN` and `SIOCSPGRP` fail with `EPERM` on all but sockets that are not connected (`F_SETOWN` does not); 4096
+//! sockets that
 //! are not connected are too many (`ENOBUFS`).
 
 mod act;
