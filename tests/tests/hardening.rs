@@ -209,12 +209,12 @@ struct Row {
     kinds: &'static [&'static str],
     /// Whether it holds the trees in which it acts for others, and the list of its own descriptors.
     trees: bool,
-    /// How many of its pipes lead to the supervisor, which reads the status until the program runs.
+    /// How many of its pipes lead to the supervisor, which reads the status of stub and broker.
     to_the_supervisor: usize,
 }
 
 const STUB: Row =
-    Row { process: "stub", kinds: &["/dev/null", "pipe", "socket"], trees: false, to_the_supervisor: 0 };
+    Row { process: "stub", kinds: &["/dev/null", "pipe", "socket"], trees: false, to_the_supervisor: 1 };
 const BROKER: Row = Row {
     process: "init or broker",
     kinds: &[
@@ -226,7 +226,7 @@ const BROKER: Row = Row {
         "anon_inode:seccomp notify",
     ],
     trees: true,
-    to_the_supervisor: 0,
+    to_the_supervisor: 1,
 };
 const WORKER: Row = Row {
     process: "worker",

@@ -346,6 +346,12 @@ impl Agent {
             rendered.content.push('\n');
             rendered.content.push_str(&hint);
         }
+        if let ToolOutput::Command(result) = output
+            && let Some(hint) = standing.refused_connection(result)
+        {
+            rendered.content.push('\n');
+            rendered.content.push_str(hint);
+        }
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
             && let denials = standing.denials(command, result)
             && let Some(first) = denials.first()
@@ -365,12 +371,6 @@ impl Agent {
             && declared_too_little(command, result)
         {
             content.push_str(if self.asks() { READ_HINT_TO_ASK } else { READ_HINT });
-        }
-        if let ToolOutput::Command(result) = output
-            && let Some(hint) = standing.refused_connection(result)
-        {
-            content.push('\n');
-            content.push_str(hint);
         }
         let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
         CallResult { status, content, is_error, images: Vec::new(), denial: None, rest: None }

@@ -78,6 +78,7 @@ impl Standing {
         let is_ours = !is_kernel_tree(path)
             && !self.machine_refuses(path, message.errno())
             && message.is_about_writing(&place.named)
+            && (!message.tells_of_owner() || self.machine.is_of_root())
             && message.is_permitted(place);
         is_ours.then(|| self.of_place(message, place))
     }

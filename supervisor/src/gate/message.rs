@@ -115,6 +115,11 @@ impl<'a> Message<'a> {
             && (self.words.contains("permissions of") || self.words.contains("chmod"))
     }
 
+    /// Whether the line says that a file was to become somebody else's, which only root may do.
+    pub(super) fn tells_of_owner(&self) -> bool {
+        self.words.contains("ownership of")
+    }
+
     /// Whether plain permissions would have let the change happen.
     pub(super) fn is_permitted(&self, place: &NamedPlace) -> bool {
         match place.permits {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
 
@@ -63,6 +64,42 @@ const FAILURES: &[(Whose, &str, &str)] = &[
         "Address already in use",
     ),
     (Anybody, "exec 3<>/dev/tcp/127.0.0.1/1", "refused"),
+    (
+        Anybody,
+        "python3 -c 'import socket as s; a = s.create_server((\"127.0.0.1\", 0)); n = a.getsockname(); a.close(); \
+        s.socket().connect(n)'",
+        "refused",
+    ),
+    (
+        Anybody,
+        "python3 -c 'import socket as s; s.socket(s.AF_UNIX).connect(\"missing.sock\")'",
+        "No such file",
+    ),
+    (
+        Anybody,
+        "python3 -c 'import socket as s; s.socket(s.AF_UNIX).connect(\"{o}/missing.sock\")'",
+        "No such file",
+    ),
+    (
+        Anybody,
+        "python3 -c 'import socket as s; a = s.socket(s.AF_UNIX); a.bind(\"stale\"); a.close(); \
+        s.socket(s.AF_UNIX).connect(\"stale\")'",
+        "refused",
+    ),
+    (
+        Anybody,
+        "python3 -c 'import socket as s; s.socket(s.AF_UNIX).connect(\"\\0bailiwick-no-such-name\")'",
+        "refused",
+    ),
+    (Anybody, "python3 -c 'import socket as s; s.socket(s.AF_UNIX).connect(\"/etc/hosts\")'", "Error"),
+    (Anybody, "python3 -c 'import socket as s; s.socket().bind((\"192.0.2.1\", 0))'", "assign requested"),
+    (Anybody, "python3 -c 'import socket as s; s.socket().bind((\"127.0.0.1\", 99999))'", "0-65535"),
+    (Anybody, "sleep 0 & p=$!; wait $p; kill $p", "No such process"),
+    (Anybody, "kill -9 99999999", ""),
+    (Anybody, "ipcrm -m 99999999", ""),
+    (Anybody, "chmod 600 missing", "No such file"),
+    (Anybody, "chmod 600 {o}/missing", "No such file"),
+    (Anybody, "touch -d yesterday {o}/read-only", "setting times"),
     (Anybody, "tar xf missing.tar", "Cannot open"),
     (Anybody, "make", "No "),
     (Anybody, "cd $TMPDIR && git status", "not a git repository"),
@@ -79,6 +116,10 @@ const FAILURES: &[(Whose, &str, &str)] = &[
     (Plain, "rm /etc/hosts", ""),
     (Plain, "chmod 600 /etc/hosts", ""),
     (Plain, "touch -d yesterday /etc/hosts", ""),
+    (Plain, "chmod 600 {o}/theirs/file", "changing permissions"),
+    (Plain, "chown 1 {o}/mine", "changing ownership"),
+    (Plain, "python3 -c 'import os; os.utime(\"{o}/theirs/file\", (1, 1))'", "Error"),
+    (Plain, "python3 -c 'import socket as s; s.socket(s.AF_UNIX).connect(\"{o}/theirs/socket\")'", "Error"),
     (Plain, "mkdir /srv/new", ""),
     (Plain, "cat /etc/shadow", ""),
     (Plain, "chown 1 plain-text", "changing ownership"),
@@ -95,6 +136,19 @@ const OF_THE_NETWORK: &[(Whose, &str, &str)] = &[
         "refused",
     ),
     (Anybody, "echo 'connect: Network is unreachable'; exit 1", "unreachable"),
+    // Nobody's (RFC 3849): there is no way, or no answer.
+    (
+        Anybody,
+        "python3 -c 'import socket as s; a = s.socket(s.AF_INET6); a.settimeout(1); a.connect((\"2001:db8::1\", 9))'",
+        "rror",
+    ),
+    (Anybody, "exec 3<>/dev/tcp/127.0.0.1/1", "connect"),
+    (
+        Anybody,
+        "python3 -c 'import socket as s; a = s.create_server((\"127.0.0.1\", 0)); n = a.getsockname(); a.close(); \
+        s.socket().connect(n)'",
+        "Error",
+    ),
     (Anybody, "echo 'Error: connect ETIMEDOUT 192.0.2.1:443'; exit 1", "ETIMEDOUT"),
 ];
 
@@ -114,9 +168,13 @@ fn furnish(world: &World) {
         fs::create_dir(outside.join(name)).unwrap();
     }
     fs::write(outside.join("theirs/file"), "theirs\n").unwrap();
+    fs::write(outside.join("mine"), "mine\n").unwrap();
+    world.give(&outside.join("mine"));
+    // It is closed at once: who may not write it does not learn of that.
+    drop(UnixListener::bind(outside.join("theirs/socket")).unwrap());
     world.give(&outside);
     world.give(&outside.join("read-only"));
-    for name in ["theirs", "theirs/file"] {
+    for name in ["theirs", "theirs/file", "theirs/socket"] {
         chown(outside.join(name), Some(1), Some(1)).unwrap();
     }
     world.file("small/keep", "");

@@ -272,6 +272,15 @@ fn set_id_bits_are_refused_by_the_filter_alone() {
     assert_eq!(first(&auto(), &shell("x"), owner), None);
 }
 
+/// Nobody but root gives a file away, whoever owns it.
+#[test]
+fn a_file_that_was_to_be_another_users_is_a_denial_for_root_alone() {
+    let output = "chown: changing ownership of '/srv/x': Permission denied";
+    assert_eq!(first(&auto(), &shell("x"), output), None);
+    let root = Standing { machine: Machine::new(b"", Vec::new(), true).into(), ..auto() };
+    assert_eq!(first(&root, &shell("x"), output).unwrap().missing_right, "write /srv/x");
+}
+
 #[test]
 fn every_denial_of_an_output_is_told_once() {
     let output = "touch: cannot touch '/etc/a': Permission denied\n\
