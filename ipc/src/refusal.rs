@@ -53,7 +53,7 @@ pub enum Act {
 /// What it was tried on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
-    /// An internet address, and what it is to the machine, seen from where the program is.
+    /// An internet address, and what it is to the machine, as far as that is seen from where the program is.
     Internet(SocketAddr, Place),
     /// A unix socket at a path.
     Socket(WirePath),

@@ -14,7 +14,8 @@ use ipc::confinement::BrokerReport;
 use ipc::frame::FrameError;
 use ipc::id::Generation;
 use ipc::pipe::AsyncIncoming;
-use ipc::refusal::Refusal;
+use ipc::place::Place;
+use ipc::refusal::{Refusal, Target};
 use nix::errno::Errno;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::unix::pipe;
@@ -75,7 +76,11 @@ impl StatusPipe {
     }
 
     /// Keeps the latest of what is told of the same.
-    fn keep(&mut self, refusal: Refusal) {
+    fn keep(&mut self, mut refusal: Refusal) {
+        // In a network of its own the program's broker takes an address of this machine for one elsewhere.
+        if let Target::Internet(to, place @ Place::Elsewhere) = &mut refusal.object {
+            *place = Place::of(*to);
+        }
         let Refusal { process, act, ref object, .. } = refusal;
         let same = |kept: &&mut Refusal| (kept.process, kept.act, &kept.object) == (process, act, object);
         if let Some(kept) = self.refused.iter_mut().find(same) {
@@ -116,7 +121,7 @@ mod tests {
 
     use ipc::path::WirePath;
     use ipc::pipe::Outgoing;
-    use ipc::refusal::{Act, Target};
+    use ipc::refusal::Act;
     use nix::fcntl::OFlag;
     use nix::unistd::pipe2;
 
@@ -144,6 +149,15 @@ mod tests {
         assert_eq!(status.take_of(1), [refusal(1, "/a", 2)], "the latest");
         assert_eq!(status.take_of(1), []);
         assert_eq!(status.take(), [refusal(2, "/a", 1)]);
+    }
+
+    #[tokio::test]
+    async fn what_an_address_is_to_this_machine_is_known_here() {
+        let (mut status, mut broker) = status();
+        let to = |place| Target::Internet("127.0.0.1:9".parse().unwrap(), place);
+        let refused = |place| Refusal { object: to(place), ..refusal(1, "", 1) };
+        broker.send(&BrokerReport::Refused(refused(Place::Elsewhere))).unwrap();
+        assert_eq!(status.take(), [refused(Place::Host)]);
     }
 
     #[tokio::test]

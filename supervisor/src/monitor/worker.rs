@@ -439,6 +439,9 @@ impl Reader {
     fn with_refusals(&mut self, mut outcome: Outcome) -> Outcome {
         if let Outcome::Done(ToolOutput::Command(result)) = &mut outcome {
             result.refused = self.status.take_of(result.process);
+            for refusal in &result.refused {
+                tracing::debug!(?refusal, "refused");
+            }
         }
         let idle = self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.ids().next().is_none();
         if idle {
