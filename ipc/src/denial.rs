@@ -69,6 +69,8 @@ pub enum Operation {
     Signal,
     /// Using what other programs share: a socket of theirs, an object of System V.
     Share,
+    /// Making a system call.
+    Call,
 }
 
 /// What it was tried on.
@@ -93,7 +95,8 @@ pub enum Object {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Grade {
-    /// Our own tool saw the error number, and the rights do not cover the act; or who refused it is who says so.
+    /// The kernel or the broker refused it, and the rights do not cover it: our own tool met the error, the broker itself says so, or
+    /// a worker tried again what a command's output says, and met the same.
     Proved,
     /// Read from a command's output.
     Likely,
@@ -122,6 +125,7 @@ impl fmt::Display for Operation {
             Self::Network => "reach",
             Self::Signal => "signal",
             Self::Share => "use",
+            Self::Call => "call",
         })
     }
 }

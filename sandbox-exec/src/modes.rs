@@ -27,7 +27,7 @@ pub fn permitted_by_mode(operation: Operation, path: &Path) -> bool {
         Operation::Write if path.symlink_metadata().is_ok() => allowed(path, AccessFlags::W_OK),
         Operation::Write => nearest_existing(path)
             .is_some_and(|parent| allowed(parent, AccessFlags::W_OK | AccessFlags::X_OK)),
-        Operation::Network | Operation::Signal | Operation::Share => true,
+        Operation::Network | Operation::Signal | Operation::Share | Operation::Call => true,
     }
 }
 

@@ -3,10 +3,12 @@
 //! Whoever runs a command looks at the places that its output complains of, and whoever judges the output knows which places
 //! those are: so both read it in the same way. Programs print what they like: nothing here is more than what they say.
 
+mod calls;
 mod names;
 mod places;
 
-pub use places::{NamedPlace, Permits, named_in, start_of};
+pub use calls::{DENIED_CALLS, DeniedCall, When, denied_call};
+pub use places::{Asked, NamedPlace, Permits, named_in, start_of};
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -23,6 +25,9 @@ const HELD: &str = "device or resource busy";
 /// What a program prints where it would have moved or linked across places that are held apart, in lower case.
 const APART: [&str; 2] = ["invalid cross-device link", "cross-device link not permitted"];
 
+/// What a program prints where the kernel does not have a call, in lower case.
+const NOT_THERE: &str = "function not implemented";
+
 /// One line that complains of a path.
 #[derive(Clone, Debug)]
 pub struct Complaint<'a> {
@@ -35,9 +40,17 @@ pub struct Complaint<'a> {
 impl<'a> Complaint<'a> {
     /// The line as a complaint, if it is one.
     pub fn new(line: &'a str) -> Option<Self> {
+        Self::of(line, REFUSALS.into_iter().chain([HELD]).chain(APART))
+    }
+
+    /// The line as a complaint of a system call, if it is one.
+    fn of_a_call(line: &'a str) -> Option<Self> {
+        Self::of(line, ["operation not permitted", NOT_THERE].into_iter())
+    }
+
+    fn of(line: &'a str, mut phrases: impl Iterator<Item = &'static str>) -> Option<Self> {
         let lower = line.to_ascii_lowercase();
-        let phrases = REFUSALS.into_iter().chain([HELD]).chain(APART);
-        let (phrase, at) = phrases.into_iter().find_map(|phrase| Some((phrase, lower.find(phrase)?)))?;
+        let (phrase, at) = phrases.find_map(|phrase| Some((phrase, lower.find(phrase)?)))?;
         let complaint = Self { line, lower, phrase, at };
         (!complaint.is_quotation()).then_some(complaint)
     }
@@ -50,6 +63,11 @@ impl<'a> Complaint<'a> {
     /// The words of the refusal, in lower case.
     pub fn phrase(&self) -> &'static str {
         self.phrase
+    }
+
+    /// What stands before the words of the refusal.
+    pub fn before(&self) -> &'a str {
+        self.line.get(..self.at).unwrap_or_default()
     }
 
     /// Whether the kernel said that the place cannot be moved or removed while something is mounted there.
@@ -82,7 +100,7 @@ impl<'a> Complaint<'a> {
     /// The paths that the line names: quoted ones, then those between colons.
     pub fn paths(&self) -> Vec<&'a str> {
         let mut paths = quoted(self.line);
-        let before = self.line.get(..self.at).unwrap_or_default();
+        let before = self.before();
         for segment in before.split(": ").skip(usize::from(has_speaker(before))) {
             paths.extend(names::path_in(segment));
         }

@@ -16,7 +16,7 @@ pub(super) const MAX_LINES: usize = 4000;
 /// The most places that are looked at: hostile output has no more.
 const MAX_PLACES: usize = 32;
 
-/// A place that a command's output complains of, as it was found when the command had ended. Nothing is opened for that.
+/// A place that a command's output complains of, as it was found when the command had ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedPlace {
     /// Its name, as the output has it.
@@ -29,6 +29,8 @@ pub struct NamedPlace {
     pub permits: Permits,
     /// The file system that it lies on, or would.
     pub device: u64,
+    /// What the kernel answered whoever looked.
+    pub asked: Asked,
 }
 
 impl NamedPlace {
@@ -41,6 +43,7 @@ impl NamedPlace {
             named: named.to_owned(),
             permits: permits(&path),
             device: fs::metadata(nearest).map_or(0, |meta| meta.dev()),
+            asked: Asked::default(),
             nearest: (nearest != path).then(|| nearest.into()),
             path: path.into(),
         }
@@ -82,6 +85,18 @@ pub struct Permits {
 impl Permits {
     /// Everything.
     pub const ALL: Self = Self { read: true, write: true, execute: true, remove: true, own: true };
+}
+
+/// What the kernel answered who tried the same act at a place, confined as the command was: the error number, or 0 where it let
+/// it. Absent where nobody tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Opening it to read.
+    pub read: Option<i32>,
+    /// Opening it to write; making something in its nearest directory, where it does not exist.
+    pub write: Option<i32>,
+    /// Changing the directory that its name is in.
+    pub remove: Option<i32>,
 }
 
 /// The names in the lines of an output that complain, each once, in their order.

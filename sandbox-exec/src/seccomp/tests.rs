@@ -1,6 +1,7 @@
 //! The built programs are run here by a small interpreter of classic BPF, for both architectures, and compared with what
 //! the rules say.
 
+use ipc::complaint::{DENIED_CALLS, When};
 use nix::libc;
 use proptest::prelude::*;
 
@@ -435,4 +436,19 @@ fn a_call_with_two_answers_is_no_program() {
     let both = [denial(Answer::Forbidden), denial(Answer::NoSuchCall)];
     let error = assemble::join(&both, Arch::Aarch64).unwrap_err();
     assert_eq!(error.to_string(), "acct has two answers in one seccomp program");
+}
+
+#[test]
+fn what_is_told_to_be_denied_is_denied_in_every_case() {
+    for case in Case::all() {
+        let denials = denials(Kind::Standing, case);
+        for named in DENIED_CALLS {
+            let answer = if named.when == When::AsIfAbsent { Answer::NoSuchCall } else { Answer::Forbidden };
+            let holds = |denial: &Denial| {
+                let always = denial.when.is_empty() || named.when == When::Sometimes;
+                denial.call.name == named.name && denial.answer == answer && always
+            };
+            assert!(denials.iter().any(holds), "{} in {case:?}", named.name);
+        }
+    }
 }

@@ -23,7 +23,7 @@ impl Standing {
         let by_machine = match access.operation {
             Operation::Write => self.machine.is_read_only(&access.path),
             Operation::Read | Operation::Execute => self.machine.closes(&access.path),
-            Operation::Network | Operation::Signal | Operation::Share => false,
+            Operation::Network | Operation::Signal | Operation::Share | Operation::Call => false,
         };
         if by_machine {
             return None;

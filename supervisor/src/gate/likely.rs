@@ -1,7 +1,8 @@
-//! What a failed command's output says of denials. Programs print what they like, so this is never more than likely.
+//! What a failed command's output says of denials. Programs print what they like, so by itself this is never more than likely.
 //!
 //! A line is believed only where the rights do not cover the path that it names, and plain permissions, as they were found
-//! when the command had ended, do: what the machine refuses by itself is no denial.
+//! when the command had ended, do: what the machine refuses by itself is no denial. Where its worker tried the same act again and
+//! the kernel gave the error that the line has, the denial is proved; where the kernel let it, there is none.
 
 use ipc::complaint::{NamedPlace, REFUSALS};
 use ipc::confinement::Tier;
@@ -9,7 +10,7 @@ use ipc::denial::{Denial, Grade};
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
-use libc::{EPERM, EROFS};
+use libc::{EACCES, EPERM, EROFS};
 
 use super::Standing;
 use super::message::Message;
@@ -32,10 +33,12 @@ impl Standing {
         }
         let text = [result.head.as_str(), result.tail.as_str()];
         let lines = || text.iter().flat_map(|text| text.lines()).take(MAX_LINES);
-        let paths = lines().filter_map(|line| self.refused(call, line, &result.named));
+        let paths = lines()
+            .filter_map(|line| self.refused_call(line).or_else(|| self.refused(call, line, &result.named)));
         // The network is off for every command that reads, whatever the rights: no right is missing.
         let networked = call.access != Access::Read && self.rights.net == Network::Off;
-        let addresses = lines().filter(|_| networked).filter_map(unreached);
+        let addresses =
+            lines().filter(|line| networked && self.denied_call(line).is_none()).filter_map(unreached);
         let addresses = addresses.map(|address| self.unreachable(&address, Grade::Likely));
         for denial in paths.chain(addresses) {
             if found.len() < MAX_DENIALS && !found.iter().any(|other| is_same(other, &denial)) {
@@ -59,7 +62,32 @@ impl Standing {
         if message.complaint().is_apart() && !on_one_device(&places) {
             return None;
         }
-        places.into_iter().find_map(|place| self.missing_for(&message, place))
+        places.into_iter().find_map(|place| {
+            let denial = self.missing_for(&message, place)?;
+            self.graded(&message, place, denial)
+        })
+    }
+
+    /// The same as sure as the kernel's own answer makes it; nothing where the kernel would have let it happen.
+    fn graded(&self, message: &Message<'_>, place: &NamedPlace, denial: Denial) -> Option<Denial> {
+        match message.answer(place, denial.operation) {
+            Some(0) => None,
+            Some(errno) if message.errno() == Some(errno) && self.refuses_opening(errno) => {
+                Some(Denial { grade: Grade::Proved, errno: Some(errno), ..denial })
+            }
+            // The kernel has reasons of its own there; but a device that its mode opens is closed by rules alone.
+            _ if is_kernel_tree(&place.path) && !self.closes_device(message, &place.path) => None,
+            _ => Some(denial),
+        }
+    }
+
+    fn closes_device(&self, message: &Message<'_>, path: &WirePath) -> bool {
+        self.tier != Tier::Full && message.errno() == Some(EACCES) && path.is_within(&"/dev".into())
+    }
+
+    /// Whether a layer of ours answers so to who opens a file: Landlock and masks, or the mounts.
+    fn refuses_opening(&self, errno: i32) -> bool {
+        errno == EACCES || (errno == EROFS && self.tier == Tier::Full)
     }
 
     fn missing_for(&self, message: &Message<'_>, place: &NamedPlace) -> Option<Denial> {
@@ -75,8 +103,7 @@ impl Standing {
             let set_id = message.tells_of_mode() && message.errno() == Some(EPERM) && place.permits.own;
             return set_id.then(|| no_set_id(path, Grade::Likely));
         }
-        let is_ours = !is_kernel_tree(path)
-            && !self.machine_refuses(path, message.errno())
+        let is_ours = !self.machine_refuses(path, message.errno())
             && message.is_about_writing(&place.named)
             && (!message.tells_of_owner() || self.machine.is_of_root())
             && message.is_permitted(place);
@@ -130,7 +157,10 @@ impl Standing {
         let refused = lines.any(|line| {
             seen |= line.contains("socket");
             let lower = line.to_ascii_lowercase();
-            seen && REFUSALS.iter().any(|phrase| lower.trim_end().ends_with(phrase))
+            // With a broker those of the network can be made, and it is using them that is refused.
+            let phrases =
+                if self.tier == Tier::FloorUnmediated { &REFUSALS[..] } else { &["permission denied"] };
+            seen && phrases.iter().any(|phrase| lower.trim_end().ends_with(phrase))
         });
         refused.then(|| self.unreachable("the network", Grade::Likely))
     }

@@ -15,6 +15,8 @@ pub struct Machine {
     closed: Vec<WirePath>,
     /// Whether the user is root, who lacks nothing but what the sandbox takes.
     root: bool,
+    /// What the user may do beyond plain permissions; nothing is known where somebody else filters this process's calls.
+    powers: Option<u64>,
 }
 
 impl Machine {
@@ -22,7 +24,21 @@ impl Machine {
     /// closed to the user in any case.
     pub fn new(mountinfo: &[u8], closed: Vec<WirePath>, root: bool) -> Self {
         let mounts = mountinfo.split(|&byte| byte == b'\n').filter_map(mount).collect();
-        Self { mounts, closed, root }
+        Self { mounts, closed, root, powers: None }
+    }
+
+    /// The same with what `/proc/self/status` says of the user's capabilities, and of a filter that was there before
+    /// (`proc_pid_status(5)`).
+    #[must_use]
+    pub fn with_powers(self, status: &str) -> Self {
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let capabilities = field("CapEff:").and_then(|set| u64::from_str_radix(set, 16).ok());
+        Self { powers: capabilities.filter(|_| field("Seccomp:") == Some("0")), ..self }
+    }
+
+    /// Whether nothing but the sandbox refuses a call that takes this capability, or none.
+    pub fn permits(&self, capability: Option<u8>) -> bool {
+        self.powers.is_some_and(|powers| capability.is_none_or(|number| powers >> number & 1 == 1))
     }
 
     /// Whether the user is root.
@@ -92,6 +108,18 @@ mod tests {
             assert!(!machine.is_read_only(&path.into()), "{path}");
         }
         assert!(!Machine::default().is_read_only(&"/snap".into()), "nothing is known");
+    }
+
+    #[test]
+    fn what_a_call_takes_is_known_of_who_is_not_filtered() {
+        let of = |status: &str| Machine::default().with_powers(status);
+        let root = of("Name:\tx\nCapEff:\t000001ffffffffff\nSeccomp:\t0\nSeccomp_filters:\t0\n");
+        assert!(root.permits(Some(21)) && root.permits(None));
+        let plain = of("CapEff:\t0000000000000000\nSeccomp:\t0\n");
+        assert!(!plain.permits(Some(21)) && plain.permits(None));
+        for unknown in ["CapEff:\t000001ffffffffff\nSeccomp:\t2\n", "CapEff:\t000001ffffffffff\n", ""] {
+            assert!(!of(unknown).permits(None), "{unknown}");
+        }
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! One line of a command's output that complains of a path: whether it was about changing it, and how.
 
-use ipc::complaint::{Complaint, NamedPlace};
+use ipc::complaint::{Asked, Complaint, NamedPlace};
+use ipc::denial::Operation;
 use ipc::tool::{Access, ShellExec};
 
 /// Programs whose complaint about a path is about reading it.
-const READERS: [&str; 17] = [
+const READERS: [&str; 16] = [
     "cat",
     "cd",
     "cmp",
     "diff",
     "du",
     "file",
-    "find",
     "grep",
     "head",
     "less",
@@ -23,6 +23,10 @@ const READERS: [&str; 17] = [
     "tail",
     "wc",
 ];
+
+/// Programs that execute what they complain of.
+const STARTERS: [&str; 10] =
+    ["env", "find", "make", "nice", "nohup", "setsid", "stdbuf", "time", "timeout", "xargs"];
 
 /// Words of a message that tell of a change.
 const WRITES: [&str; 16] = [
@@ -88,6 +92,7 @@ impl<'a> Message<'a> {
             || !(self.call.access == Access::Read
                 || self.complaint.is_of_a_shell()
                 || READERS.contains(&self.complaint.program())
+                || STARTERS.contains(&self.complaint.program())
                 || self.words.contains("cannot open")
                 || self.words.contains("for reading"))
     }
@@ -126,6 +131,27 @@ impl<'a> Message<'a> {
             permits if self.has(&ATTRIBUTES) => permits.own,
             permits if self.tells_of_removal() => permits.remove,
             permits => permits.write,
+        }
+    }
+
+    /// What the kernel answered whoever tried the same act again; nothing where that may have been another act.
+    pub(super) fn answer(&self, place: &NamedPlace, operation: Operation) -> Option<i32> {
+        // What exists and can be read and executed, and what does not exist, can only have been refused to a writer.
+        let permits = place.permits;
+        let can_be_only_that = place.nearest.is_some() || (permits.read && permits.execute);
+        if operation == Operation::Write && !can_be_only_that && !self.tells_of_writing(&place.named) {
+            return None;
+        }
+        let Asked { read, write, remove } = place.asked;
+        match operation {
+            Operation::Read => read,
+            Operation::Write if self.complaint.is_held() || self.complaint.is_apart() => None,
+            // A read-only mount refuses to change a mode as it refuses to write; a rule that keeps a file from being written says
+            // nothing of its mode.
+            Operation::Write if self.has(&ATTRIBUTES) => write.filter(|errno| *errno == libc::EROFS),
+            Operation::Write if self.tells_of_removal() => remove,
+            Operation::Write => write,
+            _ => None,
         }
     }
 

@@ -10,6 +10,7 @@ use ipc::confinement::Tier;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
+use serde_json::json;
 use tests::tier::everywhere;
 use tests::{User, World};
 
@@ -239,17 +240,35 @@ fn with_the_network_on_nobody_claims_that_it_is_off() {
     check_apart(OF_THE_NETWORK, &["--mode", "auto", "--net", "on"]);
 }
 
-/// What a program says of a path that it never touched cannot be told from what it met: never more than likely.
+/// What a program says of a path that it never touched cannot be told from what it met. Said of an act that the kernel refuses
+/// with this error, it is true of the act; with another error, or of an act that is allowed, it proves nothing.
 #[test]
-fn a_liar_is_believed_no_more_than_likely() {
+fn a_liar_is_believed_as_far_as_the_kernel_bears_him_out() {
     for (user, tier) in everywhere() {
         let world = World::new(user);
         let outside = world.root().join("outside");
         fs::create_dir(&outside).unwrap();
         world.give(&outside);
-        let lie = format!("echo \"liar: cannot write '{}/x': Permission denied\"; exit 1", outside.display());
-        let told = tell(&world, tier, &["--mode", "auto"], &[command(&lie)]);
-        let grades: Vec<_> = told[0].denials.iter().map(|denied| denied["grade"].clone()).collect();
-        assert_eq!(grades, ["likely"], "{user:?} {tier}: {told:?}");
+        let lie = |path: &Path, error: &str| {
+            command(&format!("echo \"liar: cannot write '{}': {error}\"; exit 1", path.display()))
+        };
+        let refused = outside.join("x");
+        let lies = [
+            lie(&refused, "Permission denied"),
+            lie(&refused, "Read-only file system"),
+            lie(&refused, "Operation not permitted"),
+            lie(&world.project().join("x"), "Permission denied"),
+        ];
+        let told = tell(&world, tier, &["--mode", "auto"], &lies);
+        let grades: Vec<_> =
+            told.iter().map(|told| told.denials.first().map(|denied| denied["grade"].clone())).collect();
+        let (proved, likely) = (Some(json!("proved")), Some(json!("likely")));
+        let expected = match tier {
+            Tier::Full => [likely.clone(), proved, likely, None],
+            // Landlock never says so of a write.
+            Tier::Floor | Tier::FloorUnmediated => [proved, None, likely, None],
+        };
+        assert_eq!(grades, expected, "{user:?} {tier}: {told:?}");
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "nothing is left of the look");
     }
 }

@@ -1,5 +1,6 @@
 //! The tools' bodies. Each takes its typed arguments and an [`OpenCall`], and brings a [`ToolOutput`] or a [`Stop`].
 
+pub mod again;
 pub mod closest;
 pub mod command;
 pub mod commit;

@@ -1,7 +1,8 @@
-//! The places that a failed command's output complains of: what plain permissions allow there, found without opening any.
+//! The places that a failed command's output complains of: what plain permissions allow there, and what the kernel says of them.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 use ipc::complaint::{NamedPlace, Permits, named_in, start_of};
 use ipc::denial::Operation;
@@ -11,16 +12,33 @@ use ipc::tool::CommandExit;
 use nix::unistd::geteuid;
 use sandbox_exec::modes::permitted_by_mode;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
+use super::again::ask;
 use super::head_tail::Ends;
+use crate::assignment::Assignment;
 
-/// Looks at the places that the output of a command names, if it failed. A file system may take its time over it.
-pub async fn look(exec: &Exec, exit: CommandExit, ends: &Ends) -> Vec<NamedPlace> {
+/// How long a look may take: a file system may never answer, and then nothing is claimed.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The most places that are tried again.
+const MOST_TRIED: usize = 8;
+
+/// Looks at the places that the output of a command names, if it failed.
+pub async fn look(assignment: &Assignment, exec: &Exec, exit: CommandExit, ends: &Ends) -> Vec<NamedPlace> {
     if exit == CommandExit::Code(0) || named_in([&ends.head, &ends.tail]).is_empty() {
         return Vec::new();
     }
+    let (rights, tier) = (assignment.rights.clone(), assignment.tier);
     let (exec, ends) = (exec.clone(), ends.clone());
-    spawn_blocking(move || places(&exec, &ends)).await.unwrap_or_default()
+    let looking = spawn_blocking(move || {
+        let mut places = places(&exec, &ends);
+        for place in places.iter_mut().take(MOST_TRIED) {
+            place.asked = ask(place, &rights, tier);
+        }
+        places
+    });
+    timeout(PATIENCE, looking).await.map(Result::unwrap_or_default).unwrap_or_default()
 }
 
 fn places(exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
@@ -57,6 +75,8 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
+    use ipc::confinement::Tier;
+    use ipc::rights::Rights;
     use ipc::tool::Access;
 
     use super::*;
@@ -72,6 +92,18 @@ mod tests {
         }
     }
 
+    /// No rights at all.
+    fn nothing(project: &Path) -> Assignment {
+        Assignment {
+            project: project.to_owned(),
+            temp: None,
+            rights: Rights::default(),
+            tier: Tier::Floor,
+            shell_init: None,
+            new_file_mode: 0o600,
+        }
+    }
+
     fn ends(text: &str) -> Ends {
         Ends { head: text.to_owned(), ..Ends::default() }
     }
@@ -83,11 +115,13 @@ mod tests {
         fs::create_dir(directory.join("sub")).unwrap();
         fs::write(directory.join("sub/x"), "").unwrap();
         let said = ends("touch: cannot touch 'x': Permission denied\n");
-        let found = look(&exec(&directory, "cd sub && touch x"), CommandExit::Code(1), &said).await;
+        let run = exec(&directory, "cd sub && touch x");
+        let found = look(&nothing(&directory), &run, CommandExit::Code(1), &said).await;
         let [found] = found.try_into().unwrap();
         assert_eq!(found.path, directory.join("sub/x").into());
         assert_eq!((found.nearest, found.permits.write, found.permits.own), (None, true, true));
-        assert_eq!(look(&exec(&directory, "touch x"), CommandExit::Code(0), &said).await, []);
+        assert_eq!(found.asked.write, Some(0), "nothing confines this process");
+        assert_eq!(look(&nothing(&directory), &run, CommandExit::Code(0), &said).await, []);
     }
 
     #[test]

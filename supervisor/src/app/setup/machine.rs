@@ -58,7 +58,12 @@ impl User {
         };
         let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
         let root = matches!(self, Self::Capless(Identity { uid: 0, .. }));
-        Machine::new(&mounts, hidden.iter().filter(closed).cloned().collect(), root)
+        let machine = Machine::new(&mounts, hidden.iter().filter(closed).cloned().collect(), root);
+        // Of another user's powers this process says nothing.
+        match self {
+            Self::Capless(identity) if identity.uid != geteuid().as_raw() => machine,
+            _ => machine.with_powers(&fs::read_to_string("/proc/self/status").unwrap_or_default()),
+        }
     }
 
     fn may(self, path: &Path, wanted: u32) -> bool {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use ipc::approval::ServerRequest;
-use ipc::complaint::{NamedPlace, Permits, named_in};
+use ipc::complaint::{Asked, NamedPlace, Permits, named_in};
 use ipc::confinement::Tier;
 use ipc::event::{ApprovalAnswered, EventKind, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
@@ -285,7 +285,7 @@ pub(in crate::core) fn refused_command(code: i32, output: &str, refused: Vec<Ref
 /// A place that plain permissions open.
 fn open_place(named: &str) -> NamedPlace {
     let (named, path) = (named.to_owned(), named.into());
-    NamedPlace { named, path, nearest: None, permits: Permits::ALL, device: 1 }
+    NamedPlace { named, path, nearest: None, permits: Permits::ALL, device: 1, asked: Asked::default() }
 }
 
 /// A command whose output lies in a file.

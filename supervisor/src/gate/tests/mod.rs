@@ -10,7 +10,7 @@ mod tiers;
 
 use std::path::Path;
 
-use ipc::complaint::{NamedPlace, Permits, named_in};
+use ipc::complaint::{Asked, NamedPlace, Permits, named_in};
 use ipc::path::WirePath;
 use ipc::rights::{Network, Rights};
 use ipc::tool::ShellExec;
@@ -56,6 +56,7 @@ fn open_places(standing: &Standing, call: &ShellExec, output: &str) -> Vec<Named
         nearest: None,
         permits: Permits::ALL,
         device: 1,
+        asked: Asked::default(),
     };
     named_in([output, ""]).into_iter().map(place).collect()
 }

@@ -1,0 +1,31 @@
+//! A system call that a command's output says was refused, and that no right permits.
+
+use ipc::complaint::{DeniedCall, When, denied_call};
+use ipc::confinement::Tier;
+use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use libc::{ENOSYS, EPERM};
+
+use super::Standing;
+
+impl Standing {
+    /// The denial of the call that a line names. Nothing has to be tried: the filter answers these calls before the kernel looks at
+    /// their arguments. Whoever lacks what the call takes, or is filtered already, would have been refused it anyway.
+    pub(super) fn refused_call(&self, line: &str) -> Option<Denial> {
+        let call = self.denied_call(line)?;
+        self.machine.permits(call.capability).then(|| Denial {
+            layer: Layer::Seccomp,
+            operation: Operation::Call,
+            object: Object::Syscall(call.name.to_owned()),
+            program: None,
+            missing_right: format!("{}, which no right is for", call.name),
+            grant: None,
+            grade: if call.when == When::Sometimes { Grade::Likely } else { Grade::Proved },
+            errno: Some(if call.when == When::AsIfAbsent { ENOSYS } else { EPERM }),
+        })
+    }
+
+    /// The call that a line names, if it is one that no right is for: without a broker sockets of the network are a matter of it.
+    pub(super) fn denied_call(&self, line: &str) -> Option<DeniedCall> {
+        denied_call(line).filter(|call| call.name != "socket" || self.tier != Tier::FloorUnmediated)
+    }
+}

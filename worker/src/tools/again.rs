@@ -1,0 +1,180 @@
+//! Tries again, without changing anything, what a command says that it was refused.
+//!
+//! A command's domain is never wider than its worker's, so what the kernel refuses here it refused there. Only what the rights do
+//! not cover is tried: an act that may succeed has nothing to tell, and somebody who watches the file would see it.
+
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use ipc::complaint::{Asked, NamedPlace};
+use ipc::confinement::Tier;
+use ipc::path::WirePath;
+use ipc::rights::Rights;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, readlink};
+use nix::sys::stat::{Mode, SFlag, fstat};
+
+/// What to try: an access mode.
+#[derive(Clone, Copy)]
+enum Act {
+    Read,
+    Write,
+}
+
+/// Asks the kernel about a place, under these rights in this tier.
+pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
+    let path = place.path.as_path();
+    // What a process is to itself it is not to this one.
+    let is_own = ["/proc/self", "/proc/thread-self"].iter().any(|own| place.named.contains(own));
+    if is_own && path.starts_with("/proc") {
+        return Asked::default();
+    }
+    let existing = place.nearest.as_ref().unwrap_or(&place.path).as_path();
+    let is_closed = |path: &Path| {
+        let path = WirePath::from(path);
+        // What is protected in a write root is held by mounts, and where there are none the kernel would let it happen.
+        let rooted = rights.write.iter().any(|root| path.is_within(root));
+        !rights.allows_write(&path) && (!rooted || tier == Tier::Full)
+    };
+    let parent = path.parent().filter(|_| place.nearest.is_none());
+    Asked {
+        read: (!rights.allows_read(&place.path)).then(|| answer(path, Act::Read)).flatten(),
+        write: (place.permits.write && is_closed(path)).then(|| answer(existing, Act::Write)).flatten(),
+        remove: parent
+            .filter(|parent| place.permits.remove && is_closed(parent))
+            .and_then(|parent| answer(parent, Act::Write)),
+    }
+}
+
+/// The error number of opening a file or a directory, 0 where it could be opened; nothing of what acts when it is opened, nor of
+/// what is another by now.
+fn answer(path: &Path, act: Act) -> Option<i32> {
+    let found = open(path, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty()).ok()?;
+    let mine = own_name(&found);
+    // The kernel's own name of it: no directory on the way was exchanged for a link.
+    if readlink(&mine).ok()? != path.as_os_str() {
+        return None;
+    }
+    let flags = match (act, kind(&found)?) {
+        // Listing is what a directory is read for, and to open it is not enough.
+        (Act::Read, SFlag::S_IFDIR) => return listed(&mine),
+        (Act::Read, _) => OFlag::O_RDONLY,
+        // Appending truncates nothing, and nothing is written.
+        (Act::Write, SFlag::S_IFREG) => OFlag::O_WRONLY | OFlag::O_APPEND,
+        // A file without a name, which is gone when it is closed: open(2).
+        (Act::Write, _) => OFlag::O_WRONLY | OFlag::O_TMPFILE,
+    };
+    let flags = flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    match open(&mine, flags, Mode::S_IRUSR | Mode::S_IWUSR) {
+        Ok(_) => Some(0),
+        // No answer of a rule: this file system has no files without names, or it is being executed.
+        Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::ETXTBSY) => None,
+        Err(errno) => Some(errno as i32),
+    }
+}
+
+/// The error number of listing a directory.
+fn listed(directory: &Path) -> Option<i32> {
+    match fs::read_dir(directory).and_then(|mut entries| entries.next().transpose()) {
+        Ok(_) => Some(0),
+        Err(error) => error.raw_os_error(),
+    }
+}
+
+/// A file's or a directory's type.
+fn kind(found: &OwnedFd) -> Option<SFlag> {
+    let kind = SFlag::from_bits_truncate(fstat(found).ok()?.st_mode & SFlag::S_IFMT.bits());
+    [SFlag::S_IFREG, SFlag::S_IFDIR].contains(&kind).then_some(kind)
+}
+
+/// What is open, and not what has its name by now.
+fn own_name(found: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use ipc::complaint::Permits;
+    use nix::unistd::{geteuid, mkfifo};
+
+    use super::*;
+
+    fn asked(path: &Path) -> Asked {
+        let place = NamedPlace::find(path.to_str().unwrap(), Path::new("/"), |_| Permits::ALL);
+        ask(&place, &Rights { read: vec!["/etc".into()], ..Rights::default() }, Tier::Full)
+    }
+
+    #[test]
+    fn what_could_be_done_is_left_as_it_was() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().canonicalize().unwrap();
+        let file = directory.join("file");
+        fs::write(&file, "content").unwrap();
+        let before = fs::metadata(&directory).unwrap().modified().unwrap();
+        assert_eq!(asked(&file), Asked { read: Some(0), write: Some(0), remove: Some(0) });
+        let missing = asked(&directory.join("none"));
+        assert_eq!(missing, Asked { read: None, write: Some(0), remove: None });
+        assert_eq!(fs::read_to_string(&file).unwrap(), "content");
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+        assert_eq!(fs::metadata(&directory).unwrap().modified().unwrap(), before);
+    }
+
+    #[test]
+    fn what_the_rights_cover_is_not_tried() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().canonicalize().unwrap();
+        let root = (&directory).into();
+        let rights = Rights { read: vec!["/".into()], write: vec![root], ..Rights::default() };
+        let place = NamedPlace::find(directory.join("x").to_str().unwrap(), Path::new("/"), |_| Permits::ALL);
+        assert_eq!(ask(&place, &rights, Tier::Full), Asked::default());
+        // In the floor what is protected is put back, and not held.
+        let rights = Rights { protected: rights.write.clone(), ..rights };
+        assert_eq!(ask(&place, &rights, Tier::Floor), Asked::default());
+        assert_eq!(ask(&place, &rights, Tier::Full).write, Some(0));
+    }
+
+    #[test]
+    fn what_acts_when_it_is_opened_is_not_opened() {
+        let place = tempfile::tempdir().unwrap();
+        let fifo = place.path().canonicalize().unwrap().join("fifo");
+        mkfifo(&fifo, Mode::S_IRWXU).unwrap();
+        let socket = fifo.with_file_name("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for path in [&fifo, &socket] {
+            assert_eq!(asked(path), Asked { remove: Some(0), ..Asked::default() });
+        }
+        let device = asked(Path::new("/dev/null"));
+        assert_eq!((device.read, device.write), (None, None));
+        assert_eq!(asked(Path::new("/proc/self/mem")), Asked::default());
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_by_now_is_no_answer() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().canonicalize().unwrap();
+        fs::create_dir(directory.join("real")).unwrap();
+        fs::write(directory.join("real/file"), "").unwrap();
+        symlink("real", directory.join("link")).unwrap();
+        symlink("real/file", directory.join("file")).unwrap();
+        assert_eq!(answer(&directory.join("real/file"), Act::Write), Some(0));
+        for path in ["link/file", "file", "none"] {
+            assert_eq!(answer(&directory.join(path), Act::Write), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_answer_is_the_kernels() {
+        if geteuid().is_root() {
+            eprintln!("skipped: uid 0 with capabilities is refused nothing");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().canonicalize().unwrap().join("file");
+        fs::write(&file, "").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+        assert_eq!(asked(&file).write, Some(Errno::EACCES as i32));
+    }
+}
