@@ -18,7 +18,8 @@ pub struct DeniedCall {
 pub enum When {
     /// Whatever its arguments, with EPERM.
     Always,
-    /// Whatever its arguments, with ENOSYS, as on a kernel without it; programs mostly fall back. Every kernel that has Landlock has it.
+    /// Whatever its arguments, with ENOSYS, as on a kernel without it; programs mostly fall back. Every kernel that has
+    /// Landlock has it, but for io_uring.
     AsIfAbsent,
     /// By its arguments, with EPERM, which a line does not tell.
     Sometimes,
@@ -56,14 +57,17 @@ const SYSLOG: u8 = 34;
 const PERFMON: u8 = 38;
 const BPF: u8 = 39;
 
-/// All of them. Of io_uring a kernel may really have nothing.
-pub const DENIED_CALLS: [DeniedCall; 51] = [
+/// All of them.
+pub const DENIED_CALLS: [DeniedCall; 54] = [
     sometimes("clone", Some(SYS_ADMIN)),
     absent("clone3", None),
     absent("fsconfig", Some(SYS_ADMIN)),
     absent("fsmount", Some(SYS_ADMIN)),
     absent("fsopen", Some(SYS_ADMIN)),
     absent("fspick", Some(SYS_ADMIN)),
+    absent("io_uring_enter", None),
+    absent("io_uring_register", None),
+    absent("io_uring_setup", None),
     absent("mount_setattr", Some(SYS_ADMIN)),
     absent("move_mount", Some(SYS_ADMIN)),
     absent("open_tree", Some(SYS_ADMIN)),

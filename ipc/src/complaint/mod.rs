@@ -8,7 +8,7 @@ mod names;
 mod places;
 
 pub use calls::{DENIED_CALLS, DeniedCall, When, denied_call};
-pub use places::{Asked, NamedPlace, Permits, named_in, start_of};
+pub use places::{Asked, NamedPlace, Permits, named_in, process_of, processes_in, start_of};
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -24,6 +24,9 @@ const HELD: &str = "device or resource busy";
 
 /// What a program prints where it would have moved or linked across places that are held apart, in lower case.
 const APART: [&str; 2] = ["invalid cross-device link", "cross-device link not permitted"];
+
+/// Programs, and calls, that signal a process by its number.
+const SIGNALLERS: [&str; 7] = ["kill", "killpg", "pkill", "sigqueue", "tgkill", "tkill", "pidfd_send_signal"];
 
 /// What a program prints where the kernel does not have a call, in lower case.
 const NOT_THERE: &str = "function not implemented";
@@ -84,6 +87,14 @@ impl<'a> Complaint<'a> {
     pub fn program(&self) -> &'a str {
         let first = self.line.split(':').next().unwrap_or_default().trim();
         Path::new(first).file_name().and_then(OsStr::to_str).unwrap_or(first)
+    }
+
+    /// The process that may not be signalled: `kill: 12: …`, `bash: line 1: kill: (12) - Operation not permitted`.
+    pub fn process(&self) -> Option<u32> {
+        let segments: Vec<_> = self.before().trim_end_matches([' ', ':', '-', ')']).split(": ").collect();
+        let [.., program, number] = segments.as_slice() else { return None };
+        let name = Path::new(program.trim()).file_name()?.to_str()?;
+        number.trim_start_matches('(').parse().ok().filter(|_| SIGNALLERS.contains(&name))
     }
 
     /// Whether a shell complains.

@@ -34,6 +34,11 @@ pub struct NamedPlace {
 }
 
 impl NamedPlace {
+    /// The process whose directory in `/proc` it lies in.
+    pub fn process(&self) -> Option<u32> {
+        process_of(self.path.as_path())
+    }
+
     /// Looks where a name leads that begins at `directory`; `permits` says what plain permissions allow of a path without links.
     pub fn find(named: &str, directory: &Path, permits: impl FnOnce(&Path) -> Permits) -> Self {
         let path = resolved(&directory.join(named));
@@ -48,6 +53,12 @@ impl NamedPlace {
             path: path.into(),
         }
     }
+}
+
+/// The process whose directory in `/proc` a path lies in.
+pub fn process_of(path: &Path) -> Option<u32> {
+    let number = path.strip_prefix("/proc").ok()?.iter().next()?;
+    number.to_str()?.parse().ok()
 }
 
 /// The path without links and `..`, as far as it exists; what does not is taken as it is named.
@@ -105,6 +116,14 @@ pub fn named_in(texts: [&str; 2]) -> Vec<&str> {
     let lines = texts.into_iter().flat_map(str::lines).take(MAX_LINES);
     let names = lines.filter_map(Complaint::new).flat_map(|complaint| complaint.paths());
     names.filter(|name| seen.insert(*name)).take(MAX_PLACES).collect()
+}
+
+/// The processes that the lines of an output say may not be signalled, each once, as their directories in `/proc`.
+pub fn processes_in(texts: [&str; 2]) -> Vec<String> {
+    let lines = texts.into_iter().flat_map(str::lines).take(MAX_LINES);
+    let numbers = lines.filter_map(|line| Complaint::new(line)?.process());
+    let seen: BTreeSet<_> = numbers.take(MAX_PLACES).collect();
+    seen.into_iter().map(|number| format!("/proc/{number}")).collect()
 }
 
 /// The directory that a command changes to before anything else: `cd DIR && …`, where the word is as plain as it is mostly.

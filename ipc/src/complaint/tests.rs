@@ -75,6 +75,30 @@ fn names_come_once_and_not_without_end() {
 }
 
 #[test]
+fn a_process_is_told_by_who_signals() {
+    let process = |line: &str| Complaint::new(line).and_then(|complaint| complaint.process());
+    for line in [
+        "kill: 12: Operation not permitted",
+        "/usr/bin/kill: 12: Operation not permitted",
+        "bash: line 1: kill: (12) - Operation not permitted",
+        "pkill: (12) - Operation not permitted",
+    ] {
+        assert_eq!(process(line), Some(12), "{line}");
+    }
+    for other in [
+        "touch: 12: Operation not permitted",
+        "kill: x: Operation not permitted",
+        "kill: (12) - No such process",
+    ] {
+        assert_eq!(process(other), None, "{other}");
+    }
+    let said = "kill: 12: Operation not permitted\nkill: 12: Operation not permitted\n";
+    assert_eq!(processes_in([said, ""]), ["/proc/12"]);
+    assert_eq!(process_of(Path::new("/proc/12/fd/3")), Some(12));
+    assert_eq!(process_of(Path::new("/proc/self/fd")), None);
+}
+
+#[test]
 fn a_plain_change_of_directory_is_where_names_begin() {
     assert_eq!(start_of("cd /srv && touch x"), Some("/srv"));
     assert_eq!(start_of("  cd '../a b' ; touch x"), Some("../a b"));

@@ -33,8 +33,10 @@ impl Standing {
         }
         let text = [result.head.as_str(), result.tail.as_str()];
         let lines = || text.iter().flat_map(|text| text.lines()).take(MAX_LINES);
-        let paths = lines()
-            .filter_map(|line| self.refused_call(line).or_else(|| self.refused(call, line, &result.named)));
+        let paths = lines().filter_map(|line| {
+            let named = || self.refused(call, line, &result.named);
+            self.refused_call(line).or_else(|| self.refused_process(line, &result.named)).or_else(named)
+        });
         // The network is off for every command that reads, whatever the rights: no right is missing.
         let networked = call.access != Access::Read && self.rights.net == Network::Off;
         let addresses =

@@ -17,6 +17,8 @@ pub struct Machine {
     root: bool,
     /// What the user may do beyond plain permissions; nothing is known where somebody else filters this process's calls.
     powers: Option<u64>,
+    /// Whether the kernel has io_uring, for everybody.
+    io_uring: bool,
 }
 
 impl Machine {
@@ -24,7 +26,7 @@ impl Machine {
     /// closed to the user in any case.
     pub fn new(mountinfo: &[u8], closed: Vec<WirePath>, root: bool) -> Self {
         let mounts = mountinfo.split(|&byte| byte == b'\n').filter_map(mount).collect();
-        Self { mounts, closed, root, powers: None }
+        Self { mounts, closed, root, powers: None, io_uring: false }
     }
 
     /// The same with what `/proc/self/status` says of the user's capabilities, and of a filter that was there before
@@ -34,6 +36,17 @@ impl Machine {
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let capabilities = field("CapEff:").and_then(|set| u64::from_str_radix(set, 16).ok());
         Self { powers: capabilities.filter(|_| field("Seccomp:") == Some("0")), ..self }
+    }
+
+    /// The same with what `/proc/sys/kernel/io_uring_disabled` says, which only a kernel with io_uring has (since Linux 6.6).
+    #[must_use]
+    pub fn with_io_uring(self, disabled: Option<&str>) -> Self {
+        Self { io_uring: disabled.is_some_and(|text| text.trim() == "0"), ..self }
+    }
+
+    /// Whether the kernel is known to have io_uring, for everybody.
+    pub const fn has_io_uring(&self) -> bool {
+        self.io_uring
     }
 
     /// Whether nothing but the sandbox refuses a call that takes this capability, or none.

@@ -55,6 +55,17 @@ const REMOVALS: [&str; 5] = ["remov", "delet", "unlink", "renam", "cannot move"]
 const ATTRIBUTES: [&str; 6] =
     ["permissions of", "ownership of", "group of", "times of", "attribute", "chmod"];
 
+/// The error number that a complaint's words stand for.
+pub(super) fn errno_of(complaint: &Complaint<'_>) -> Option<i32> {
+    match complaint.phrase() {
+        "read-only file system" => Some(libc::EROFS),
+        "permission denied" | "accessdeniedexception" => Some(libc::EACCES),
+        "operation not permitted" => Some(libc::EPERM),
+        _ if complaint.is_apart() => Some(libc::EXDEV),
+        _ => None,
+    }
+}
+
 /// A complaint, and the call that it came from.
 pub(super) struct Message<'a> {
     call: &'a ShellExec,
@@ -77,13 +88,7 @@ impl<'a> Message<'a> {
 
     /// The error number that the words stand for.
     pub(super) fn errno(&self) -> Option<i32> {
-        match self.complaint.phrase() {
-            "read-only file system" => Some(libc::EROFS),
-            "permission denied" | "accessdeniedexception" => Some(libc::EACCES),
-            "operation not permitted" => Some(libc::EPERM),
-            _ if self.complaint.is_apart() => Some(libc::EXDEV),
-            _ => None,
-        }
+        errno_of(&self.complaint)
     }
 
     /// Whether the refusal is one of changing the path, as far as the words tell.

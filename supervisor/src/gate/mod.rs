@@ -12,6 +12,7 @@ mod likely;
 mod machine;
 mod message;
 pub mod path_pattern;
+mod process;
 mod proved;
 mod standing;
 mod unreached;

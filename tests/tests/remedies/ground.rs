@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::thread;
 
@@ -34,7 +36,11 @@ impl Ground {
         world.give(&cache);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
+        let socket = outside.join("socket");
+        let unix = UnixListener::bind(&socket).unwrap();
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
         thread::spawn(move || listener.incoming().flatten().for_each(answer));
+        thread::spawn(move || unix.incoming().flatten().for_each(answer));
         let name = world.root().file_name().unwrap();
         let shared = PathBuf::from("/tmp").join(name);
         Self { world, outside, port, shared }

@@ -148,6 +148,12 @@ pub(crate) const SCENES: &[Scene] = &[
         |ground, _| fs::exists(ground.world.home().join(".cache/poetry/cache/index")).unwrap(),
     ),
     scene(
+        "a unix socket of the host",
+        Who::User,
+        |ground| command(ground, "curl -sS --unix-socket {o}/socket http://localhost/"),
+        serves,
+    ),
+    scene(
         "the mode of a file outside",
         Who::User,
         |ground| command(ground, "chmod 600 {o}/there.txt"),

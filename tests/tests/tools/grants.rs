@@ -91,12 +91,12 @@ fn a_denied_write_is_explained_and_its_grant_works() {
 }
 
 #[test]
-fn a_commands_denied_write_is_likely_and_its_grant_works() {
+fn a_commands_denied_write_is_proved_and_its_grant_works() {
     for (user, tier) in everywhere() {
         let place = (user, tier);
         let existing =
             denied_then_granted(place, "auto", |place| command(&format!("echo x > {place}/there.txt")));
-        assert_eq!((&existing["grade"], &existing["operation"]), (&json!("likely"), &json!("write")));
+        assert_eq!((&existing["grade"], &existing["operation"]), (&json!("proved"), &json!("write")));
         denied_then_granted(place, "auto", |place| command(&format!("cp inside.txt {place}/there.txt")));
         // To take a file away is a right on its directory.
         for line in ["rm", "mv -t ."] {
@@ -136,8 +136,8 @@ fn mode_deny_leaves_the_project_as_it_is_and_names_the_mode() {
             ("write_file", json!({"path": "inside.txt", "content": "x"}))
         });
         assert_eq!(file["grant"], "--mode auto");
-        let likely = denied_then_granted((User::Myself, tier), "deny", |_| command("echo x > inside.txt"));
-        assert_eq!((&likely["grant"], &likely["grade"]), (&json!("--mode auto"), &json!("likely")));
+        let tried = denied_then_granted((User::Myself, tier), "deny", |_| command("echo x > inside.txt"));
+        assert_eq!((&tried["grant"], &tried["grade"]), (&json!("--mode auto"), &json!("proved")));
         let declared = denied_then_granted((User::Myself, tier), "deny", |_| {
             ("shell_exec", json!({"command": "echo x > inside.txt", "access": "write"}))
         });

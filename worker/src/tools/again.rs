@@ -13,7 +13,9 @@ use ipc::path::WirePath;
 use ipc::rights::Rights;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, readlink};
+use nix::sys::signal::kill;
 use nix::sys::stat::{Mode, SFlag, fstat};
+use nix::unistd::Pid;
 
 /// What to try: an access mode.
 #[derive(Clone, Copy)]
@@ -30,6 +32,9 @@ pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     if is_own && path.starts_with("/proc") {
         return Asked::default();
     }
+    if let Some(process) = place.process() {
+        return of_process(place, process);
+    }
     let existing = place.nearest.as_ref().unwrap_or(&place.path).as_path();
     let is_closed = |path: &Path| {
         let path = WirePath::from(path);
@@ -44,6 +49,24 @@ pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
         remove: parent
             .filter(|parent| place.permits.remove && is_closed(parent))
             .and_then(|parent| answer(parent, Act::Write)),
+    }
+}
+
+/// A signal that is none (kill(2)) for a process, and opening to read for what its directory has.
+fn of_process(place: &NamedPlace, process: u32) -> Asked {
+    if !place.permits.own || place.nearest.is_some() {
+        return Asked::default();
+    }
+    let is_whole = place.path.as_path().iter().count() == 3;
+    let signalled = || {
+        kill(Pid::from_raw(i32::try_from(process).ok()?), None)
+            .map_or_else(|errno| errno as i32, |()| 0)
+            .into()
+    };
+    Asked {
+        read: (!is_whole).then(|| answer(place.path.as_path(), Act::Read)).flatten(),
+        write: is_whole.then(signalled).flatten(),
+        remove: None,
     }
 }
 

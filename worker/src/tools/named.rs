@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use ipc::complaint::{NamedPlace, Permits, named_in, start_of};
+use ipc::complaint::{NamedPlace, Permits, named_in, process_of, processes_in, start_of};
 use ipc::denial::Operation;
 use ipc::effect::Exec;
 use ipc::path::WirePath;
@@ -26,7 +26,7 @@ const MOST_TRIED: usize = 8;
 
 /// Looks at the places that the output of a command names, if it failed.
 pub async fn look(assignment: &Assignment, exec: &Exec, exit: CommandExit, ends: &Ends) -> Vec<NamedPlace> {
-    if exit == CommandExit::Code(0) || named_in([&ends.head, &ends.tail]).is_empty() {
+    if exit == CommandExit::Code(0) || !complains(ends) {
         return Vec::new();
     }
     let (rights, tier) = (assignment.rights.clone(), assignment.tier);
@@ -41,12 +41,19 @@ pub async fn look(assignment: &Assignment, exec: &Exec, exit: CommandExit, ends:
     timeout(PATIENCE, looking).await.map(Result::unwrap_or_default).unwrap_or_default()
 }
 
+fn complains(ends: &Ends) -> bool {
+    let text = [ends.head.as_str(), ends.tail.as_str()];
+    !named_in(text).is_empty() || !processes_in(text).is_empty()
+}
+
 fn places(exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
     let text = exec.argv.last().map(WirePath::to_string).unwrap_or_default();
     let cwd = exec.cwd.as_path();
     let directory = start_of(&text).map_or_else(|| cwd.to_owned(), |start| cwd.join(start));
-    let names = named_in([&ends.head, &ends.tail]);
-    names.into_iter().map(|named| NamedPlace::find(named, &directory, permits)).collect()
+    let text = [ends.head.as_str(), ends.tail.as_str()];
+    let processes = processes_in(text);
+    let names = processes.iter().map(String::as_str).chain(named_in(text));
+    names.map(|named| NamedPlace::find(named, &directory, permits)).collect()
 }
 
 fn permits(path: &Path) -> Permits {
@@ -55,7 +62,10 @@ fn permits(path: &Path) -> Permits {
         write: permitted_by_mode(Operation::Write, path),
         execute: permitted_by_mode(Operation::Execute, path),
         remove: may_remove(path),
-        own: path.symlink_metadata().is_ok_and(|meta| meta.uid() == geteuid().as_raw()),
+        own: process_of(path)
+            .map_or_else(|| path.to_owned(), |number| format!("/proc/{number}").into())
+            .symlink_metadata()
+            .is_ok_and(|meta| meta.uid() == geteuid().as_raw()),
     }
 }
 

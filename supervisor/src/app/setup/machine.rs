@@ -59,6 +59,8 @@ impl User {
         let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
         let root = matches!(self, Self::Capless(Identity { uid: 0, .. }));
         let machine = Machine::new(&mounts, hidden.iter().filter(closed).cloned().collect(), root);
+        let io_uring = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok();
+        let machine = machine.with_io_uring(io_uring.as_deref());
         // Of another user's powers this process says nothing.
         match self {
             Self::Capless(identity) if identity.uid != geteuid().as_raw() => machine,
