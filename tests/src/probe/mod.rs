@@ -5,6 +5,7 @@ pub mod ipc;
 mod kernel;
 mod metadata;
 mod namespaces;
+pub mod plain;
 mod processes;
 mod programs;
 mod sockets;
@@ -25,8 +26,13 @@ type Act = fn(&Arguments) -> io::Result<Vec<u8>>;
 /// The variable that says "this process is the act".
 const ALONE: &str = "PROBE_ALONE";
 
-/// Carries out a list of acts that `--` separates.
+/// Carries out a list of acts that `--` separates; after `plainly`, one act, as a program that has nothing else to do.
 pub fn run(arguments: &[OsString]) -> ExitCode {
+    if let Some((first, act)) = arguments.split_first()
+        && first == "plainly"
+    {
+        return plain::run(act);
+    }
     if std::env::var_os(ALONE).is_some() {
         print(arguments);
         return ExitCode::SUCCESS;

@@ -12,6 +12,7 @@
 
 mod addresses;
 mod attack;
+mod attributed;
 mod beside;
 mod machine;
 mod older;
