@@ -306,14 +306,13 @@ fn refused_network() {
             "index.crates.io",
         ),
         ("wget: unable to resolve host address ‘x.org’", "x.org"),
-        ("ping: socket: Operation not permitted", "the network"),
         (
             "npm error code EAI_AGAIN\nnpm error getaddrinfo EAI_AGAIN registry.npmjs.org",
             "registry.npmjs.org",
         ),
         ("ssh: Could not resolve hostname h: Temporary failure in name resolution", "h"),
         ("connect: Network is unreachable", "the network"),
-        ("  File \"socket.py\", line 9\nPermissionError: [Errno 1] Operation not permitted", "the network"),
+        ("  File \"socket.py\", line 9\nPermissionError: [Errno 13] Permission denied", "the network"),
     ];
     for (output, address) in table {
         let result = ended(CommandExit::Code(1), output);
@@ -322,6 +321,23 @@ fn refused_network() {
         assert_eq!(denial.grant.as_deref(), Some("--net on"));
         assert_eq!(denial.object.to_string(), address, "{output}");
         assert_eq!(online(auto()).likely(&shell("x"), &result), [], "{output}");
+    }
+}
+
+#[test]
+fn a_socket_that_may_not_be_made_is_a_matter_of_the_network_only_without_a_broker() {
+    let unmediated = Standing { tier: Tier::FloorUnmediated, ..auto() };
+    for output in [
+        "ping: socket: Operation not permitted",
+        "  File \"socket.py\", line 9\nPermissionError: [Errno 1] Operation not permitted",
+    ] {
+        let result = ended(CommandExit::Code(1), output);
+        let granted = |standing: &Standing| {
+            let denials = standing.likely(&shell("x"), &result);
+            denials.into_iter().find_map(|denial| denial.grant)
+        };
+        assert_eq!(granted(&unmediated).as_deref(), Some("--net on"), "{output}");
+        assert_eq!(granted(&auto()), None, "{output}");
     }
 }
 
