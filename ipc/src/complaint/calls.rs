@@ -19,7 +19,7 @@ pub enum When {
     /// Whatever its arguments, with EPERM.
     Always,
     /// Whatever its arguments, with ENOSYS, as on a kernel without it; programs mostly fall back. Every kernel that has
-    /// Landlock has it, but for io_uring.
+    /// Landlock has it, but for `io_uring`.
     AsIfAbsent,
     /// By its arguments, with EPERM, which a line does not tell.
     Sometimes,

@@ -25,7 +25,7 @@ impl Standing {
     }
 
     /// The call that a line names, if it is one that no right is for: without a broker sockets of the network are a matter of it, and
-    /// a kernel may have no io_uring.
+    /// a kernel may have no `io_uring`.
     pub(super) fn denied_call(&self, line: &str) -> Option<DeniedCall> {
         denied_call(line).filter(|call| match call.name {
             "socket" => self.tier != Tier::FloorUnmediated,

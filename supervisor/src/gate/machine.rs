@@ -17,7 +17,7 @@ pub struct Machine {
     root: bool,
     /// What the user may do beyond plain permissions; nothing is known where somebody else filters this process's calls.
     powers: Option<u64>,
-    /// Whether the kernel has io_uring, for everybody.
+    /// Whether the kernel has `io_uring`, for everybody.
     io_uring: bool,
 }
 
@@ -38,13 +38,13 @@ impl Machine {
         Self { powers: capabilities.filter(|_| field("Seccomp:") == Some("0")), ..self }
     }
 
-    /// The same with what `/proc/sys/kernel/io_uring_disabled` says, which only a kernel with io_uring has (since Linux 6.6).
+    /// The same with what `/proc/sys/kernel/io_uring_disabled` says, which only a kernel with `io_uring` has (since Linux 6.6).
     #[must_use]
     pub fn with_io_uring(self, disabled: Option<&str>) -> Self {
         Self { io_uring: disabled.is_some_and(|text| text.trim() == "0"), ..self }
     }
 
-    /// Whether the kernel is known to have io_uring, for everybody.
+    /// Whether the kernel is known to have `io_uring`, for everybody.
     pub const fn has_io_uring(&self) -> bool {
         self.io_uring
     }

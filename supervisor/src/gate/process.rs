@@ -16,19 +16,16 @@ impl Standing {
     pub(super) fn refused_process(&self, line: &str, places: &[NamedPlace]) -> Option<Denial> {
         let complaint = Complaint::new(line).filter(|_| self.tier != Tier::Full)?;
         let errno = errno_of(&complaint).filter(|errno| [EACCES, EPERM].contains(errno))?;
-        let (place, operation, answer) = match complaint.process() {
-            Some(number) => {
-                let place = places.iter().find(|place| place.named == format!("/proc/{number}"))?;
-                (place, Operation::Signal, place.asked.write)
-            }
-            None => {
-                let names = complaint.paths();
-                let is_of_one = |place: &&NamedPlace| {
-                    names.contains(&place.named.as_str()) && place.process().is_some() && self.may_look(place)
-                };
-                let place = places.iter().find(is_of_one)?;
-                (place, Operation::Share, place.asked.read)
-            }
+        let (place, operation, answer) = if let Some(number) = complaint.process() {
+            let place = places.iter().find(|place| place.named == format!("/proc/{number}"))?;
+            (place, Operation::Signal, place.asked.write)
+        } else {
+            let names = complaint.paths();
+            let is_of_one = |place: &&NamedPlace| {
+                names.contains(&place.named.as_str()) && place.process().is_some() && self.may_look(place)
+            };
+            let place = places.iter().find(is_of_one)?;
+            (place, Operation::Share, place.asked.read)
         };
         let grade = match answer {
             Some(0) => return None,

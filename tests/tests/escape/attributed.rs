@@ -179,7 +179,7 @@ fn check(place: &Place, listed: &str) -> Vec<String> {
     }
     let all = rows.len();
     let of = |told| counted.iter().filter(|((_, it), _)| *it == told).map(|(_, count)| count).sum::<usize>();
-    println!("{place}: {}", report(&counted, all));
+    eprintln!("{place}: {}", report(&counted, all));
     let (proved, likely) = (of(Told::Proved), of(Told::Likely));
     let (told, sure) = bounds(place);
     if (proved + likely) * 100 < all * told || proved * 100 < all * sure {

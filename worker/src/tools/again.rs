@@ -197,7 +197,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().canonicalize().unwrap().join("file");
         fs::write(&file, "").unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o0)).unwrap();
         assert_eq!(asked(&file).write, Some(Errno::EACCES as i32));
     }
 }
