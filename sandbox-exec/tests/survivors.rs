@@ -11,7 +11,7 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -151,6 +151,18 @@ fn what_a_killed_broker_left_is_ended_by_the_next_start() {
         .unwrap();
         other.wait().unwrap();
         assert!(!is_alive(others));
+        assert!(group.groups().is_empty(), "{:?}", group.groups());
+    });
+}
+
+/// As the root of the hierarchy is for root: what the broker, which has no capabilities, could not remove.
+#[test]
+fn where_only_capabilities_would_make_a_group_there_is_none() {
+    delegated(|place, group| {
+        fs::set_permissions(&group.0, fs::Permissions::from_mode(0o555)).unwrap();
+        let output = run(place, group, "grep ^0:: /proc/self/cgroup");
+        let name = group.0.file_name().unwrap().to_str().unwrap();
+        assert!(text(&output).ends_with(&format!("/{name}\n")), "{}{}", text(&output), errors(&output));
         assert!(group.groups().is_empty(), "{:?}", group.groups());
     });
 }

@@ -80,9 +80,10 @@ fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset, status: &Reports) -> R
     }
 }
 
-/// Forks as the handover wants it, into a control group of the program's own where there can be one.
+/// Forks as the handover wants it, into a control group of the program's own where there can be one. It is made without
+/// capabilities, as it will be removed: where only they would do, nothing is delegated, and it would be left.
 fn fork_into_group() -> io::Result<(Option<Pid>, Option<Cgroup>)> {
-    if let Some(group) = Cgroup::make() {
+    if let Ok(Some(group)) = privilege::without_effect(Cgroup::make) {
         // SAFETY: this process has one thread, and both sides of the handover keep to what it asks.
         if let Ok(forked) = unsafe { fork_into(group.as_fd()) } {
             return Ok((forked, Some(group)));
