@@ -18,6 +18,7 @@ use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::cgroup::Cgroup;
 use crate::descendants::{self, Bound, Waited};
+use crate::domain::Opened;
 use crate::mediate::{Mediator, Refusals};
 use crate::stage::{Failure, Stage};
 use crate::system;
@@ -36,8 +37,10 @@ pub(crate) struct Broker {
     progress: Progress,
     /// Works for as long as it is not dropped.
     _mediator: Option<Mediator>,
+    /// What was opened to start it, and is closed once it has started.
+    opened: Opened,
     /// The program's, if it has one; goes last.
-    _group: Option<Cgroup>,
+    group: Option<Cgroup>,
 }
 
 /// What a child on its way to become the program says.
@@ -54,12 +57,12 @@ enum End {
 
 impl Broker {
     pub(crate) fn new(program: Pid, bound: Bound, progress: Progress, mediator: Option<Mediator>) -> Self {
-        Self { program, bound, progress, _mediator: mediator, _group: None }
+        Self { program, bound, progress, _mediator: mediator, opened: Opened::default(), group: None }
     }
 
-    /// With the control group that the program was cloned into.
-    pub(crate) fn with_group(self, group: Option<Cgroup>) -> Self {
-        Self { _group: group, ..self }
+    /// With what was opened to start the program, and the control group that it was cloned into.
+    pub(crate) fn with(self, opened: Opened, group: Option<Cgroup>) -> Self {
+        Self { opened, group, ..self }
     }
 
     /// Watches over the program to its end; the exit status.
@@ -68,6 +71,11 @@ impl Broker {
         if let Err(failure) = self.begin(reports) {
             self.abandon();
             return Err(failure);
+        }
+        // The program is under way, and nobody waits for this.
+        drop(std::mem::take(&mut self.opened));
+        if let Some(group) = &self.group {
+            group.end_left();
         }
         let status = match self.wait() {
             End::Program(status) => {

@@ -122,7 +122,7 @@ impl<'a> Complaint<'a> {
         if let Some(path) = self.after().filter(|path| !paths.contains(path)) {
             paths.push(path);
         }
-        paths.retain(|path| !path.is_empty() && path.len() <= 4096);
+        paths.retain(|path| !path.is_empty() && path.len() <= 4096 && !is_a_shells_own(path));
         paths
     }
 
@@ -146,6 +146,11 @@ impl<'a> Complaint<'a> {
         let is_remote = rest.starts_with(" (publickey") || rest.starts_with(" (password");
         is_match || is_test || is_remote || self.lower.contains("assert") || is_quoted_at(self.line, self.at)
     }
+}
+
+/// `/dev/tcp/HOST/PORT`, which bash connects to and nobody has as a file.
+fn is_a_shells_own(path: &str) -> bool {
+    path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/")
 }
 
 /// `name:12:`, as searches and compilers begin a line that quotes or concerns a file.

@@ -64,15 +64,10 @@ fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset, status: &Reports) -> R
         let mediator = mediate(ruleset, listener, broker::refusals(program, status)?)?;
         let opened = making.finish(plan?)?;
         privilege::drop_capabilities().map_err(at(Stage::Broker))?;
-        // The program is no longer waited for.
-        if let Some(group) = &group {
-            group.end_left();
-        }
-        drop(opened);
-        Ok(mediator)
+        Ok((mediator, opened))
     });
     match ready {
-        Ok(mediator) => Ok(Broker::new(program, bound, progress, mediator).with_group(group)),
+        Ok((mediator, opened)) => Ok(Broker::new(program, bound, progress, mediator).with(opened, group)),
         Err(failure) => {
             Broker::new(program, bound, progress, None).abandon();
             Err(failure)

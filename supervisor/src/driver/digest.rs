@@ -17,10 +17,11 @@ pub(super) struct Digests {
 
 impl Digests {
     /// `seen` is the confinement as the worker's tier shows it. What was tried at the start is no part of what is enforced, and
-    /// the random name of the temp directory none of what the rights are: equal starts have equal digests.
+    /// the random name of the temp directory none of what the rights are; how many rules it takes depends on how many
+    /// neighbours what is hidden has just now. Equal starts have equal digests.
     pub(super) fn new(seen: &Confinement, report: &RulesetReport) -> Self {
         let seen = &without_temps_name(seen);
-        let report = RulesetReport { attempts: Vec::new(), ..report.clone() };
+        let report = RulesetReport { attempts: Vec::new(), rules: 0, ..report.clone() };
         let Confinement { rights, project, temp, read_only, identity, .. } = seen;
         let ruleset = digest(&(rights, project, temp, read_only, identity, report));
         Self { rights: digest(rights), ruleset }

@@ -20,10 +20,15 @@ impl Standing {
     /// The denials that a command ran into: those that were proved, and those that it complains of besides.
     pub fn denials(&self, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {
         let mut found = self.proved(call, &result.refused);
-        let networked = found.iter().any(|denial| denial.operation == Operation::Network);
+        let of_socket = |denial: &Denial| {
+            denial.operation == Operation::Network
+                || denial.operation == Operation::Share && matches!(denial.object, Object::Path(_))
+        };
+        let connecting = found.iter().any(of_socket);
         for likely in self.likely(call, result) {
-            // A host that was not found is the same network as the resolver that was not reached.
-            let known = networked && likely.operation == Operation::Network;
+            // A host that was not found is the same network as the resolver that was not reached; and a program that has a
+            // unix socket for a host's name says that it cannot connect to the host.
+            let known = connecting && likely.operation == Operation::Network;
             if found.len() < MAX_DENIALS && !known && !found.iter().any(|proved| is_same(proved, &likely)) {
                 found.push(likely);
             }

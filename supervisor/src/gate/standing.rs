@@ -7,6 +7,7 @@ use ipc::approval::ApprovalMode;
 use ipc::confinement::{Tier, rights_in_tier};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::path::WirePath;
+use ipc::refusal::{Refusal, Target};
 use ipc::rights::{Grant, Network, Rights};
 use ipc::tool::{CommandExit, CommandResult};
 use libc::{EACCES, EBUSY, EPERM};
@@ -163,7 +164,9 @@ impl Standing {
         let refused = result.exit != CommandExit::Code(0)
             && [&result.head, &result.tail].iter().flat_map(|text| text.lines()).any(is_refusal);
         let own = self.tier != Tier::FloorUnmediated && self.rights.net == Network::Off;
-        (own && refused).then_some(
+        // A program that was given a unix socket for the host speaks of the host all the same.
+        let is_socket = |refusal: &Refusal| matches!(refusal.object, Target::Socket(_) | Target::Abstract(_));
+        (own && refused && !result.refused.iter().any(is_socket)).then_some(
             "(With the network off, 127.0.0.1 and ::1 are the sandbox's own: only servers that were started within the same \
              command can be reached there, and none of the machine's. The user can open those with --net on --reach host.)",
         )

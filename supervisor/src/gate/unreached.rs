@@ -1,6 +1,6 @@
 //! A line of a command's output that says that it reached nobody, and whom it tried to reach.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 /// What a program prints when it reached nobody, in lower case.
 pub(super) const UNREACHED: [&str; 19] = [

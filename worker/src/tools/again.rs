@@ -73,7 +73,12 @@ fn of_process(place: &NamedPlace, process: u32) -> Asked {
 /// The error number of opening a file or a directory, 0 where it could be opened; nothing of what acts when it is opened, nor of
 /// what is another by now.
 fn answer(path: &Path, act: Act) -> Option<i32> {
-    let found = open(path, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty()).ok()?;
+    let found = match open(path, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty()) {
+        Ok(found) => found,
+        // What covers a hidden directory lets nobody past it.
+        Err(Errno::EACCES) => return Some(Errno::EACCES as i32),
+        Err(_) => return None,
+    };
     let mine = own_name(&found);
     // The kernel's own name of it: no directory on the way was exchanged for a link.
     if readlink(&mine).ok()? != path.as_os_str() {
