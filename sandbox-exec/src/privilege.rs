@@ -74,8 +74,10 @@ pub fn drop_capabilities() -> Result<(), PrivilegeError> {
 /// Empties the sets that this thread acts with. Other threads keep theirs.
 pub fn clear_capabilities() -> Result<(), PrivilegeError> {
     let capabilities = |act| move |source| PrivilegeError::Capabilities { act, source };
+    caps::clear(None, CapSet::Ambient).map_err(capabilities("clear a capability set"))?;
+    // What is ambient is permitted and inheritable too (capabilities(7)), so that these tell. To read the ambient set takes a
+    // call for each capability.
     for (set, name) in [
-        (CapSet::Ambient, "ambient"),
         (CapSet::Inheritable, "inheritable"),
         (CapSet::Effective, "effective"),
         (CapSet::Permitted, "permitted"),
