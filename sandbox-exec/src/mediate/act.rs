@@ -30,7 +30,7 @@ pub(super) struct Call<'a, 'b> {
     pub(super) shared: &'a Shared,
     pub(super) caller: Caller<'a>,
     pub(super) arguments: [u64; 6],
-    pub(super) turn: &'a mut Turn<'b>,
+    pub(super) turn: &'a Turn<'b>,
     /// What the first argument stands for, if that is known already.
     pub(super) held: Option<OwnedFd>,
 }
@@ -93,7 +93,8 @@ impl Call<'_, '_> {
         // Datagram sockets only note the address.
         let waits = kind.style != libc::SOCK_DGRAM && socket::is_blocking(&socket)?;
         let connected = if waits {
-            self.wait(&socket, libc::SO_SNDTIMEO, connect)
+            let soon = self.shared.rules.answers_at_once(kind, &target);
+            self.wait(&socket, libc::SO_SNDTIMEO, soon, connect)
         } else {
             connect().map_err(Stop::from)
         };
@@ -294,7 +295,7 @@ impl Call<'_, '_> {
                 sent => return Ok(sent?),
             }
         }
-        self.wait(socket, libc::SO_SNDTIMEO, || socket::send(socket, address, bytes, control, flags))
+        self.wait(socket, libc::SO_SNDTIMEO, false, || socket::send(socket, address, bytes, control, flags))
     }
 
     /// A duplicate of the caller's socket.
@@ -305,15 +306,20 @@ impl Call<'_, '_> {
         Ok((socket, kind))
     }
 
-    /// Performs what may wait, for as long as the option `timeout` of the socket says.
+    /// Performs what may wait, for as long as the option `timeout` of the socket says; `soon` if it is not expected to.
     pub(super) fn wait<T>(
-        &mut self,
+        &self,
         socket: &OwnedFd,
         timeout: c_int,
+        soon: bool,
         act: impl FnMut() -> Result<T, Errno>,
     ) -> Result<T, Stop> {
-        self.turn.step_aside();
-        match self.shared.waiting.perform(&self.caller, act) {
+        self.turn.shared().have_watched()?;
+        if !soon {
+            self.turn.step_aside();
+        }
+        let lead = soon.then(|| self.turn.lead());
+        match self.shared.waiting.perform(&self.caller, lead, act) {
             Err(Stop::Interrupted) if socket::has_timeout(socket, timeout) => Err(Errno::EINTR.into()),
             result => result,
         }

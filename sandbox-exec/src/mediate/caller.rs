@@ -1,11 +1,13 @@
 //! A thread whose call waits.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use nix::errno::Errno;
 use nix::libc::{self, c_int, pid_t};
@@ -29,27 +31,28 @@ pub(super) struct Caller<'a> {
     descriptors: Descriptors<'a>,
 }
 
+/// Threads whose descriptors were asked for lately: programs make several calls, and to open one costs as much as two duplicates.
+#[derive(Debug, Default)]
+pub(super) struct Threads(Mutex<VecDeque<(pid_t, Arc<OwnedFd>)>>);
+
 /// How to get at its descriptors.
 enum Descriptors<'a> {
-    /// By this pidfd.
-    Of(OwnedFd),
+    /// By a pidfd.
+    Of(&'a Threads),
     /// Among the sockets that were made here.
     Among(&'a Made),
 }
 
 impl<'a> Caller<'a> {
-    /// Opens the caller of a notification. `made` is where its sockets are, unless they can be duplicated.
-    pub(super) fn open(
+    /// The caller of a notification. `made` is where its sockets are, unless they can be duplicated.
+    pub(super) fn of(
         listener: &'a Listener,
         notification: &Notification,
+        threads: &'a Threads,
         made: Option<&'a Made>,
-    ) -> Result<Self, Errno> {
-        let thread = notification.thread;
-        let descriptors = match made {
-            Some(made) => Descriptors::Among(made),
-            None => Descriptors::Of(process(thread)?),
-        };
-        Ok(Self { listener, id: notification.id, thread, descriptors })
+    ) -> Self {
+        let descriptors = made.map_or(Descriptors::Of(threads), Descriptors::Among);
+        Self { listener, id: notification.id, thread: notification.thread, descriptors }
     }
 
     /// Its number among all notifications.
@@ -70,7 +73,7 @@ impl<'a> Caller<'a> {
     /// A duplicate of one of its descriptors. The one place where acting on the caller's own socket begins.
     pub(super) fn descriptor(&self, number: RawFd) -> Result<OwnedFd, Errno> {
         match &self.descriptors {
-            Descriptors::Of(process) => duplicate(process, number),
+            Descriptors::Of(threads) => threads.duplicate(self.thread, number),
             Descriptors::Among(made) => made.duplicate(self.place(number)),
         }
     }
@@ -118,13 +121,12 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// `chroot(2)` and `pivot_root(2)` are denied: another root than ours is none that a program could have.
+/// `chroot(2)` and `pivot_root(2)` are denied: another root than ours, which stays what it is, is none that a program could have.
 fn has_our_root(own: &Path) -> Result<(), Errno> {
-    let identity = |path: &Path| fs::metadata(path).map(|root| (root.dev(), root.ino()));
-    match (identity(&own.join("root")), identity(Path::new("/"))) {
-        (Ok(theirs), Ok(ours)) if theirs == ours => Ok(()),
-        _ => Err(Errno::EACCES),
-    }
+    static OURS: OnceLock<Option<(u64, u64)>> = OnceLock::new();
+    let identity = |path: &Path| fs::metadata(path).ok().map(|root| (root.dev(), root.ino()));
+    let ours = *OURS.get_or_init(|| identity(Path::new("/")));
+    if ours.is_some() && identity(&own.join("root")) == ours { Ok(()) } else { Err(Errno::EACCES) }
 }
 
 /// Joins bytes: `Path::join` would start anew at a slash, which the kernel does not do here.
@@ -135,13 +137,40 @@ fn join(directory: &Path, rest: &[u8]) -> PathBuf {
     path.into()
 }
 
-/// Whose descriptors a thread's are.
-fn process(thread: pid_t) -> Result<OwnedFd, Errno> {
-    match pidfd_open(thread, PIDFD_THREAD) {
-        // Threads share their descriptors, unless they asked not to; then a kernel before 6.9 looks at the wrong ones,
-        // where the call fails or acts on what the first thread has: also the caller's.
-        Err(Errno::EINVAL) => pidfd_open(Status::of(thread)?.process, 0),
-        process => process,
+impl Threads {
+    /// How many are kept.
+    const MOST: usize = 8;
+
+    /// A duplicate of a descriptor of a thread that waits.
+    fn duplicate(&self, thread: pid_t, number: RawFd) -> Result<OwnedFd, Errno> {
+        if let Some(known) = self.known(thread) {
+            match duplicate(&known, number) {
+                // That of a thread that has ended, which had this number before.
+                Err(Errno::ESRCH) => self.lock().retain(|(other, _)| *other != thread),
+                descriptor => return descriptor,
+            }
+        }
+        let opened = match pidfd_open(thread, PIDFD_THREAD) {
+            // Threads share their descriptors, unless they asked not to; then a kernel before 6.9 looks at the wrong ones,
+            // where the call fails or acts on what the first thread has: also the caller's. Of that one's number nothing
+            // follows later.
+            Err(Errno::EINVAL) => return duplicate(&pidfd_open(Status::of(thread)?.process, 0)?, number),
+            opened => Arc::new(opened?),
+        };
+        let mut known = self.lock();
+        known.truncate(Self::MOST - 1);
+        known.push_front((thread, Arc::clone(&opened)));
+        drop(known);
+        duplicate(&opened, number)
+    }
+
+    /// What was opened of a thread of this number. For as long as it can be duplicated from it is the one that waits.
+    fn known(&self, thread: pid_t) -> Option<Arc<OwnedFd>> {
+        self.lock().iter().find(|(other, _)| *other == thread).map(|(_, opened)| Arc::clone(opened))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(pid_t, Arc<OwnedFd>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,6 +1,7 @@
-//! The threads: one leads, that is, receives calls. A thread that gets a call which may wait keeps it and lets another lead.
+//! The threads: one leads, that is, receives calls, and performs what does not wait. Before a call that will wait it has another
+//! lead; where it took one for one that will not, and it waits all the same, another is made to lead soon (`waiting`).
 //!
-//! So no call is handed from thread to thread, and none that waits holds up another.
+//! So no call is handed from thread to thread, and none that waits holds up another for long.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -18,37 +19,48 @@ const STACK: usize = 128 << 10;
 /// Who is there.
 #[derive(Debug, Default)]
 pub(super) struct Crew {
-    lead: Mutex<()>,
     count: Mutex<Count>,
+    next: Condvar,
     gone: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Count {
     all: usize,
+    /// Who will lead next, those included that have not run yet: who steps aside before a new thread had its turn must not add
+    /// another.
     standing_by: usize,
+    leader: Option<Lead>,
+    /// How often somebody began to lead.
+    leads: u64,
 }
+
+/// Leading, from when a thread begins to until it steps aside, or is made to: no other time has the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lead(u64);
 
 /// A thread's turn to lead.
 pub(super) struct Turn<'a> {
     shared: &'a Arc<Shared>,
-    lead: Option<MutexGuard<'a, ()>>,
+    lead: Lead,
 }
 
 impl Turn<'_> {
-    /// Lets another lead: what comes next may wait.
-    pub(super) fn step_aside(&mut self) {
-        if self.lead.is_some() {
-            if self.shared.crew.count().standing_by == 0 {
-                // Without another thread the calls wait until this one is back.
-                drop(add(self.shared));
-            }
-            self.lead = None;
-        }
+    /// Lets another lead: what comes next will wait.
+    pub(super) fn step_aside(&self) {
+        relieve(self.shared, self.lead);
     }
 
-    pub(super) fn leads(&self) -> bool {
-        self.lead.is_some()
+    pub(super) fn lead(&self) -> Lead {
+        self.lead
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        self.shared
+    }
+
+    fn lasts(&self) -> bool {
+        self.shared.crew.count().leader == Some(self.lead)
     }
 }
 
@@ -65,6 +77,19 @@ impl Crew {
         self.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits to lead, as one of those who stand by.
+    fn lead(&self) -> Lead {
+        let mut count = self.count();
+        while count.leader.is_some() {
+            count = self.next.wait(count).unwrap_or_else(PoisonError::into_inner);
+        }
+        count.standing_by -= 1;
+        count.leads += 1;
+        let lead = Lead(count.leads);
+        count.leader = Some(lead);
+        lead
+    }
+
     /// Joins those who wait to lead, unless there are enough.
     fn stands_by(&self) -> bool {
         let mut count = self.count();
@@ -73,40 +98,67 @@ impl Crew {
         needed
     }
 
+    /// There are no more calls: the next to lead sees it, too.
+    fn ends(&self, lead: Lead) {
+        self.count().leader.take_if(|leader| *leader == lead);
+        self.next.notify_one();
+    }
+
     fn leaves(&self) {
         self.count().all -= 1;
         self.gone.notify_all();
     }
 }
 
+/// Has another lead, if this lead lasts still.
+pub(super) fn relieve(shared: &Arc<Shared>, lead: Lead) {
+    let mut count = shared.crew.count();
+    if count.leader != Some(lead) {
+        return;
+    }
+    if count.standing_by == 0 {
+        // Without another thread the calls wait until this one is back.
+        drop(add_to(&mut count, shared));
+    }
+    count.leader = None;
+    drop(count);
+    shared.crew.next.notify_one();
+}
+
 /// Adds a thread.
 pub(super) fn add(shared: &Arc<Shared>) -> std::io::Result<()> {
-    let mut count = shared.crew.count();
+    add_to(&mut shared.crew.count(), shared)
+}
+
+fn add_to(count: &mut Count, shared: &Arc<Shared>) -> std::io::Result<()> {
     if count.all >= MOST {
         return Ok(());
     }
     let theirs = Arc::clone(shared);
     thread::Builder::new().name("mediator".into()).stack_size(STACK).spawn(move || work(&theirs))?;
     count.all += 1;
+    count.standing_by += 1;
     Ok(())
 }
 
-/// A thread's life.
+/// A thread's life, which begins as one that stands by.
 fn work(shared: &Arc<Shared>) {
+    let crew = &shared.crew;
     // Without the first, calls that wait would not end with their callers; the second is no caller's. Better one thread less.
     if super::waiting::allow_interruption().is_err() || clear_capabilities().is_err() {
-        return shared.crew.leaves();
+        crew.count().standing_by -= 1;
+        return crew.leaves();
     }
-    while shared.crew.stands_by() {
-        let lead = shared.crew.lead.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.crew.count().standing_by -= 1;
-        let mut turn = Turn { shared, lead: Some(lead) };
-        while turn.leads() {
-            if !shared.serve(&mut turn) {
-                shared.crew.leaves();
-                return;
+    loop {
+        let turn = Turn { shared, lead: crew.lead() };
+        while turn.lasts() {
+            if !shared.serve(&turn) {
+                crew.ends(turn.lead);
+                return crew.leaves();
             }
         }
+        if !crew.stands_by() {
+            return crew.leaves();
+        }
     }
-    shared.crew.leaves();
 }

@@ -85,7 +85,7 @@ impl Call<'_, '_> {
         socket: &OwnedFd,
         accept: impl FnMut() -> Result<(OwnedFd, Address), Errno>,
     ) -> Result<(OwnedFd, Address), Stop> {
-        self.wait(socket, libc::SO_RCVTIMEO, accept)
+        self.wait(socket, libc::SO_RCVTIMEO, socket::is_readable(socket), accept)
     }
 
     /// How many bytes the caller has for the peer's address, if it wants it (`move_addr_to_user` of the kernel).

@@ -82,7 +82,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use ipc::refusal::Act;
@@ -92,7 +92,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use act::Call;
 use address::Address;
-use caller::Caller;
+use caller::{Caller, Threads};
 use crew::{Crew, Turn};
 pub use filter::Filter;
 use host::Host;
@@ -172,9 +172,12 @@ struct Shared {
     signals: Option<Signals>,
     metadata: Metadata,
     refusals: Refusals,
+    threads: Threads,
     /// The sockets of the programs, where they are made here.
     made: Option<Made>,
     waiting: Waiting,
+    /// Whether somebody looks after what waits: from the first such call on.
+    watched: Mutex<bool>,
     crew: Crew,
 }
 
@@ -205,13 +208,13 @@ impl Mediator {
             signals: mediation.signals.then(Signals::new),
             metadata: Metadata::new()?,
             refusals,
+            threads: Threads::default(),
             made,
             waiting: Waiting::default(),
+            watched: Mutex::default(),
             crew: Crew::default(),
         });
         crew::add(&shared)?;
-        let watching = Arc::clone(&shared);
-        thread::Builder::new().name("signals".into()).spawn(move || watching.watch())?;
         if shared.made.is_some() {
             let holding = Arc::clone(&shared);
             thread::Builder::new().name("sockets".into()).spawn(move || holding.watch_sockets())?;
@@ -236,7 +239,7 @@ impl Drop for Mediator {
 
 impl Shared {
     /// Receives and answers one call; `false` when there will be no more.
-    fn serve(&self, turn: &mut Turn<'_>) -> bool {
+    fn serve(&self, turn: &Turn<'_>) -> bool {
         // Without a listener that works there is nothing to do but to end: calls then fail.
         let Ok(Some(notification)) = self.listener.receive() else {
             self.waiting.end();
@@ -254,7 +257,7 @@ impl Shared {
         true
     }
 
-    fn mediate(&self, notification: &Notification, turn: &mut Turn<'_>) -> Answer {
+    fn mediate(&self, notification: &Notification, turn: &Turn<'_>) -> Answer {
         if let Some(made) = &self.made {
             made.is_back(notification.thread);
         }
@@ -266,13 +269,9 @@ impl Shared {
                 }
             };
         }
-        match Caller::open(&self.listener, notification, self.made.as_ref()) {
-            Ok(caller) => {
-                let arguments = notification.arguments;
-                Call { shared: self, caller, arguments, turn, held: None }.act(notification)
-            }
-            Err(errno) => Answer::Failed(errno),
-        }
+        let caller = Caller::of(&self.listener, notification, &self.threads, self.made.as_ref());
+        let arguments = notification.arguments;
+        Call { shared: self, caller, arguments, turn, held: None }.act(notification)
     }
 
     /// Has no socket that its programs have closed answer at an address.
@@ -297,10 +296,22 @@ impl Shared {
         }
     }
 
-    fn watch(&self) {
+    /// Has somebody look after calls that wait. `ENOBUFS` if nobody can.
+    fn have_watched(self: &Arc<Self>) -> Result<(), Errno> {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*watched {
+            let watching = Arc::clone(self);
+            let begun = thread::Builder::new().name("signals".into()).spawn(move || watching.watch());
+            begun.map_err(|_| Errno::ENOBUFS)?;
+            *watched = true;
+        }
+        Ok(())
+    }
+
+    fn watch(self: &Arc<Self>) {
         // Takes no signals either: all of them are the main thread's.
         if waiting::allow_interruption().is_ok() && clear_capabilities().is_ok() {
-            self.waiting.watch(&self.listener);
+            self.waiting.watch(&self.listener, |lead| crew::relieve(self, lead));
         }
     }
 }

@@ -132,6 +132,11 @@ impl Rules {
         Ok(address.into())
     }
 
+    /// Whether what is connected to is on this machine, where only a full queue has it wait.
+    pub(super) fn answers_at_once(&self, kind: Kind, target: &Target) -> bool {
+        !kind.is_internet() || target.inside.is_some() || self.network.host().is_none()
+    }
+
     /// Does what a connection to inside needs before it is begun.
     pub(super) fn prepare(
         &self,

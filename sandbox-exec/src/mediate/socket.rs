@@ -1,11 +1,12 @@
 //! Calls on sockets, with addresses as bytes.
 
 use std::mem;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 use nix::errno::Errno;
 use nix::libc::{self, c_int, socklen_t};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::address::Address;
 
@@ -137,6 +138,12 @@ pub(super) fn is_blocking(socket: &OwnedFd) -> Result<bool, Errno> {
     // SAFETY: reads flags.
     let flags = Errno::result(unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_GETFL) })?;
     Ok(flags & libc::O_NONBLOCK == 0)
+}
+
+/// Whether there is something to read, or a connection to accept.
+pub(super) fn is_readable(socket: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+    poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
 /// Whether a time-out is set (`SO_SNDTIMEO`, `SO_RCVTIMEO`): a call that waits with one is not made again after a signal

@@ -7,6 +7,7 @@
 //! it says. A name on another mount can lie (one of another namespace, one that is mounted over or gone), so it is proven: opened
 //! again beneath the root, without links, it must lead to the same inode.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -33,7 +34,8 @@ pub(super) struct Tree {
     /// This process's descriptors: to look one up from here costs half.
     descriptors: Option<OwnedFd>,
     roots: Vec<Root>,
-    hidden: Vec<PathBuf>,
+    /// By their bytes: what is found is canonical as they are, and comparing components costs ten times as much.
+    hidden: Vec<OsString>,
 }
 
 /// A directory with all that is beneath it, or a file.
@@ -53,6 +55,7 @@ impl Tree {
             Some(Root { path, opened, mount })
         });
         let descriptors = open("/proc/self/fd", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).ok();
+        let hidden = hidden.into_iter().map(PathBuf::into_os_string).collect();
         Self { descriptors, roots: roots.collect(), hidden }
     }
 
@@ -90,7 +93,7 @@ impl Tree {
     pub(super) fn contained(&self, found: &OwnedFd) -> Result<bool, Errno> {
         let name = self.name(found)?;
         let last = name.as_os_str().as_bytes().strip_suffix(DELETED);
-        let last = last.map(|last| Path::new(std::ffi::OsStr::from_bytes(last)));
+        let last = last.map(|last| Path::new(OsStr::from_bytes(last)));
         Ok(last.is_some_and(|last| self.places(last).next().is_some()) && fstat(found)?.st_nlink == 0)
     }
 
@@ -127,10 +130,16 @@ impl Tree {
 
     /// Where a name that is not hidden lies, root by root.
     fn places<'a>(&'a self, name: &'a Path) -> impl Iterator<Item = (&'a Root, &'a Path)> {
-        let hidden = self.hidden.iter().any(|hidden| name.starts_with(hidden));
+        let hidden = self.hidden.iter().any(|hidden| lies_in(name, hidden));
         let roots = self.roots.iter().filter(move |_| !hidden);
         roots.filter_map(move |root| name.strip_prefix(&root.path).ok().map(|rest| (root, rest)))
     }
+}
+
+/// Whether one canonical path is another, or lies beneath it.
+fn lies_in(path: &Path, place: &OsStr) -> bool {
+    let rest = path.as_os_str().as_bytes().strip_prefix(place.as_bytes());
+    rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || place == "/")
 }
 
 fn without_links(more: ResolveFlag) -> OpenHow {

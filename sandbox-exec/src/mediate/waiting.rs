@@ -1,8 +1,9 @@
-//! Calls that wait for something: performed on threads that may wait, and ended when their callers want them to.
+//! Calls that may wait for something: performed on threads that may wait, and ended when their callers want them to.
 //!
 //! Once a call was received, only fatal signals end its caller's waiting (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`). So somebody
 //! has to look whether a signal is pending whose handler should run. Nothing reports that: a thread of its own looks, often
-//! at first and then twenty times a second, as long as there is a call that waits.
+//! at first and then twenty times a second, as long as there is a call that waits. It also has another thread lead where the leader
+//! waits, against expectation.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -13,12 +14,15 @@ use nix::errno::Errno;
 use nix::libc::{self, c_int, pid_t};
 
 use super::caller::Caller;
+use super::crew::Lead;
 use super::listener::{Answer, Listener};
 use super::status::Status;
 
 /// How soon, and how often at least, a waiting call is looked at.
 const SOONEST: Duration = Duration::from_millis(4);
 const LATEST: Duration = Duration::from_millis(50);
+/// How long a call takes at most that does not wait. A leader that takes longer is relieved.
+const EXPECTED: Duration = Duration::from_millis(1);
 /// How long to stay awake without a waiting call: the next one then needs no waking.
 const LINGER: Duration = Duration::from_millis(200);
 /// How often a signal that any thread could take is seen before it is taken to be for this one.
@@ -55,12 +59,33 @@ pub(super) struct Waiting {
     more: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     calls: Vec<Arc<Wait>>,
-    /// Whether the thread that looks sleeps until it is woken.
-    asleep: bool,
+    /// When the last of them began, and the last that its leader performs.
+    began: Instant,
+    led: Instant,
+    /// Until when the thread that looks sleeps.
+    sleep: Sleep,
     ended: bool,
+}
+
+/// How long a thread sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sleep {
+    /// No longer than a leader may wait.
+    Short,
+    /// Longer.
+    Long,
+    /// Until it is woken.
+    Endless,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let now = Instant::now();
+        Self { calls: vec![], began: now, led: now, sleep: Sleep::Short, ended: false }
+    }
 }
 
 #[derive(Debug)]
@@ -69,6 +94,8 @@ struct Wait {
     caller: pid_t,
     /// The thread that performs the call.
     thread: pid_t,
+    /// If it leads.
+    lead: Option<Lead>,
     since: Instant,
     verdict: AtomicU8,
     seen: AtomicU8,
@@ -79,13 +106,15 @@ const INTERRUPTED: u8 = 1;
 const ENDED: u8 = 2;
 
 impl Waiting {
-    /// Performs an act that may wait. `act` fails with `EINTR` when it is to be looked at again.
+    /// Performs an act that may wait. `act` fails with `EINTR` when it is to be looked at again. `lead` is for a leader who expects
+    /// that it will not: it is made to let another lead, if it does.
     pub(super) fn perform<T>(
         &self,
         caller: &Caller<'_>,
+        lead: Option<Lead>,
         mut act: impl FnMut() -> Result<T, Errno>,
     ) -> Result<T, Stop> {
-        let wait = self.enter(caller);
+        let wait = self.enter(caller, lead);
         let result = loop {
             match (act(), wait.verdict.load(Ordering::Acquire)) {
                 (Err(Errno::EINTR), NONE) => {}
@@ -97,37 +126,47 @@ impl Waiting {
         result
     }
 
-    fn enter(&self, caller: &Caller<'_>) -> Arc<Wait> {
+    fn enter(&self, caller: &Caller<'_>, lead: Option<Lead>) -> Arc<Wait> {
+        let now = Instant::now();
         let wait = Arc::new(Wait {
             id: caller.id(),
             caller: caller.thread(),
             thread: nix::unistd::gettid().as_raw(),
-            since: Instant::now(),
+            lead,
+            since: now,
             verdict: AtomicU8::new(NONE),
             seen: AtomicU8::new(0),
         });
         let mut state = self.lock();
         state.calls.push(Arc::clone(&wait));
-        if state.asleep {
+        state.began = now;
+        if lead.is_some() {
+            state.led = now;
+        }
+        let late = match state.sleep {
+            Sleep::Short => false,
+            Sleep::Long => lead.is_some(),
+            Sleep::Endless => true,
+        };
+        if late {
+            state.sleep = Sleep::Short;
+            drop(state);
             self.more.notify_one();
         }
         wait
     }
 
     /// Looks after the waiting calls until [`Waiting::end`].
-    pub(super) fn watch(&self, listener: &Listener) {
-        let mut busy = Instant::now();
+    pub(super) fn watch(&self, listener: &Listener, relieve: impl Fn(Lead)) {
         loop {
             let state = self.lock();
             if state.ended && state.calls.is_empty() {
                 return;
             }
-            if !state.calls.is_empty() {
-                busy = Instant::now();
-            }
-            let pause = pause(&state.calls);
-            let calls = self.sleep(state, pause, busy.elapsed() > LINGER);
-            for wait in calls {
+            for wait in self.sleep(state) {
+                if let Some(lead) = wait.lead.filter(|_| wait.since.elapsed() >= EXPECTED) {
+                    relieve(lead);
+                }
                 if let Some(verdict) = wait.judge(listener) {
                     wait.verdict.store(verdict, Ordering::Release);
                     self.interrupt(&wait);
@@ -142,14 +181,18 @@ impl Waiting {
         self.more.notify_all();
     }
 
-    fn sleep(&self, mut state: MutexGuard<'_, State>, pause: Duration, idle: bool) -> Vec<Arc<Wait>> {
-        state.asleep = idle;
-        let mut state = if idle {
+    /// Sleeps for as long as nobody wants to be looked at; what calls there are then.
+    fn sleep(&self, mut state: MutexGuard<'_, State>) -> Vec<Arc<Wait>> {
+        let mut state = if state.calls.is_empty() && state.began.elapsed() > LINGER {
+            state.sleep = Sleep::Endless;
             self.more.wait(state).unwrap_or_else(PoisonError::into_inner)
         } else {
+            let led = state.led.elapsed() <= LINGER;
+            let pause = if led { SOONEST } else { pause(&state.calls) };
+            state.sleep = if pause > SOONEST { Sleep::Long } else { Sleep::Short };
             self.more.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0
         };
-        state.asleep = false;
+        state.sleep = Sleep::Short;
         state.calls.clone()
     }
 
