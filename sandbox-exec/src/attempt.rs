@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -53,6 +53,8 @@ pub enum Surroundings<'a> {
     Floor {
         /// Its number.
         broker: pid_t,
+        /// A datagram socket from before, where such a one may be used inside: to make one there takes the broker.
+        datagrams: Option<BorrowedFd<'a>>,
     },
     /// Namespaces of its own.
     Full {
@@ -67,7 +69,7 @@ impl Surroundings<'_> {
     /// The number of the broker: in a pid namespace of its own it is the first.
     pub fn broker(self) -> pid_t {
         match self {
-            Self::Floor { broker } => broker,
+            Self::Floor { broker, .. } => broker,
             Self::Full { .. } => 1,
         }
     }
@@ -84,7 +86,7 @@ enum Act<'a> {
     Socket(c_int, c_int),
     Meet,
     Mark,
-    Connect,
+    Connect(Option<BorrowedFd<'a>>),
     Namespace,
 }
 
@@ -93,7 +95,7 @@ impl<'a> Attempts<'a> {
     pub fn choose(plan: &'a Plan, platform: Platform, surroundings: Surroundings<'a>) -> Self {
         let mut attempts = Self { acts: vec![], untried: vec![] };
         match surroundings {
-            Surroundings::Floor { .. } => attempts.floor(plan, platform),
+            Surroundings::Floor { datagrams, .. } => attempts.floor(plan, platform, datagrams),
             Surroundings::Full { stub, witness } => attempts.full(plan, platform, stub, witness),
         }
         if platform.abi >= SCOPES {
@@ -108,7 +110,7 @@ impl<'a> Attempts<'a> {
         attempts
     }
 
-    fn floor(&mut self, plan: &'a Plan, platform: Platform) {
+    fn floor(&mut self, plan: &'a Plan, platform: Platform, datagrams: Option<BorrowedFd<'a>>) {
         if platform.abi > 0 {
             self.controlled("write outside the write roots", Act::Write);
             if let Some(hidden) = plan.hidden_witness.as_deref().filter(|hidden| is_readable(hidden)) {
@@ -124,7 +126,7 @@ impl<'a> Attempts<'a> {
             self.acts.push(("reach a unix socket outside", Act::Meet));
             self.acts.push(("change an attribute outside the write roots", Act::Mark));
             if plan.net == Network::Off {
-                self.acts.push(("reach the network", Act::Connect));
+                self.acts.push(("reach the network", Act::Connect(datagrams)));
             }
         }
     }
@@ -150,7 +152,7 @@ impl<'a> Attempts<'a> {
             self.acts.push(("find the process that started this one", Act::Find(stub)));
         }
         if plan.net == Network::Off {
-            self.acts.push(("reach the network", Act::Connect));
+            self.acts.push(("reach the network", Act::Connect(None)));
         }
     }
 
@@ -189,7 +191,8 @@ impl Act<'_> {
             Self::Mark => check(unsafe {
                 libc::setxattr(MARKED.as_ptr(), c"user.witness".as_ptr(), ptr::null(), 0, c_int::MAX).into()
             }),
-            Self::Connect => connect_elsewhere(),
+            Self::Connect(None) => datagrams().and_then(|socket| connect_elsewhere(socket.as_fd())),
+            Self::Connect(Some(socket)) => connect_elsewhere(socket),
             // SAFETY: takes flags. Where it is not refused, the caller executes nothing and exits.
             Self::Namespace => check(unsafe { libc::unshare(libc::CLONE_NEWUSER) }.into()),
         }
@@ -200,7 +203,7 @@ impl Act<'_> {
         match self {
             Self::CreateInTree => errno == libc::EROFS,
             Self::Find(_) => errno == libc::ESRCH,
-            Self::Connect => matches!(errno, libc::ENETUNREACH | libc::EPERM | libc::EACCES),
+            Self::Connect(_) => matches!(errno, libc::ENETUNREACH | libc::EPERM | libc::EACCES),
             _ => errno == libc::EPERM || errno == libc::EACCES,
         }
     }
@@ -224,9 +227,13 @@ fn open_file(path: &Path) -> io::Result<()> {
     if file.metadata()?.is_file() { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
+/// A socket to connect.
+pub(crate) fn datagrams() -> io::Result<OwnedFd> {
+    Ok(socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?)
+}
+
 /// Not bound before, which would be mediated as well.
-fn connect_elsewhere() -> io::Result<()> {
-    let datagram = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+fn connect_elsewhere(datagrams: BorrowedFd<'_>) -> io::Result<()> {
     let to = libc::sockaddr_in {
         sin_family: libc::sa_family_t::try_from(libc::AF_INET).map_err(io::Error::other)?,
         sin_port: ELSEWHERE.1.to_be(),
@@ -235,7 +242,7 @@ fn connect_elsewhere() -> io::Result<()> {
     };
     let length = libc::socklen_t::try_from(size_of_val(&to)).map_err(io::Error::other)?;
     // SAFETY: the kernel reads `length` bytes, which `to` has.
-    check(unsafe { libc::connect(datagram.as_raw_fd(), (&raw const to).cast(), length) }.into())
+    check(unsafe { libc::connect(datagrams.as_raw_fd(), (&raw const to).cast(), length) }.into())
 }
 
 fn make_socket(family: c_int, kind: c_int) -> io::Result<()> {

@@ -8,18 +8,24 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 
 /// What the names of groups begin with.
 const PREFIX: &str = "bailiwick-";
 
 /// How long to wait for the end of processes that were killed, each time that one of them ends; in milliseconds.
 const PATIENCE: u16 = 2000;
+
+/// Where version 2 is mounted, alone or beside version 1 (`file-hierarchy(7)` of systemd): its list of mounts costs as much as a fork.
+const USUAL: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+
+/// Who may make something in a directory: anybody at all.
+const WRITABLE: u32 = 0o222;
 
 /// A group, which is removed at the end.
 #[derive(Debug)]
@@ -29,9 +35,9 @@ pub(crate) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes one beneath the group of this process. None where none may be made.
-    pub(crate) fn make() -> Option<Self> {
-        let path = own_group()?.join(Broker::this()?.name());
+    /// Makes one beneath the group of this process, which [`Cgroup::place`] is. None where none may be made.
+    pub(crate) fn make(place: &Path) -> Option<Self> {
+        let path = place.join(Broker::this()?.name());
         fs::create_dir(&path).ok()?;
         match File::open(&path) {
             // What cannot be killed is of no use.
@@ -41,6 +47,11 @@ impl Cgroup {
                 None
             }
         }
+    }
+
+    /// Where one might be made without any capability.
+    pub(crate) fn place() -> Option<PathBuf> {
+        own_group().filter(|group| fs::metadata(group).is_ok_and(|group| group.mode() & WRITABLE != 0))
     }
 
     /// Ends what dead brokers left beside it.
@@ -145,8 +156,17 @@ fn wait_until_empty(group: &Path) -> io::Result<()> {
 /// The directory of this process's own group.
 fn own_group() -> Option<PathBuf> {
     let groups = read("/proc/self/cgroup").ok()?;
-    let mounts = read("/proc/self/mountinfo").ok()?;
-    directory(&groups, &mounts)
+    let group = group(&groups)?;
+    let usual = USUAL.iter().find(|point| is_version_2(point)).map(|point| beneath(point, "/", group));
+    // In a container it may be another part of the hierarchy that is mounted there.
+    usual.flatten().filter(|path| path.exists()).or_else(|| {
+        let mounts = read("/proc/self/mountinfo").ok()?;
+        directory(group, &mounts)
+    })
+}
+
+fn is_version_2(point: &str) -> bool {
+    statfs(point).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC)
 }
 
 /// Reads a file of proc, whose size nobody knows, in few pieces: the kernel makes each anew.
@@ -156,18 +176,28 @@ fn read(path: &str) -> io::Result<String> {
     Ok(text)
 }
 
-/// `0::PATH` (`cgroups(7)`), beneath the root of a mount of the hierarchy (`proc_pid_mountinfo(5)`).
-fn directory(groups: &str, mounts: &str) -> Option<PathBuf> {
-    let group = Path::new(groups.lines().find_map(|line| line.strip_prefix("0::"))?);
+/// `0::PATH` (`cgroups(7)`).
+fn group(groups: &str) -> Option<&str> {
+    groups.lines().find_map(|line| line.strip_prefix("0::"))
+}
+
+/// A group, beneath the root of a mount of the hierarchy (`proc_pid_mountinfo(5)`).
+fn directory(group: &str, mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
         let mut fields = mount.split(' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
         // What has unusual bytes is written in octal: none of ours.
-        let plain = !mount.as_bytes().contains(&b'\\') && !group.as_os_str().as_bytes().contains(&b'\\');
-        let beneath = group.strip_prefix(root).ok().filter(|beneath| beneath.components().all(is_normal))?;
-        (plain && kind.starts_with("cgroup2 ")).then(|| Path::new(point).join(beneath))
+        let plain = !mount.contains('\\');
+        (plain && kind.starts_with("cgroup2 ")).then(|| beneath(point, root, group)).flatten()
     })
+}
+
+/// Where a group is shown by a mount of a part of the hierarchy.
+fn beneath(point: &str, root: &str, group: &str) -> Option<PathBuf> {
+    let plain = !group.contains('\\');
+    let beneath = Path::new(group).strip_prefix(root).ok()?;
+    (plain && beneath.components().all(is_normal)).then(|| Path::new(point).join(beneath))
 }
 
 /// A group outside of the namespace's root is shown with `..`.
@@ -200,8 +230,9 @@ mod tests {
             format!("30 24 0:26 {root} {point} rw,nosuid shared:9 - {kind} cgroup2 rw\n")
         };
         let unified = line("/", "/sys/fs/cgroup", "cgroup2");
-        let found =
-            |group: &str, mounts: &str| directory(&format!("1:name=systemd:/x\n0::{group}\n"), mounts);
+        let found = |path: &str, mounts: &str| {
+            directory(group(&format!("1:name=systemd:/x\n0::{path}\n")).unwrap(), mounts)
+        };
         assert_eq!(found("/user.slice/a", &unified), Some("/sys/fs/cgroup/user.slice/a".into()));
         assert_eq!(found("/", &unified), Some("/sys/fs/cgroup".into()));
         let part = line("/docker/1", "/sys/fs/cgroup", "cgroup2");
@@ -209,6 +240,6 @@ mod tests {
         assert_eq!(found("/elsewhere", &part), None);
         assert_eq!(found("/../x", &unified), None);
         assert_eq!(found("/a", &line("/", "/sys/fs/cgroup/cpu", "cgroup")), None);
-        assert_eq!(directory("1:name=systemd:/x\n", &unified), None);
+        assert_eq!(group("1:name=systemd:/x\n"), None);
     }
 }

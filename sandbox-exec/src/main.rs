@@ -85,6 +85,7 @@ use sandbox_exec::{descriptors, measure, probe, self_test, system};
 
 fn main() -> ExitCode {
     system::set_name(c"sandbox-exec");
+    system::share_heap();
     match run(std::env::args_os().skip(1)) {
         Ok(status) => status.into(),
         Err(failure) => {

@@ -4,22 +4,26 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
 
 use ipc::id::Generation;
 use ipc::pipe::{Incoming, Outgoing};
+use ipc::rights::Network;
 use nix::fcntl::OFlag;
 use nix::unistd::{Pid, getpid, getppid, pipe2};
 
 use super::program::{Program, give_up};
-use super::rules::{self, Seen};
+use super::rules::{self, Making, Seen};
 use super::ruleset::Ruleset;
 use super::{Launch, at};
-use crate::attempt::Surroundings;
+use crate::attempt::{self, Surroundings};
 use crate::broker::{self, Broker, Progress, Reports};
 use crate::cgroup::Cgroup;
 use crate::descendants::Bound;
-use crate::domain::Domain;
+use crate::domain::{Domain, Opened};
 use crate::handover::{Handover, fork_into, fork_sharing_descriptors};
 use crate::mediate::{Mediation, Mediator, Refusals};
 use crate::privilege;
@@ -41,7 +45,9 @@ fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset, status: &Reports) -> R
     system::set_no_new_privs().map_err(at(Stage::Privileges))?;
     let signals = Domain::of_signals(ruleset.platform).map_err(at(Stage::Landlock))?;
     let bound = Bound::enter(signals.as_ref(), getppid().as_raw()).map_err(at(Stage::Landlock))?;
-    let surroundings = Surroundings::Floor { broker: getpid().as_raw() };
+    let datagrams = datagrams(ruleset).map_err(at(Stage::Start))?;
+    let surroundings =
+        Surroundings::Floor { broker: getpid().as_raw(), datagrams: datagrams.as_ref().map(OwnedFd::as_fd) };
     let filter = ruleset.mediation.as_ref().map(Mediation::filter);
     let handover = Handover::new().map_err(at(Stage::Start))?;
     // For both of us. What is opened for a rule needs other capabilities.
@@ -54,19 +60,8 @@ fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset, status: &Reports) -> R
         drop((progress, making));
         Program { launch, ruleset, surroundings, rules: awaited }.run(reports)
     };
-    // Beside the child, which attaches the filter.
-    let plan = making.plan();
-    let taken = handover.take(program);
-    drop((reports, awaited));
     let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
-    let ready = taken.map_err(at(Stage::Broker)).and_then(|listener| {
-        // Gets ready while the rules are added: what the program tries first of all, it answers.
-        let mediator = mediate(ruleset, listener, broker::refusals(program, status)?)?;
-        let opened = making.finish(plan?)?;
-        privilege::drop_capabilities().map_err(at(Stage::Broker))?;
-        Ok((mediator, opened))
-    });
-    match ready {
+    match attend(making, handover, program, ruleset, status, (reports, awaited, datagrams)) {
         Ok((mediator, opened)) => Ok(Broker::new(program, bound, progress, mediator).with(opened, group)),
         Err(failure) => {
             Broker::new(program, bound, progress, None).abandon();
@@ -75,10 +70,47 @@ fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset, status: &Reports) -> R
     }
 }
 
+/// Makes the rules, and beside that gets the mediator ready: what the program tries first of all, it answers. `theirs` is the
+/// program's, and is let go of once it has its own.
+fn attend(
+    mut making: Making<'_>,
+    handover: Handover,
+    program: Pid,
+    ruleset: &Ruleset,
+    status: &Reports,
+    theirs: impl Send,
+) -> Result<(Option<Mediator>, Opened), Failure> {
+    let refusals = broker::refusals(program, status)?;
+    let (took, taken) = mpsc::channel();
+    let mediate = move || {
+        let listener = handover.take(program).map_err(at(Stage::Broker));
+        drop((took, theirs));
+        mediate(ruleset, listener?, refusals)
+    };
+    let (mediator, opened) = thread::scope(|scope| {
+        let mediator = thread::Builder::new().spawn_scoped(scope, mediate).map_err(at(Stage::Broker))?;
+        let opened = making.plan().and_then(|plan| making.add(plan));
+        // Until the program has left our table of descriptors, nothing is closed that was open before it began.
+        let _has_left: Result<(), mpsc::RecvError> = taken.recv();
+        let opened = opened.and_then(|opened| making.tell().map(|()| opened));
+        let mediator = mediator.join().unwrap_or_else(|_| Err(Stage::Broker.failed("the mediator panicked")));
+        Ok((mediator?, opened?))
+    })?;
+    privilege::drop_capabilities().map_err(at(Stage::Broker))?;
+    Ok((mediator, opened))
+}
+
+/// What the program will try to reach the network with, unless only sockets that the mediator made can be used.
+fn datagrams(ruleset: &Ruleset) -> io::Result<Option<OwnedFd>> {
+    let used = |mediation: &Mediation| mediation.net == Network::Off && !mediation.sockets.are_made();
+    ruleset.mediation.as_ref().filter(|mediation| used(mediation)).map(|_| attempt::datagrams()).transpose()
+}
+
 /// Forks as the handover wants it, into a control group of the program's own where there can be one. It is made without
 /// capabilities, as it will be removed: where only they would do, nothing is delegated, and it would be left.
 fn fork_into_group() -> io::Result<(Option<Pid>, Option<Cgroup>)> {
-    if let Ok(Some(group)) = privilege::without_effect(Cgroup::make) {
+    let make = |place: PathBuf| privilege::without_effect(|| Cgroup::make(&place)).ok().flatten();
+    if let Some(group) = Cgroup::place().and_then(make) {
         // SAFETY: this process has one thread, and both sides of the handover keep to what it asks.
         if let Ok(forked) = unsafe { fork_into(group.as_fd()) } {
             return Ok((forked, Some(group)));
@@ -89,17 +121,16 @@ fn fork_into_group() -> io::Result<(Option<Pid>, Option<Cgroup>)> {
 }
 
 /// Threads make no forks, so they begin after the only one. What they perform for the program needs no capabilities: nothing is
-/// opened for it with any, and each thread gives up its own.
+/// opened for it with any, and each thread gives up its own, as this one does.
 fn mediate(
     ruleset: &Ruleset,
     listener: Option<OwnedFd>,
     refusals: Refusals,
 ) -> Result<Option<Mediator>, Failure> {
-    let start = || {
-        listener
-            .zip(ruleset.mediation.clone())
-            .map(|(listener, mediation)| Mediator::start(listener, mediation, refusals))
-            .transpose()
-    };
-    privilege::without_effect(start).map_err(at(Stage::Broker))?.map_err(at(Stage::Broker))
+    privilege::clear_capabilities().map_err(at(Stage::Broker))?;
+    listener
+        .zip(ruleset.mediation.clone())
+        .map(|(listener, mediation)| Mediator::start(listener, mediation, refusals))
+        .transpose()
+        .map_err(at(Stage::Broker))
 }

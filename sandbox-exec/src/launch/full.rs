@@ -27,7 +27,7 @@ pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure>
     let layout = Layout::new(&launch.confinement, program(launch).as_deref());
     let seen = Seen::full(&launch.confinement, &layout);
     let ruleset = Ruleset::new(&seen)?;
-    let (making, awaited) = rules::begin(&seen, &ruleset)?;
+    let (mut making, awaited) = rules::begin(&seen, &ruleset)?;
     let stub = getpid().as_raw();
     let (progress, told) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let (mapped, map) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
@@ -46,7 +46,9 @@ pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure>
             let stub = Stub::new(init, progress, met);
             release(init, map)?;
             let plan = making.plan()?;
-            drop(making.finish(plan)?);
+            let opened = making.add(plan)?;
+            making.tell()?;
+            drop(opened);
             stub.watch(reports)
         }
     }

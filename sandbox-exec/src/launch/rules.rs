@@ -58,7 +58,9 @@ struct Word {
 pub(crate) struct Making<'a> {
     seen: &'a Seen,
     domain: Domain,
-    word: OwnedFd,
+    /// What to tell the child, and where.
+    word: Vec<u8>,
+    to: OwnedFd,
 }
 
 /// The child's end.
@@ -123,7 +125,7 @@ pub(crate) fn begin<'a>(seen: &'a Seen, ruleset: &Ruleset) -> Result<(Making<'a>
     let domain = Domain::empty(net, seen.tier, ruleset.platform).map_err(at(Stage::Rules))?;
     let (awaited, word) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let shared = domain.try_clone().map_err(at(Stage::Start))?;
-    Ok((Making { seen, domain, word }, Awaited { domain: shared, word: awaited }))
+    Ok((Making { seen, domain, word: vec![], to: word }, Awaited { domain: shared, word: awaited }))
 }
 
 impl Making<'_> {
@@ -132,8 +134,8 @@ impl Making<'_> {
         self.seen.plan(&Host::default())
     }
 
-    /// Adds what is the host's, and tells the child. What was opened for it can be closed later.
-    pub(crate) fn finish(mut self, plan: Plan) -> Result<Opened, Failure> {
+    /// Adds what is the host's. What was opened for it can be closed later.
+    pub(crate) fn add(&mut self, plan: Plan) -> Result<Opened, Failure> {
         let (ours, left): (Vec<_>, Vec<_>) =
             plan.rules.into_iter().partition(|rule| self.seen.is_the_hosts(&rule.path));
         let opened = self.domain.add_canonical(&ours).map_err(at(Stage::Rules))?;
@@ -145,11 +147,16 @@ impl Making<'_> {
                 .map(|rule| (rule.path.into(), rule.access, rule.named, rule.file))
                 .collect(),
         };
-        let word = codec::encode_unbounded(&word).map_err(at(Stage::Rules))?;
-        match File::from(self.word).write_all(&word) {
+        self.word = codec::encode_unbounded(&word).map_err(at(Stage::Rules))?;
+        Ok(opened)
+    }
+
+    /// Tells the child.
+    pub(crate) fn tell(self) -> Result<(), Failure> {
+        match File::from(self.to).write_all(&self.word) {
             // The child is gone: its report says why.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(opened),
-            written => written.map(|()| opened).map_err(at(Stage::Start)),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(at(Stage::Start)),
         }
     }
 }

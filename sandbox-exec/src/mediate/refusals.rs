@@ -110,11 +110,11 @@ impl Refusals {
 
 impl Telling {
     fn tell(&self, thread: pid_t, act: Act, target: Target, errno: Errno) {
-        let Some((caller, process)) = self.lineage(thread) else { return };
-        let program = name(caller);
-        if caller == self.program && program == OWN_NAME {
+        if thread == self.program && name(thread) == OWN_NAME {
             return;
         }
+        let Some((caller, process)) = self.lineage(thread) else { return };
+        let program = name(caller);
         let Some(began) = began(process) else { return };
         let refusal = Refusal {
             process: process.cast_unsigned(),

@@ -41,7 +41,7 @@ impl Sockets {
     }
 
     /// Whether it makes them itself.
-    pub(super) fn are_made(&self) -> bool {
+    pub(crate) fn are_made(&self) -> bool {
         matches!(self, Self::Made(_))
     }
 }
