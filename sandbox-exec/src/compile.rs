@@ -213,7 +213,7 @@ impl<'a, T: Tree> Compiler<'a, T> {
             },
         };
         self.rules.add(path, access.without(Access::READ));
-        for entry in entries {
+        for entry in entries.iter() {
             let child = path.join(&entry.name);
             if entry.kind == Kind::Link || self.exceptions.has(&child, entry.inode, self.tree) {
                 continue;

@@ -2,16 +2,17 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, FileType, Metadata};
 use std::io;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// What compilation has to know of a file system; a plain value stands in for it in tests.
 pub trait Tree {
     /// The entries of a directory.
-    fn entries(&self, directory: &Path) -> io::Result<Vec<Entry>>;
+    fn entries(&self, directory: &Path) -> io::Result<Rc<[Entry]>>;
     /// The device and inode of what lies at `path`, without following a link at its end.
     fn identity(&self, path: &Path) -> io::Result<Identity>;
     /// What lies at `path`, and where that is.
@@ -76,6 +77,9 @@ pub struct Host {
     /// Where directories lead, once that is known, and whether they are there: hidden paths have most of theirs in common,
     /// and beneath what is not there nothing has to be looked for.
     known: RefCell<HashMap<OsString, Known>>,
+    /// What lies in directories, once that was asked, by canonical paths: most hidden paths are not there, which one list says of
+    /// all.
+    listed: RefCell<HashMap<OsString, Rc<[Entry]>>>,
 }
 
 #[derive(Clone, Debug)]
@@ -85,13 +89,18 @@ struct Known {
 }
 
 impl Tree for Host {
-    fn entries(&self, directory: &Path) -> io::Result<Vec<Entry>> {
+    fn entries(&self, directory: &Path) -> io::Result<Rc<[Entry]>> {
+        if let Some(listed) = self.listed.borrow().get(directory.as_os_str()) {
+            return Ok(Rc::clone(listed));
+        }
         let entry = |entry: io::Result<fs::DirEntry>| {
             let entry = entry?;
             let kind = entry.file_type()?.into();
             Ok(Entry { kind, inode: entry.ino(), name: entry.file_name() })
         };
-        fs::read_dir(directory)?.map(entry).collect()
+        let listed: Rc<[Entry]> = fs::read_dir(directory)?.map(entry).collect::<io::Result<_>>()?;
+        self.listed.borrow_mut().insert(directory.as_os_str().to_owned(), Rc::clone(&listed));
+        Ok(listed)
     }
 
     fn identity(&self, path: &Path) -> io::Result<Identity> {
@@ -104,7 +113,7 @@ impl Tree for Host {
         };
         let parent = self.directory(parent);
         let place = parent.path.join(name);
-        if !parent.exists {
+        if !parent.exists || self.lacks(&parent.path, name) {
             return Found { path: place, identity: None };
         }
         match fs::symlink_metadata(&place) {
@@ -116,6 +125,11 @@ impl Tree for Host {
 }
 
 impl Host {
+    /// Whether a directory that can be listed has no entry of this name.
+    fn lacks(&self, directory: &Path, name: &OsStr) -> bool {
+        self.entries(directory).is_ok_and(|entries| !entries.iter().any(|entry| entry.name == name))
+    }
+
     /// Where `path`, which something may lie in, leads.
     fn directory(&self, path: &Path) -> Known {
         if let Some(known) = self.known.borrow().get(path.as_os_str()) {

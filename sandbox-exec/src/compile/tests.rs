@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use ipc::confinement::{FileIdentity, Tier};
 
@@ -40,7 +41,7 @@ impl Listed {
 }
 
 impl Tree for Listed {
-    fn entries(&self, directory: &Path) -> io::Result<Vec<Entry>> {
+    fn entries(&self, directory: &Path) -> io::Result<Rc<[Entry]>> {
         if self.listed(directory)?.1 != 'd' {
             return Err(io::ErrorKind::NotADirectory.into());
         }
@@ -265,7 +266,7 @@ fn the_number_of_rules_is_bounded() {
 struct Many(usize);
 
 impl Tree for Many {
-    fn entries(&self, _: &Path) -> io::Result<Vec<Entry>> {
+    fn entries(&self, _: &Path) -> io::Result<Rc<[Entry]>> {
         let entry = |number| Entry { name: format!("f{number}").into(), kind: Kind::Other, inode: 1 };
         Ok((0..self.0).map(entry).collect())
     }
