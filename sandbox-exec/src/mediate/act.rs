@@ -56,6 +56,7 @@ impl Call<'_, '_> {
                     .accept(accept_flags(notification.call, &self.arguments))
                     .unwrap_or_else(Answer::from);
             }
+            libc::SYS_setsockopt => self.share_port().map_err(Stop::from),
             libc::SYS_socket => return self.make_guarded().unwrap_or_else(Answer::Failed),
             call @ (libc::SYS_shmget
             | libc::SYS_shmat

@@ -19,6 +19,8 @@
 //!     number == socket ?       args[0] is AF_INET, AF_INET6 && args[1] & SOCK_TYPE_MASK == SOCK_DGRAM ? notify : allow
 //!                                                    where the network is off and the host's: whom does it hear?
 //!     number == setsockopt ?   args[1] == SOL_SOCKET && args[2] attaches or detaches a socket filter ? EPERM : allow     "
+//!     number == setsockopt ?   args[1] == SOL_SOCKET && args[2] == SO_REUSEPORT ? notify : allow
+//!                                                    where the names of sockets are the host's: who else may have its port?
 //!     number == socket ?       notify                where sockets are made by the mediator, and all that follows
 //!     number == bind ?         notify
 //!     number == clone ?        args[0] & (CLONE_FILES | CLONE_THREAD) == CLONE_FILES ? notify : allow
@@ -172,6 +174,13 @@ impl Filter {
         self
     }
 
+    /// The program that also notifies what lets others have a socket's port: whoever has it alone is known by less.
+    #[must_use]
+    pub fn with_shared_ports(mut self) -> Self {
+        self.instructions.splice(PROLOGUE..PROLOGUE, shared_ports());
+        self
+    }
+
     /// The program that also notifies what makes sockets, and denies those that nobody here could make.
     #[must_use]
     pub fn with_made_sockets(mut self) -> Self {
@@ -267,6 +276,19 @@ fn socket_filters() -> Vec<sock_filter> {
         equal(program, 1, 0),
         answer(libc::SECCOMP_RET_ALLOW),
         answer(libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned()),
+    ]
+}
+
+/// `setsockopt` of what shares a port. Other options may be another's to judge.
+fn shared_ports() -> Vec<sock_filter> {
+    vec![
+        equal(number(libc::SYS_setsockopt), 0, 6),
+        load(COMMAND),
+        equal(libc::SOL_SOCKET.cast_unsigned(), 0, 3),
+        load(NAME),
+        equal(libc::SO_REUSEPORT.cast_unsigned(), 0, 1),
+        answer(libc::SECCOMP_RET_USER_NOTIF),
+        load(NUMBER),
     ]
 }
 
@@ -467,6 +489,24 @@ mod tests {
             assert_eq!(set(&Filter::new(true)), ALLOW);
         }
         assert!(answered(&guarded, [1; 6], errno).is_empty());
+    }
+
+    #[test]
+    fn what_shares_a_port_is_notified_and_other_options_are_judged_as_before() {
+        let errno = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+        let shared = Filter::new(true).with_shared_ports();
+        let both = Filter::new(true).with_guarded_datagrams().with_shared_ports();
+        for (level, name) in (0..100).flat_map(|name| [(libc::SOL_SOCKET, name), (libc::IPPROTO_IP, name)]) {
+            let wide = |value: c_int| 0xffff_ffff_0000_0000 | u64::from(value.cast_unsigned());
+            let arguments = [3, wide(level), wide(name), 0, 0, 0];
+            let set = |filter: &Filter| run(filter, NATIVE, number(libc::SYS_setsockopt), arguments);
+            let socket = level == libc::SOL_SOCKET;
+            let expected = if socket && name == 15 { NOTIFY } else { ALLOW };
+            assert_eq!(set(&shared), expected, "{level} {name}");
+            let denied = socket && [26, 27, 44, 50].contains(&name);
+            assert_eq!(set(&both), if denied { errno } else { expected }, "{level} {name}");
+        }
+        assert_eq!(answered(&shared, [1; 6], NOTIFY), answered(&Filter::new(true), [1; 6], NOTIFY));
     }
 
     #[test]

@@ -144,6 +144,7 @@ impl Mediation {
         let filter = Filter::new(self.host_network);
         let filter = if self.keeps_strangers_out() { filter.with_guarded_datagrams() } else { filter };
         let filter = if self.sockets.are_made() { filter.with_made_sockets() } else { filter };
+        let filter = if self.sees_sharing() { filter.with_shared_ports() } else { filter };
         let filter = if self.objects { filter.with_objects() } else { filter };
         let filter = if self.signals { filter.with_signals() } else { filter };
         if self.metadata { filter.with_metadata() } else { filter }
@@ -154,6 +155,11 @@ impl Mediation {
     /// Whether a network that is off is the host's: what sockets from inside hear is looked after here.
     fn keeps_strangers_out(&self) -> bool {
         self.host_network && self.net == Network::Off
+    }
+
+    /// Whether sockets on the host's network let others have their ports only with the knowledge of this process.
+    fn sees_sharing(&self) -> bool {
+        self.host_network && !self.sockets.are_made()
     }
 }
 
@@ -191,7 +197,8 @@ impl Mediator {
     pub fn start(listener: OwnedFd, mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
         waiting::prepare_interruption()?;
         let network = if mediation.host_network {
-            Net::Host(Host::new(mediation.net, mediation.reach)?)
+            let host = Host::new(mediation.net, mediation.reach)?;
+            Net::Host(Box::new(if mediation.sees_sharing() { host.that_sees_sharing() } else { host }))
         } else {
             Net::private()?
         };

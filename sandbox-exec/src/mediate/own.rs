@@ -1,12 +1,13 @@
 //! The names that sockets from inside have on the host's network, for as long as these sockets live.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
 
 use super::alive::Alive;
+use super::socket;
 
 /// How many names may be dead before they are looked for.
 const SLACK: usize = 256;
@@ -30,6 +31,8 @@ pub(super) struct Own {
 #[derive(Debug, Default)]
 struct Names {
     by_number: HashMap<u64, Name>,
+    /// The cookies of those that share their ports.
+    sharing: HashSet<u64>,
     last: u64,
     /// How many may be kept before the dead ones are dropped.
     most: usize,
@@ -47,10 +50,17 @@ impl Own {
         names.last += 1;
         let number = names.last;
         self.alive.add(socket, number)?;
+        if let Name::Socket(cookie) = name
+            && socket::shares_port(socket)
+        {
+            names.sharing.insert(cookie);
+        }
         names.by_number.insert(number, name);
         if names.by_number.len() > names.most {
             let live = self.alive.numbers();
             names.by_number.retain(|number, _| live.contains(number));
+            let Names { by_number, sharing, .. } = &mut *names;
+            sharing.retain(|cookie| by_number.values().any(|name| *name == Name::Socket(*cookie)));
             names.most = names.by_number.len() * 2 + SLACK;
         }
         Ok(())
@@ -71,6 +81,18 @@ impl Own {
     /// Whether the internet socket of this cookie is from inside; if it is closed, unless it is forgotten.
     pub(super) fn made(&self, cookie: u64) -> bool {
         self.lock().by_number.values().any(|name| *name == Name::Socket(cookie))
+    }
+
+    /// Notes that an internet socket shares its port, if it is one that is remembered.
+    pub(super) fn share(&self, cookie: u64) {
+        if self.made(cookie) {
+            self.lock().sharing.insert(cookie);
+        }
+    }
+
+    /// Whether the internet socket of this cookie is from inside and shares its port with nobody.
+    pub(super) fn has_alone(&self, cookie: u64) -> bool {
+        self.made(cookie) && !self.lock().sharing.contains(&cookie)
     }
 
     fn lock(&self) -> MutexGuard<'_, Names> {

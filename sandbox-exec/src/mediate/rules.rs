@@ -26,7 +26,7 @@ pub(super) struct Rules {
 #[derive(Debug)]
 pub(super) enum Net {
     /// The host's, with rules for it.
-    Host(Host),
+    Host(Box<Host>),
     /// Private, by its cookie, if the kernel tells. All names in it are from inside; but paths lead out of it, and so do sockets
     /// that were made outside and handed in.
     Private(Option<u64>),
@@ -130,6 +130,14 @@ impl Rules {
             return Ok(Target { address: Address::of_internet(at), inside: Some(at), _held: None });
         }
         Ok(address.into())
+    }
+
+    /// Sets whether a socket shares its port.
+    pub(super) fn share_port(&self, socket: &OwnedFd, value: c_int) -> Result<(), Errno> {
+        match self.network.host() {
+            Some(host) => host.share_port(socket, value),
+            None => socket::share_port(socket, value),
+        }
     }
 
     /// Whether what is connected to is on this machine, where only a full queue has it wait.

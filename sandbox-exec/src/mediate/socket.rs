@@ -191,6 +191,16 @@ pub(super) fn filter(socket: &OwnedFd, instructions: &[libc::sock_filter]) -> Re
     }
 }
 
+/// Lets other sockets of the same user that share it too have the port of a socket (`SO_REUSEPORT`), or not.
+pub(super) fn share_port(socket: &OwnedFd, value: c_int) -> Result<(), Errno> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, value)
+}
+
+/// Whether others may have its port; so they may, if it does not say.
+pub(super) fn shares_port(socket: &OwnedFd) -> bool {
+    option(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT) != Ok(0)
+}
+
 /// Keeps a socket of IPv6 from the addresses of IPv4 (`IPV6_V6ONLY`, ipv6(7)).
 pub(super) fn keep_to_v6(socket: &OwnedFd) -> Result<(), Errno> {
     set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)

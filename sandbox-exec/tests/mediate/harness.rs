@@ -163,12 +163,16 @@ impl Place {
 
     /// Runs a program as the user's, without a mediator: the twin of every denial.
     pub(crate) fn unmediated(&self, program: impl FnOnce()) {
-        let mut child = Child::fork(|| {
+        self.beside(program).finish();
+    }
+
+    /// The same beside this process.
+    pub(crate) fn beside(&self, program: impl FnOnce()) -> Child {
+        Child::fork(|| {
             self.become_user();
             drop_capabilities();
             program();
-        });
-        child.finish();
+        })
     }
 
     /// Runs a program under a mediator with the network off.
@@ -200,7 +204,7 @@ impl Place {
     /// Runs a program under a mediator that also performs changes of metadata. As root it has capabilities, and the program none.
     pub(crate) fn with_metadata(&self, program: impl FnOnce()) {
         let mediation = self.mediation(Network::On, Reach::default());
-        let mut child = Child::fork(|| {
+        let child = Child::fork(|| {
             self.become_user();
             broker(Mediation { metadata: true, ..mediation }, || {
                 drop_capabilities();
@@ -240,7 +244,7 @@ impl Place {
     }
 
     fn run(&self, mediation: Mediation, machine: Machine, program: impl FnOnce()) {
-        let mut broker = Child::fork(|| {
+        let broker = Child::fork(|| {
             self.become_user();
             if !mediation.host_network {
                 private_network();
@@ -282,7 +286,7 @@ fn broker(mediation: Mediation, program: impl FnOnce()) {
     let filter = mediation.filter();
     let (theirs, ours) = UnixStream::pair().unwrap();
     let (mut taken, mut taking) = pipe();
-    let mut child = Child::fork(|| {
+    let child = Child::fork(|| {
         system::set_no_new_privs().unwrap();
         drop(attach(&filter, ours));
         taken.read_exact(&mut [0]).unwrap();
@@ -297,7 +301,7 @@ fn broker(mediation: Mediation, program: impl FnOnce()) {
 }
 
 /// A child process that reports what it panicked with.
-struct Child {
+pub(crate) struct Child {
     pid: nix::unistd::Pid,
     report: File,
 }
@@ -321,7 +325,7 @@ impl Child {
         }
     }
 
-    fn finish(&mut self) {
+    pub(crate) fn finish(mut self) {
         let status = waitpid(self.pid, None).unwrap();
         let mut report = String::new();
         if status != WaitStatus::Exited(self.pid, 0) {

@@ -264,3 +264,81 @@ fn a_stranger_with_the_port_of_a_socket_from_inside_is_not_let_in() {
         drop(stranger.join().unwrap());
     });
 }
+
+/// A listener that shares its port.
+fn sharing(port: u16) -> TcpListener {
+    let socket = socket(libc::AF_INET, STREAM);
+    set(&socket, libc::SOL_SOCKET, libc::SO_REUSEPORT);
+    bind(&socket, &internet(&format!("127.0.0.1:{port}"))).unwrap();
+    listen(&socket, 64);
+    let listener = TcpListener::from(socket);
+    listener.set_nonblocking(true).unwrap();
+    listener
+}
+
+/// Connections to a port that is shared, of which the kernel leads each to one of its listeners.
+const CONNECTIONS: usize = 40;
+
+fn connect_often(port: u16) {
+    for _ in 0..CONNECTIONS {
+        drop(TcpStream::connect(("127.0.0.1", port)).unwrap());
+    }
+}
+
+#[test]
+fn a_listener_that_lets_one_outside_have_its_port_too_is_not_reached_any_more() {
+    as_each_user(|place| {
+        if place.makes_sockets() {
+            // Each is asked about among all that have its port, whoever they are: as where nothing is shared.
+            return;
+        }
+        let (mut told, mut tell) = pipe();
+        let (mut heard, mut hear) = pipe();
+        let (mut tried, mut trying) = pipe();
+        let stranger = place.beside(|| {
+            let mut port = [0; 2];
+            told.read_exact(&mut port).unwrap();
+            let port = u16::from_ne_bytes(port);
+            let listener = sharing(port);
+            hear.write_all(b"x").unwrap();
+            tried.read_exact(&mut [0]).unwrap();
+            assert!(listener.accept().is_err(), "nobody was led there");
+            let _beside = sharing(port);
+            connect_often(port);
+            assert!(listener.accept().is_ok(), "as some are without a mediator");
+        });
+        on(place, || {
+            let server = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = server.local_addr().unwrap();
+            TcpStream::connect(address).unwrap();
+            server.accept().unwrap();
+            let server = OwnedFd::from(server);
+            set(&server, libc::SOL_SOCKET, libc::SO_REUSEPORT);
+            tell.write_all(&address.port().to_ne_bytes()).unwrap();
+            heard.read_exact(&mut [0]).unwrap();
+            let refused = || {
+                for _ in 0..CONNECTIONS {
+                    assert_eq!(try_connect(STREAM, &address.to_string()), place.refusal());
+                }
+            };
+            refused();
+            // Whoever comes last is preferred by some kernels.
+            let _last = sharing(address.port());
+            refused();
+        });
+        trying.write_all(b"x").unwrap();
+        stranger.finish();
+    });
+}
+
+#[test]
+fn a_port_that_is_shared_inside_is_reached() {
+    as_each_user(|place| {
+        on(place, || {
+            let one = sharing(0);
+            let port = one.local_addr().unwrap().port();
+            let _other = sharing(port);
+            connect_often(port);
+        });
+    });
+}
