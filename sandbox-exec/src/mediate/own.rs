@@ -31,11 +31,22 @@ pub(super) struct Own {
 #[derive(Debug, Default)]
 struct Names {
     by_number: HashMap<u64, Name>,
-    /// The cookies of those that share their ports.
+    /// The cookies of internet sockets among them, and of those that share their ports.
+    cookies: HashSet<u64>,
     sharing: HashSet<u64>,
     last: u64,
     /// How many may be kept before the dead ones are dropped.
     most: usize,
+}
+
+impl Names {
+    /// Forgets the cookies of those that have no name any more.
+    fn forget_cookies(&mut self) {
+        let cookie = |name: &Name| if let Name::Socket(cookie) = name { Some(*cookie) } else { None };
+        self.cookies = self.by_number.values().filter_map(cookie).collect();
+        let Self { cookies, sharing, .. } = self;
+        sharing.retain(|cookie| cookies.contains(cookie));
+    }
 }
 
 impl Own {
@@ -50,17 +61,17 @@ impl Own {
         names.last += 1;
         let number = names.last;
         self.alive.add(socket, number)?;
-        if let Name::Socket(cookie) = name
-            && socket::shares_port(socket)
-        {
-            names.sharing.insert(cookie);
+        if let Name::Socket(cookie) = name {
+            names.cookies.insert(cookie);
+            if socket::shares_port(socket) {
+                names.sharing.insert(cookie);
+            }
         }
         names.by_number.insert(number, name);
         if names.by_number.len() > names.most {
             let live = self.alive.numbers();
             names.by_number.retain(|number, _| live.contains(number));
-            let Names { by_number, sharing, .. } = &mut *names;
-            sharing.retain(|cookie| by_number.values().any(|name| *name == Name::Socket(*cookie)));
+            names.forget_cookies();
             names.most = names.by_number.len() * 2 + SLACK;
         }
         Ok(())
@@ -80,19 +91,21 @@ impl Own {
 
     /// Whether the internet socket of this cookie is from inside; if it is closed, unless it is forgotten.
     pub(super) fn made(&self, cookie: u64) -> bool {
-        self.lock().by_number.values().any(|name| *name == Name::Socket(cookie))
+        self.lock().cookies.contains(&cookie)
     }
 
     /// Notes that an internet socket shares its port, if it is one that is remembered.
     pub(super) fn share(&self, cookie: u64) {
-        if self.made(cookie) {
-            self.lock().sharing.insert(cookie);
+        let mut names = self.lock();
+        if names.cookies.contains(&cookie) {
+            names.sharing.insert(cookie);
         }
     }
 
     /// Whether the internet socket of this cookie is from inside and shares its port with nobody.
     pub(super) fn has_alone(&self, cookie: u64) -> bool {
-        self.made(cookie) && !self.lock().sharing.contains(&cookie)
+        let names = self.lock();
+        names.cookies.contains(&cookie) && !names.sharing.contains(&cookie)
     }
 
     fn lock(&self) -> MutexGuard<'_, Names> {
