@@ -61,8 +61,7 @@
 //! Descriptors 0, 1 and 2 are the caller's to choose: a terminal there can be read and written by CMD, though not typed into. The
 //! broker, in the full tier PID 1 of the namespaces, performs for CMD the calls that lead to sockets, where they are allowed, and in
 //! the floor tier those that change modes, owners, times, attributes and flags of files in the write roots. In the floor tier
-//! these are not protected: names, sizes and link targets of hidden files. Ports are the host's there: CMD reaches those that it bound, and with the network off
-//! a program of this machine can send datagrams to them.
+//! these are not protected: names, sizes and link targets of hidden files. Ports are the host's there: CMD reaches those that it bound.
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -109,10 +109,6 @@ impl Platform {
             "modes, owners, times and attributes of files outside the write roots are not protected",
         );
         say(
-            tier == Tier::Floor && rights.net == Network::Off,
-            "datagrams that programs of this machine send to a port from inside are received",
-        );
-        say(
             tier == Tier::FloorUnmediated && rights.net == Network::On,
             "addresses are not checked: host loopback, link-local and metadata addresses can be reached",
         );
