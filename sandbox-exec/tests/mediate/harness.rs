@@ -25,6 +25,9 @@ use tempfile::TempDir;
 
 use crate::messages::receive_descriptor;
 
+/// The most seconds that a process of a test lives.
+const LONGEST: u32 = 600;
+
 /// A user that owns nothing.
 const PLAIN: u32 = 12345;
 
@@ -315,6 +318,9 @@ impl Child {
             ForkResult::Child => {
                 // SAFETY: integers.
                 unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+                // A test that panics while this process is made leaves it a lock that nobody opens any more.
+                // SAFETY: an integer.
+                unsafe { libc::alarm(LONGEST) };
                 let hook = reporting.try_clone().unwrap();
                 std::panic::set_hook(Box::new(move |panic| drop(write!(&hook, "{panic}"))));
                 let code = i32::from(catch_unwind(AssertUnwindSafe(life)).is_err());
