@@ -12,6 +12,7 @@ use crate::refusal::Refusal;
 use crate::rights::Rights;
 
 /// Everything that `sandbox-exec` needs to know to confine one program.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// The rights, canonical.
@@ -40,6 +41,9 @@ pub struct Confinement {
     /// Whether the terminal among the program's descriptors 0, 1 and 2 becomes the controlling terminal of its session. It
     /// has to be one that was made for the program: never the user's own.
     pub terminal: bool,
+    /// Whether somebody reads the kernel's audit records of what the program's Landlock domain refuses. In the floor tier, where it
+    /// is Landlock that refuses, the kernel is then asked for them (ABI 7).
+    pub recorded: bool,
 }
 
 /// A user and a group.
@@ -88,6 +92,7 @@ impl Confinement {
             landlock_abi: None,
             identity: None,
             terminal: false,
+            recorded: false,
         }
     }
 

@@ -30,6 +30,7 @@ pub struct Domain {
     ruleset: Option<OwnedFd>,
     abi: ABI,
     rules: u32,
+    recorded: bool,
 }
 
 /// What rules were added on, still open: a rule does not need it, and closing costs a fifth of adding. Whoever is waited for
@@ -78,16 +79,16 @@ impl Domain {
     pub(crate) fn empty(net: Network, tier: Tier, platform: Platform) -> Result<Self, DomainError> {
         let abi = abi(platform);
         if abi == ABI::Unsupported {
-            return Ok(Self { ruleset: None, abi, rules: 0 });
+            return Ok(Self { ruleset: None, abi, rules: 0, recorded: false });
         }
         let ruleset = create(abi, net, tier).map_err(DomainError::Create)?;
-        Ok(Self { ruleset: ruleset.into(), abi, rules: 0 })
+        Ok(Self { ruleset: ruleset.into(), abi, rules: 0, recorded: false })
     }
 
     /// The same ruleset by another descriptor, for the other side of a fork.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         let ruleset = self.ruleset.as_ref().map(OwnedFd::try_clone).transpose()?;
-        Ok(Self { ruleset, abi: self.abi, rules: self.rules })
+        Ok(Self { ruleset, abi: self.abi, rules: self.rules, recorded: self.recorded })
     }
 
     /// Adds rules.
@@ -146,7 +147,7 @@ impl Domain {
         let ruleset = ruleset
             .add_rule(PathBeneath::new(root, AccessFs::Refer).set_compatibility(CompatLevel::HardRequirement))
             .map_err(DomainError::Signals)?;
-        Ok(Some(Self { ruleset: ruleset.into(), abi: ABI::V6, rules: 0 }))
+        Ok(Some(Self { ruleset: ruleset.into(), abi: ABI::V6, rules: 0, recorded: false }))
     }
 
     /// How many rules there are.
@@ -154,9 +155,16 @@ impl Domain {
         self.rules
     }
 
+    /// The same, with what it refuses recorded by the kernel after a program was executed too; as it was where the ABI has no records.
+    #[must_use]
+    pub(crate) fn recorded(self, recorded: bool) -> Self {
+        Self { recorded: recorded && self.abi >= ABI::V7, ..self }
+    }
+
     /// Enters the domain, for good. Async-signal-safe. `no_new_privs` must be set.
     pub fn enter(&self) -> io::Result<()> {
-        self.ruleset.as_ref().map_or(Ok(()), |ruleset| system::landlock_restrict_self(ruleset.as_fd()))
+        let enter = |ruleset: &OwnedFd| system::landlock_restrict_self(ruleset.as_fd(), self.recorded);
+        self.ruleset.as_ref().map_or(Ok(()), enter)
     }
 }
 

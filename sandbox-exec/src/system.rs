@@ -14,6 +14,9 @@ const CREATE_RULESET_VERSION: libc::c_ulong = 1;
 /// `LANDLOCK_RULE_PATH_BENEATH` of linux/landlock.h.
 const RULE_PATH_BENEATH: libc::c_int = 1;
 
+/// `LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON` of linux/landlock.h.
+const RESTRICT_SELF_LOG_NEW_EXEC_ON: libc::c_ulong = 1 << 1;
+
 /// The Landlock ABI of the running kernel (`landlock_create_ruleset(2)`): `ENOSYS` where it has none, `EOPNOTSUPP` where it is
 /// switched off, and whatever a filter above this process answers.
 pub fn landlock_abi() -> Result<u32, Errno> {
@@ -77,10 +80,12 @@ struct PathBeneath {
     parent_fd: libc::c_int,
 }
 
-/// Enters a Landlock domain. Async-signal-safe. `no_new_privs` must be set.
-pub fn landlock_restrict_self(ruleset: BorrowedFd<'_>) -> io::Result<()> {
+/// Enters a Landlock domain. Async-signal-safe. `no_new_privs` must be set. `recorded` is for ABI 7 and later: what the domain
+/// refuses is recorded as well after a program was executed, where the machine's auditing is on.
+pub fn landlock_restrict_self(ruleset: BorrowedFd<'_>, recorded: bool) -> io::Result<()> {
+    let flags = if recorded { RESTRICT_SELF_LOG_NEW_EXEC_ON } else { 0 };
     // SAFETY: takes a descriptor and flags, touches no memory of this process.
-    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) })
+    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), flags) })
 }
 
 /// Sets `no_new_privs`. Async-signal-safe.

@@ -49,15 +49,15 @@ impl Job<'_> {
 
     /// The reaper's life; its exit code.
     fn reaper(&self, worker: pid_t) -> c_int {
-        let (status, code) = match self.watch(worker) {
-            Ok(status) => (status, 0),
-            Err(Failed(stage, error)) => (not_started(stage, &error), stage.code().into()),
+        let ((command, status), code) = match self.watch(worker) {
+            Ok(ended) => (ended, 0),
+            Err(Failed(stage, error)) => ((0, not_started(stage, &error)), stage.code().into()),
         };
-        write_status(self.status, status);
+        write_numbers(self.status, [status, command]);
         code
     }
 
-    fn watch(&self, worker: pid_t) -> Result<c_int, Failed> {
+    fn watch(&self, worker: pid_t) -> Result<(pid_t, c_int), Failed> {
         let bound = self.prepare(worker)?;
         let command = fork(|| self.command()).map_err(at(Stage::Start))?;
         // The worker's pipes, and the other ends of the command's, must close when their owners close them.
@@ -72,7 +72,7 @@ impl Job<'_> {
         let alive = if ended { 0 } else { command };
         descendants::end_all(bound, alive, note);
         let status = status.unwrap_or(libc::SIGKILL);
-        Ok(read_failure(self.failure).unwrap_or(status))
+        Ok((command, read_failure(self.failure).unwrap_or(status)))
     }
 
     fn prepare(&self, worker: pid_t) -> Result<Bound, Failed> {
@@ -93,7 +93,7 @@ impl Job<'_> {
     /// The command's life up to exec; its exit code when there was none.
     fn command(&self) -> c_int {
         let Failed(stage, error) = self.execute();
-        write_status(self.failed, not_started(stage, &error));
+        write_numbers(self.failed, [not_started(stage, &error)]);
         stage.code().into()
     }
 
@@ -249,8 +249,8 @@ fn read_failure(pipe: RawFd) -> Option<c_int> {
     (read == 4).then(|| c_int::from_le_bytes(bytes))
 }
 
-fn write_status(pipe: RawFd, status: c_int) {
-    let bytes = status.to_le_bytes();
-    // SAFETY: the buffer is valid for its length. Four bytes are written at once or not at all (`pipe(7)`).
-    unsafe { libc::write(pipe, bytes.as_ptr().cast(), bytes.len()) };
+fn write_numbers<const N: usize>(pipe: RawFd, numbers: [c_int; N]) {
+    let bytes = numbers.map(c_int::to_le_bytes);
+    // SAFETY: the buffer is valid for its size. So few bytes are written at once or not at all (`pipe(7)`).
+    unsafe { libc::write(pipe, bytes.as_ptr().cast(), size_of_val(&bytes)) };
 }

@@ -73,6 +73,8 @@ impl Start<'_> {
             self.give_up_calls()?;
         }
         let attempts = Attempts::choose(&plan, self.ruleset.platform, self.surroundings);
+        // In the full tier the mounts refuse first.
+        let domain = domain.recorded(early && self.launch.confinement.recorded);
         domain.enter().map_err(at(Stage::Landlock))?;
         let ruleset = self.attempt(&attempts, domain.rules())?;
         reports

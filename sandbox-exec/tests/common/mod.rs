@@ -52,7 +52,8 @@ pub(crate) fn read_all(descriptor: &OwnedFd) -> Vec<u8> {
 /// Waits for a command; what it printed, and how it ended.
 pub(crate) fn finish(running: Running) -> (String, Ending) {
     let output = String::from_utf8_lossy(&read_all(&running.output)).into_owned();
-    let status: [u8; 4] = read_all(&running.status).try_into().expect("a status of four bytes");
+    let ended: [u8; 8] = read_all(&running.status).try_into().expect("a status and a process id");
+    let status = *ended.first_chunk().expect("four bytes");
     running.reap().unwrap();
     (output, Ending::from_bytes(status))
 }

@@ -199,5 +199,6 @@ fn hello(setup: &Setup) -> Hello {
         rights: setup.policy.standing(),
         tier: ipc::confinement::Tier::Floor,
         shell_init: None,
+        recorded: false,
     }
 }

@@ -14,6 +14,7 @@ mod message;
 pub mod path_pattern;
 mod process;
 mod proved;
+mod recorded;
 mod standing;
 mod unreached;
 

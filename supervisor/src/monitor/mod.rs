@@ -7,6 +7,7 @@ mod child;
 mod orphans;
 mod pidfd;
 mod process;
+mod records;
 mod removal;
 mod spawn;
 mod status;
@@ -16,6 +17,7 @@ mod worker;
 
 pub use orphans::{end_orphans, inherit_orphans};
 pub use process::{BrokerProcess, Ended};
+pub use records::{Records, Unreadable, Whose, readable};
 pub use spawn::{Launch, Launched, Programs, SpawnError, Spawner, Stdio};
 pub use status::StatusPipe;
 pub use temp::{PrivateTemp, TempError, remove_stale};

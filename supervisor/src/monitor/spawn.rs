@@ -113,6 +113,7 @@ impl From<nix::Error> for SpawnError {
 #[derive(Clone, Debug)]
 pub struct Spawner {
     orders: mpsc::Sender<Order>,
+    sandbox_exec: PathBuf,
 }
 
 #[derive(Debug)]
@@ -140,6 +141,7 @@ impl Spawner {
     pub fn start(sandbox_exec: PathBuf, mut followed: Followed) -> io::Result<Self> {
         // Whether it is there is told by the first spawn, with its name.
         let opened = open_program(&sandbox_exec);
+        let program = sandbox_exec.clone();
         let (orders, inbox) = mpsc::channel::<Order>();
         thread::Builder::new().name("spawn".to_owned()).stack_size(256 << 10).spawn(move || {
             for Order { launch: Launch { mut confinement, command, stdio }, reply } in inbox {
@@ -152,7 +154,12 @@ impl Spawner {
                 let _ = reply.send(launched);
             }
         })?;
-        Ok(Self { orders })
+        Ok(Self { orders, sandbox_exec: program })
+    }
+
+    /// Where sandbox-exec was when this began.
+    pub fn sandbox_exec(&self) -> &Path {
+        &self.sandbox_exec
     }
 
     /// Spawns a confined program under a broker.

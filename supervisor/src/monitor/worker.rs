@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ipc::confinement::{BrokerReport, Confinement, RulesetReport, Tier};
 use ipc::effect::{Effect, EffectError, Part};
@@ -14,7 +14,7 @@ use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Chunk, Hello, Outcome, ToSupervisor, ToWorker, Work};
 use ipc::phase::{Expected, OpenCalls, Phase, Violation};
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing, async_pair};
-use ipc::tool::ToolOutput;
+use ipc::tool::{CommandExit, CommandResult, ToolOutput};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use tracing::{Instrument, info_span};
 
 use super::process::BrokerProcess;
+use super::records::{Records, Whose};
 use super::spawn::{Launch, Launched, SpawnError, Spawner, Stdio};
 use super::status::StatusPipe;
 use super::verify::{VerifyError, verify_confined};
@@ -183,6 +184,9 @@ impl Worker {
         let began = Instant::now();
         let mut confinement = spec.confinement.clone();
         confinement.environment.pass.push(LOG_LEVEL.to_owned());
+        let records = Records::subscribe(&[spawner.sandbox_exec(), &spec.program]);
+        let records = records.inspect_err(|error| tracing::debug!(%error, "no audit records")).ok();
+        confinement.recorded = records.is_some();
         let launch = Launch {
             confinement,
             command: vec![
@@ -192,7 +196,7 @@ impl Worker {
             ],
             stdio: Stdio::Piped,
         };
-        let starting = Starting::new(spawner.spawn(launch).await?, spec)?;
+        let starting = Starting { records, ..Starting::new(spawner.spawn(launch).await?, spec)? };
         let broker = Arc::clone(&starting.broker);
         let started = tokio::select! {
             started = timeout(START_TIMEOUT, starting.finish(began)) => started.unwrap_or(Err(StartError::Timeout)),
@@ -263,6 +267,7 @@ struct Starting {
     status: StatusPipe,
     stderr: BufReader<pipe::Receiver>,
     broker: Arc<BrokerProcess>,
+    records: Option<Records>,
 }
 
 impl Starting {
@@ -279,6 +284,7 @@ impl Starting {
             status,
             stderr: BufReader::new(pipe::Receiver::from_owned_fd(pipe(launched.stderr)?)?),
             broker: Arc::new(BrokerProcess::new(launched.pidfd)?),
+            records: None,
         })
     }
 
@@ -322,7 +328,10 @@ impl Starting {
 
     fn hello(&self, tier: Tier) -> Hello {
         let Confinement { rights, project, temp, .. } = self.spec.confinement.in_tier(tier);
-        Hello { agent: self.spec.agent.clone(), project, temp, rights, tier, shell_init: None }
+        let agent = self.spec.agent.clone();
+        // In the full tier the mounts refuse first, and processes have other numbers.
+        let recorded = self.records.is_some() && tier != Tier::Full;
+        Hello { agent, project, temp, rights, tier, shell_init: None, recorded }
     }
 
     fn serve(self, register: Register, pid: u32, ruleset: RulesetReport, startup: Duration) -> Started {
@@ -336,9 +345,10 @@ impl Starting {
         tokio::spawn(write(self.outgoing, messages).instrument(span.clone()));
         tokio::spawn(relay_diagnostics(self.stderr).instrument(span.clone()));
         let killed = Arc::new(Notify::new());
-        let Self { incoming, status, .. } = self;
-        let reader =
-            Reader { incoming, status, open, events, broker: broker.clone(), killed: killed.clone() };
+        let Self { incoming, status, records, .. } = self;
+        let records = records.filter(|_| ruleset.tier != Tier::Full);
+        let told = Told { status, records, program: pid };
+        let reader = Reader { incoming, told, open, events, broker: broker.clone(), killed: killed.clone() };
         tokio::spawn(reader.run().instrument(span));
         (Worker { generation, pid, ruleset, startup, calls, broker, killed }, inbox)
     }
@@ -373,11 +383,41 @@ async fn relay_diagnostics(mut stderr: BufReader<pipe::Receiver>) {
 /// Reads a worker's messages, admits them, and sees the worker to its end.
 struct Reader {
     incoming: Incoming,
-    status: StatusPipe,
+    told: Told,
     open: Arc<Mutex<Register>>,
     events: mpsc::Sender<WorkerEvent>,
     broker: Arc<BrokerProcess>,
     killed: Arc<Notify>,
+}
+
+/// What is told of a worker's commands by others than itself.
+struct Told {
+    status: StatusPipe,
+    /// Where they can be read.
+    records: Option<Records>,
+    /// The worker's process id.
+    program: u32,
+}
+
+impl Told {
+    /// Adds what the broker refused a command, and, where it failed, what the kernel recorded of it: a program that went its way all
+    /// the same has only tried.
+    async fn of_command(&mut self, result: &mut CommandResult) {
+        result.refused = self.status.take_of(result.process);
+        if let Some(records) = self.records.as_ref().filter(|_| result.exit != CommandExit::Code(0)) {
+            let (program, command) = (self.program, result.command);
+            let since = began(result.duration_ms);
+            result.recorded = records.take(Whose::Command { program, command, since }).await;
+        }
+        let CommandResult { refused, recorded, .. } = result;
+        tracing::debug!(?refused, ?recorded, "refused");
+    }
+}
+
+/// When something began that took so long, in milliseconds since 1970; a second earlier, since clocks are coarse and pipes take time.
+fn began(duration_ms: u64) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    u64::try_from(now).unwrap_or(u64::MAX).saturating_sub(duration_ms).saturating_sub(1000)
 }
 
 /// Why a reader stopped reading.
@@ -424,7 +464,7 @@ impl Reader {
                 ToSupervisor::Output { call, chunk } => WorkerEvent::Output { call, chunk },
                 ToSupervisor::Prepared { call, part } => WorkerEvent::Prepared { call, part },
                 ToSupervisor::Outcome { call, outcome } => {
-                    WorkerEvent::Outcome { call, outcome: self.with_refusals(outcome) }
+                    WorkerEvent::Outcome { call, outcome: self.with_refusals(outcome).await }
                 }
                 ToSupervisor::Ready(_) | ToSupervisor::Bye => continue,
             };
@@ -434,19 +474,16 @@ impl Reader {
         }
     }
 
-    /// What the broker refused goes with the command that it refused it: each has a process of its own, from which all its others
+    /// What was refused goes with the command that it was refused: each has a process of its own, from which all its others
     /// descend.
-    fn with_refusals(&mut self, mut outcome: Outcome) -> Outcome {
+    async fn with_refusals(&mut self, mut outcome: Outcome) -> Outcome {
         if let Outcome::Done(ToolOutput::Command(result)) = &mut outcome {
-            result.refused = self.status.take_of(result.process);
-            for refusal in &result.refused {
-                tracing::debug!(?refusal, "refused");
-            }
+            self.told.of_command(result).await;
         }
         let idle = self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.ids().next().is_none();
         if idle {
             // No call is open that could still claim it: it was cut short, or it was the worker's own.
-            for refusal in self.status.take() {
+            for refusal in self.told.status.take() {
                 tracing::info!(?refusal, "refused beside all calls");
             }
         }

@@ -59,10 +59,10 @@ pub async fn follow(
     kept: &mut Kept,
     stream: bool,
     open: &mut OpenCall,
-) -> io::Result<End> {
-    let end = pump(&running, deadline, Output::new(kept, stream), open).await?;
+) -> io::Result<(End, u32)> {
+    let ended = pump(&running, deadline, Output::new(kept, stream), open).await?;
     running.reap()?;
-    Ok(end)
+    Ok(ended)
 }
 
 async fn pump(
@@ -70,7 +70,7 @@ async fn pump(
     deadline: Instant,
     mut output: Output<'_>,
     open: &mut OpenCall,
-) -> io::Result<End> {
+) -> io::Result<(End, u32)> {
     let printed = Receiver::from_owned_fd_unchecked(running.output.try_clone()?)?;
     let status = Receiver::from_owned_fd_unchecked(running.status.try_clone()?)?;
     let listener = open.clone();
@@ -79,9 +79,9 @@ async fn pump(
         tokio::select! {
             ready = status.readable() => {
                 ready?;
-                let mut bytes = [0; 4];
-                match status.try_read(&mut bytes) {
-                    Ok(4) => break Some(Ending::from_bytes(bytes)),
+                let mut bytes = [[0; 4]; 2];
+                match status.try_read(bytes.as_flattened_mut()) {
+                    Ok(8) => break Some(bytes),
                     Ok(_) => break None,
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                     Err(error) => return Err(error),
@@ -108,7 +108,9 @@ async fn pump(
     while early != Some(End::Cancelled) && !output.pending.is_empty() {
         output.send(listener.slot().await);
     }
-    Ok(early.unwrap_or(ending.map_or(End::Lost, End::Itself)))
+    let itself = ending.map_or(End::Lost, |[status, _]| End::Itself(Ending::from_bytes(status)));
+    let command = ending.map_or(0, |[_, command]| u32::from_le_bytes(command));
+    Ok((early.unwrap_or(itself), command))
 }
 
 /// What a command printed and is not sent yet, and what of it is kept.

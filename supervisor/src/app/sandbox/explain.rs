@@ -3,6 +3,7 @@
 use ipc::complaint::{NamedPlace, named_in};
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Object, Operation};
+use ipc::recorded::Recorded;
 use ipc::refusal::Refusal;
 use ipc::rights::Rights;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
@@ -18,11 +19,13 @@ pub(super) struct Failed<'a> {
     pub(super) errors: &'a [u8],
     /// What the broker refused it.
     pub(super) refused: Vec<Refusal>,
+    /// What the kernel recorded that it refused it.
+    pub(super) recorded: Vec<Recorded>,
 }
 
 /// Says which rights a failed command seems to have lacked.
 pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, failed: Failed<'_>) {
-    let Failed { status, errors, refused } = failed;
+    let Failed { status, errors, refused, recorded } = failed;
     if status == 0 {
         return;
     }
@@ -43,7 +46,9 @@ pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, failed: Failed<
         tail: String::new(),
         saved: None,
         process: 0,
+        command: 0,
         refused,
+        recorded,
         duration_ms: 0,
     };
     if let Some(hint) = standing.refused_connection(&result) {

@@ -7,6 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use ipc::confinement::{BrokerReport, Confinement, Tier};
+use ipc::recorded::Recorded;
 use ipc::refusal::Refusal;
 use ipc::rights::{Network, Rights};
 use tokio::time::timeout;
@@ -24,7 +25,8 @@ use crate::config::ConfigError;
 use crate::directories::Directories;
 use crate::gate::ApprovalMode;
 use crate::monitor::{
-    BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
+    BrokerProcess, Ended, Launch, Launched, Records, SpawnError, StatusPipe, Stdio, Whose, end_orphans,
+    inherit_orphans,
 };
 use crate::tripwire::Tripwire;
 
@@ -42,8 +44,8 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
     };
     let rights = running.rights.clone();
     match attend(running).await {
-        Ok(Report { status, errors, tier: Some(tier), refused }) => {
-            explain(&setup, rights, tier, Failed { status, errors: &errors, refused });
+        Ok(Report { status, errors, tier: Some(tier), refused, recorded }) => {
+            explain(&setup, rights, tier, Failed { status, errors: &errors, refused, recorded });
             Exit::Status(status)
         }
         // sandbox-exec has said on standard error at which stage it stopped.
@@ -79,6 +81,7 @@ enum StartError {
 struct Running {
     rights: Rights,
     launched: Launched,
+    records: Option<Records>,
     relay: Option<Relay>,
     passage: Passage,
     endings: Endings,
@@ -104,10 +107,11 @@ async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
     let (on_terminal, relay) = Relay::prepare(confinement.identity)?;
     let (streams, passage) =
         Passage::prepare(on_terminal, confinement.identity).map_err(StartError::Streams)?;
-    let confinement = Confinement { terminal: relay.is_some(), ..confinement };
+    let records = Records::subscribe(&[setup.spawner.sandbox_exec()]).ok();
+    let confinement = Confinement { terminal: relay.is_some(), recorded: records.is_some(), ..confinement };
     let launch = Launch { confinement, command: args.command, stdio: given(streams) };
     let launched = setup.spawner.spawn(launch).await?;
-    Ok((setup, Running { rights, launched, relay, passage, endings, tripwire }))
+    Ok((setup, Running { rights, launched, records, relay, passage, endings, tripwire }))
 }
 
 /// What flags and settings add up to; nobody is asked here.
@@ -144,11 +148,13 @@ struct Report {
     errors: Vec<u8>,
     /// What the broker refused it.
     refused: Vec<Refusal>,
+    /// What the kernel recorded that it refused it.
+    recorded: Vec<Recorded>,
 }
 
 /// Relays keys and signals until the command is gone, and puts back what the host would run later.
 async fn attend(running: Running) -> io::Result<Report> {
-    let Running { launched, mut relay, passage, mut endings, tripwire, .. } = running;
+    let Running { launched, records, mut relay, passage, mut endings, tripwire, .. } = running;
     let followed = follow(launched, relay.as_mut(), &mut endings).await;
     if !matches!(followed, Ok(Followed { ended: Ended::Exited(_), .. })) {
         // Broker or supervisor failed: what cleared its own death signal is ours now. The broker ends everything itself
@@ -162,18 +168,31 @@ async fn attend(running: Running) -> io::Result<Report> {
     for line in restored(&found) {
         super::say(&line);
     }
-    Ok(followed?.report(left))
+    let followed = followed?;
+    let recorded = match records.zip(followed.started) {
+        Some((records, Started { program, .. })) => records.take(Whose::Program(program)).await,
+        None => Vec::new(),
+    };
+    Ok(followed.report(left, recorded))
+}
+
+/// What a command was started as.
+#[derive(Clone, Copy)]
+struct Started {
+    tier: Tier,
+    /// Its process id.
+    program: u32,
 }
 
 /// A command's end.
 struct Followed {
-    tier: Option<Tier>,
+    started: Option<Started>,
     ended: Ended,
     refused: Vec<Refusal>,
 }
 
 impl Followed {
-    fn report(self, Left { said, failure }: Left) -> Report {
+    fn report(self, Left { said, failure }: Left, recorded: Vec<Recorded>) -> Report {
         let status = match self.ended {
             Ended::Exited(code) => code,
             Ended::Signalled(signal) => 128 + signal,
@@ -184,7 +203,8 @@ impl Followed {
         }
         // The command may not have learnt of it.
         let status = if failure.is_some() && status == 0 { Exit::Internal.code() } else { status };
-        Report { tier: self.tier, status, errors: said.into_bytes(), refused: self.refused }
+        let tier = self.started.map(|started| started.tier);
+        Report { tier, status, errors: said.into_bytes(), refused: self.refused, recorded }
     }
 }
 
@@ -198,8 +218,8 @@ async fn follow(
     if let Some(relay) = &mut relay {
         relay.engage()?;
     }
-    let (tier, ended) = wait(&broker, &mut reports, endings, relay).await?;
-    Ok(Followed { tier, ended, refused: reports.take() })
+    let (started, ended) = wait(&broker, &mut reports, endings, relay).await?;
+    Ok(Followed { started, ended, refused: reports.take() })
 }
 
 /// What a command left.
@@ -239,7 +259,7 @@ async fn wait(
     reports: &mut StatusPipe,
     endings: &mut Endings,
     mut relay: Option<&mut Relay>,
-) -> io::Result<(Option<Tier>, Ended)> {
+) -> io::Result<(Option<Started>, Ended)> {
     let mut report = None;
     let ended = loop {
         tokio::select! {
@@ -254,20 +274,20 @@ async fn wait(
             () = attend_terminal(relay.as_deref_mut()) => {}
         }
     };
-    let tier = match report {
-        Some(tier) => tier,
+    let started = match report {
+        Some(started) => started,
         None => note_start(reports.started().await.ok().flatten(), None),
     };
-    Ok((tier, ended))
+    Ok((started, ended))
 }
 
-/// The tier that holds the command, if the broker's first report says that it runs.
-fn note_start(report: Option<BrokerReport>, relay: Option<&mut Relay>) -> Option<Tier> {
+/// What the command was started as, if the broker's first report says that it runs.
+fn note_start(report: Option<BrokerReport>, relay: Option<&mut Relay>) -> Option<Started> {
     let Some(BrokerReport::Started { pid, ruleset }) = report else { return None };
     if let Some(relay) = relay {
         relay.started(pid);
     }
-    Some(ruleset.tier)
+    Some(Started { tier: ruleset.tier, program: pid })
 }
 
 async fn attend_terminal(relay: Option<&mut Relay>) {

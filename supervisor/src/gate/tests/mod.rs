@@ -6,6 +6,7 @@ mod judge;
 mod likely;
 mod path_pattern;
 mod proved;
+mod recorded;
 mod tiers;
 
 use std::path::Path;
