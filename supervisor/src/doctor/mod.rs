@@ -6,6 +6,7 @@ mod clock;
 mod machine;
 mod network;
 mod profile;
+mod records;
 mod self_test;
 mod surroundings;
 
