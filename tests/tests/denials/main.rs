@@ -5,4 +5,5 @@
 
 mod ordinary;
 mod proved;
+mod recorded;
 mod told;
