@@ -31,6 +31,13 @@ pub struct Refusal {
     pub untold: u64,
 }
 
+impl Refusal {
+    /// Whether it was about an internet address.
+    pub const fn is_of_internet(&self) -> bool {
+        matches!(self.object, Target::Internet(..))
+    }
+}
+
 /// What was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Act {

@@ -138,3 +138,17 @@ pub fn copy_program(from: &Path, to: &Path) {
     let done = Command::new("cp").arg(from).arg(to).status().expect("cp can be executed");
     assert!(done.success(), "cp {} {}", from.display(), to.display());
 }
+
+/// The worker in a directory, which first leaves a process behind that runs this command of bash: confined as the worker is, and of no
+/// call.
+pub fn worker_with_process(directory: &Path, command: &str) -> PathBuf {
+    let (ours, script) = (directory.join("worker"), directory.join("bailiwick-worker"));
+    copy_program(&Programs::get().path("bailiwick-worker"), &ours);
+    let text = format!(
+        "#!/bin/bash\n{{\n{command}\n}} </dev/null >/dev/null 2>&1 &\nexec {} \"$@\"\n",
+        ours.display()
+    );
+    fs::write(&script, text).expect("our own file");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("our own file");
+    script
+}

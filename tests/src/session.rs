@@ -58,6 +58,8 @@ pub struct Beginning {
     pub tier: TierChoice,
     /// The worker's program, if it is another than the real one: a place in its world, where a copy of it is made.
     pub worker: Option<&'static str>,
+    /// What a process does that the worker leaves behind before it serves: a command of bash.
+    pub beside: Option<&'static str>,
     /// The approval mode.
     pub mode: ApprovalMode,
     /// How it asks.
@@ -76,6 +78,7 @@ impl Default for Beginning {
             net: Network::Off,
             tier: TierChoice::Best,
             worker: None,
+            beside: None,
             mode: ApprovalMode::Auto,
             approvals: ApprovalSettings::default(),
             turns: Turns::One,
@@ -93,13 +96,18 @@ impl Backoff for Never {
 }
 
 /// The parts of our programs that a session needs.
-fn programs(world: &World, copy: Option<&str>) -> Programs {
+fn programs(world: &World, beginning: &Beginning) -> Programs {
     let ours = crate::Programs::get();
     let mut worker = ours.path("bailiwick-worker");
-    if let Some(name) = copy {
+    if let Some(name) = beginning.worker {
         let place = world.root().join(name);
         crate::programs::copy_program(&worker, &place);
         worker = place;
+    }
+    if let Some(command) = beginning.beside {
+        let directory = world.root().join("programs");
+        create_dir(&directory).expect("our own directory");
+        worker = crate::programs::worker_with_process(&directory, command);
     }
     Programs { sandbox_exec: ours.path("sandbox-exec"), worker }
 }
@@ -168,7 +176,7 @@ impl FrontEnd {
             world.file(name, content);
         }
         let standing = standing(&world, temp.path(), &beginning);
-        let programs = programs(&world, beginning.worker);
+        let programs = programs(&world, &beginning);
         let confinement = Confinement {
             temp: standing.temp.clone(),
             environment: marked_environment(&world),
@@ -308,7 +316,10 @@ fn logged(kind: &EventKind) -> String {
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
         EventKind::TurnFinished(turn) => format!("turn {}", turn.reason),
         EventKind::Result(result) => format!("result {} {}", result.exit_code, result.reason),
-        EventKind::Denied { call, denial, .. } => format!("call {call} denied: {}", denial.operation),
+        EventKind::Denied { call: Some(call), denial, .. } => {
+            format!("call {call} denied: {}", denial.operation)
+        }
+        EventKind::Denied { call: None, denial, .. } => format!("beside the calls {denial}"),
         EventKind::Restored { places, .. } => format!("restored {}", places.len()),
         other => panic!("{other:?}"),
     }

@@ -93,8 +93,9 @@ pub enum EventKind {
     },
     /// Something was beyond the rights.
     Denied {
-        /// The call that tried it.
-        call: CallId,
+        /// The call that tried it; absent where no answered call did: a process that outlived its call, or was cut short with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
         /// What, why, and how to allow it.
         #[serde(flatten)]
         denial: Denial,

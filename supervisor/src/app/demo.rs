@@ -273,7 +273,7 @@ mod tests {
             grade,
             errno: None,
         };
-        EventKind::Denied { call: CallId(2), denial, rights: String::new() }
+        EventKind::Denied { call: Some(CallId(2)), denial, rights: String::new() }
     }
 
     #[test]

@@ -116,7 +116,10 @@ impl Page {
                 let name = self.open.remove(call).unwrap_or_else(|| format!("call {call}"));
                 ending(&name, *status, *duration_ms, content)
             }
-            EventKind::Denied { denial, rights, .. } => format!("✗ {denial}\n  because   rights: {rights}"),
+            EventKind::Denied { call, denial, rights } => {
+                let beside = if call.is_none() { "beside its calls: " } else { "" };
+                format!("✗ {beside}{denial}\n  because   rights: {rights}")
+            }
             EventKind::ModelRequested { .. } => {
                 self.has_begun = false;
                 return Ok(());

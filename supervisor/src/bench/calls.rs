@@ -119,7 +119,7 @@ async fn outcome(events: &mut Receiver<WorkerEvent>) -> Result<(), BenchError> {
                 return Err(format!("the call failed: {outcome:?}").into());
             }
             WorkerEvent::Ended { reason, .. } => return Err(reason.into()),
-            WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } => {}
+            WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } | WorkerEvent::Refused(_) => {}
         }
     }
 }

@@ -8,6 +8,7 @@ use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{ApprovalId, CallId};
 use ipc::image::Image;
 
+use super::beside::Beside;
 use super::calls::Calls;
 use super::compaction::{Compacting, Next, Then};
 use super::history::{History, of_image};
@@ -51,6 +52,8 @@ pub struct Agent {
     pub(super) last_approval: ApprovalId,
     /// What was approved for the session.
     pub(super) grants: SessionGrants,
+    /// What was refused beside the calls.
+    pub(super) beside: Beside,
     pub(super) effects: Vec<Effect>,
 }
 
@@ -131,6 +134,7 @@ impl Agent {
             last_call: CallId(0),
             last_approval: ApprovalId(0),
             grants: SessionGrants::default(),
+            beside: Beside::default(),
             effects: Vec::new(),
         }
     }
@@ -146,6 +150,7 @@ impl Agent {
                 self.on_call_finished(call, outcome, duration_ms);
             }
             Input::Remark { call, text } => self.on_remark(call, text),
+            Input::Refused(refused) => self.on_refused(&refused),
             Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
             Input::Prepared { call, proposal } => self.on_prepared(call, proposal),
             Input::NotPrepared { call, reason } => self.on_not_prepared(call, reason),

@@ -12,6 +12,7 @@
 
 mod agent;
 mod approvals;
+mod beside;
 mod calls;
 mod compaction;
 mod config;

@@ -9,6 +9,7 @@ use ipc::event::{DecidedBy, EventKind, Observer};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{ApprovalId, CallId, Generation};
 use ipc::message::Outcome;
+use ipc::refusal::Refusal;
 use ipc::rights::{Grant, Rights};
 use ipc::tool::ToolCall;
 
@@ -85,6 +86,8 @@ pub enum Input {
         /// What, for the model.
         text: String,
     },
+    /// The broker refused this to processes of which no call has a result.
+    Refused(Vec<Refusal>),
     /// A call will never be answered: its worker is gone.
     CallLost {
         /// The call.

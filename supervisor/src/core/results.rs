@@ -114,6 +114,7 @@ impl Agent {
     /// Gives a call its result without a worker's word.
     pub(super) fn close_at_once(&mut self, calls: &mut Calls, call: CallId, result: CallResult) {
         let result = self.fitted(calls, result);
+        let result = self.with_news(result);
         if let Some(tool_use) = calls.unclosed(call) {
             self.log_finished(call, tool_use, &result, (0, Observer::Supervisor));
         }
@@ -192,6 +193,7 @@ impl Agent {
         seen: (u64, Observer),
     ) {
         let result = calls.remarked(call, self.fitted(calls, result));
+        let result = self.with_news(result);
         if let Some(tool_use) = calls.unclosed(call) {
             self.log_finished(call, tool_use, &result, seen);
         }
@@ -420,7 +422,7 @@ impl Agent {
             let seen = denial.layer == Layer::Policy || denial.program.is_some();
             let observed_by = if seen { Observer::Supervisor } else { observed_by };
             let rights = standing.line();
-            self.log_seen_by(observed_by, EventKind::Denied { call, denial, rights });
+            self.log_seen_by(observed_by, EventKind::Denied { call: Some(call), denial, rights });
         }
     }
 

@@ -169,6 +169,7 @@ impl Agent {
 
     pub(super) fn on_worker_ready(&mut self, worker: ReadyWorker) {
         self.seen = self.config.standing.seen_in(worker.tier);
+        self.beside.begin();
         if !std::mem::take(&mut self.replacement.awaited) {
             return;
         }

@@ -5,7 +5,8 @@ use std::time::Instant;
 use ipc::event::{EventKind, Observer as Witness, RunResult, TurnFinished};
 
 use super::{ChangeTracker, Driver, DriverError, Totals, Turns, millis};
-use crate::core::{EndReason, RunEnd};
+use crate::core::{EndReason, Input, RunEnd};
+use crate::monitor::WorkerEvent;
 
 impl Driver {
     /// The agent rests: the session is over, or the user may go on.
@@ -36,9 +37,13 @@ impl Driver {
         self.running.stream = None;
         self.add_turns_before(&mut end);
         self.end_one_shots().await?;
-        if let Some((generation, _)) = self.worker.end().await {
-            let reason = "the run is over".to_owned();
-            self.record(EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
+        for (generation, event) in self.worker.end().await {
+            if let WorkerEvent::Refused(refused) = event {
+                self.feed(Input::Refused(refused))?;
+            } else {
+                let reason = "the run is over".to_owned();
+                self.record(EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
+            }
         }
         self.compare_everything().await?;
         let changes = self.changes.take();

@@ -66,6 +66,7 @@ impl Driver {
                 self.lose(open, &format!("its worker {reason}"))?;
                 Ok(None)
             }
+            WorkerEvent::Refused(refused) => Ok(Some(Input::Refused(refused))),
             WorkerEvent::Prepared { call, part } => {
                 self.running.preparations.take(call, part);
                 Ok(None)

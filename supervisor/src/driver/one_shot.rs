@@ -271,8 +271,10 @@ impl Attended {
                     deadline = Instant::now() + FAREWELL;
                 }
                 Some(WorkerEvent::Ended { reason, violation, .. }) => break (reason, violation),
-                // Neither comes for a `Commit`: the table of phases saw to it.
-                Some(WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. }) => {}
+                // Pictures and parts do not come for a `Commit`: the table of phases saw to it. What is refused beside its one
+                // effect was refused to what was cut short with it, and explains no result.
+                Some(WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } | WorkerEvent::Refused(_)) => {
+                }
                 None => break ("is gone".to_owned(), None),
             }
         };

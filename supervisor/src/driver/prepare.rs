@@ -45,7 +45,7 @@ pub async fn prepare(
             }
             WorkerEvent::Outcome { .. } => return Err(PrepareError::Missing),
             WorkerEvent::Ended { reason, .. } => return Err(PrepareError::Lost(reason)),
-            WorkerEvent::Output { .. } => {}
+            WorkerEvent::Output { .. } | WorkerEvent::Refused(_) => {}
         }
     }
     Err(PrepareError::Lost("its reader is gone".to_owned()))

@@ -59,8 +59,10 @@ impl Driver {
             return read;
         }
         self.notice("no_instructions", &format!("{INSTRUCTIONS} was not read: the worker did not answer"))?;
-        if let Some((generation, reason)) = self.worker.end().await {
-            self.record(EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
+        for (generation, event) in self.worker.end().await {
+            if let Some(input) = self.on_worker(generation, event)? {
+                self.feed(input)?;
+            }
         }
         Ok(None)
     }
@@ -80,6 +82,9 @@ impl Driver {
                 Happening::Event { generation, event: event @ WorkerEvent::Ended { .. } } => {
                     self.on_worker(generation, event)?;
                     return Ok(None);
+                }
+                Happening::Event { event: WorkerEvent::Refused(refused), .. } => {
+                    self.feed(Input::Refused(refused))?;
                 }
                 Happening::NotStarted(error, _) => return Err(error.into()),
                 Happening::Closed { .. } | Happening::Started | Happening::Event { .. } => {}

@@ -261,21 +261,23 @@ impl SessionWorker {
         self.waiting.drain(..).map(|(call, _)| call).collect()
     }
 
-    /// Ends the worker and everything below it, and waits for that; gives the reason of one that was announced.
-    pub async fn end(&mut self) -> Option<(Generation, String)> {
+    /// Ends the worker and everything below it, and waits for that; gives the last events of one that was announced.
+    pub async fn end(&mut self) -> Vec<(Generation, WorkerEvent)> {
         self.waiting.clear();
         // What is to be ended need not be replaced; one on its way is ended as for a replacement.
         self.replace(Err(StartError::Cancelled));
-        let mut ended = None;
+        let mut last = Vec::new();
         while !self.is_closed() {
-            if let Some(Happening::Event { generation, event: WorkerEvent::Ended { reason, .. } }) =
-                self.step().await
+            if let Some(Happening::Event {
+                generation,
+                event: event @ (WorkerEvent::Refused(_) | WorkerEvent::Ended { .. }),
+            }) = self.step().await
             {
-                ended = Some((generation, reason));
+                last.push((generation, event));
             }
         }
         self.state = State::None;
-        ended
+        last
     }
 }
 

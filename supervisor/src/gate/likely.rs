@@ -180,7 +180,7 @@ pub fn declared_too_little(call: &ShellExec, result: &CommandResult) -> bool {
 }
 
 /// Whether two denials lack the same: one grant helps both.
-pub(super) fn is_same(one: &Denial, other: &Denial) -> bool {
+pub fn is_same(one: &Denial, other: &Denial) -> bool {
     let grant = one.grant.is_some() && one.grant == other.grant;
     one.operation == other.operation && (grant || one.object == other.object)
 }

@@ -22,7 +22,7 @@ pub use change::{Change, Unchanged};
 pub use ipc::approval::ApprovalMode;
 pub(crate) use judge::plain;
 pub use judge::{Ask, AskKind, Place, Verdict};
-pub use likely::declared_too_little;
+pub use likely::{declared_too_little, is_same};
 pub use machine::Machine;
 pub use standing::{Activity, Modes, Standing};
 

@@ -44,8 +44,11 @@ impl Standing {
 
     /// What was refused, each once, and what one grant allows once for all of it.
     pub fn proved(&self, call: &ShellExec, refused: &[Refusal]) -> Vec<Denial> {
+        // A command that reads has no network, whatever the rights: no right is missing.
+        let is_offline = call.access == Access::Read && call.network != Some(Network::On);
+        let refused = refused.iter().filter(|refusal| !(is_offline && refusal.is_of_internet()));
         let mut found: Vec<Denial> = Vec::new();
-        for denial in refused.iter().filter_map(|refusal| self.refused_by_rules(call, refusal)) {
+        for denial in refused.filter_map(|refusal| self.refused_by_rules(refusal)) {
             if found.len() < MAX_DENIALS && !found.iter().any(|other| is_same(other, &denial)) {
                 found.push(denial);
             }
@@ -53,12 +56,9 @@ impl Standing {
         found
     }
 
-    fn refused_by_rules(&self, call: &ShellExec, refusal: &Refusal) -> Option<Denial> {
+    /// What was refused, whoever tried it.
+    pub fn refused_by_rules(&self, refusal: &Refusal) -> Option<Denial> {
         let denial = match &refusal.object {
-            // A command that reads has no network, whatever the rights: no right is missing.
-            Target::Internet(..) if call.access == Access::Read && call.network != Some(Network::On) => {
-                return None;
-            }
             Target::Internet(to, _) if refusal.act == Act::Accept => of_stranger(&to.ip().to_string()),
             Target::Internet(to, place) => self.of_address(&to.to_string(), *place)?,
             Target::Socket(path) => self.of_socket(path)?,

@@ -8,6 +8,7 @@ mod orphans;
 mod pidfd;
 mod process;
 mod records;
+mod refusals;
 mod removal;
 mod spawn;
 mod status;

@@ -1,8 +1,8 @@
 //! What a broker tells on a pipe of its own: that the program runs, and which of its calls were refused.
 //!
-//! Of the latter nobody waits for the next: they are taken when something has ended that they may belong to. Whatever was refused
-//! by then is in the pipe: the broker tells of a call before it answers it. So a flood of them costs what the pipe holds, and
-//! nobody's time before that.
+//! Of the latter nobody waits for the next while something runs that they may belong to: they are taken when it has ended. Whatever
+//! was refused by then is in the pipe: the broker tells of a call before it answers it. So a flood of them costs what the pipe
+//! holds, and nobody's time before that.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -46,6 +46,18 @@ impl StatusPipe {
                 Some(BrokerReport::Refused(refusal)) => self.keep(refusal),
                 other => return Ok(other),
             }
+        }
+    }
+
+    /// Waits until there is something to take; pends after the last report. Cancel safe.
+    pub async fn more(&mut self) {
+        if !self.refused.is_empty() {
+            return;
+        }
+        match self.reports.receive().await {
+            Ok(Some(BrokerReport::Refused(refusal))) => self.keep(refusal),
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => std::future::pending().await,
         }
     }
 

@@ -14,6 +14,7 @@ use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Chunk, Hello, Outcome, ToSupervisor, ToWorker, Work};
 use ipc::phase::{Expected, OpenCalls, Phase, Violation};
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing, async_pair};
+use ipc::refusal::Refusal;
 use ipc::tool::{CommandExit, CommandResult, ToolOutput};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
@@ -23,6 +24,7 @@ use tracing::{Instrument, info_span};
 
 use super::process::BrokerProcess;
 use super::records::{Records, Whose};
+use super::refusals::Refusals;
 use super::spawn::{Launch, Launched, SpawnError, Spawner, Stdio};
 use super::status::StatusPipe;
 use super::verify::{VerifyError, verify_confined};
@@ -82,6 +84,8 @@ pub enum WorkerEvent {
         /// How.
         outcome: Outcome,
     },
+    /// The broker refused this to processes of which no call has or will have a result.
+    Refused(Vec<Refusal>),
     /// The worker and everything below it is gone; nothing follows.
     Ended {
         /// Why, in a sentence.
@@ -347,7 +351,7 @@ impl Starting {
         let killed = Arc::new(Notify::new());
         let Self { incoming, status, records, .. } = self;
         let records = records.filter(|_| ruleset.tier != Tier::Full);
-        let told = Told { status, records, program: pid };
+        let told = Told { refusals: Refusals::new(status, pid), records, program: pid };
         let reader = Reader { incoming, told, open, events, broker: broker.clone(), killed: killed.clone() };
         tokio::spawn(reader.run().instrument(span));
         (Worker { generation, pid, ruleset, startup, calls, broker, killed }, inbox)
@@ -392,7 +396,7 @@ struct Reader {
 
 /// What is told of a worker's commands by others than itself.
 struct Told {
-    status: StatusPipe,
+    refusals: Refusals,
     /// Where they can be read.
     records: Option<Records>,
     /// The worker's process id.
@@ -403,7 +407,7 @@ impl Told {
     /// Adds what the broker refused a command, and, where it failed, what the kernel recorded of it: a program that went its way all
     /// the same has only tried.
     async fn of_command(&mut self, result: &mut CommandResult) {
-        result.refused = self.status.take_of(result.process);
+        result.refused = self.refusals.take_of(result.process);
         if let Some(records) = self.records.as_ref().filter(|_| result.exit != CommandExit::Code(0)) {
             let (program, command) = (self.program, result.command);
             let since = began(result.duration_ms);
@@ -440,6 +444,8 @@ impl Reader {
             () = killed.notified() => Stop::Killed,
         };
         let ended = self.broker.end().await;
+        let rest = self.told.refusals.take_rest();
+        self.tell(rest).await;
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.ids().collect();
         let (reason, violation) = match (stop, ended) {
             (Stop::Violation(what), _) => (format!("killed: it broke the protocol ({what})"), Some(what)),
@@ -451,7 +457,17 @@ impl Reader {
 
     async fn read(&mut self) -> Stop {
         loop {
-            let message = match self.incoming.receive().await {
+            let received = tokio::select! {
+                received = self.incoming.receive() => received,
+                () = self.told.refusals.more(), if self.is_idle() => {
+                    let refused = self.beside(Refusals::take_beside);
+                    if !self.tell(refused).await {
+                        return Stop::CoreGone;
+                    }
+                    continue;
+                }
+            };
+            let message = match received {
                 Ok(Some(message)) => message,
                 Ok(None) => return Stop::EndOfFile,
                 Err(FrameError::Truncated) => return Stop::Violation("its last frame was cut".to_owned()),
@@ -460,6 +476,7 @@ impl Reader {
             if let Err(violation) = self.admit(&message) {
                 return Stop::Violation(violation.to_string());
             }
+            let is_outcome = matches!(message, ToSupervisor::Outcome { .. });
             let event = match message {
                 ToSupervisor::Output { call, chunk } => WorkerEvent::Output { call, chunk },
                 ToSupervisor::Prepared { call, part } => WorkerEvent::Prepared { call, part },
@@ -468,10 +485,17 @@ impl Reader {
                 }
                 ToSupervisor::Ready(_) | ToSupervisor::Bye => continue,
             };
-            if self.events.send(event).await.is_err() {
+            // No call is open that could still claim what is left: it was cut short, or it outlived its call.
+            let left = if is_outcome { self.beside(Refusals::take_rest) } else { Vec::new() };
+            if self.events.send(event).await.is_err() || !self.tell(left).await {
                 return Stop::CoreGone;
             }
         }
+    }
+
+    /// Tells what was refused beside the calls; whether anybody listens.
+    async fn tell(&self, refused: Vec<Refusal>) -> bool {
+        refused.is_empty() || self.events.send(WorkerEvent::Refused(refused)).await.is_ok()
     }
 
     /// What was refused goes with the command that it was refused: each has a process of its own, from which all its others
@@ -480,14 +504,17 @@ impl Reader {
         if let Outcome::Done(ToolOutput::Command(result)) = &mut outcome {
             self.told.of_command(result).await;
         }
-        let idle = self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.ids().next().is_none();
-        if idle {
-            // No call is open that could still claim it: it was cut short, or it was the worker's own.
-            for refusal in self.told.status.take() {
-                tracing::info!(?refusal, "refused beside all calls");
-            }
-        }
         outcome
+    }
+
+    fn is_idle(&self) -> bool {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.is_empty()
+    }
+
+    /// Runs this if no call is open, and has none opened meanwhile: what is refused from then on may belong to it.
+    fn beside(&mut self, take: impl FnOnce(&mut Refusals) -> Vec<Refusal>) -> Vec<Refusal> {
+        let register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if register.calls.is_empty() { take(&mut self.told.refusals) } else { Vec::new() }
     }
 
     fn admit(&self, message: &ToSupervisor) -> Result<(), Violation> {

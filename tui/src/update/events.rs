@@ -102,8 +102,11 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
                 call.finished(block, status, &content, duration_ms);
             }
         }
-        EventKind::Denied { call, denial, rights } => {
+        EventKind::Denied { call: Some(call), denial, rights } => {
             denial::show(model, event.agent.as_str(), call, &denial, &rights);
+        }
+        EventKind::Denied { call: None, denial, .. } => {
+            model.say(Look::Notice, &format!("agent {}, beside its calls: {denial}", event.agent));
         }
         EventKind::TurnFinished(turn) => turns::finished(model, &turn, actions),
         other => return state_changed(model, other),

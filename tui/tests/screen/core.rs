@@ -155,7 +155,7 @@ impl Seat {
 
 pub(crate) fn denial() -> EventKind {
     EventKind::Denied {
-        call: CallId(12),
+        call: Some(CallId(12)),
         denial: Denial {
             layer: Layer::Landlock,
             operation: Operation::Write,

@@ -149,3 +149,17 @@ fn a_denial_names_what_was_tried_in_one_line_each() {
     seat.log(denial());
     insta::assert_snapshot!(seat.screen().lines().skip(9).take(9).collect::<Vec<_>>().join("\n"), @"  command   touch /etc/probe && echo done");
 }
+
+#[test]
+fn a_denial_of_no_call_is_one_line_that_says_so() {
+    let mut seat = Seat::new(200, 24);
+    let EventKind::Denied { denial, rights, .. } = denial() else { unreachable!() };
+    seat.log(EventKind::Denied { call: None, denial, rights });
+    let screen = seat.screen();
+    let line = screen.lines().find(|line| line.contains("beside its calls")).unwrap();
+    assert_eq!(
+        line,
+        "· agent 1, beside its calls: likely denied by the sandbox (Landlock): write /etc/probe; the missing right is: write \
+         /etc/probe; the user can allow it with --write /etc/probe"
+    );
+}

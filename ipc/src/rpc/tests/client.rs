@@ -109,11 +109,11 @@ fn each_result_has_its_shape() {
         max_line_bytes: 7,
     };
     let hello =
-        InitializeResponse { version: "0.1.0".to_owned(), protocol: 1, event_schema: 4, capabilities };
+        InitializeResponse { version: "0.1.0".to_owned(), protocol: 1, event_schema: 5, capabilities };
     golden(
         &hello,
         concat!(
-            r#"{"version":"0.1.0","protocol":1,"event_schema":4,"capabilities":{"client_requests":["a"],"#,
+            r#"{"version":"0.1.0","protocol":1,"event_schema":5,"capabilities":{"client_requests":["a"],"#,
             r#""server_requests":[],"modes":["ask","auto","deny"],"notifications":"typed","max_line_bytes":7}}"#
         ),
     );

@@ -39,7 +39,7 @@ pub(super) struct OfAgent {
     pub calls: BTreeMap<String, BTreeMap<String, usize>>,
     /// How its requests for approvals were decided.
     pub approvals: BTreeMap<&'static str, usize>,
-    /// What was denied, in a sentence each.
+    /// What was denied, in a sentence each, which says so where no call tried it.
     pub denials: Vec<String>,
     /// The tokens that it used.
     pub usage: TokenUsage,
@@ -110,7 +110,10 @@ impl OfAgent {
                 let name = names.get(&call.to_string()).cloned().unwrap_or_default();
                 *self.calls.entry(name).or_default().entry(status.to_string()).or_default() += 1;
             }
-            EventKind::Denied { denial, .. } => self.denials.push(denial.to_string()),
+            EventKind::Denied { call: Some(_), denial, .. } => self.denials.push(denial.to_string()),
+            EventKind::Denied { call: None, denial, .. } => {
+                self.denials.push(format!("beside its calls: {denial}"));
+            }
             EventKind::ApprovalAnswered(answered) => {
                 *self.approvals.entry(word(&answered.decision)).or_default() += 1;
             }

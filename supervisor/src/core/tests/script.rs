@@ -408,7 +408,8 @@ fn event(kind: &EventKind) -> String {
             "compacted {:?} by {:?}: {} to {}",
             compacted.cause, compacted.summary, compacted.tokens_before, compacted.tokens_after
         ),
-        EventKind::Denied { call, denial, .. } => format!("denied {call} {denial}"),
+        EventKind::Denied { call: Some(call), denial, .. } => format!("denied {call} {denial}"),
+        EventKind::Denied { call: None, denial, .. } => format!("denied beside {denial}"),
         EventKind::AssistantMessage(message) => {
             format!(
                 "assistant {} {} blocks, {}",

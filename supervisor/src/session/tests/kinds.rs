@@ -39,7 +39,7 @@ fn denial(object: Object) -> EventKind {
         grade: Grade::Proved,
         errno: Some(13),
     };
-    EventKind::Denied { call: CallId(1), denial, rights: "rw .".to_owned() }
+    EventKind::Denied { call: Some(CallId(1)), denial, rights: "rw .".to_owned() }
 }
 
 /// One event of each kind, and of each shape that matters.
