@@ -19,7 +19,7 @@ use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout};
 use crate::cgroup::Cgroup;
 use crate::descendants::{self, Bound, Waited};
 use crate::domain::Opened;
-use crate::mediate::{Mediator, Refusals};
+use crate::mediate::{Listeners, Mediator, Refusals};
 use crate::stage::{Failure, Stage};
 use crate::system;
 
@@ -177,9 +177,9 @@ impl Progress {
 }
 
 /// What tells of refused calls, where the broker's reports go.
-pub(crate) fn refusals(program: Pid, reports: &Reports) -> Result<Refusals, Failure> {
+pub(crate) fn refusals(program: Pid, reports: &Reports, listeners: Listeners) -> Result<Refusals, Failure> {
     let pipe = reports.as_ref().map(|reports| reports.as_fd().try_clone_to_owned()).transpose();
-    Ok(Refusals::told(program.as_raw(), pipe.map_err(broken)?))
+    Ok(Refusals::told(program.as_raw(), pipe.map_err(broken)?, listeners))
 }
 
 /// Keeps none of the program's pipes open. Standard error is ours for as long as nobody else takes our reports.

@@ -18,7 +18,7 @@ use crate::broker::{self, Reports, exit_code};
 use crate::descendants::{self, Waited};
 use crate::handover::{Handover, fork_sharing_descriptors};
 use crate::launch::{Awaited, Launch, Program, Ruleset, give_up};
-use crate::mediate::{Mediation, Mediator, Refusals};
+use crate::mediate::{Listeners, Mediation, Mediator, Refusals};
 use crate::namespace::layout::Layout;
 use crate::namespace::{machine, tree};
 use crate::privilege;
@@ -58,6 +58,8 @@ impl Init<'_> {
         rules: Awaited,
     ) -> Result<Watched, Failure> {
         system::set_parent_death_signal(libc::SIGKILL).map_err(at(Stage::Parent))?;
+        // While this process is in the host's network: its unix sockets are reached by their paths.
+        let listeners = Listeners::here();
         // The slowest of the namespaces, made while the stub does its part. Needs no ids.
         let separate = machine::separate(self.ruleset.net);
         // The stub lived when it wrote this, and from now on its death is ours.
@@ -81,7 +83,7 @@ impl Init<'_> {
             let listener = handover.take(program).map_err(at(Stage::Broker))?;
             drop(rules);
             retire().map_err(at(Stage::Broker))?;
-            let refusals = broker::refusals(program, self.status)?;
+            let refusals = broker::refusals(program, self.status, listeners)?;
             return Ok(Watched { program, signals, _mediator: self.mediate(listener, refusals)? });
         }
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;

@@ -12,7 +12,7 @@ mod common;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram, UnixListener};
 
 use common::order::{order, ordered};
 use common::place::{Place, as_each_user, errors, text};
@@ -101,6 +101,33 @@ fn in_the_floor_servers_names_files_and_objects_of_the_host_are_told() {
         let notes = place.path("home/notes");
         let change = format!("os.chmod('{}', 0o600)", notes.display());
         check(place, &change, (Act::Change, Target::File(notes.into())), libc::EACCES);
+    });
+}
+
+/// A file that a socket left behind answers nobody, sandbox or not; from outside its server is not disturbed by the question.
+#[test]
+fn a_socket_at_which_nobody_listens_is_not_told() {
+    as_each_user(|place| {
+        let path = place.path("home/socket");
+        let connect =
+            |kind: &str| failing(&format!("s.socket(s.AF_UNIX, s.{kind}).connect('{}')", path.display()));
+        let server = listener(place, "home/socket");
+        server.set_nonblocking(true).unwrap();
+        let (told, printed) = refused(place, &connect("SOCK_STREAM"));
+        assert_eq!((told.len(), printed.trim()), (1, "13"), "{told:?}");
+        assert_eq!(server.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "nobody has come");
+        drop(server);
+        let unconfined = place.unconfined(&format!("python3 -c \"{}\"", connect("SOCK_STREAM")));
+        assert_eq!(text(&unconfined).trim(), libc::ECONNREFUSED.to_string(), "{}", errors(&unconfined));
+        for kind in ["SOCK_STREAM", "SOCK_DGRAM"] {
+            let (told, printed) = refused(place, &connect(kind));
+            assert_eq!((told, printed.trim()), (vec![], "13"), "{kind}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        let _datagrams = UnixDatagram::bind(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();
+        let (told, _) = refused(place, &connect("SOCK_DGRAM"));
+        assert_eq!(told.len(), 1, "{told:?}");
     });
 }
 

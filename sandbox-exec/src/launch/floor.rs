@@ -25,7 +25,7 @@ use crate::cgroup::Cgroup;
 use crate::descendants::Bound;
 use crate::domain::{Domain, Opened};
 use crate::handover::{Handover, fork_into, fork_sharing_descriptors};
-use crate::mediate::{Mediation, Mediator, Refusals};
+use crate::mediate::{Listeners, Mediation, Mediator, Refusals};
 use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
@@ -80,7 +80,7 @@ fn attend(
     status: &Reports,
     theirs: impl Send,
 ) -> Result<(Option<Mediator>, Opened), Failure> {
-    let refusals = broker::refusals(program, status)?;
+    let refusals = broker::refusals(program, status, Listeners::here())?;
     let (took, taken) = mpsc::channel();
     let mediate = move || {
         let listener = handover.take(program).map_err(at(Stage::Broker));

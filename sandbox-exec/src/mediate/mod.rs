@@ -11,7 +11,7 @@
 //! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `sock_diag`, `finder`, `connections`,
 //!   `reservations`, `introduce`, `admitted`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls. `metadata`: those on files.
-//! * `refusals`: what is refused is told. `objects`: System V memory, semaphores and queues.
+//! * `refusals`: what is refused is told. `listeners`: whether a unix socket would have answered. `objects`: System V memory, semaphores and queues.
 //! * `sockets`: how the socket of a caller is got at. `made`, `make`, `registry`, `holding`, `datagrams`, `tables`: without
 //!   `pidfd_getfd(2)`, which the profiles of containers deny.
 //! * `signal`, `owner`: signals, where Landlock has no scope for them. `lineage`: how far they reach. `sender`, `aim`: whom.
@@ -55,6 +55,7 @@ mod introduce;
 mod lineage;
 mod listen;
 mod listener;
+mod listeners;
 mod made;
 mod make;
 mod memory;
@@ -97,6 +98,7 @@ use crew::{Crew, Turn};
 pub use filter::Filter;
 use host::Host;
 use listener::{Answer, Listener, Notification};
+pub(crate) use listeners::Listeners;
 use made::Made;
 use metadata::Metadata;
 use objects::Objects;

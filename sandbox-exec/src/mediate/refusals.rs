@@ -18,6 +18,7 @@ use nix::errno::Errno;
 use nix::libc::pid_t;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use super::listeners::Listeners;
 use super::status::Status;
 
 /// How many children of the program are remembered, and how many refusals beneath each.
@@ -67,6 +68,8 @@ pub struct Refusals(Option<Telling>);
 #[derive(Debug)]
 struct Telling {
     program: pid_t,
+    /// The unix sockets of the host.
+    listeners: Listeners,
     state: Mutex<State>,
 }
 
@@ -93,9 +96,9 @@ impl Refusals {
     }
 
     /// Of this program, a child of this process, to the reader of a pipe, if there is one.
-    pub(crate) fn told(program: pid_t, pipe: Option<OwnedFd>) -> Self {
+    pub(crate) fn told(program: pid_t, pipe: Option<OwnedFd>, listeners: Listeners) -> Self {
         let state = |pipe| Mutex::new(State { pipe: File::from(pipe), origins: VecDeque::new() });
-        Self(pipe.map(|pipe| Telling { program, state: state(pipe) }))
+        Self(pipe.map(|pipe| Telling { program, listeners, state: state(pipe) }))
     }
 
     /// Tells of what the rules do not allow a thread, whose call must wait until then; what that is told itself.
@@ -111,6 +114,12 @@ impl Refusals {
 impl Telling {
     fn tell(&self, thread: pid_t, act: Act, target: Target, errno: Errno) {
         if thread == self.program && name(thread) == OWN_NAME {
+            return;
+        }
+        if let Target::Socket(path) = &target
+            && self.listeners.answers(path.as_path()) == Some(false)
+        {
+            // Without the rules it would have failed as well.
             return;
         }
         let Some((caller, process)) = self.lineage(thread) else { return };
@@ -258,7 +267,10 @@ mod tests {
     impl Told {
         fn new() -> Self {
             let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
-            Self { refusals: Refusals::told(getppid().as_raw(), Some(write)), read: read.into() }
+            Self {
+                refusals: Refusals::told(getppid().as_raw(), Some(write), Listeners::here()),
+                read: read.into(),
+            }
         }
 
         fn tell(&self, hindrance: Hindrance) -> Errno {
@@ -321,7 +333,7 @@ mod tests {
         while has_room(&fill) {
             fill.write_all(&[0; MAX_REFUSAL]).unwrap();
         }
-        let refusals = Refusals::told(getppid().as_raw(), Some(write));
+        let refusals = Refusals::told(getppid().as_raw(), Some(write), Listeners::here());
         let began = Instant::now();
         for port in 1..100 {
             assert_eq!(refusals.tell(gettid().as_raw(), Act::Send, to(port)), Errno::ENETUNREACH);

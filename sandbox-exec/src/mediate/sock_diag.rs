@@ -36,8 +36,7 @@ impl Question<'_> {
     /// Asks; every entry (`struct inet_diag_msg`) of the answer goes to `each`.
     pub(super) fn ask(&self, mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
         let mut kernel = KERNEL.take().map_or_else(Kernel::new, Ok)?;
-        kernel.socket.write_all(&self.message()?).map_err(broken)?;
-        while kernel.answer(&mut each)? && self.all {}
+        kernel.ask(&self.message()?, self.all, &mut each)?;
         // What failed is not used again: what is left of its answer belongs to no other question.
         KERNEL.set(Some(kernel));
         Ok(())
@@ -54,11 +53,16 @@ impl Question<'_> {
             }
             None => (OF_TCP, [&[0; 4], self.sockets, &states, &[0; 4]].concat()),
         };
-        let flags = libc::NLM_F_REQUEST | if self.all { libc::NLM_F_DUMP } else { 0 };
-        let flags = u16::try_from(flags).map_err(|_| Errno::EINVAL)?;
-        let length = u32::try_from(HEADER + body.len()).map_err(|_| Errno::EINVAL)?;
-        Ok([&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &flags.to_ne_bytes(), &[0; 8], &body].concat())
+        request(kind, self.all, &body)
     }
+}
+
+/// `struct nlmsghdr`, and what it asks: for all entries, or for one.
+fn request(kind: u16, all: bool, body: &[u8]) -> Result<Vec<u8>, Errno> {
+    let flags = libc::NLM_F_REQUEST | if all { libc::NLM_F_DUMP } else { 0 };
+    let flags = u16::try_from(flags).map_err(|_| Errno::EINVAL)?;
+    let length = u32::try_from(HEADER + body.len()).map_err(|_| Errno::EINVAL)?;
+    Ok([&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &flags.to_ne_bytes(), &[0; 8], body].concat())
 }
 
 thread_local! {
@@ -67,14 +71,27 @@ thread_local! {
 }
 
 /// A socket to ask with, and room for an answer.
-struct Kernel {
+#[derive(Debug)]
+pub(super) struct Kernel {
     socket: File,
     buffer: Vec<u8>,
 }
 
 impl Kernel {
-    fn new() -> Result<Self, Errno> {
+    /// Of the network namespace that this process is in now.
+    pub(super) fn new() -> Result<Self, Errno> {
         Ok(Self { socket: socket::netlink(libc::NETLINK_SOCK_DIAG)?.into(), buffer: vec![0; BUFFER] })
+    }
+
+    /// Has all sockets of a family that a request (`struct …_diag_req`) describes; every entry of the answer goes to `each`.
+    pub(super) fn list(&mut self, body: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
+        self.ask(&request(BY_FAMILY, true, body)?, true, &mut each)
+    }
+
+    fn ask(&mut self, message: &[u8], all: bool, each: &mut impl FnMut(&[u8])) -> Result<(), Errno> {
+        self.socket.write_all(message).map_err(broken)?;
+        while self.answer(each)? && all {}
+        Ok(())
     }
 
     /// Reads one datagram of the answer; whether there are more.

@@ -49,12 +49,24 @@ const BEFORE: [&str; 13] = [
 pub(super) fn unreached(line: &str) -> Option<String> {
     let lower = line.to_ascii_lowercase();
     let named = || BEFORE.iter().find_map(|before| after(line, &lower, before));
-    if !UNREACHED.iter().any(|phrase| lower.contains(phrase)) {
+    if !UNREACHED.iter().any(|phrase| says(&lower, phrase)) {
         // curl says the same whatever the reason was: only an address tells that it was not one of this machine.
         let is_silent = NOT_CONNECTED.iter().any(|phrase| lower.contains(phrase));
         return named().filter(|named| is_silent && is_elsewhere(named)).map(str::to_owned);
     }
     Some(named().or_else(|| parameter(line)).unwrap_or("the network").to_owned())
+}
+
+/// Whether a line says so. `socket: …` by itself names the call that failed; at the end of a phrase it is some socket, to which
+/// something else was done.
+fn says(lower: &str, phrase: &str) -> bool {
+    let is_call = |at: usize| !phrase.starts_with("socket: ") || is_apart(&lower[..at]);
+    lower.match_indices(phrase).any(|(at, _)| is_call(at))
+}
+
+/// Whether what comes after this stands by itself.
+fn is_apart(before: &str) -> bool {
+    before.is_empty() || before.ends_with(": ")
 }
 
 /// Whether it is the address of another machine.
@@ -129,7 +141,13 @@ mod tests {
         for (line, host) in table {
             assert_eq!(unreached(line).as_deref(), Some(host), "{line}");
         }
-        for other in ["connect: Connection refused", "HTTP 404", "host: permission denied", ""] {
+        for other in [
+            "connect: Connection refused",
+            "HTTP 404",
+            "host: permission denied",
+            "the socket: permission denied",
+            "",
+        ] {
             assert_eq!(unreached(other), None, "{other}");
         }
         for own in ["127.0.0.1", "::1", "0.0.0.0", "localhost", "name-of-hosts"] {

@@ -343,6 +343,28 @@ fn a_socket_that_may_not_be_made_is_a_matter_of_the_network_only_without_a_broke
     }
 }
 
+/// Where sockets are made by the broker, descriptors that cannot be passed along give EPERM: nothing of the network is refused.
+#[test]
+fn a_message_that_could_not_be_sent_is_no_matter_of_the_network() {
+    let lines = [
+        "sendmsg: Operation not permitted",
+        "foot: failed to pass a descriptor: sendmsg: Operation not permitted",
+        "ssh: mm_send_fd: sendmsg(3): Operation not permitted",
+        "wayland: sendmsg on the display socket: Operation not permitted",
+        "send to control socket: Operation not permitted",
+        "  File \"socket.py\", line 9, in send_fds\n    return sock.sendmsg(buffers)\nPermissionError: [Errno 1] \
+         Operation not permitted",
+    ];
+    for tier in [Tier::Full, Tier::Floor] {
+        let standing = auto().seen_in(tier);
+        for line in lines {
+            assert_eq!(first(&standing, &shell("x"), line), None, "{tier}: {line}");
+        }
+    }
+    let unmediated = auto().seen_in(Tier::FloorUnmediated);
+    assert!(first(&unmediated, &shell("x"), lines[5]).is_some(), "there nobody can make one");
+}
+
 #[test]
 fn command_that_declared_to_read_was_held_to_its_own_word() {
     let declared = ShellExec { access: Access::Read, ..shell("x") };

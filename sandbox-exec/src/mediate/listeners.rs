@@ -1,0 +1,172 @@
+//! Whether anybody answers at a unix socket, without a connection that whoever answers would see.
+//!
+//! A socket whose file is left over answers nobody: what is refused there would have failed without the rules too. The kernel lists the
+//! unix sockets of a network namespace with the inodes that they are bound to (`unix_diag`, `sock_diag(7)`); those of other
+//! namespaces it does not.
+
+use std::fs;
+use std::os::linux::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use nix::libc::{self, c_int};
+use nix::sys::stat::{major, minor};
+
+use super::sock_diag::Kernel;
+
+/// `UDIAG_SHOW_NAME`, `UDIAG_SHOW_VFS`, `UDIAG_SHOW_PEER` (`linux/unix_diag.h`).
+const SHOW: u32 = 1 | 2 | 4;
+/// `UNIX_DIAG_NAME`, `UNIX_DIAG_VFS`, `UNIX_DIAG_PEER`.
+const NAME: u16 = 0;
+const VFS: u16 = 1;
+const PEER: u16 = 2;
+/// `TCP_ESTABLISHED`, `TCP_CLOSE`, `TCP_LISTEN` (`net/tcp_states.h`), in which unix sockets are as well.
+const CONNECTED: u8 = 1;
+const UNCONNECTED: u8 = 7;
+const LISTENING: u8 = 10;
+/// `sizeof(struct unix_diag_msg)`.
+const ENTRY: usize = 16;
+
+/// The unix sockets of a network namespace.
+#[derive(Debug)]
+pub(crate) struct Listeners(Mutex<Option<Kernel>>);
+
+/// A file that sockets can be bound to, as the kernel tells it.
+struct File<'a> {
+    inode: u32,
+    device: u32,
+    name: &'a [u8],
+}
+
+impl Listeners {
+    /// Those of the namespace that this process is in now.
+    pub(crate) fn here() -> Self {
+        Self(Mutex::new(Kernel::new().ok()))
+    }
+
+    /// Whether a socket with this name, which is the kernel's own, takes connections or datagrams; `None` if nobody can tell.
+    pub(super) fn answers(&self, path: &Path) -> Option<bool> {
+        let meta = fs::symlink_metadata(path).ok()?;
+        let file = File::new(meta.st_dev(), meta.st_ino(), path);
+        let mut kernel = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // What failed is not used again: what is left of its answer belongs to no other question.
+        let mut asked = kernel.take()?;
+        let mut found = false;
+        asked.list(&question(), |entry| found |= file.is_bound_to(entry)).ok()?;
+        *kernel = Some(asked);
+        Some(found)
+    }
+}
+
+impl<'a> File<'a> {
+    #[expect(clippy::cast_possible_truncation, reason = "the kernel tells so many bits of them")]
+    fn new(device: u64, inode: u64, path: &'a Path) -> Self {
+        // `MKDEV` of `linux/kdev_t.h`, which is not what stat(2) gives.
+        let device = (major(device) << 20 | minor(device)) as u32;
+        Self { inode: inode as u32, device, name: path.as_os_str().as_encoded_bytes() }
+    }
+
+    /// Whether an entry (`struct unix_diag_msg`, and attributes) is of a socket that is bound to it and answers. On some file systems
+    /// (overlayfs, btrfs) stat(2) tells other numbers, so the name that it was bound by does as well.
+    fn is_bound_to(&self, entry: &[u8]) -> bool {
+        let [_, style, state, ..] = *entry else { return false };
+        let attributes = || attributes(entry.get(ENTRY..).unwrap_or_default());
+        let takes = match c_int::from(style) {
+            // One that others are connected to is in the same state as one that is connected itself, and hears its peer alone.
+            libc::SOCK_DGRAM => !attributes().any(|(kind, _)| kind == PEER),
+            _ => state == LISTENING,
+        };
+        takes
+            && attributes().any(|(kind, value)| match kind {
+                VFS => numbers(value) == Some([self.inode, self.device]),
+                NAME => value.strip_suffix(b"\0").unwrap_or(value) == self.name,
+                _ => false,
+            })
+    }
+}
+
+/// `struct unix_diag_req`: all that could answer.
+fn question() -> Vec<u8> {
+    let states: u32 = 1 << CONNECTED | 1 << UNCONNECTED | 1 << LISTENING;
+    let family = u8::try_from(libc::AF_UNIX).unwrap_or_default();
+    let [states, inode, show] = [states, 0, SHOW].map(u32::to_ne_bytes);
+    [&[family, 0, 0, 0], &states[..], &inode, &show, &[0; 8]].concat()
+}
+
+/// The attributes (`struct nlattr`): their types and values.
+fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_ne_bytes(*rest.first_chunk()?));
+        let kind = u16::from_ne_bytes(*rest.get(2..)?.first_chunk()?);
+        let value = rest.get(4..length)?;
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+/// `struct unix_diag_vfs`: inode and device.
+fn numbers(value: &[u8]) -> Option<[u32; 2]> {
+    let number = |at: usize| Some(u32::from_ne_bytes(*value.get(at..)?.first_chunk()?));
+    Some([number(0)?, number(4)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+
+    use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn whoever_would_answer_is_found_and_sees_nobody() {
+        let place = tempfile::tempdir().unwrap();
+        let base = place.path().canonicalize().unwrap();
+        let [stream, datagram, bound, connected] = ["a", "b", "c", "d"].map(|name| base.join(name));
+        let listeners = Listeners::here();
+        let listener = UnixListener::bind(&stream).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let receiver = UnixDatagram::bind(&datagram).unwrap();
+        // Bound, and not listening yet: connecting fails.
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let mute = socket(AddressFamily::Unix, SockType::Stream, flags, None).unwrap();
+        bind(mute.as_raw_fd(), &UnixAddr::new(&bound).unwrap()).unwrap();
+        let peer = UnixDatagram::bind(&connected).unwrap();
+        peer.connect(&datagram).unwrap();
+        assert_eq!(listeners.answers(&stream), Some(true));
+        assert_eq!(listeners.answers(&datagram), Some(true));
+        assert_eq!(listeners.answers(&bound), Some(false));
+        assert!(UnixStream::connect(&bound).is_err(), "as the kernel has it");
+        assert_eq!(listeners.answers(&connected), Some(false), "it hears its peer alone");
+        assert!(UnixDatagram::unbound().unwrap().connect(&connected).is_err(), "as the kernel has it");
+        assert!(listener.accept().is_err(), "nobody has come");
+        listen(&mute, Backlog::new(1).unwrap()).unwrap();
+        assert_eq!(listeners.answers(&bound), Some(true));
+        drop((listener, receiver));
+        assert_eq!(listeners.answers(&stream), Some(false));
+        assert_eq!(listeners.answers(&datagram), Some(false));
+        assert_eq!(listeners.answers(&base.join("none")), None);
+    }
+
+    #[test]
+    fn the_inode_tells_whatever_the_name_was_when_it_was_bound() {
+        let place = tempfile::tempdir().unwrap();
+        let base = place.path().canonicalize().unwrap();
+        let _listener = UnixListener::bind(base.join("before")).unwrap();
+        fs::rename(base.join("before"), base.join("after")).unwrap();
+        assert_eq!(Listeners::here().answers(&base.join("after")), Some(true));
+        // Another file has the name by now: the name alone is no proof that nobody answers, and is taken for somebody.
+        let _other = UnixListener::bind(base.join("before")).unwrap();
+        assert_eq!(Listeners::here().answers(&base.join("before")), Some(true));
+    }
+
+    #[test]
+    fn damaged_entries_are_of_nobody() {
+        let file = File { inode: 1, device: 2, name: b"/a" };
+        for length in 0..40 {
+            assert!(!file.is_bound_to(&vec![0xff; length]));
+            assert!(!file.is_bound_to(&vec![1; length]));
+        }
+    }
+}
