@@ -224,6 +224,9 @@ const BROKER: Row = Row {
         "anon_inode:[eventpoll]",
         "anon_inode:[signalfd]",
         "anon_inode:seccomp notify",
+        // Of threads whose calls it has mediated; where the kernel has a file system of them, they are named by that.
+        "anon_inode:[pidfd]",
+        "pidfd",
     ],
     trees: true,
     to_the_supervisor: 1,
