@@ -73,6 +73,11 @@ impl Directories {
         self.state.join("temps")
     }
 
+    /// Where the sockets of running sessions lie.
+    pub fn live(&self) -> PathBuf {
+        self.state.join("live")
+    }
+
     /// The key file of a provider.
     pub fn key_file(&self, provider: &str) -> PathBuf {
         self.config.join(format!("{provider}.key"))
@@ -80,7 +85,7 @@ impl Directories {
 
     /// Makes what has to exist before a session, with mode 0700.
     pub fn make(&self) -> Result<(), DirectoriesError> {
-        for path in [&self.config, &self.sessions(), &self.locks()] {
+        for path in [&self.config, &self.sessions(), &self.locks(), &self.live()] {
             make_private(path).map_err(|source| DirectoriesError::Make { path: path.clone(), source })?;
         }
         Ok(())

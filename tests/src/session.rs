@@ -24,7 +24,7 @@ use supervisor::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider,
 use supervisor::session::SessionLog;
 use supervisor::tools::Registry;
 use supervisor::tripwire::Watch;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::programs::User;
@@ -198,6 +198,7 @@ impl FrontEnd {
             actions: Some(inbox),
             changes: None,
             tripwire: None,
+            live: watch::Sender::new(None),
             modes: ModePlaces { watch: watched.then(|| watch(&world)), environments: None },
             deadline: None,
             turns: beginning.turns,

@@ -6,12 +6,15 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use ipc::confinement::Tier;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 use tests::replies::{calls, done, model_of, shell};
 use tests::tier::{self, everywhere};
-use tests::{Finished, User, World};
+use tests::{Finished, User, World, wait_until};
 
 /// A project with rules in it, and somebody who listens beside it.
 fn world(user: User, tier: Tier) -> World {
@@ -95,6 +98,78 @@ fn what_is_other_than_declared_is_marked() {
         let audit = probe(&world, "auto", 1);
         assert_eq!(audit["differences"], json!([format!("narrower: read {}", link.display())]), "{tier}");
     }
+}
+
+/// A session that runs, with a command that waits for a word on a fifo.
+fn running(world: &World) -> (std::process::Child, PathBuf) {
+    let go = world.project().join("go");
+    mkfifo(&go, Mode::S_IRWXU).unwrap();
+    world.give(&go);
+    let live = world.own().join("state/live");
+    // Its own agent may see the socket's name in the floor, as of all that is hidden, and cannot reach it.
+    let reach = format!(
+        "python3 -c \"import os, socket as s; d = '{}/'; s.socket(s.AF_UNIX).connect(d + os.listdir(d)[0]); print('rea' + 'ched')\"",
+        live.display()
+    );
+    let server = model_of([shell(&format!("{reach}; : > begun; read -r _ < go")), done()]);
+    let mut exec = world.exec(&server, &["--mode", "auto"]);
+    let child = exec.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the command runs", || world.project().join("begun").exists());
+    // It plays for as long as the session lasts.
+    std::mem::forget(server);
+    (child, go)
+}
+
+#[test]
+fn an_agent_that_runs_is_tried_in_the_very_confinement_of_its_worker() {
+    for (user, tier) in everywhere() {
+        let world = world(user, tier);
+        let (child, go) = running(&world);
+        let before = world.log();
+        // The would-be agent is another one.
+        let audit = probe(&world, "deny", 0);
+        let [found] = &audit["running"].as_array().unwrap()[..] else { panic!("{audit:#}") };
+        assert_eq!(found["session"], before[0]["session"], "{user:?} {tier}");
+        let started = before.iter().find(|event| event["type"] == "worker_started").unwrap();
+        assert_eq!(found["pid"], started["data"]["pid"]);
+        for digest in ["ruleset_digest", "logged_digest"] {
+            assert_eq!(found[digest], started["data"]["ruleset_digest"], "{user:?} {tier} {digest}");
+        }
+        assert_ne!(found["ruleset_digest"], audit["ruleset_digest"]);
+        assert_eq!((&found["mode"], &found["differences"]), (&json!("auto"), &json!([])), "{user:?} {tier}");
+        assert_eq!(found["rights"], started["data"]["rights"], "{user:?} {tier}");
+        assert_eq!(outcome(&of(found, &world.project())["write"]), ("allowed", "done"));
+        assert_eq!(outcome(&of(&audit, &world.project())["write"]), ("denied", "refused"));
+        // Nothing happened in the session.
+        assert_eq!(world.log(), before);
+        fs::write(&go, "on\n").unwrap();
+        let done = Finished::from(child.wait_with_output().unwrap()).expect(0);
+        let told = done.events_of("tool_call_finished")[0]["content"].to_string();
+        assert!(told.contains("Error: ") && !told.contains("reached"), "{user:?} {tier}: {told}");
+        assert_eq!(probe(&world, "deny", 0)["running"], json!([]), "it is over");
+    }
+}
+
+#[test]
+fn a_session_that_cannot_be_asked_is_named_and_one_that_was_killed_is_none() {
+    let world = world(User::Myself, tier::all()[0]);
+    probe(&world, "auto", 0);
+    let live = world.own().join("state/live");
+    drop(UnixListener::bind(live.join("killed")).unwrap());
+    let other = UnixListener::bind(live.join("other")).unwrap();
+    let answering = std::thread::spawn(move || {
+        for _ in 0..2 {
+            std::io::Write::write_all(&mut other.accept().unwrap().0, &[0xa5; 64]).unwrap();
+        }
+    });
+    let audit = probe(&world, "auto", 1);
+    let unasked = json!([{"session": "other", "unasked": "it is another version of Bailiwick"}]);
+    assert_eq!(audit["running"], unasked);
+    let mut command = world.bailiwick(["audit", "--probe", "-C"]);
+    let run = Finished::of(command.arg(world.project()).args(world.tier_flags())).expect(1);
+    let line = "session other runs, and cannot be asked: it is another version of Bailiwick";
+    assert!(run.stdout.lines().any(|printed| printed == line), "{}", run.stdout);
+    answering.join().unwrap();
 }
 
 /// Every file's path, content and time.

@@ -10,6 +10,7 @@ mod diagnostics;
 mod exec;
 mod exit;
 mod explain;
+mod live;
 mod model;
 mod notes;
 mod output;

@@ -8,9 +8,10 @@ use ipc::event::{EventKind, Observer as Witness, SessionStarted};
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::exit::Exit;
+use super::live::LiveSocket;
 use super::model::{ModelError, ModelOptions};
 use super::record::Record;
 use super::setup::{Mode, Setup, SetupError, Wanted};
@@ -18,7 +19,9 @@ use crate::approval::ApprovalSettings;
 use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
 use crate::directories::Directories;
-use crate::driver::{ChangeTracker, Driver, DriverError, Guard, Observer, Running, SessionWorker, Turns};
+use crate::driver::{
+    ChangeTracker, Driver, DriverError, Guard, Live, Observer, Running, SessionWorker, Turns,
+};
 use crate::gate::{Activity, ApprovalMode, Standing};
 use crate::monitor::PrivateTemp;
 use crate::prompt;
@@ -138,6 +141,7 @@ pub(super) struct Session {
     surroundings: prompt::Surroundings,
     places: Places,
     began: Instant,
+    _live: Option<LiveSocket>,
     // Removed when the session is over, and not before.
     _temps: [PrivateTemp; 2],
 }
@@ -182,6 +186,8 @@ pub(super) fn open(
         setup.confinement(standing.rights.clone()),
     );
     let surroundings = surroundings();
+    let (live, seen) = watch::channel(None);
+    let live_socket = live_socket(&setup.directories, &conversation, seen);
     let driver = Driver {
         conversation: conversation.clone(),
         agent: agent(&options, standing, &conversation, &surroundings),
@@ -192,6 +198,7 @@ pub(super) fn open(
         actions: Some(inbox),
         changes,
         tripwire,
+        live,
         modes: setup.mode_places(),
         deadline: options.timeout.map(|timeout| began + timeout),
         turns: options.turns,
@@ -201,7 +208,14 @@ pub(super) fn open(
     if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
         record.describe(&recorder, &options, places.clone());
     }
-    let session = Session { driver, surroundings, places, began, _temps: [setup.temp, observer_temp] };
+    let session = Session {
+        driver,
+        surroundings,
+        places,
+        began,
+        _live: live_socket,
+        _temps: [setup.temp, observer_temp],
+    };
     Ok((session, Handle::new(conversation, actions), events))
 }
 
@@ -285,6 +299,20 @@ const fn mode(options: &SessionOptions) -> Mode {
         (ApprovalMode::Ask, _) | (_, Turns::Many) => Mode::changing(options.mode),
         (mode, Turns::One) => Mode::fixed(mode),
     }
+}
+
+/// Where the session says who it is; a session without is one all the same.
+fn live_socket(
+    directories: &Directories,
+    conversation: &ConversationId,
+    live: watch::Receiver<Option<Live>>,
+) -> Option<LiveSocket> {
+    let opened = LiveSocket::open(directories, conversation, live);
+    opened
+        .map_err(|error| {
+            super::say(&format!("note: `bailiwick audit --probe` cannot ask this session: {error}"));
+        })
+        .ok()
 }
 
 /// The log of a new session, and its first event for the front end.

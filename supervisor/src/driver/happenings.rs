@@ -57,6 +57,7 @@ impl Driver {
                 Ok(Some(Input::CallFinished { call, outcome, duration_ms }))
             }
             WorkerEvent::Ended { reason, violation, open } => {
+                self.withdraw_live();
                 if let Some(violation) = violation {
                     let kind = EventKind::ProtocolViolation { generation, violation };
                     self.record(kind, Witness::Supervisor)?;

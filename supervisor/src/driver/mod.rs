@@ -9,6 +9,7 @@ mod digest;
 mod effects;
 mod finish;
 mod happenings;
+mod live;
 mod modes;
 mod observer;
 mod one_shot;
@@ -32,7 +33,7 @@ use ipc::event::{EventKind, Observer as Witness, TokenUsage};
 use ipc::frontend::{Op, UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::rights::RightsChange;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tracing::{Instrument, info_span};
 
 use crate::core::{Agent, ContextItem, EndReason, Input, RequestId, RunEnd};
@@ -46,6 +47,7 @@ use approvals::Approvals;
 pub use changes::ChangeTracker;
 pub(crate) use digest::ruleset_digest;
 use effects::Held;
+pub use live::Live;
 pub use modes::{Environments, ModePlaces};
 pub use observer::{Observer, ObserverError};
 pub use one_shot::{Journal, OneShot, OneShotError, Unlogged};
@@ -76,6 +78,8 @@ pub struct Driver {
     pub changes: Option<ChangeTracker>,
     /// What the host runs later, where an agent may write in the project.
     pub tripwire: Option<Guard>,
+    /// Where it is told which worker serves.
+    pub live: watch::Sender<Option<Live>>,
     /// What is ready for a change of mode or rights.
     pub modes: ModePlaces,
     /// When the run is over, whatever happens.

@@ -46,9 +46,12 @@ impl Driver {
             rights_digest: started.rights_digest.clone(),
             ruleset_digest: started.ruleset_digest.clone(),
         };
+        let digest = started.ruleset_digest.clone();
         self.running.missing.clone_from(&started.missing);
         self.record(EventKind::WorkerStarted(started), Witness::Supervisor)?;
-        self.feed(Input::WorkerReady(ready))
+        self.feed(Input::WorkerReady(ready))?;
+        self.publish(digest);
+        Ok(())
     }
 
     /// The project's instructions, if they can be had in time; a worker that does not answer is replaced.

@@ -47,7 +47,7 @@ pub(in crate::app) struct AuditArgs {
     #[arg(value_name = "ID", required_unless_present = "probe")]
     pub session: Option<PathBuf>,
     /// Starts a confinement as an agent in the project would have it, tries paths, sockets and system calls from inside, and
-    /// compares with what is declared. No file is changed; whoever listens at a unix socket that can be reached sees a
+    /// compares with what is declared; then the same for each agent that runs now, in the very confinement of its worker. No file is changed; whoever listens at a unix socket that can be reached sees a
     /// connection that says nothing
     #[arg(long, conflicts_with = "session")]
     pub probe: bool,

@@ -35,7 +35,7 @@ pub(crate) struct ConfinementArgs {
 }
 
 /// An agent that could be started.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct AgentArgs {
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".")]

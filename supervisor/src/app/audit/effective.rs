@@ -1,4 +1,4 @@
-//! What a would-be agent could do in a project, found by trying, beside what is declared.
+//! What an agent could do, found by trying, beside what is declared.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::path::Path;
 use ipc::confinement::{Attempt, Confinement, Tier};
 use ipc::path::WirePath;
 use ipc::probe::Outcome;
+use ipc::rights::Network;
 use serde::Serialize;
 
 use super::super::explain::{Answer, ExplainError, PathExplained, Place, Policy};
 use super::places;
-use crate::app::args::AgentArgs;
 use crate::driver::ruleset_digest;
-use crate::gate::ApprovalMode;
+use crate::gate::{ApprovalMode, Standing};
 use crate::inside::{self, InsideError};
 
-/// What a would-be agent could do.
+/// What an agent could do.
 #[derive(Debug, Serialize)]
 pub(super) struct Effective {
     /// The tier.
@@ -52,15 +52,23 @@ pub(super) struct PathTried {
 
 impl Effective {
     /// Tries everything, in a confinement as a session's worker would have it.
-    pub(super) async fn probe(args: &AgentArgs) -> Result<Self, ExplainError> {
-        let place = Place::prepare(args)?;
+    pub(super) async fn probe(place: &Place) -> Result<Self, ExplainError> {
+        let confinement = place.setup.confinement(place.setup.policy.standing());
+        Self::tried(place, confinement, |tier| place.standing(tier)).await
+    }
+
+    /// Tries everything in this confinement, beside what is declared in its tier.
+    pub(super) async fn tried(
+        place: &Place,
+        confinement: Confinement,
+        standing: impl FnOnce(Tier) -> Standing,
+    ) -> Result<Self, ExplainError> {
         let setup = &place.setup;
-        let paths = places::of(setup);
+        let paths = places::of(setup, &confinement);
         let probes: Vec<_> = paths.iter().flat_map(|path| PathExplained::probes(path)).collect();
-        let confinement = setup.confinement(setup.policy.standing());
         let (ruleset, outcomes) = inside::try_all(setup, confinement.clone(), &probes).await?;
-        let acts = must_fail(&place, confinement.clone()).await?;
-        let standing = place.standing(ruleset.tier);
+        let acts = must_fail(place, confinement.clone()).await?;
+        let standing = standing(ruleset.tier);
         let policy = place.policy(&standing);
         let tried = paths.iter().zip(outcomes.chunks(PathExplained::PROBES));
         let paths: Vec<_> = tried.map(|(path, outcomes)| PathTried::new(path, &policy, outcomes)).collect();
@@ -89,10 +97,11 @@ impl Effective {
 
 /// What no right allows: `sandbox-exec --self-test`.
 async fn must_fail(place: &Place, confinement: Confinement) -> Result<Vec<Attempt>, InsideError> {
+    let has_network = confinement.rights.net == Network::On;
     let said = inside::run(&place.setup, confinement, ["--self-test".into()], Vec::new()).await?;
     let acts = said.output.lines().map(serde_json::from_str).collect::<Result<Vec<Attempt>, _>>();
     let mut acts = acts.map_err(|error| InsideError::Broken(error.to_string()))?;
-    if place.has_network() {
+    if has_network {
         acts.retain(|act| !act.act.starts_with("reach the network"));
     }
     Ok(acts)

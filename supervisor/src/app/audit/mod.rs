@@ -1,13 +1,15 @@
 //! `bailiwick audit`: what agents did, by a session's log, and what one could do, by trying.
 //!
 //! * [`account`]: a log, checked and added up per agent.
-//! * [`places`]: what is tried in a project. [`effective`]: what became of it, beside what is declared.
+//! * [`places`]: what is tried in a project. [`effective`]: what became of it, beside what is declared. [`running`]: the same for the
+//!   agents that run now.
 
 mod account;
 mod effective;
 mod places;
+mod running;
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -15,9 +17,10 @@ use serde::Serialize;
 
 use self::account::Account;
 use self::effective::Effective;
-use super::args::AuditArgs;
+use self::running::Running;
+use super::args::{AgentArgs, AuditArgs};
 use super::exit::Exit;
-use super::explain::ExplainError;
+use super::explain::{ExplainError, Place};
 use crate::directories::{Directories, DirectoriesError};
 use crate::session::{self, LogError};
 
@@ -48,15 +51,43 @@ pub(super) async fn run(args: AuditArgs) -> Exit {
             Ok(account) => (print(&account, args.json), account.intact),
             Err(error) => return refuse(&error),
         },
-        None => match Effective::probe(&args.agent).await {
-            Ok(effective) => (print(&effective, args.json), effective.is_as_declared()),
-            Err(error) => return refuse(&error.into()),
+        None => match probe(&args.agent).await {
+            Ok(probed) => (print(&probed, args.json), probed.is_sound()),
+            Err(error) => return refuse(&error),
         },
     };
     match (told, is_sound) {
         (Ok(()), true) => Exit::Done,
         (Ok(()), false) | (Err(_), _) => Exit::Internal,
     }
+}
+
+/// What a would-be agent could do, and what those could do that run.
+#[derive(Debug, Serialize)]
+struct Probed {
+    #[serde(flatten)]
+    would_be: Effective,
+    running: Vec<Running>,
+}
+
+impl Probed {
+    fn is_sound(&self) -> bool {
+        self.would_be.is_as_declared() && self.running.iter().all(Running::is_sound)
+    }
+}
+
+impl Display for Probed {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.would_be.fmt(f)?;
+        self.running.iter().try_for_each(|running| write!(f, "\n{running}"))
+    }
+}
+
+async fn probe(args: &AgentArgs) -> Result<Probed, AuditError> {
+    let directories = Directories::of_process()?;
+    let place = Place::prepare(args)?;
+    let would_be = Effective::probe(&place).await?;
+    Ok(Probed { would_be, running: Running::all(args, &directories).await })
 }
 
 fn refuse(error: &AuditError) -> Exit {

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ipc::confinement::Confinement;
+
 use crate::app::setup::Setup;
 
 /// Of every machine: what belongs to the system, to its kernel, and to everybody.
@@ -36,11 +38,13 @@ const OF_MACHINE: [&str; 22] = [
 const NEIGHBOURS: usize = 3;
 
 /// What is tried: paths that exist, each once.
-pub(super) fn of(setup: &Setup) -> Vec<PathBuf> {
-    let policy = &setup.policy;
+pub(super) fn of(setup: &Setup, confinement: &Confinement) -> Vec<PathBuf> {
+    let (policy, rights) = (&setup.policy, &confinement.rights);
     let mut places = BTreeSet::new();
     let roots = policy.write.iter().chain(&policy.auto).chain([&policy.project, &policy.temp]);
-    let named = roots.chain(&policy.hidden).chain(&policy.protected).map(|path| path.as_path().to_owned());
+    let of_policy = roots.chain(&policy.hidden).chain(&policy.protected);
+    let of_rights = rights.write.iter().chain(&rights.hidden).chain(&rights.protected);
+    let named = of_policy.chain(of_rights).map(|path| path.as_path().to_owned());
     for place in named.filter(|place| place.symlink_metadata().is_ok()) {
         places.extend(place.ancestors().map(Path::to_owned));
         places.extend(neighbours(&place));

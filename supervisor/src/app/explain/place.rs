@@ -1,7 +1,6 @@
 //! What everything is judged by: a session's place, made ready as for a session, and what holds in it.
 
 use ipc::confinement::Tier;
-use ipc::rights::Network;
 
 use super::super::args::AgentArgs;
 use super::super::configuration::{self, Sources};
@@ -53,11 +52,6 @@ impl Place {
     pub(in crate::app) fn policy<'a>(&'a self, standing: &'a Standing) -> Policy<'a> {
         let Self { setup, wanted, effective, approvals } = self;
         Policy { setup, standing, approvals, origins: Origins { setup, wanted, effective } }
-    }
-
-    /// Whether the network is on.
-    pub(in crate::app) fn has_network(&self) -> bool {
-        self.setup.policy.net == Network::On
     }
 }
 

@@ -1,0 +1,57 @@
+//! What a session tells its own user of the worker that it has now.
+
+use ipc::approval::ApprovalMode;
+use ipc::confinement::{Confinement, Environment, Tier};
+use ipc::id::{AgentId, ConversationId, Generation};
+use serde::{Deserialize, Serialize};
+
+use super::Driver;
+
+/// An agent's worker as it serves now, and what it is confined by: enough to try the very same confinement beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Live {
+    /// The session.
+    pub session: ConversationId,
+    /// The agent.
+    pub agent: AgentId,
+    /// Which incarnation of its worker.
+    pub generation: Generation,
+    /// The worker's process id.
+    pub pid: u32,
+    /// In which tier.
+    pub tier: Tier,
+    /// What becomes of a call beyond the rights.
+    pub mode: ApprovalMode,
+    /// Its rights, in one line.
+    pub rights: String,
+    /// What names the ruleset, as in the log.
+    pub ruleset_digest: String,
+    /// What it is confined by. No variable of its environment is told.
+    pub confinement: Confinement,
+}
+
+impl Driver {
+    /// Lets it be known which worker serves.
+    pub(super) fn publish(&self, ruleset_digest: String) {
+        let live = self.worker.serving().map(|worker| Live {
+            session: self.conversation.clone(),
+            agent: AgentId::root(),
+            generation: worker.generation,
+            pid: worker.pid,
+            tier: worker.ruleset.tier,
+            mode: self.agent.standing().mode,
+            rights: self.worker.confinement().line(),
+            ruleset_digest,
+            confinement: Confinement {
+                environment: Environment::default(),
+                ..self.worker.confinement().clone()
+            },
+        });
+        self.live.send_replace(live);
+    }
+
+    /// Lets it be known that none serves.
+    pub(super) fn withdraw_live(&self) {
+        self.live.send_replace(None);
+    }
+}
