@@ -13,6 +13,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram, UnixListener};
+use std::process::{Child, Stdio};
 
 use common::order::{order, ordered};
 use common::place::{Place, as_each_user, errors, text};
@@ -39,7 +40,13 @@ fn refused(place: &Place, script: &str) -> (Vec<Refusal>, String) {
 /// An act that must fail, with its error number.
 fn failing(act: &str) -> String {
     format!(
-        "import os, socket as s\ndef act():\n    {act}\ntry:\n    act()\n    print('it succeeded')\n\
+        "import ctypes, os, socket as s\n\
+         libc = ctypes.CDLL(None, use_errno=True)\n\
+         def call(number, *arguments):\n    \
+             done = libc.syscall(*[ctypes.c_long(argument) for argument in (number, *arguments, *[0] * 6)[:7]])\n    \
+             if done < 0: raise OSError(ctypes.get_errno(), 'call')\n    \
+             return done\n\
+         def act():\n    {act}\ntry:\n    act()\n    print('it succeeded')\n\
          except OSError as e:\n    print(e.errno)"
     )
 }
@@ -160,6 +167,134 @@ fn what_would_have_failed_without_the_rules_is_not_told() {
             assert_eq!(refused, [], "{act}");
         }
     });
+}
+
+/// A denied call, and what is told of it.
+fn denied_calls() -> Vec<(String, &'static str)> {
+    let user = libc::CLONE_NEWUSER;
+    let child = |flags| format!("p = call({}, {flags}) or os._exit(0); os.waitpid(p, 0)", libc::SYS_clone);
+    vec![
+        (format!("call({}, {user})", libc::SYS_unshare), "unshare(CLONE_NEWUSER)"),
+        (
+            format!("call({}, {})", libc::SYS_unshare, user | libc::CLONE_NEWNET),
+            "unshare(CLONE_NEWUSER|CLONE_NEWNET)",
+        ),
+        (child(user | libc::SIGCHLD), "clone(CLONE_NEWUSER)"),
+        (child(user | libc::CLONE_NEWPID | libc::SIGCHLD), "clone(CLONE_NEWUSER|CLONE_NEWPID)"),
+        ("s.socket(s.AF_UNIX, s.SOCK_RAW)".into(), "socket(AF_UNIX, SOCK_RAW, 0)"),
+        ("s.socket(s.AF_NETLINK, s.SOCK_RAW, 15)".into(), "socket(AF_NETLINK, SOCK_RAW, 15)"),
+        ("s.socket(s.AF_INET, s.SOCK_STREAM, 262)".into(), "socket(AF_INET, SOCK_STREAM, IPPROTO_MPTCP)"),
+        ("s.socket(s.AF_VSOCK, s.SOCK_STREAM)".into(), "socket(AF_VSOCK, SOCK_STREAM, 0)"),
+    ]
+}
+
+/// Who has nobody to tell denies them all the same.
+#[test]
+fn a_denied_call_is_told_with_what_it_is_denied_for_where_it_works_outside() {
+    as_each_user(|place| {
+        let python = |act: &str| format!("exec python3 -c \"{}\"", failing(act).replace('"', "\\\""));
+        let mut told = 0;
+        for (act, call) in denied_calls() {
+            let outside = text(&place.unconfined(&python(&act)));
+            let untold = text(&place.confined(&[], &python(&act)));
+            assert_eq!(untold.trim(), libc::EPERM.to_string(), "{act}");
+            if outside.contains("it succeeded") {
+                check(place, &act, (Act::Call, Target::Call(call.into())), libc::EPERM);
+                told += 1;
+            } else {
+                eprintln!("skipped: {act} (this machine refuses it: {})", outside.trim());
+                assert_eq!(refused(place, &failing(&act)).0, [], "{act}");
+            }
+        }
+        assert!(told > 2, "{told}");
+    });
+}
+
+/// What the kernel itself refuses, for want of a capability, of such a thing, or of sense.
+#[test]
+fn a_denied_call_that_would_have_failed_anyway_is_not_told() {
+    as_each_user(|place| {
+        let unshare = |flags| format!("call({}, {flags})", libc::SYS_unshare);
+        let acts = [
+            unshare(libc::CLONE_NEWNET),
+            unshare(libc::CLONE_NEWNS),
+            unshare(libc::CLONE_VFORK),
+            format!(
+                "import threading; threading.Thread(target=os.read, args=(os.pipe()[0], 1), daemon=True).start(); {}",
+                unshare(libc::CLONE_NEWUSER)
+            ),
+            format!("call({}, {})", libc::SYS_clone, libc::CLONE_NEWUSER | libc::CLONE_FS),
+            "s.socket(s.AF_PACKET, s.SOCK_RAW)".to_owned(),
+            "s.socket(s.AF_INET, s.SOCK_RAW, 1)".to_owned(),
+            "s.socket(45, s.SOCK_STREAM)".to_owned(),
+            "s.socket(s.AF_INET, s.SOCK_STREAM, 200)".to_owned(),
+            "s.socket(s.AF_UNIX, s.SOCK_RDM)".to_owned(),
+            format!("call({}, {}, 1, 1, 1, 1)", libc::SYS_process_vm_readv, i32::MAX),
+            format!("call({}, {}, {}, 1)", libc::SYS_kcmp, i32::MAX, i32::MAX),
+            format!("call({}, 99, 0, 0)", libc::SYS_pidfd_getfd),
+            format!("call({}, {}, 7)", libc::SYS_prlimit64, i32::MAX),
+        ];
+        let of_root = [
+            format!("call({}, 1, 1, 1, 1, 1)", libc::SYS_process_vm_readv),
+            format!("call({}, 1, 1, 1)", libc::SYS_kcmp),
+            format!("call({}, 1, 7)", libc::SYS_prlimit64),
+        ];
+        // In the full tier the first process is the broker, which is nobody's outside.
+        let of_root = of_root.into_iter().filter(|_| place.user().is_some() || place.full());
+        for act in acts.into_iter().chain(of_root) {
+            let (refused, printed) = refused(place, &failing(&act));
+            assert_eq!(printed.trim(), libc::EPERM.to_string(), "{act}");
+            assert_eq!(refused, [], "{act}");
+        }
+    });
+}
+
+/// Of the user's own, outside as inside; whose it is decides.
+#[test]
+fn a_denied_look_into_another_process_is_told_with_the_process() {
+    as_each_user(|place| {
+        let mut sleep = place.command("sleep");
+        let victim = Victim(sleep.arg("600").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let pid = victim.0.id();
+        let looks = |pid: &str| {
+            [
+                (format!("call({}, {pid}, {pid}, 1)", libc::SYS_kcmp), format!("kcmp({pid}, {pid})")),
+                (format!("call({}, {pid})", libc::SYS_process_vm_readv), format!("process_vm_readv({pid})")),
+                (
+                    format!("call({}, {pid})", libc::SYS_process_vm_writev),
+                    format!("process_vm_writev({pid})"),
+                ),
+                (
+                    format!("call({}, os.pidfd_open({pid}), 0, 0)", libc::SYS_pidfd_getfd),
+                    format!("pidfd_getfd({pid})"),
+                ),
+                (format!("call({}, {pid}, 7)", libc::SYS_prlimit64), format!("prlimit64({pid})")),
+            ]
+        };
+        let is_plain = place.user().is_some();
+        for (act, call) in looks(&pid.to_string()) {
+            if is_plain && !place.full() {
+                assert!(
+                    text(&place.unconfined(&format!("python3 -c \"{}\"", failing(&act))))
+                        .contains("it succeeded"),
+                    "{act}"
+                );
+                check(place, &act, (Act::Call, Target::Call(call)), libc::EPERM);
+            } else if place.full() {
+                assert_eq!(refused(place, &failing(&act)).0, [], "there is no such process: {act}");
+            }
+        }
+    });
+}
+
+/// A process of the test's; ends with it.
+struct Victim(Child);
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
 }
 
 /// Writes what it is given, in hexadecimal, to all that it can open or take of its own and its parents' descriptors; how many.

@@ -33,7 +33,7 @@ use crate::system;
 /// Starts the program in the floor tier and watches over it; `instead` says why not in the full one.
 pub(super) fn run(launch: &Launch, instead: Option<String>, reports: &mut Reports) -> Result<u8, Failure> {
     let seen = Seen::floor(&launch.confinement);
-    let mut ruleset = Ruleset::new(&seen)?;
+    let mut ruleset = Ruleset::new(&seen, reports.is_some())?;
     ruleset.missing.extend(instead);
     start(launch, &seen, &ruleset, reports)?.watch(reports)
 }

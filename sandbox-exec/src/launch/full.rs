@@ -26,7 +26,7 @@ use crate::stub::Stub;
 pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure> {
     let layout = Layout::new(&launch.confinement, program(launch).as_deref());
     let seen = Seen::full(&launch.confinement, &layout);
-    let ruleset = Ruleset::new(&seen)?;
+    let ruleset = Ruleset::new(&seen, reports.is_some())?;
     let (mut making, awaited) = rules::begin(&seen, &ruleset)?;
     let stub = getpid().as_raw();
     let (progress, told) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;

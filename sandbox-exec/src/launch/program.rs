@@ -114,7 +114,7 @@ impl Start<'_> {
             tier: self.ruleset.tier,
             landlock_abi: self.ruleset.platform.abi,
             rules,
-            seccomp_rules: self.ruleset.programs.iter().map(seccomp::Program::rules).sum(),
+            seccomp_rules: self.ruleset.seccomp_rules(),
             missing,
             attempts: tried,
         })

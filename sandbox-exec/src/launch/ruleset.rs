@@ -11,6 +11,7 @@ use crate::environment;
 use crate::mediate::{Mediation, Sockets};
 use crate::platform::{Platform, SCOPES};
 use crate::private::MEMORY;
+use crate::seccomp::rules::{self, Denial};
 use crate::seccomp::{Policy, Program};
 use crate::stage::{Failure, Stage};
 
@@ -30,7 +31,9 @@ pub(crate) struct Ruleset {
 
 impl Ruleset {
     /// Judges this platform by what the tier needs of it.
-    pub(crate) fn new(seen: &Seen) -> Result<Self, Failure> {
+    ///
+    /// Where somebody hears what is refused (`told`), the broker denies what it tells of.
+    pub(crate) fn new(seen: &Seen, told: bool) -> Result<Self, Failure> {
         let Confinement { rights, temp, environment, allow_degraded, .. } = &seen.confinement;
         let temp = temp.as_ref().map(AsRef::as_ref);
         let environment = environment::build(std::env::vars_os(), environment, temp);
@@ -43,6 +46,7 @@ impl Ruleset {
             return Err(Stage::Platform.failed(format!("{layers}; --allow-degraded starts all the same")));
         }
         let policy = Policy::of(rights.net, platform, tier);
+        let policy = if told && platform.mediates(tier) { policy.told() } else { policy };
         let mut programs = vec![];
         if platform.seccomp() {
             programs.push(Program::standing(policy));
@@ -55,13 +59,20 @@ impl Ruleset {
             format!("{hidden} is below /tmp: where it does not exist now, it can be read when it comes")
         }));
         missing.extend(seen.private.denied.iter().cloned());
-        let mediation = platform.mediates(tier).then(|| mediation(seen, platform));
+        let mediation =
+            platform.mediates(tier).then(|| mediation(seen, platform, rules::told(policy.case())));
         Ok(Self { environment, platform, tier, net: rights.net, programs, mediation, missing })
+    }
+
+    /// How many rules of calls hold, whoever denies them.
+    pub(crate) fn seccomp_rules(&self) -> u32 {
+        let told = self.mediation.iter().flat_map(|mediation| &mediation.denials);
+        self.programs.iter().map(Program::rules).chain(told.map(|_| 1)).sum()
     }
 }
 
 /// Unix sockets may be reached wherever the program could have made them.
-fn mediation(seen: &Seen, platform: Platform) -> Mediation {
+fn mediation(seen: &Seen, platform: Platform, denials: Vec<Denial>) -> Mediation {
     let (rights, tier) = (&seen.confinement.rights, seen.tier);
     let has_memory = tier == Tier::Full || seen.private.has_memory();
     let own = [MEMORY].map(PathBuf::from).into_iter().filter(|_| has_memory);
@@ -75,5 +86,6 @@ fn mediation(seen: &Seen, platform: Platform) -> Mediation {
         signals: platform.abi < SCOPES,
         metadata: tier != Tier::Full,
         sockets: Sockets::probe(),
+        denials,
     }
 }

@@ -21,6 +21,7 @@
 //!     number == setsockopt ?   args[1] == SOL_SOCKET && args[2] attaches or detaches a socket filter ? EPERM : allow     "
 //!     number == setsockopt ?   args[1] == SOL_SOCKET && args[2] == SO_REUSEPORT ? notify : allow
 //!                                                    where the names of sockets are the host's: who else may have its port?
+//!     number == unshare …?     notify                denied here, by the tests of the rules themselves ([`told`](crate::seccomp::rules::told))
 //!     number == socket ?       notify                where sockets are made by the mediator, and all that follows
 //!     number == bind ?         notify
 //!     number == clone ?        args[0] & (CLONE_FILES | CLONE_THREAD) == CLONE_FILES ? notify : allow
@@ -37,6 +38,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use nix::libc::{self, c_int, c_long, sock_filter, sock_fprog};
 
 use super::metadata;
+use crate::seccomp::rules::{Arch, Denial, Test};
 
 /// Offsets in `struct seccomp_data` (linux/seccomp.h).
 const NUMBER: u32 = 0;
@@ -52,6 +54,9 @@ const NAME: u32 = 16 + 2 * 8;
 
 /// `AUDIT_ARCH_X86_64`, `AUDIT_ARCH_AARCH64` (linux/audit.h).
 const NATIVE: u32 = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 };
+
+/// The same, as the rules call it.
+pub(super) const ARCH: Arch = if cfg!(target_arch = "x86_64") { Arch::X86_64 } else { Arch::Aarch64 };
 
 const ALWAYS: &[c_long] = &[libc::SYS_connect, libc::SYS_sendmsg, libc::SYS_sendmmsg];
 const HOST_NAMES: &[c_long] = &[libc::SYS_bind, libc::SYS_accept, libc::SYS_accept4];
@@ -191,6 +196,13 @@ impl Filter {
         self
     }
 
+    /// The program that also notifies what is denied here, whatever else it does with such calls.
+    #[must_use]
+    pub fn with_denials(mut self, denials: &[Denial]) -> Self {
+        self.instructions.splice(PROLOGUE..PROLOGUE, denied(denials));
+        self
+    }
+
     /// Attaches it to this thread, for good, and returns its listener. Async-signal-safe. `no_new_privs` must be set, and no
     /// program of this thread may have a listener yet (`EBUSY`).
     pub fn attach(&self) -> io::Result<OwnedFd> {
@@ -222,6 +234,41 @@ impl Filter {
 /// Notifies these, whatever their arguments.
 fn notified(calls: &[c_long]) -> Vec<sock_filter> {
     calls.iter().flat_map(|&call| [equal(number(call), 0, 1), answer(libc::SECCOMP_RET_USER_NOTIF)]).collect()
+}
+
+/// Each call once, with all its rules, which follow each other.
+fn denied(denials: &[Denial]) -> Vec<sock_filter> {
+    let of_call = |rules: &[Denial]| {
+        let number = rules.first()?.call.number(ARCH)?;
+        let mut body: Vec<_> = rules.iter().flat_map(|rule| notified_if(rule.when)).collect();
+        body.push(load(NUMBER));
+        Some([vec![equal(number, 0, distance(&body))], body].concat())
+    };
+    denials.chunk_by(|one, next| one.call == next.call).filter_map(of_call).flatten().collect()
+}
+
+/// Notifies if all the tests hold; without any, always.
+fn notified_if(tests: &[Test]) -> Vec<sock_filter> {
+    let mut rule = vec![answer(libc::SECCOMP_RET_USER_NOTIF)];
+    for test in tests.iter().rev() {
+        let otherwise = distance(&rule);
+        let (argument, mask, compared) = match *test {
+            Test::Is(argument, value) => (argument, None, equal(value, 0, otherwise)),
+            Test::IsNot(argument, value) => (argument, None, equal(value, otherwise, 0)),
+            Test::Masked(argument, mask, value) => (argument, Some(mask), equal(value, 0, otherwise)),
+        };
+        let loaded = load(FLAGS + 8 * u32::from(argument));
+        rule.splice(
+            0..0,
+            [Some(loaded), mask.map(|mask| and(mask.cast_signed())), Some(compared)].into_iter().flatten(),
+        );
+    }
+    rule
+}
+
+/// How far it is over these.
+fn distance(instructions: &[sock_filter]) -> u8 {
+    u8::try_from(instructions.len()).unwrap_or(u8::MAX)
 }
 
 fn metadata() -> Vec<sock_filter> {
@@ -336,6 +383,7 @@ fn statement(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seccomp::rules::{Case, told};
 
     const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
     const NOTIFY: u32 = libc::SECCOMP_RET_USER_NOTIF;
@@ -518,6 +566,38 @@ mod tests {
             let clone = |filter: &Filter| run(filter, NATIVE, number(libc::SYS_clone), arguments);
             assert_eq!(clone(&Filter::new(true)), ALLOW);
             assert_eq!(clone(&Filter::new(true).with_made_sockets()), expected, "{flags:#x}");
+        }
+    }
+
+    /// Of what the standing program leaves out nothing gets by.
+    #[test]
+    fn what_is_denied_here_is_notified_exactly_where_a_rule_says_so() {
+        let values =
+            |bits: &[u64]| bits.iter().flat_map(|bit| [*bit, !*bit, bit | 1 << 40]).collect::<Vec<_>>();
+        let bits: Vec<_> = (0..32).map(|bit| 1 << bit).collect();
+        let small: Vec<_> = (0..48).chain([132, 136, 262, 0x8_0000_0002, 0x8_0001]).collect();
+        let some = [values(&bits), small].concat();
+        for (case, host_network) in Case::all().flat_map(|case| [(case, false), (case, true)]) {
+            let denials = told(case);
+            let plain = Filter::new(host_network).with_guarded_datagrams().with_made_sockets();
+            let filter = plain.clone().with_denials(&denials);
+            assert_eq!(filter.instructions.len() == plain.instructions.len(), denials.is_empty());
+            for call in 0..600 {
+                let rules: Vec<_> =
+                    denials.iter().filter(|denial| denial.call.number(ARCH) == Some(call)).collect();
+                let arguments = some.iter().flat_map(|&one| {
+                    [[one, 1, 0, 0, 0, 0], [1, one, 2, 0, 0, 0], [2, 1, one, 0, 0, 0], [16, 3, one, 0, 0, 0]]
+                });
+                for arguments in arguments.step_by(if rules.is_empty() { 97 } else { 1 }) {
+                    let denied = rules.iter().any(|rule| rule.holds(&arguments));
+                    let expected = if denied { NOTIFY } else { run(&plain, NATIVE, call, arguments) };
+                    assert_eq!(
+                        run(&filter, NATIVE, call, arguments),
+                        expected,
+                        "{call} {arguments:x?} {case:?}"
+                    );
+                }
+            }
         }
     }
 

@@ -11,6 +11,7 @@
 //! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `sock_diag`, `finder`, `connections`,
 //!   `reservations`, `introduce`, `admitted`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls. `metadata`: those on files.
+//! * `denied`: what is denied here, so that it can be told; `namespaces`, `families`, `peers`: whether that alone is why it fails.
 //! * `refusals`: what is refused is told. `listeners`: whether a unix socket would have answered. `objects`: System V memory, semaphores and queues.
 //! * `sockets`: how the socket of a caller is got at. `made`, `make`, `registry`, `holding`, `datagrams`, `tables`: without
 //!   `pidfd_getfd(2)`, which the profiles of containers deny.
@@ -45,6 +46,8 @@ mod connections;
 mod control;
 mod crew;
 mod datagrams;
+mod denied;
+mod families;
 mod filter;
 mod finder;
 mod holders;
@@ -61,9 +64,11 @@ mod make;
 mod memory;
 mod message;
 mod metadata;
+mod namespaces;
 mod objects;
 mod own;
 mod owner;
+mod peers;
 mod probe;
 mod refusals;
 mod registry;
@@ -95,6 +100,7 @@ use act::Call;
 use address::Address;
 use caller::{Caller, Threads};
 use crew::{Crew, Turn};
+use denied::Denied;
 pub use filter::Filter;
 use host::Host;
 use listener::{Answer, Listener, Notification};
@@ -112,6 +118,7 @@ use tree::Tree;
 use waiting::Waiting;
 
 use crate::privilege::clear_capabilities;
+use crate::seccomp::rules::Denial;
 
 /// What the mediated programs may reach.
 #[derive(Clone, Debug)]
@@ -138,6 +145,8 @@ pub struct Mediation {
     pub metadata: bool,
     /// How this process gets at the sockets of the programs.
     pub sockets: Sockets,
+    /// What the standing program leaves to this process to deny, so that it can be told ([`crate::seccomp::rules::told`]).
+    pub denials: Vec<Denial>,
 }
 
 impl Mediation {
@@ -149,7 +158,9 @@ impl Mediation {
         let filter = if self.sees_sharing() { filter.with_shared_ports() } else { filter };
         let filter = if self.objects { filter.with_objects() } else { filter };
         let filter = if self.signals { filter.with_signals() } else { filter };
-        if self.metadata { filter.with_metadata() } else { filter }
+        let filter = if self.metadata { filter.with_metadata() } else { filter };
+        // Before all others: what is denied is not performed.
+        filter.with_denials(&self.denials)
     }
 }
 
@@ -179,6 +190,7 @@ struct Shared {
     objects: Option<Objects>,
     signals: Option<Signals>,
     metadata: Metadata,
+    denied: Denied,
     refusals: Refusals,
     threads: Threads,
     /// The sockets of the programs, where they are made here.
@@ -216,6 +228,7 @@ impl Mediator {
             objects: mediation.objects.then(Objects::default),
             signals: mediation.signals.then(Signals::new),
             metadata: Metadata::new()?,
+            denied: Denied::new(mediation.denials),
             refusals,
             threads: Threads::default(),
             made,
@@ -269,6 +282,10 @@ impl Shared {
     fn mediate(&self, notification: &Notification, turn: &Turn<'_>) -> Answer {
         if let Some(made) = &self.made {
             made.is_back(notification.thread);
+        }
+        if let Some(denial) = self.denied.denial_of(notification) {
+            let call = || self.denied.alone_hinders(notification);
+            return Answer::Failed(self.refusals.tell_denied(notification.thread, denial, call));
         }
         if Metadata::has(notification) {
             return match self.metadata.act(self.rules.tree(), &self.listener, notification) {

@@ -20,6 +20,8 @@ pub(super) struct Status {
     pub(super) uids: [u32; 3],
     /// Real, effective and saved gid.
     pub(super) gids: [u32; 3],
+    /// The capabilities that it may have.
+    pub(super) permitted: u64,
     /// Signals that wait for this thread.
     pub(super) pending: u64,
     /// Signals that wait for any thread of the process.
@@ -39,7 +41,7 @@ impl Status {
     fn parse(text: &str) -> Self {
         let mut status = Self::default();
         for (name, value) in text.lines().filter_map(|line| line.split_once(":\t")) {
-            let signals = || u64::from_str_radix(value, 16).unwrap_or(0);
+            let set = || u64::from_str_radix(value, 16).unwrap_or(0);
             match name {
                 "Tgid" => status.process = value.parse().unwrap_or(0),
                 "PPid" => status.parent = value.parse().unwrap_or(0),
@@ -48,9 +50,10 @@ impl Status {
                 "Threads" => status.threads = value.parse().unwrap_or(0),
                 "Uid" => status.uids = three(value),
                 "Gid" => status.gids = three(value),
-                "SigPnd" => status.pending = signals(),
-                "ShdPnd" => status.shared_pending = signals(),
-                "SigBlk" => status.blocked = signals(),
+                "CapPrm" => status.permitted = set(),
+                "SigPnd" => status.pending = set(),
+                "ShdPnd" => status.shared_pending = set(),
+                "SigBlk" => status.blocked = set(),
                 _ => {}
             }
         }

@@ -26,19 +26,27 @@ pub struct Policy {
     pub truncate: bool,
     /// What else holds.
     pub tier: Tier,
+    /// Whether the broker denies what it tells of, in the stead of the standing program: [`rules::told`].
+    pub told: bool,
 }
 
 impl Policy {
     /// The policy of rights on a platform.
     pub fn of(net: Network, platform: Platform, tier: Tier) -> Self {
-        Self { net, root: platform.root, truncate: (1..TRUNCATE).contains(&platform.abi), tier }
+        Self { net, root: platform.root, truncate: (1..TRUNCATE).contains(&platform.abi), tier, told: false }
+    }
+
+    /// The same where a broker denies what it tells of.
+    #[must_use]
+    pub fn told(self) -> Self {
+        Self { told: true, ..self }
     }
 
     /// What of it the rules depend on.
     pub fn case(self) -> Case {
-        let Self { net, root, truncate, tier } = self;
+        let Self { net, root, truncate, tier, told } = self;
         let (full, mediated) = (tier == Tier::Full, tier != Tier::FloorUnmediated);
-        Case { full, mediated, network: net == Network::On, root, truncate }
+        Case { full, mediated, network: net == Network::On, root, truncate, told: told && mediated }
     }
 }
 

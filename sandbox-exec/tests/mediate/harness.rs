@@ -19,6 +19,7 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Gid, Uid, fork, setgroups, setresgid, setresuid};
 use sandbox_exec::mediate::{Filter, Mediation, Mediator, Refusals, Sockets};
+use sandbox_exec::seccomp::rules::Denial;
 use sandbox_exec::system;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use tempfile::TempDir;
@@ -230,6 +231,19 @@ impl Place {
         self.run(Mediation { signals: true, ..mediation }, Machine::Bare, program);
     }
 
+    /// Runs a program under a mediator that denies these, on the host's network where the tier has it.
+    pub(crate) fn denied(&self, denials: &[Denial], program: impl FnOnce()) {
+        let mediation = self.mediation(Network::Off, Reach::default());
+        self.run(Mediation { denials: denials.to_vec(), ..mediation }, self.machine, program);
+    }
+
+    /// The same with a program that kills the mediator; how that ended.
+    pub(crate) fn killed(&self, denials: &[Denial], program: impl FnOnce()) -> WaitStatus {
+        let mediation = self.mediation(Network::Off, Reach::default());
+        let denied = Mediation { denials: denials.to_vec(), ..mediation };
+        waitpid(self.start(denied, self.machine, program).pid, None).unwrap()
+    }
+
     fn mediation(&self, net: Network, reach: Reach) -> Mediation {
         let (writable, hidden) = (vec![self.path("in")], vec![self.path("in/hidden")]);
         let host_network = net == Network::On || self.tier == Tier::Floor;
@@ -243,11 +257,16 @@ impl Place {
             signals: false,
             metadata: false,
             sockets: Sockets::Duplicated,
+            denials: vec![],
         }
     }
 
     fn run(&self, mediation: Mediation, machine: Machine, program: impl FnOnce()) {
-        let broker = Child::fork(|| {
+        self.start(mediation, machine, program).finish();
+    }
+
+    fn start(&self, mediation: Mediation, machine: Machine, program: impl FnOnce()) -> Child {
+        Child::fork(|| {
             self.become_user();
             if !mediation.host_network {
                 private_network();
@@ -255,8 +274,7 @@ impl Place {
             drop_capabilities();
             system::set_subreaper().unwrap();
             broker(Mediation { sockets: self.sockets(machine), ..mediation }, program);
-        });
-        broker.finish();
+        })
     }
 
     /// What the mediator finds out about its machine, when all that is to be outside is.

@@ -9,6 +9,7 @@
 mod calls;
 mod changes;
 mod children;
+mod denied;
 mod fences;
 mod handed_in;
 mod harness;

@@ -36,6 +36,7 @@ fn policy(case: Case) -> Policy {
         net: if case.network { Network::On } else { Network::Off },
         root: case.root,
         truncate: case.truncate,
+        told: case.told,
         tier: match (case.full, case.mediated) {
             (true, _) => Tier::Full,
             (false, true) => Tier::Floor,

@@ -6,13 +6,14 @@
 
 use ipc::complaint::{NamedPlace, REFUSALS};
 use ipc::confinement::Tier;
-use ipc::denial::{Denial, Grade};
+use ipc::denial::{Denial, Grade, Object};
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 use libc::{EACCES, EPERM, EROFS};
 
 use super::Standing;
+use super::calls::is_same_call;
 use super::message::Message;
 use super::standing::{is_kernel_tree, no_set_id};
 use super::unreached::{UNREACHED, unreached};
@@ -182,7 +183,11 @@ pub fn declared_too_little(call: &ShellExec, result: &CommandResult) -> bool {
 /// Whether two denials lack the same: one grant helps both.
 pub fn is_same(one: &Denial, other: &Denial) -> bool {
     let grant = one.grant.is_some() && one.grant == other.grant;
-    one.operation == other.operation && (grant || one.object == other.object)
+    let is_same_object = match (&one.object, &other.object) {
+        (Object::Syscall(one), Object::Syscall(other)) => is_same_call(one, other),
+        (one, other) => one == other,
+    };
+    one.operation == other.operation && (grant || is_same_object)
 }
 
 /// Between file systems nothing is moved or linked, sandbox or not.

@@ -11,6 +11,7 @@ mod arguments;
 pub mod calls;
 pub mod constants;
 mod sockets;
+mod told;
 
 use Answer::Forbidden;
 use calls::Call;
@@ -142,6 +143,8 @@ pub struct Case {
     pub root: bool,
     /// Landlock does not hold truncation.
     pub truncate: bool,
+    /// A broker denies in its stead what it tells of.
+    pub told: bool,
 }
 
 impl Kind {
@@ -152,7 +155,7 @@ impl Kind {
 
 impl Case {
     /// How many there are.
-    pub const COUNT: usize = 32;
+    pub const COUNT: usize = 64;
 
     /// All of them, in the order of their programs.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -162,6 +165,7 @@ impl Case {
             root: bits & 4 != 0,
             truncate: bits & 8 != 0,
             mediated: bits & 16 != 0,
+            told: bits & 32 != 0,
         })
     }
 
@@ -177,6 +181,7 @@ impl Case {
             | bit(self.root, 4)
             | bit(self.truncate, 8)
             | bit(self.mediated, 16)
+            | bit(self.told, 32)
     }
 }
 
@@ -190,6 +195,20 @@ pub fn denials(kind: Kind, case: Case) -> Vec<Denial> {
         Kind::Offline => standing(Case { network: false, ..case }),
         Kind::NoExecution => always(always::NO_EXECUTION).collect(),
     }
+}
+
+/// What of the standing program is left to the broker to deny, which then tells of it.
+pub fn told(case: Case) -> Vec<Denial> {
+    if !(case.told && case.has_mediator()) {
+        return vec![];
+    }
+    let mut all = standing(Case { told: false, ..case });
+    all.retain(is_told);
+    all
+}
+
+fn is_told(denial: &Denial) -> bool {
+    told::TOLD.contains(&denial.call)
 }
 
 fn standing(case: Case) -> Vec<Denial> {
@@ -208,6 +227,9 @@ fn standing(case: Case) -> Vec<Denial> {
     }
     if case.truncate {
         all.extend(truncation());
+    }
+    if case.told && case.has_mediator() {
+        all.retain(|denial| !is_told(denial));
     }
     all
 }
