@@ -58,6 +58,9 @@ const FAILURES: &[(Whose, &str, &str)] = &[
     (Anybody, "ulimit -n 4; cat plain-text plain-text < plain-text | cat", "Too many open files"),
     (Anybody, "kill -9 $$", ""),
     (Anybody, "kill -SEGV $$", ""),
+    (Anybody, "python3 -c 'import socket as s; s.socket(45, s.SOCK_STREAM)'", "rror"),
+    (Anybody, "python3 -c 'import socket as s; s.socket(s.AF_INET, s.SOCK_STREAM, 200)'", "rror"),
+    (Anybody, "prlimit --nofile --pid 99999999", "prlimit"),
     (
         Anybody,
         "python3 -c 'import socket as s; a = s.create_server((\"127.0.0.1\", 0)); \
@@ -125,6 +128,23 @@ const FAILURES: &[(Whose, &str, &str)] = &[
     (Plain, "cat /etc/shadow", ""),
     (Plain, "chown 1 plain-text", "changing ownership"),
     (Plain, "mount -t tmpfs none d", ""),
+    (Plain, "unshare --net true", "unshare failed"),
+    (Plain, "unshare --mount --uts true", "unshare failed"),
+    (Plain, "python3 -c 'import socket as s; s.socket(s.AF_PACKET, s.SOCK_RAW)'", "PermissionError"),
+    (Plain, "python3 -c 'import socket as s; s.socket(s.AF_INET, s.SOCK_RAW, 1)'", "PermissionError"),
+    (Plain, "prlimit --nofile --pid 1", "prlimit"),
+    (
+        Plain,
+        "python3 -c 'import ctypes, os; c = ctypes.CDLL(None, use_errno=True); \
+        c.process_vm_readv(1, 0, 0, 0, 0, 0) and exit(os.strerror(ctypes.get_errno()))'",
+        "not permitted",
+    ),
+    (
+        Plain,
+        "python3 -c 'import ctypes, os; c = ctypes.CDLL(None, use_errno=True); \
+        c.ptrace(16, 1, 0, 0) and exit(os.strerror(ctypes.get_errno()))'",
+        "not permitted",
+    ),
 ];
 
 /// With the network on.
