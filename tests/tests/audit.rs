@@ -167,8 +167,8 @@ fn a_session_that_cannot_be_asked_is_named_and_one_that_was_killed_is_none() {
     assert_eq!(audit["running"], unasked);
     let mut command = world.bailiwick(["audit", "--probe", "-C"]);
     let run = Finished::of(command.arg(world.project()).args(world.tier_flags())).expect(1);
-    let line = "session other runs, and cannot be asked: it is another version of Bailiwick";
-    assert!(run.stdout.lines().any(|printed| printed == line), "{}", run.stdout);
+    let said = "session other runs, and cannot be asked: it is another version of Bailiwick";
+    assert!(run.stdout.lines().any(|printed| printed == said), "{}", run.stdout);
     answering.join().unwrap();
 }
 
