@@ -11,7 +11,7 @@ use ipc::image::Image;
 use super::beside::Beside;
 use super::calls::Calls;
 use super::compaction::{Compacting, Next, Then};
-use super::history::{History, of_image};
+use super::history::{History, in_block, of_image};
 use super::ledger::Ledger;
 use super::record::ends;
 use super::reply::Reply;
@@ -65,9 +65,9 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// About how many tokens it has.
+    /// About how many tokens its blocks have.
     pub(super) fn tokens(&self) -> u64 {
-        self.images.iter().map(of_image).fold(tokens(&self.text), u64::saturating_add)
+        self.images.iter().map(of_image).map(in_block).fold(in_block(tokens(&self.text)), u64::saturating_add)
     }
 }
 

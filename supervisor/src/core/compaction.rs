@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ipc::event::{CompactionCause, CompactionStarted, ContextCompacted, EventKind, SummaryFrom, TokenUsage};
 
 use super::agent::{Said, State};
-use super::history::History;
+use super::history::{History, in_block};
 use super::reply::Reply;
 use super::summary::{INSTRUCTION, Known, record};
 use super::window::tokens;
@@ -224,7 +224,7 @@ impl Agent {
 
     /// About how many tokens wait for the next message.
     pub(super) fn pending_tokens(&self) -> u64 {
-        let context: u64 = self.context.iter().map(|item| tokens(&item.text)).sum();
+        let context: u64 = self.context.iter().map(|item| in_block(tokens(&item.text))).sum();
         self.queue.iter().map(Said::tokens).fold(context, u64::saturating_add)
     }
 

@@ -137,7 +137,7 @@ impl History {
             self.began_with = usage.prompt().max(self.tokens());
         }
         if usage.prompt() == 0 {
-            self.add(blocks.iter().map(|block| tokens(block.get()).saturating_add(BLOCK)).sum());
+            self.add(blocks.iter().map(|block| in_block(tokens(block.get()))).sum());
         } else {
             self.size = Size { known: usage.total(), added: 0 };
         }
@@ -161,6 +161,11 @@ fn of_block(block: &UserBlock) -> u64 {
             images.iter().map(of_image).fold(tokens(content), u64::saturating_add)
         }
     };
+    in_block(content)
+}
+
+/// About how many tokens a block of so many has.
+pub(super) const fn in_block(content: u64) -> u64 {
     content.saturating_add(BLOCK)
 }
 

@@ -172,6 +172,8 @@ proptest! {
                 play.play(Move::Answer { words: 300, calls: vec![40, 40] });
             }
         }
-        prop_assert!(play.witness.contexts > 0, "nothing was summarised");
+        // Where the user alone fills the context, with what nobody answered, there is nothing to summarise.
+        let answered = play.script.agent.history.has_replies();
+        prop_assert!(play.witness.contexts > 0 || !answered, "nothing was summarised");
     }
 }

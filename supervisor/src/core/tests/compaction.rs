@@ -325,7 +325,7 @@ fn nothing_is_summarised_where_nothing_was_said() {
 fn a_message_that_no_context_could_hold_is_not_sent() {
     let mut script = small();
     script.user(&"word ".repeat(10_000));
-    assert_snapshot!(script.lines(), @r#"finish context_full text="" steps=0 tokens=0 message=Some("the message was not sent: it has about 16667 tokens, and the context takes 6198; put it into a file of the project and name the file")"#);
+    assert_snapshot!(script.lines(), @r#"finish context_full text="" steps=0 tokens=0 message=Some("the message was not sent: it has about 16675 tokens, and the context takes 6198; put it into a file of the project and name the file")"#);
     script.user("short").user(&"word ".repeat(10_000));
     let lines = script.lines();
     assert!(
