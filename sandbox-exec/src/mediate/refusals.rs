@@ -120,7 +120,8 @@ impl Refusals {
         why: impl FnOnce() -> Option<String>,
     ) -> Errno {
         let errno = Errno::from_raw(denial.answer.errno().cast_signed());
-        let told = self.0.as_ref().and_then(|telling| Some((telling, why()?)));
+        let hears = self.0.as_ref().filter(|telling| !telling.only_tries(thread));
+        let told = hears.and_then(|telling| Some((telling, why()?)));
         if let Some((telling, call)) = told {
             telling.tell(thread, Act::Call, Target::Call(call), errno);
         }
@@ -130,7 +131,7 @@ impl Refusals {
 
 impl Telling {
     fn tell(&self, thread: pid_t, act: Act, target: Target, errno: Errno) {
-        if thread == self.program && name(thread) == OWN_NAME {
+        if self.only_tries(thread) {
             return;
         }
         if let Target::Socket(path) = &target
@@ -154,6 +155,11 @@ impl Telling {
         let mut state = self.lock();
         let State { pipe, origins } = &mut *state;
         origin(origins, process, began).count(refusal, |refusal| write(pipe, refusal));
+    }
+
+    /// Whether this thread will be the program, and tries what must be refused.
+    fn only_tries(&self, thread: pid_t) -> bool {
+        thread == self.program && name(thread) == OWN_NAME
     }
 
     /// The process of a thread, and the child of the program that it descends from, if it is not the program itself. What

@@ -24,7 +24,7 @@ const WAITING: usize = 4 << 20;
 const FIRST: [(&str, u64); 2] = [("/proc/self/ns/pid", 0xEFFF_FFFC), ("/proc/self/ns/user", 0xEFFF_FFFD)];
 
 /// Why nobody reads the records of this machine here.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Copy, Debug, thiserror::Error)]
 pub enum Unreadable {
     /// Their numbers of processes mean others here, and none come.
     #[error("this is a container, and they are the machine's")]
