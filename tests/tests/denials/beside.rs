@@ -20,8 +20,9 @@ use tests::{Finished, Programs, User, World};
 
 use crate::told::command;
 
-/// Connects to an address outside as often as it is told to.
-const CONNECT_WHEN_TOLD: &str = "while read -r to < go; do exec 3<>/dev/tcp/\"$to\"/9; done";
+/// Connects to an address outside as often as it is told to. Who told it may not have closed the pipe yet when it is opened again, and
+/// then there is nothing more to read.
+const CONNECT_WHEN_TOLD: &str = "while :; do read -r to < go && exec 3<>/dev/tcp/\"$to\"/9; done";
 
 const CONNECT_AT_ONCE: &str = "exec 3<>/dev/tcp/192.0.2.7/9";
 
