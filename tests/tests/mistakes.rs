@@ -145,3 +145,20 @@ fn a_disk_that_is_full_ends_a_run_and_says_what_is_safe() {
     let (_, after) = after.split_once(".jsonl").unwrap();
     insta::assert_snapshot!(format!("{before}…{after}"), @"bailiwick: cannot write the session log: event 4 was not written to [world]…: No space left on device (os error 28); everything up to event 3 is safe: free some space there, and start again");
 }
+
+#[test]
+fn a_name_that_commands_a_terminal_is_told_without_commanding_it() {
+    let world = World::new(User::Myself);
+    let victim = world.own().join("a\u{1b}]0;owned\u{7}b");
+    std::fs::write(&victim, "").expect("our own directory");
+    let mut command = world.command(Programs::get().path("bailiwick"));
+    command.args(["sandbox", "--tier", "floor", "-C"]).arg(world.project());
+    command.args(["--", "sh", "-c", "chmod 777 \"$1\" 2>/dev/null", "sh"]).arg(&victim);
+    let run = Finished::of(&mut command);
+    assert_ne!(run.code, 0, "{}", run.stderr);
+    assert!(
+        run.stderr.contains(r"a\u{1b}]0;owned\u{7}b") && !run.stderr.contains('\u{1b}'),
+        "{:?}",
+        run.stderr
+    );
+}

@@ -196,9 +196,10 @@ impl PrivateProject {
     }
 }
 
-/// Says something to the person at standard error, as ourselves.
+/// Says something to the person at standard error, as ourselves; it may name what somebody else has named.
 fn say(text: &str) {
-    if notes::hold(text) {
+    let text = output::harmless(text);
+    if notes::hold(&text) {
         return;
     }
     // With standard error gone there is nobody to be told.

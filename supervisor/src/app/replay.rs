@@ -8,7 +8,6 @@ use clap::ValueEnum;
 
 use super::args::{ConfinementArgs, ExecArgs, ModeArg, ModelArgs, NetArg, ProviderArg, ReachArg, ReplayArgs};
 use super::exit::Exit;
-use super::output::harmless;
 use super::session::{Place, Refusal};
 use super::signals::Endings;
 use super::{complain, exec};
@@ -47,7 +46,7 @@ async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refu
         None => exit,
         // What stopped the run was not the run's own.
         Some(mismatch) => {
-            complain(&harmless(&mismatch.to_string()));
+            complain(&mismatch);
             Exit::Provider
         }
     })
