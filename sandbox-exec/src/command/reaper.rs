@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::ptr;
 
-use nix::libc::{self, c_int, pid_t};
+use nix::libc::{self, c_int, c_void, pid_t};
 
 use super::{Image, NOT_STARTED};
 use crate::descendants::{self, Bound, Waited};
@@ -28,6 +28,10 @@ pub(super) struct Job<'a> {
     pub(super) failure: RawFd,
     pub(super) failed: RawFd,
 }
+
+/// What a command needs of a stack up to exec, several times over.
+#[repr(C, align(16))]
+struct Stack([u8; 32 << 10]);
 
 /// A stage that failed, and why.
 struct Failed(Stage, io::Error);
@@ -59,7 +63,7 @@ impl Job<'_> {
 
     fn watch(&self, worker: pid_t) -> Result<(pid_t, c_int), Failed> {
         let bound = self.prepare(worker)?;
-        let command = fork(|| self.command()).map_err(at(Stage::Start))?;
+        let command = self.begin().map_err(at(Stage::Start))?;
         // The worker's pipes, and the other ends of the command's, must close when their owners close them.
         close_all_but(self.status, self.failure).map_err(at(Stage::Descriptors))?;
         let mut status = None;
@@ -88,6 +92,24 @@ impl Job<'_> {
         }
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
         Bound::enter(self.signals, worker).map_err(at(Stage::Landlock))
+    }
+
+    /// Starts the command in the reaper's own memory, which waits until the command is executed or has ended (`vfork(2)`): a second
+    /// copy of the worker would be made only to be thrown away. It has a stack of its own, and nobody touches the reaper's meanwhile.
+    fn begin(&self) -> io::Result<pid_t> {
+        extern "C" fn enter(job: *mut c_void) -> c_int {
+            // SAFETY: it is the one below, whose process waits.
+            unsafe { &*job.cast::<Job<'_>>() }.command()
+        }
+        let mut stack = MaybeUninit::<Stack>::uninit();
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        // SAFETY: the stack is as long as it says, grows downwards, and outlives the child, which calls async-signal-safe functions
+        // only, and ends by exec or by the end of `enter`, which is `_exit(2)`.
+        let child = unsafe {
+            let top = stack.as_mut_ptr().add(1).cast();
+            libc::clone(enter, top, flags, ptr::from_ref(self).cast_mut().cast())
+        };
+        if child < 0 { Err(io::Error::last_os_error()) } else { Ok(child) }
     }
 
     /// The command's life up to exec; its exit code when there was none.
@@ -132,15 +154,6 @@ fn at(stage: Stage) -> impl Fn(io::Error) -> Failed {
 
 fn not_started(stage: Stage, error: &io::Error) -> c_int {
     NOT_STARTED | (error.raw_os_error().unwrap_or(0) & 0xff) << 16 | c_int::from(stage.code()) << 8
-}
-
-fn fork(child: impl FnOnce() -> c_int) -> io::Result<pid_t> {
-    // SAFETY: the child calls async-signal-safe functions only and exits without unwinding.
-    match unsafe { libc::fork() } {
-        0 => exit(child()),
-        pid if pid > 0 => Ok(pid),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 fn exit(code: c_int) -> ! {
