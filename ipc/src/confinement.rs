@@ -1,7 +1,7 @@
 //! What `sandbox-exec` is told by its caller, and what it reports back.
 //!
-//! The order travels on a descriptor of its own (`--rights-fd N`): one bincode value, then end of file. The reports come
-//! back on another (`--status-fd N`) as length-delimited frames of generation 0.
+//! The order travels on a descriptor of its own (`--rights-fd N`), and the reports come back on another (`--status-fd N`): both as
+//! length-delimited frames of generation 0.
 
 use std::fmt;
 
@@ -44,6 +44,20 @@ pub struct Confinement {
     /// Whether somebody reads the kernel's audit records of what the program's Landlock domain refuses. In the floor tier, where it
     /// is Landlock that refuses, the kernel is then asked for them (ABI 7).
     pub recorded: bool,
+}
+
+/// What `sandbox-exec` is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// What will be ordered some time resembles this: what can be looked up ahead of it, may be. At most once, and first.
+    Prepare(Box<Confinement>),
+    /// Execute the program, confined. The last order.
+    Execute {
+        /// How.
+        confinement: Box<Confinement>,
+        /// What follows the arguments that the command line has for it.
+        arguments: Vec<String>,
+    },
 }
 
 /// A user and a group.
@@ -240,6 +254,16 @@ pub enum Tier {
     Floor,
     /// The floor where the kernel gives the broker no listener: there are no sockets but connected pairs.
     FloorUnmediated,
+}
+
+/// To ask for what there was.
+impl From<Tier> for TierChoice {
+    fn from(tier: Tier) -> Self {
+        match tier {
+            Tier::Full => Self::Full,
+            Tier::Floor | Tier::FloorUnmediated => Self::Floor,
+        }
+    }
 }
 
 impl fmt::Display for Tier {

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io;
+use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -21,6 +22,7 @@ use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::libc;
 
 use crate::compile::{Access, PathRule, Plan};
+use crate::descriptors;
 use crate::platform::Platform;
 use crate::system;
 
@@ -48,6 +50,12 @@ impl Opened {
             self.0.clear();
         }
         self.0.push(file);
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        descriptors::close_together(mem::take(&mut self.0).into_iter().map(OwnedFd::from));
     }
 }
 
@@ -97,15 +105,19 @@ impl Domain {
     }
 
     /// Adds rules whose paths are canonical, as what is compiled against a tree is: where a directory on the way has become a
-    /// link since, there is no rule.
-    pub(crate) fn add_canonical(&mut self, rules: &[PathRule]) -> Result<Opened, DomainError> {
-        self.add_opened(rules, |rule| open_path(&rule.path, true))
+    /// link since, there is no rule. What is `known` to lie there is not opened again.
+    pub(crate) fn add_canonical(
+        &mut self,
+        rules: &[PathRule],
+        mut known: impl FnMut(&PathRule) -> Option<File>,
+    ) -> Result<Opened, DomainError> {
+        self.add_opened(rules, |rule| known(rule).map_or_else(|| open_path(&rule.path, true), Ok))
     }
 
     fn add_opened(
         &mut self,
         rules: &[PathRule],
-        open: impl Fn(&PathRule) -> io::Result<File>,
+        mut open: impl FnMut(&PathRule) -> io::Result<File>,
     ) -> Result<Opened, DomainError> {
         let mut opened = Opened::default();
         let Some(ruleset) = &self.ruleset else { return Ok(opened) };
@@ -320,7 +332,7 @@ mod tests {
         let rules = |name: &str, named| {
             let rule = PathRule { path: root.join(name), access: Access::TREE, named, file: false };
             let mut domain = Domain::empty(Network::Off, Tier::Full, platform).unwrap();
-            domain.add_canonical(&[rule]).map(|_| domain.rules())
+            domain.add_canonical(&[rule], |_| None).map(|_| domain.rules())
         };
         assert_eq!(rules("real/inner", false).unwrap(), 1);
         assert_eq!(rules("link/inner", false).unwrap(), 0);

@@ -30,7 +30,8 @@
 //!   needs, and whatever looks like a credential is dropped.
 //! * `--allow-degraded`: starts although Landlock, seccomp or its listener is missing.
 //! * `--die-with-parent`: ends everything when the process that started sandbox-exec ends.
-//! * `--rights-fd N`: reads all of the above from a descriptor (an encoded `Confinement`), and implies `--die-with-parent`.
+//! * `--rights-fd N`: reads all of the above from a descriptor (frames of `Order`, which can also add arguments to CMD's), and
+//!   implies `--die-with-parent`. An order that only announces the next one has what is likely to be needed looked up.
 //! * `--status-fd N`: writes what happened to a descriptor (frames of `BrokerReport`).
 //! * `--self-test`: tries forbidden acts and prints a JSON object for each; meant to be CMD of another sandbox-exec.
 //! * `--probe`: tries the acts that standard input has, a JSON object a line, and prints one for each; meant to be CMD too. None
@@ -65,18 +66,17 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Write, stderr, stdin, stdout};
+use std::io::{Write, stderr, stdin, stdout};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ipc::codec;
-use ipc::confinement::Confinement;
-use ipc::frame::MAX_FRAME;
+use ipc::confinement::{Confinement, Order};
 use ipc::id::Generation;
 use ipc::path::WirePath;
-use ipc::pipe::Outgoing;
+use ipc::pipe::{Incoming, Outgoing};
 use ipc::rights::{Execution, Limits, Rights};
-use sandbox_exec::launch::Launch;
+use sandbox_exec::launch::{Ahead, Launch};
 use sandbox_exec::options::{self, Flags, Invocation, Options, USAGE};
 use sandbox_exec::stage::{Failure, Stage};
 use sandbox_exec::tree::{Host, Tree};
@@ -137,22 +137,41 @@ fn execute(options: Options) -> Result<u8, Failure> {
 
 fn launch(options: Options, rights: Option<File>) -> Result<Launch, Failure> {
     let die_with_parent = options.die_with_parent || rights.is_some();
-    let mut confinement = rights.map_or_else(|| confinement(options.flags), received)?;
+    let mut launch = match rights {
+        Some(rights) => ordered(rights, options.command)?,
+        None => Launch::new(confinement(options.flags)?, options.command),
+    };
+    launch.die_with_parent = die_with_parent;
+    let confinement = &mut launch.confinement;
     confinement.tier = options.tier.unwrap_or(confinement.tier);
     confinement.landlock_abi = options.landlock_abi.or(confinement.landlock_abi);
     confinement.allow_degraded |= options.allow_degraded;
-    confinement.rights = confinement.rights.normalised();
-    Ok(Launch { confinement, die_with_parent, command: options.command })
+    confinement.rights = mem::take(&mut confinement.rights).normalised();
+    Ok(launch)
 }
 
-/// The order of a program: one value, then the end of the file.
-fn received(rights: File) -> Result<Confinement, Failure> {
-    let mut bytes = Vec::with_capacity(16 << 10);
-    rights
-        .take(MAX_FRAME as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Stage::Rights.failed(format!("cannot read the rights: {error}")))?;
-    codec::decode(&bytes).map_err(|error| Stage::Rights.failed(error))
+/// The order of a program.
+fn ordered(rights: File, mut command: Vec<OsString>) -> Result<Launch, Failure> {
+    let mut orders = Incoming::new(rights, Generation(0));
+    let mut ahead = Ahead::default();
+    loop {
+        match orders.receive().map_err(|error| Stage::Rights.failed(error))? {
+            Some(Order::Prepare(likely)) => {
+                ahead = Ahead::of(&likely, &command)?;
+                // It may wait for long, and nobody of the same user has to look into it.
+                system::make_undumpable().map_err(|error| Stage::Rights.failed(error))?;
+            }
+            Some(Order::Execute { confinement, .. }) if !ahead.is_for(&confinement) => {
+                return Err(Stage::Identity.failed("what was announced was for another user"));
+            }
+            Some(Order::Execute { confinement, arguments }) => {
+                system::make_dumpable().map_err(|error| Stage::Rights.failed(error))?;
+                command.extend(arguments.into_iter().map(OsString::from));
+                return Ok(Launch { ahead, ..Launch::new(*confinement, command) });
+            }
+            None => return Err(Stage::Rights.failed("nobody ordered anything")),
+        }
+    }
 }
 
 /// The order of a person.

@@ -79,8 +79,11 @@ pub struct Host {
     known: RefCell<HashMap<OsString, Known>>,
     /// What lies in directories, once that was asked, by canonical paths: most hidden paths are not there, which one list says of
     /// all.
-    listed: RefCell<HashMap<OsString, Rc<[Entry]>>>,
+    listed: RefCell<Listings>,
 }
+
+/// What lies in directories, by their paths.
+pub(crate) type Listings = HashMap<OsString, Rc<[Entry]>>;
 
 #[derive(Clone, Debug)]
 struct Known {
@@ -125,6 +128,16 @@ impl Tree for Host {
 }
 
 impl Host {
+    /// A file system of which this is known.
+    pub(crate) fn with(listed: Listings) -> Self {
+        Self { listed: RefCell::new(listed), ..Self::default() }
+    }
+
+    /// What was listed.
+    pub(crate) fn into_listings(self) -> Listings {
+        self.listed.into_inner()
+    }
+
     /// Whether a directory that can be listed has no entry of this name.
     fn lacks(&self, directory: &Path, name: &OsStr) -> bool {
         self.entries(directory).is_ok_and(|entries| !entries.iter().any(|entry| entry.name == name))

@@ -15,9 +15,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram, UnixListener};
 use std::process::{Child, Stdio};
 
-use common::order::{order, ordered};
+use common::order::{encoded, order, ordered};
 use common::place::{Place, as_each_user, errors, text};
-use ipc::codec;
 use ipc::confinement::BrokerReport;
 use ipc::frame;
 use ipc::id::Generation;
@@ -27,7 +26,7 @@ use nix::libc;
 
 /// Runs a script of Python; what was refused, and what it printed.
 fn refused(place: &Place, script: &str) -> (Vec<Refusal>, String) {
-    let rights = codec::encode(&order(place)).unwrap();
+    let rights = encoded(&order(place));
     let (output, reports) = ordered(place, &rights, &["/usr/bin/python3", "-c", script]);
     assert!(output.status.success(), "{script}: {}{}", text(&output), errors(&output));
     let refused = reports.into_iter().filter_map(|report| match report {
@@ -339,7 +338,7 @@ fn the_program_has_no_end_of_the_pipe_and_cannot_take_one() {
         assert!(place.unconfined(&control).status.success());
         let found = hexadecimal(&std::fs::read(place.path("project/forged")).unwrap());
         assert!(found.contains(&forged()), "unconfined it is written: {found}");
-        let rights = codec::encode(&order(place)).unwrap();
+        let rights = encoded(&order(place));
         let (output, reports) = ordered(place, &rights, &["/usr/bin/python3", "-c", FORGE, &forged()]);
         assert_eq!(text(&output), "0\n", "{}", errors(&output));
         let [BrokerReport::Started { .. }, BrokerReport::Ended { status: 0 }] = &reports[..] else {

@@ -14,9 +14,8 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use common::order::{order, ordered};
+use common::order::{encoded, order, ordered};
 use common::place::{as_each_user, errors, text};
-use ipc::codec;
 use ipc::confinement::{BrokerReport, Confinement};
 use nix::libc;
 use sandbox_exec::stage::Stage;
@@ -25,7 +24,7 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 #[test]
 fn the_broker_reports_the_start_and_the_end() {
     as_each_user(|place| {
-        let rights = codec::encode(&order(place)).unwrap();
+        let rights = encoded(&order(place));
         let (output, reports) = ordered(place, &rights, &["/bin/bash", "-c", "echo $$; exit 3"]);
         assert_eq!(output.status.code(), Some(3), "{}", errors(&output));
         let [BrokerReport::Started { pid, ruleset }, BrokerReport::Ended { status: 3 }] = &reports[..] else {
@@ -51,7 +50,7 @@ fn the_temp_directory_and_the_environment_come_with_the_rights() {
         confinement.temp = Some(place.path("project/tmp").into());
         confinement.environment.set.push(("MODE".into(), b"test".to_vec()));
         let script = "echo $TMPDIR $MODE $PWD";
-        let (output, _) = ordered(place, &codec::encode(&confinement).unwrap(), &["/bin/bash", "-c", script]);
+        let (output, _) = ordered(place, &encoded(&confinement), &["/bin/bash", "-c", script]);
         let (temp, project) = (place.path("project/tmp"), place.path("project"));
         let temp = if place.full() { "/tmp".into() } else { temp };
         assert_eq!(text(&output), format!("{} test {}\n", temp.display(), project.display()));
@@ -65,13 +64,15 @@ fn a_failed_stage_is_the_exit_code_a_line_and_a_report() {
         let with = |change: &dyn Fn(&mut Confinement)| {
             let mut changed = good.clone();
             change(&mut changed);
-            codec::encode(&changed).unwrap()
+            encoded(&changed)
         };
         let plain = with(&|_| {});
         place.make("project/data", "not a program");
         for (stage, rights, program, message) in [
-            (Stage::Rights, b"garbage".to_vec(), "true", "cannot decode"),
-            (Stage::Rights, [&plain[..], b"x"].concat(), "true", "cannot decode"),
+            (Stage::Rights, b"garbage".to_vec(), "true", "exceeds the limit"),
+            (Stage::Rights, [&plain[..4], b"?", &plain[5..]].concat(), "true", "protocol version 63"),
+            (Stage::Rights, plain[..plain.len() - 1].to_vec(), "true", "ended inside a frame"),
+            (Stage::Rights, vec![], "true", "nobody ordered anything"),
             (Stage::Rules, with(&|order| order.rights.write.push("/proc/sys".into())), "true", "/proc/sys"),
             (Stage::Rules, with(&|order| order.rights.write.push("/nowhere".into())), "true", "/nowhere"),
             (
@@ -173,7 +174,7 @@ fn a_link_as_a_root_of_ordered_rights_is_refused() {
         std::os::unix::fs::symlink("project", place.path("link")).unwrap();
         let mut linked = order(place);
         linked.rights.write = vec![place.path("link").into()];
-        let (output, _) = ordered(place, &codec::encode(&linked).unwrap(), &["true"]);
+        let (output, _) = ordered(place, &encoded(&linked), &["true"]);
         assert_eq!(output.status.code(), Some(Stage::Rules.code().into()));
         assert!(errors(&output).contains("is a symbolic link"), "{}", errors(&output));
         fs::remove_file(place.path("link")).unwrap();

@@ -15,9 +15,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
-use common::order::order;
+use common::order::{encoded, order};
 use common::place::{Place, as_each_user};
-use ipc::codec;
 use ipc::confinement::Confinement;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -29,8 +28,7 @@ use sandbox_exec::stage::Stage;
 
 /// Runs a script with these three descriptors; its exit code.
 fn run(place: &Place, terminal: bool, script: &str, streams: [Stdio; 3]) -> i32 {
-    fs::write(place.path("rights"), codec::encode(&Confinement { terminal, ..order(place) }).unwrap())
-        .unwrap();
+    fs::write(place.path("rights"), encoded(&Confinement { terminal, ..order(place) })).unwrap();
     let rights = File::open(place.path("rights")).unwrap();
     let mut command = place.command(place.path("sandbox-exec"));
     command.args(["--rights-fd", "20", "--", "/bin/bash", "-c", script]);

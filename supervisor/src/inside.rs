@@ -69,7 +69,7 @@ pub(crate) async fn run_program(
     command: Vec<OsString>,
     input: Vec<u8>,
 ) -> Result<Said, InsideError> {
-    let launch = Launch { confinement, command, stdio: Stdio::Piped };
+    let launch = Launch { confinement, command, arguments: vec![], stdio: Stdio::Piped };
     timeout(PATIENCE, run_to_its_end(setup, launch, input)).await.unwrap_or(Err(InsideError::Late))
 }
 

@@ -7,7 +7,6 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::mpsc;
-use std::thread;
 
 use ipc::id::Generation;
 use ipc::pipe::{Incoming, Outgoing};
@@ -18,28 +17,39 @@ use nix::unistd::{Pid, getpid, getppid, pipe2};
 use super::program::{Program, give_up};
 use super::rules::{self, Making, Seen};
 use super::ruleset::Ruleset;
-use super::{Launch, at};
+use super::{Ahead, Launch, at};
 use crate::attempt::{self, Surroundings};
 use crate::broker::{self, Broker, Progress, Reports};
 use crate::cgroup::Cgroup;
 use crate::descendants::Bound;
 use crate::domain::{Domain, Opened};
 use crate::handover::{Handover, fork_into, fork_sharing_descriptors};
-use crate::mediate::{Listeners, Mediation, Mediator, Refusals};
+use crate::mediate::{Hand, Listeners, Mediation, Mediator, Refusals, crew};
 use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
 
 /// Starts the program in the floor tier and watches over it; `instead` says why not in the full one.
-pub(super) fn run(launch: &Launch, instead: Option<String>, reports: &mut Reports) -> Result<u8, Failure> {
+pub(super) fn run(
+    launch: &Launch,
+    ahead: &mut Ahead,
+    instead: Option<String>,
+    reports: &mut Reports,
+) -> Result<u8, Failure> {
     let seen = Seen::floor(&launch.confinement);
     let mut ruleset = Ruleset::new(&seen, reports.is_some())?;
     ruleset.missing.extend(instead);
-    start(launch, &seen, &ruleset, reports)?.watch(reports)
+    start(launch, ahead, &seen, &ruleset, reports)?.watch(reports)
 }
 
-fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset, status: &Reports) -> Result<Broker, Failure> {
-    let (making, awaited) = rules::begin(seen, ruleset)?;
+fn start(
+    launch: &Launch,
+    ahead: &mut Ahead,
+    seen: &Seen,
+    ruleset: &Ruleset,
+    status: &Reports,
+) -> Result<Broker, Failure> {
+    let (making, awaited) = rules::begin(seen, ahead, ruleset)?;
     let (progress, reports) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     system::set_subreaper().map_err(at(Stage::Start))?;
     system::set_no_new_privs().map_err(at(Stage::Privileges))?;
@@ -78,26 +88,33 @@ fn attend(
     program: Pid,
     ruleset: &Ruleset,
     status: &Reports,
-    theirs: impl Send,
+    theirs: impl Send + 'static,
 ) -> Result<(Option<Mediator>, Opened), Failure> {
     let refusals = broker::refusals(program, status, Listeners::here())?;
+    let mediation = ruleset.mediation.clone();
     let (took, taken) = mpsc::channel();
-    let mediate = move || {
+    let (ready, mediator) = mpsc::channel();
+    // Threads make no forks, so they begin after the only one.
+    crew::thread(move || {
         let listener = handover.take(program).map_err(at(Stage::Broker));
         drop((took, theirs));
-        mediate(ruleset, listener?, refusals)
-    };
-    let (mediator, opened) = thread::scope(|scope| {
-        let mediator = thread::Builder::new().spawn_scoped(scope, mediate).map_err(at(Stage::Broker))?;
-        let opened = making.plan().and_then(|plan| making.add(plan));
-        // Until the program has left our table of descriptors, nothing is closed that was open before it began.
-        let _has_left: Result<(), mpsc::RecvError> = taken.recv();
-        let opened = opened.and_then(|opened| making.tell().map(|()| opened));
-        let mediator = mediator.join().unwrap_or_else(|_| Err(Stage::Broker.failed("the mediator panicked")));
-        Ok((mediator?, opened?))
-    })?;
+        let (outcome, first) = match listener.and_then(|listener| mediate(mediation, listener, refusals)) {
+            Ok(Some((mediator, first))) => (Ok(Some(mediator)), Some(first)),
+            Ok(None) => (Ok(None), None),
+            Err(failure) => (Err(failure), None),
+        };
+        // Who waited for it may have failed meanwhile, and ends everything.
+        drop(ready.send(outcome));
+        first.into_iter().for_each(Hand::work);
+    })
+    .map_err(at(Stage::Broker))?;
+    let opened = making.plan().and_then(|plan| making.add(plan));
+    // Until the program has left our table of descriptors, nothing is closed that was open before it began.
+    let _has_left: Result<(), mpsc::RecvError> = taken.recv();
+    let opened = opened.and_then(|opened| making.tell().map(|()| opened));
+    let mediator = mediator.recv().unwrap_or_else(|_| Err(Stage::Broker.failed("the mediator panicked")));
     privilege::drop_capabilities().map_err(at(Stage::Broker))?;
-    Ok((mediator, opened))
+    Ok((mediator?, opened?))
 }
 
 /// What the program will try to reach the network with, unless only sockets that the mediator made can be used.
@@ -120,17 +137,17 @@ fn fork_into_group() -> io::Result<(Option<Pid>, Option<Cgroup>)> {
     Ok((unsafe { fork_sharing_descriptors() }?, None))
 }
 
-/// Threads make no forks, so they begin after the only one. What they perform for the program needs no capabilities: nothing is
-/// opened for it with any, and each thread gives up its own, as this one does.
+/// What the threads perform for the program needs no capabilities: nothing is opened for it with any, and each thread gives up its
+/// own, as this one does.
 fn mediate(
-    ruleset: &Ruleset,
+    mediation: Option<Mediation>,
     listener: Option<OwnedFd>,
     refusals: Refusals,
-) -> Result<Option<Mediator>, Failure> {
+) -> Result<Option<(Mediator, Hand)>, Failure> {
     privilege::clear_capabilities().map_err(at(Stage::Broker))?;
     listener
-        .zip(ruleset.mediation.clone())
-        .map(|(listener, mediation)| Mediator::start(listener, mediation, refusals))
+        .zip(mediation)
+        .map(|(listener, mediation)| Mediator::begin(listener, mediation, refusals))
         .transpose()
         .map_err(at(Stage::Broker))
 }

@@ -1,11 +1,13 @@
 //! The full tier: the process that was started stays in the host's namespaces as the stub, and its child is the init of new
 //! ones.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use ipc::confinement::Confinement;
 use ipc::id::Generation;
 use ipc::pipe::Incoming;
 use nix::fcntl::OFlag;
@@ -14,7 +16,7 @@ use nix::unistd::{Pid, getpid, pipe2};
 
 use super::rules::{self, Seen};
 use super::ruleset::Ruleset;
-use super::{Launch, at};
+use super::{Ahead, Launch, at};
 use crate::broker::{Progress, Reports};
 use crate::init::Init;
 use crate::namespace::layout::Layout;
@@ -23,11 +25,11 @@ use crate::stage::{Failure, Stage};
 use crate::stub::Stub;
 
 /// Starts the program in the full tier and waits for its end.
-pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure> {
-    let layout = Layout::new(&launch.confinement, program(launch).as_deref());
+pub(super) fn run(launch: &Launch, ahead: &mut Ahead, reports: &mut Reports) -> Result<u8, Failure> {
+    let layout = layout(&launch.confinement, &launch.command);
     let seen = Seen::full(&launch.confinement, &layout);
     let ruleset = Ruleset::new(&seen, reports.is_some())?;
-    let (mut making, awaited) = rules::begin(&seen, &ruleset)?;
+    let (mut making, awaited) = rules::begin(&seen, ahead, &ruleset)?;
     let stub = getpid().as_raw();
     let (progress, told) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let (mapped, map) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
@@ -37,6 +39,7 @@ pub(super) fn run(launch: &Launch, reports: &mut Reports) -> Result<u8, Failure>
         Err(error) => Err(refused("make namespaces", &error)),
         Ok(Clone::Child) => {
             drop((progress, map, met, making));
+            ahead.forget();
             Init { launch, ruleset: &ruleset, layout: &layout, stub, status: reports }
                 .run(mapped, told, introduced, awaited)
         }
@@ -71,8 +74,13 @@ fn introduction() -> nix::Result<(OwnedFd, OwnedFd)> {
     Ok((met, introduced))
 }
 
+/// What the program will see in the places of the host's.
+pub(super) fn layout(confinement: &Confinement, command: &[OsString]) -> Layout {
+    Layout::new(confinement, program(confinement, command).as_deref())
+}
+
 /// The program's path, if that is how it is named.
-fn program(launch: &Launch) -> Option<PathBuf> {
-    let name = PathBuf::from(launch.command.first()?);
-    (name.components().count() > 1).then(|| launch.confinement.project.as_path().join(name))
+fn program(confinement: &Confinement, command: &[OsString]) -> Option<PathBuf> {
+    let name = PathBuf::from(command.first()?);
+    (name.components().count() > 1).then(|| confinement.project.as_path().join(name))
 }

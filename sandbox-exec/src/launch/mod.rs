@@ -1,11 +1,12 @@
 //! A start, from rights to exec: the order of [`crate::stage`].
 //!
-//! * `ruleset`: what the child needs, made before there is one. `rules`: its Landlock rules, made beside it. `program`: the
+//! * `ahead`: what is looked up before the rights are known. `ruleset`: what the child needs, made before there is one. `rules`: its Landlock rules, made beside it. `program`: the
 //!   child's life up to exec.
 //! * `floor`: the process that was started becomes the broker; its child is confined and becomes the program.
 //! * `full`: the process that was started becomes the stub; its child is the broker and the init of new namespaces, and
 //!   that one's child the program.
 
+mod ahead;
 mod execute;
 mod floor;
 mod full;
@@ -14,12 +15,14 @@ mod rules;
 mod ruleset;
 
 use std::ffi::OsString;
+use std::mem;
 
 use ipc::confinement::{Confinement, NO_FULL_TIER, TierChoice};
 use nix::libc;
 use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, getppid};
 
+pub use self::ahead::Ahead;
 pub(crate) use self::program::{Program, give_up};
 pub(crate) use self::rules::Awaited;
 pub(crate) use self::ruleset::Ruleset;
@@ -38,14 +41,21 @@ pub struct Launch {
     pub die_with_parent: bool,
     /// The program and its arguments.
     pub command: Vec<OsString>,
+    /// What was looked up before this was known.
+    pub ahead: Ahead,
 }
 
 impl Launch {
+    /// A start for which nothing was looked up, and which outlives the process that started this one.
+    pub fn new(confinement: Confinement, command: Vec<OsString>) -> Self {
+        Self { confinement, die_with_parent: false, command, ahead: Ahead::default() }
+    }
+
     /// Confines and executes the program; its exit status once it and its descendants are gone.
     ///
     /// The best tier is the full one where this machine lets us, which shows before anything is done that has to do with
     /// the rights; what fails later is a failure.
-    pub fn run(self, reports: &mut Reports) -> Result<u8, Failure> {
+    pub fn run(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         let parent = getppid();
         if let Some(identity) = self.confinement.identity {
             privilege::become_user(identity).map_err(at(Stage::Identity))?;
@@ -53,14 +63,15 @@ impl Launch {
         // These and no others: who started this process may have blocked what stops it until it is executed.
         SIGNALS.iter().copied().collect::<SigSet>().thread_set_mask().map_err(at(Stage::Start))?;
         self.arrange_death(parent)?;
+        let mut ahead = mem::take(&mut self.ahead);
         if self.confinement.tier == TierChoice::Floor {
-            return floor::run(&self, None, reports);
+            return floor::run(&self, &mut ahead, None, reports);
         }
-        match full::run(&self, reports) {
+        match full::run(&self, &mut ahead, reports) {
             Err(Failure { stage: Stage::Namespaces, detail })
                 if self.confinement.tier == TierChoice::Best =>
             {
-                floor::run(&self, Some(format!("{NO_FULL_TIER}{detail}")), reports)
+                floor::run(&self, &mut ahead, Some(format!("{NO_FULL_TIER}{detail}")), reports)
             }
             outcome => outcome,
         }

@@ -18,8 +18,8 @@ use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 use serde::{Deserialize, Serialize};
 
-use super::at;
 use super::ruleset::Ruleset;
+use super::{Ahead, at};
 use crate::attempt;
 use crate::compile::{self, Access, PathRule, Plan};
 use crate::domain::{Domain, Opened};
@@ -57,6 +57,7 @@ struct Word {
 #[derive(Debug)]
 pub(crate) struct Making<'a> {
     seen: &'a Seen,
+    ahead: &'a mut Ahead,
     domain: Domain,
     /// What to tell the child, and where.
     word: Vec<u8>,
@@ -95,7 +96,7 @@ impl Seen {
         hidden.filter(move |hidden| hidden.is_within(&tmp))
     }
 
-    fn plan(&self, host: &Host) -> Result<Plan, Failure> {
+    pub(super) fn plan(&self, host: &Host) -> Result<Plan, Failure> {
         let Confinement { rights, project, hidden_files, terminal, .. } = &self.confinement;
         let rights = with_project(rights, project);
         let mut plan = compile::compile(&rights, hidden_files, self.tier, host).map_err(at(Stage::Rules))?;
@@ -120,25 +121,31 @@ impl Seen {
 }
 
 /// A ruleset without rules yet, for both sides of a fork.
-pub(crate) fn begin<'a>(seen: &'a Seen, ruleset: &Ruleset) -> Result<(Making<'a>, Awaited), Failure> {
+pub(crate) fn begin<'a>(
+    seen: &'a Seen,
+    ahead: &'a mut Ahead,
+    ruleset: &Ruleset,
+) -> Result<(Making<'a>, Awaited), Failure> {
     let net = seen.confinement.rights.net;
     let domain = Domain::empty(net, seen.tier, ruleset.platform).map_err(at(Stage::Rules))?;
     let (awaited, word) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let shared = domain.try_clone().map_err(at(Stage::Start))?;
-    Ok((Making { seen, domain, word: vec![], to: word }, Awaited { domain: shared, word: awaited }))
+    Ok((Making { seen, ahead, domain, word: vec![], to: word }, Awaited { domain: shared, word: awaited }))
 }
 
 impl Making<'_> {
     /// Compiles.
-    pub(crate) fn plan(&self) -> Result<Plan, Failure> {
-        self.seen.plan(&Host::default())
+    pub(crate) fn plan(&mut self) -> Result<Plan, Failure> {
+        self.seen.plan(&self.ahead.host())
     }
 
     /// Adds what is the host's. What was opened for it can be closed later.
     pub(crate) fn add(&mut self, plan: Plan) -> Result<Opened, Failure> {
         let (ours, left): (Vec<_>, Vec<_>) =
             plan.rules.into_iter().partition(|rule| self.seen.is_the_hosts(&rule.path));
-        let opened = self.domain.add_canonical(&ours).map_err(at(Stage::Rules))?;
+        let ahead = &mut *self.ahead;
+        let opened = self.domain.add_canonical(&ours, |rule| ahead.take_opened(rule));
+        let opened = opened.map_err(at(Stage::Rules))?;
         let word = Word {
             added: self.domain.rules(),
             hidden_witness: plan.hidden_witness.map(WirePath::from),

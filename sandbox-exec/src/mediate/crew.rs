@@ -125,9 +125,32 @@ pub(super) fn relieve(shared: &Arc<Shared>, lead: Lead) {
     shared.crew.next.notify_one();
 }
 
-/// Adds a thread.
-pub(super) fn add(shared: &Arc<Shared>) -> std::io::Result<()> {
-    add_to(&mut shared.crew.count(), shared)
+/// A thread that was counted, and has to begin.
+pub(crate) struct Hand(Arc<Shared>);
+
+impl Hand {
+    /// Counts the first.
+    pub(super) fn first(shared: &Arc<Shared>) -> Self {
+        shared.crew.count().joined();
+        Self(Arc::clone(shared))
+    }
+
+    /// The life of a thread of the crew, on this one.
+    pub(crate) fn work(self) {
+        work(&self.0);
+    }
+}
+
+impl Count {
+    fn joined(&mut self) {
+        self.all += 1;
+        self.standing_by += 1;
+    }
+}
+
+/// A thread of a crew.
+pub(crate) fn thread(life: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    thread::Builder::new().name("mediator".into()).stack_size(STACK).spawn(life).map(drop)
 }
 
 fn add_to(count: &mut Count, shared: &Arc<Shared>) -> std::io::Result<()> {
@@ -135,9 +158,8 @@ fn add_to(count: &mut Count, shared: &Arc<Shared>) -> std::io::Result<()> {
         return Ok(());
     }
     let theirs = Arc::clone(shared);
-    thread::Builder::new().name("mediator".into()).stack_size(STACK).spawn(move || work(&theirs))?;
-    count.all += 1;
-    count.standing_by += 1;
+    thread(move || work(&theirs))?;
+    count.joined();
     Ok(())
 }
 

@@ -44,7 +44,7 @@ mod alive;
 mod caller;
 mod connections;
 mod control;
-mod crew;
+pub(crate) mod crew;
 mod datagrams;
 mod denied;
 mod families;
@@ -99,6 +99,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use act::Call;
 use address::Address;
 use caller::{Caller, Threads};
+pub(crate) use crew::Hand;
 use crew::{Crew, Turn};
 use denied::Denied;
 pub use filter::Filter;
@@ -209,6 +210,17 @@ impl Mediator {
     /// Landlock domain or in one that it is nested in. Its threads give up every capability, and may look at programs that have
     /// none, in the sense of ptrace(2).
     pub fn start(listener: OwnedFd, mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
+        let (mediator, first) = Self::begin(listener, mediation, refusals)?;
+        crew::thread(move || first.work())?;
+        Ok(mediator)
+    }
+
+    /// The same for a thread that will be the first of its threads itself.
+    pub(crate) fn begin(
+        listener: OwnedFd,
+        mediation: Mediation,
+        refusals: Refusals,
+    ) -> io::Result<(Self, Hand)> {
         waiting::prepare_interruption()?;
         let network = if mediation.host_network {
             let host = Host::new(mediation.net, mediation.reach)?;
@@ -236,12 +248,12 @@ impl Mediator {
             watched: Mutex::default(),
             crew: Crew::default(),
         });
-        crew::add(&shared)?;
+        let first = Hand::first(&shared);
         if shared.made.is_some() {
             let holding = Arc::clone(&shared);
             thread::Builder::new().name("sockets".into()).spawn(move || holding.watch_sockets())?;
         }
-        Ok(Self { shared })
+        Ok((Self { shared }, first))
     }
 
     /// Waits until no mediated program is left.

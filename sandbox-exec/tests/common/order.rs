@@ -6,9 +6,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
-use ipc::confinement::{BrokerReport, Confinement, TierChoice};
+use ipc::confinement::{BrokerReport, Confinement, Order, TierChoice};
 use ipc::id::Generation;
-use ipc::pipe::Incoming;
+use ipc::pipe::{Incoming, Outgoing};
 use nix::fcntl::OFlag;
 use nix::libc;
 use nix::unistd::pipe2;
@@ -20,6 +20,21 @@ pub(crate) fn order(place: &Place) -> Confinement {
     let project = place.path("project");
     let tier = if place.full() { TierChoice::Full } else { TierChoice::Floor };
     Confinement { tier, ..Confinement::new(super::worker_rights(&project), project.into()) }
+}
+
+/// The order to execute a program so, as it travels.
+pub(crate) fn encoded(confinement: &Confinement) -> Vec<u8> {
+    frames(&[Order::Execute { confinement: Box::new(confinement.clone()), arguments: vec![] }])
+}
+
+/// Orders, as they travel.
+pub(crate) fn frames(orders: &[Order]) -> Vec<u8> {
+    let mut bytes = vec![];
+    let mut outgoing = Outgoing::new(&mut bytes, Generation(0));
+    for order in orders {
+        outgoing.send(order).unwrap();
+    }
+    bytes
 }
 
 /// Lets a descriptor through to the program under a number of its own.

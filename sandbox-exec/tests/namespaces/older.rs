@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use ipc::confinement::{BrokerReport, Tier, TierChoice};
 use sandbox_exec::platform;
 
-use crate::common::order::{order, ordered};
+use crate::common::order::{encoded, order, ordered};
 use crate::common::place::{Place, as_each_user, errors, in_tier_as_each_user, text};
 use crate::run::in_full;
 
@@ -140,7 +140,7 @@ fn the_report_says_why_it_is_the_floor() {
     in_full(|place| {
         let mut confinement = order(place);
         confinement.tier = TierChoice::Best;
-        let (_, reports) = ordered(place, &ipc::codec::encode(&confinement).unwrap(), &["true"]);
+        let (_, reports) = ordered(place, &encoded(&confinement), &["true"]);
         let Some(BrokerReport::Started { ruleset, .. }) = reports.first() else { panic!("{reports:?}") };
         assert_eq!((ruleset.tier, ruleset.missing.as_slice()), (Tier::Full, &[][..]));
         let acts: Vec<_> = ruleset.attempts.iter().map(|attempt| attempt.act.as_str()).collect();

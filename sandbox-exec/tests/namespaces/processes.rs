@@ -10,7 +10,7 @@ use ipc::confinement::BrokerReport;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::order::{order, ordered};
+use crate::common::order::{encoded, order, ordered};
 use crate::common::place::Place;
 use crate::run::{in_full, said};
 
@@ -46,7 +46,7 @@ fn the_reported_pid_is_the_hosts() {
         confinement.environment.pass.push("LC_ALL".into());
         let fifo = "mkfifo up; echo > up; read x < down";
         drop(place.unconfined("rm -f up down; mkfifo down"));
-        let encoded = ipc::codec::encode(&confinement).unwrap();
+        let encoded = encoded(&confinement);
         std::thread::scope(|scope| {
             let done = scope.spawn(|| ordered(place, &encoded, &["/bin/bash", "-c", fifo]));
             drop(place.unconfined("until [ -p up ]; do :; done; cat up"));

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use ipc::confinement::{Confinement, Tier};
 use ipc::path::WirePath;
 
-use crate::common::order::{order, ordered};
+use crate::common::order::{encoded, order, ordered};
 use crate::common::place::{Place, errors, in_tier_as_each_user, text};
 use crate::run::{in_full, run, said};
 
@@ -50,7 +50,7 @@ fn another_user_owns_what_the_program_makes() {
             let mut confinement = order(place);
             confinement.identity = Some(ipc::confinement::Identity { uid: 4321, gid: 4322 });
             let script = "touch new; id -u; id -g; id -G; kill -0 $PPID";
-            let rights = ipc::codec::encode(&confinement).unwrap();
+            let rights = encoded(&confinement);
             let (output, reports) = ordered(place, &rights, &["/bin/bash", "-c", script]);
             assert_eq!(text(&output), "4321\n4322\n4322\n", "{}{reports:?}", errors(&output));
             let made = fs::metadata(place.path("project/new")).unwrap();

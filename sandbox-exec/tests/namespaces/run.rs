@@ -4,7 +4,7 @@ use std::process::Output;
 
 use ipc::confinement::{BrokerReport, Confinement, Tier};
 
-use crate::common::order::{order, ordered};
+use crate::common::order::{encoded, order, ordered};
 use crate::common::place::{Place, errors, in_tier_as_each_user, text};
 
 pub(crate) fn in_full(test: impl Fn(&Place)) {
@@ -22,7 +22,7 @@ pub(crate) fn run(
     confinement.temp = Some(place.path("temp").into());
     confinement.rights.write.push(place.path("temp").into());
     change(&mut confinement);
-    ordered(place, &ipc::codec::encode(&confinement).unwrap(), &["/bin/bash", "-c", script])
+    ordered(place, &encoded(&confinement), &["/bin/bash", "-c", script])
 }
 
 pub(crate) fn said(place: &Place, change: impl Fn(&mut Confinement), script: &str) -> String {

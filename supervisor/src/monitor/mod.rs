@@ -10,6 +10,7 @@ mod process;
 mod records;
 mod refusals;
 mod removal;
+mod spare;
 mod spawn;
 mod status;
 mod temp;

@@ -4,22 +4,25 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::iter;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
-use std::thread;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
 
-use ipc::codec::CodecError;
-use ipc::confinement::Confinement;
+use ipc::confinement::{Confinement, Order};
+use ipc::frame::FrameError;
+use ipc::id::Generation;
+use ipc::pipe::Outgoing;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
-use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::pipe2;
 use tokio::sync::oneshot;
 
+use super::spare::Spare;
 use super::{child, pidfd};
 use crate::policy::{FollowError, Followed};
 
@@ -43,6 +46,8 @@ pub struct Launch {
     pub confinement: Confinement,
     /// The program and its arguments.
     pub command: Vec<OsString>,
+    /// Further arguments: by them one start differs from the next of the same program.
+    pub arguments: Vec<String>,
     /// What becomes of its standard streams.
     pub stdio: Stdio,
 }
@@ -82,8 +87,8 @@ pub struct Launched {
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     /// The rights do not fit on the wire.
-    #[error("cannot encode the confinement: {0}")]
-    Encode(#[from] CodecError),
+    #[error("cannot order the confinement: {0}")]
+    Order(#[source] FrameError),
     /// What is hidden could be anywhere.
     #[error("cannot keep hidden what is hidden: {0}")]
     Hidden(#[from] FollowError),
@@ -111,15 +116,35 @@ impl From<nix::Error> for SpawnError {
 
 /// Hands launches to the spawn thread.
 #[derive(Clone, Debug)]
-pub struct Spawner {
-    orders: mpsc::Sender<Order>,
+pub struct Spawner(Arc<Requests>);
+
+#[derive(Debug)]
+struct Requests {
     sandbox_exec: PathBuf,
+    /// Both are there until this is dropped.
+    sender: Option<mpsc::Sender<Request>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// When nobody launches anything any more, what waits is ended before anything else is.
+impl Drop for Requests {
+    fn drop(&mut self) {
+        drop(self.sender.take());
+        let _panicked = self.thread.take().map(JoinHandle::join);
+    }
 }
 
 #[derive(Debug)]
-struct Order {
-    launch: Launch,
-    reply: oneshot::Sender<Result<Launched, SpawnError>>,
+enum Request {
+    Launch {
+        launch: Box<Launch>,
+        reply: oneshot::Sender<Result<Launched, SpawnError>>,
+    },
+    /// Keep a sandbox-exec ready for this.
+    Prepare {
+        likely: Box<Confinement>,
+        command: Vec<OsString>,
+    },
 }
 
 impl Programs {
@@ -140,87 +165,147 @@ impl Spawner {
     /// Everything that may write starts here, so that here is known what is `followed`.
     pub fn start(sandbox_exec: PathBuf, mut followed: Followed) -> io::Result<Self> {
         // Whether it is there is told by the first spawn, with its name.
-        let opened = open_program(&sandbox_exec);
-        let program = sandbox_exec.clone();
-        let (orders, inbox) = mpsc::channel::<Order>();
-        thread::Builder::new().name("spawn".to_owned()).stack_size(256 << 10).spawn(move || {
-            for Order { launch: Launch { mut confinement, command, stdio }, reply } in inbox {
-                let launched = begin(&sandbox_exec, opened.as_ref(), &command, stdio).and_then(|begun| {
-                    // Looked up while sandbox-exec is executed, which waits for it.
-                    let followed = followed.follow(&mut confinement).map_err(SpawnError::from);
-                    begun.order(followed.and_then(|()| Ok(ipc::codec::encode(&confinement)?)))
-                });
-                // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
-                let _ = reply.send(launched);
-            }
-        })?;
-        Ok(Self { orders, sandbox_exec: program })
+        let program = Program { opened: open_program(&sandbox_exec), path: sandbox_exec.clone() };
+        let (requests, inbox) = mpsc::channel();
+        let thread =
+            thread::Builder::new().name("spawn".to_owned()).stack_size(256 << 10).spawn(move || {
+                let mut spare = None;
+                for request in inbox {
+                    match request {
+                        Request::Launch { launch, reply } => {
+                            let launched = start(&program, &mut spare, &mut followed, *launch);
+                            // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
+                            let _ = reply.send(launched);
+                        }
+                        Request::Prepare { likely, command } => {
+                            if !spare.as_ref().is_some_and(|spare: &Spare| spare.fits(&likely, &command)) {
+                                let begun = program.begin(&command, Stdio::Piped);
+                                // Without one, the next start takes longer.
+                                spare = begun.and_then(|begun| Spare::prepare(begun, *likely, command)).ok();
+                            }
+                        }
+                    }
+                }
+            })?;
+        Ok(Self(Arc::new(Requests { sandbox_exec, sender: Some(requests), thread: Some(thread) })))
     }
 
     /// Where sandbox-exec was when this began.
     pub fn sandbox_exec(&self) -> &Path {
-        &self.sandbox_exec
+        &self.0.sandbox_exec
     }
 
     /// Spawns a confined program under a broker.
     pub async fn spawn(&self, launch: Launch) -> Result<Launched, SpawnError> {
         let (reply, answer) = oneshot::channel();
-        self.orders.send(Order { launch, reply }).map_err(|_| SpawnError::ThreadGone)?;
+        let request = Request::Launch { launch: Box::new(launch), reply };
+        self.send(request)?;
         answer.await.map_err(|_| SpawnError::ThreadGone)?
+    }
+
+    /// Has a sandbox-exec wait for the next launch of this command, if that will be piped, with what it will likely be confined to
+    /// looked up.
+    pub fn prepare(&self, likely: Confinement, command: Vec<OsString>) {
+        // A thread that has ended launches nothing any more.
+        let _ = self.send(Request::Prepare { likely: Box::new(likely), command });
+    }
+
+    fn send(&self, request: Request) -> Result<(), SpawnError> {
+        let sender = self.0.sender.as_ref().ok_or(SpawnError::ThreadGone)?;
+        sender.send(request).map_err(|_| SpawnError::ThreadGone)
     }
 }
 
-/// A sandbox-exec that waits for its rights.
-struct Begun {
+fn start(
+    program: &Program,
+    spare: &mut Option<Spare>,
+    followed: &mut Followed,
+    launch: Launch,
+) -> Result<Launched, SpawnError> {
+    let Launch { mut confinement, command, arguments, stdio } = launch;
+    let waiting = match stdio {
+        Stdio::Piped => spare.take_if(|spare| spare.fits(&confinement, &command)).and_then(Spare::into_begun),
+        Stdio::Given { .. } => None,
+    };
+    let begun = waiting.map_or_else(|| program.begin(&command, stdio), Ok)?;
+    // Looked up while sandbox-exec is executed, which waits for it.
+    let followed = followed.follow(&mut confinement).map_err(SpawnError::from);
+    begun.execute(followed.map(|()| Order::Execute { confinement: Box::new(confinement), arguments }))
+}
+
+/// sandbox-exec itself.
+struct Program {
+    path: PathBuf,
+    opened: io::Result<OwnedFd>,
+}
+
+impl Program {
+    /// Executes it; it waits for its orders.
+    fn begin(&self, command: &[OsString], wanted: Stdio) -> Result<Begun, SpawnError> {
+        let unusable = |source| SpawnError::Execute { program: self.path.clone(), source };
+        let opened = self.opened.as_ref();
+        let opened = opened
+            .map_err(|error| unusable(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0))))?;
+        let (given, orders) = pipe2(OFlag::O_CLOEXEC)?;
+        let (status, status_writer) = pipe2(OFlag::O_CLOEXEC)?;
+        let Streams { theirs: [stdin, stdout, stderr], ours } = Streams::new(wanted)?;
+        let (rights_fd, status_fd) = (RIGHTS_FD.to_string(), STATUS_FD.to_string());
+        let options = ["--rights-fd", &rights_fd, "--status-fd", &status_fd, "--"].map(OsStr::new);
+        let arguments: Vec<_> = iter::once(self.path.as_os_str())
+            .chain(options)
+            .chain(command.iter().map(OsString::as_os_str))
+            .collect();
+        // Each under its number.
+        let descriptors = vec![stdin, stdout, stderr, given, status_writer];
+        let pid = child::execute(&format!("/proc/self/fd/{}", opened.as_raw_fd()), &arguments, descriptors)
+            .map_err(unusable)?;
+        let [stdin, stdout, stderr] = ours;
+        let launched = Launched { pidfd: pidfd::open(pid)?, stdin, stdout, stderr, status };
+        Ok(Begun { launched, orders: Outgoing::new(orders.into(), Generation(0)) })
+    }
+}
+
+/// A sandbox-exec that waits for its orders.
+#[derive(Debug)]
+pub(super) struct Begun {
     launched: Launched,
-    rights: File,
+    orders: Outgoing<File, Order>,
 }
 
 impl Begun {
-    /// Gives it its rights; without any it is ended.
-    fn order(mut self, rights: Result<Vec<u8>, SpawnError>) -> Result<Launched, SpawnError> {
-        let given = rights.and_then(|rights| match self.rights.write_all(&rights) {
+    /// Gives it an order.
+    pub(super) fn order(&mut self, order: &Order) -> Result<(), SpawnError> {
+        match self.orders.send(order) {
             // It is gone: its report, or that there is none, says why.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => Ok(written?),
-        });
-        let pidfd = self.launched.pidfd.as_fd();
-        match given {
+            Err(FrameError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            sent => sent.map_err(SpawnError::Order),
+        }
+    }
+
+    /// Gives it its last order; without one it is ended.
+    fn execute(mut self, order: Result<Order, SpawnError>) -> Result<Launched, SpawnError> {
+        match order.and_then(|order| self.order(&order)) {
             Ok(()) => Ok(self.launched),
             Err(error) => {
-                pidfd::signal(pidfd, Signal::SIGKILL)?;
-                waitid(Id::PIDFd(pidfd), WaitPidFlag::WEXITED)?;
+                self.end()?;
                 Err(error)
             }
         }
     }
-}
 
-fn begin(
-    sandbox_exec: &Path,
-    opened: Result<&OwnedFd, &io::Error>,
-    command: &[OsString],
-    wanted: Stdio,
-) -> Result<Begun, SpawnError> {
-    let unusable = |source| SpawnError::Execute { program: sandbox_exec.to_owned(), source };
-    let opened =
-        opened.map_err(|error| unusable(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0))))?;
-    let (given, rights) = pipe2(OFlag::O_CLOEXEC)?;
-    let (status, status_writer) = pipe2(OFlag::O_CLOEXEC)?;
-    let Streams { theirs: [stdin, stdout, stderr], ours } = Streams::new(wanted)?;
-    let (rights_fd, status_fd) = (RIGHTS_FD.to_string(), STATUS_FD.to_string());
-    let options = ["--rights-fd", &rights_fd, "--status-fd", &status_fd, "--"].map(OsStr::new);
-    let arguments: Vec<_> = iter::once(sandbox_exec.as_os_str())
-        .chain(options)
-        .chain(command.iter().map(OsString::as_os_str))
-        .collect();
-    // Each under its number.
-    let descriptors = vec![stdin, stdout, stderr, given, status_writer];
-    let pid = child::execute(&format!("/proc/self/fd/{}", opened.as_raw_fd()), &arguments, descriptors)
-        .map_err(unusable)?;
-    let [stdin, stdout, stderr] = ours;
-    let launched = Launched { pidfd: pidfd::open(pid)?, stdin, stdout, stderr, status };
-    Ok(Begun { launched, rights: rights.into() })
+    /// Whether it still waits.
+    pub(super) fn is_alive(&self) -> bool {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        matches!(waitid(Id::PIDFd(self.launched.pidfd.as_fd()), flags), Ok(WaitStatus::StillAlive))
+    }
+
+    /// Ends and reaps it.
+    pub(super) fn end(&self) -> io::Result<()> {
+        let pidfd = self.launched.pidfd.as_fd();
+        pidfd::signal(pidfd, Signal::SIGKILL)?;
+        waitid(Id::PIDFd(pidfd), WaitPidFlag::WEXITED)?;
+        Ok(())
+    }
 }
 
 /// The standard streams of a child.

@@ -1,6 +1,5 @@
 //! One generation of a worker: started, verified, served, and ended to its last descendant.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -191,13 +190,11 @@ impl Worker {
         let records = Records::subscribe(&[spawner.sandbox_exec(), &spec.program]);
         let records = records.inspect_err(|error| tracing::debug!(%error, "no audit records")).ok();
         confinement.recorded = records.is_some();
+        let command = vec![spec.program.clone().into_os_string()];
         let launch = Launch {
-            confinement,
-            command: vec![
-                spec.program.clone().into_os_string(),
-                "--generation".into(),
-                OsString::from(spec.generation.to_string()),
-            ],
+            confinement: confinement.clone(),
+            command: command.clone(),
+            arguments: vec!["--generation".to_owned(), spec.generation.to_string()],
             stdio: Stdio::Piped,
         };
         let starting = Starting { records, ..Starting::new(spawner.spawn(launch).await?, spec)? };
@@ -206,8 +203,11 @@ impl Worker {
             started = timeout(START_TIMEOUT, starting.finish(began)) => started.unwrap_or(Err(StartError::Timeout)),
             Ok(()) = cancelled => Err(StartError::Cancelled),
         };
-        if started.is_err() {
-            broker.end().await?;
+        match &started {
+            Ok((worker, _)) => {
+                spawner.prepare(Confinement { tier: worker.ruleset.tier.into(), ..confinement }, command);
+            }
+            Err(_) => drop(broker.end().await?),
         }
         started
     }

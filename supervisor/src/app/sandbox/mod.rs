@@ -109,7 +109,7 @@ async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
         Passage::prepare(on_terminal, confinement.identity).map_err(StartError::Streams)?;
     let records = Records::subscribe(&[setup.spawner.sandbox_exec()]).ok();
     let confinement = Confinement { terminal: relay.is_some(), recorded: records.is_some(), ..confinement };
-    let launch = Launch { confinement, command: args.command, stdio: given(streams) };
+    let launch = Launch { confinement, command: args.command, arguments: vec![], stdio: given(streams) };
     let launched = setup.spawner.spawn(launch).await?;
     Ok((setup, Running { rights, launched, records, relay, passage, endings, tripwire }))
 }

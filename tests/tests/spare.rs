@@ -1,0 +1,124 @@
+//! The sandbox-exec that waits for the next start.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use ipc::confinement::{Confinement, TierChoice};
+use ipc::id::{AgentId, Generation};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use supervisor::gate::ApprovalMode;
+use supervisor::monitor::{PrivateTemp, Programs, Spawner, Worker, WorkerEvent, WorkerSpec};
+use supervisor::policy::Followed;
+use tests::standing::policy;
+use tests::{User, World, alive, wait_until};
+use tokio::sync::mpsc::Receiver;
+
+/// A place where workers start.
+struct Site {
+    world: World,
+    temp: PrivateTemp,
+    programs: Programs,
+    spawner: Spawner,
+}
+
+impl Site {
+    fn new() -> Self {
+        let world = World::new(User::Myself);
+        let locks = world.own().join("locks");
+        fs::create_dir(&locks).unwrap();
+        let temp = PrivateTemp::create(&locks).unwrap();
+        let ours = tests::Programs::get();
+        let programs =
+            Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path("bailiwick-worker") };
+        let spawner = Spawner::start(programs.sandbox_exec.clone(), Followed::default()).unwrap();
+        Self { world, temp, programs, spawner }
+    }
+
+    async fn start(&self, generation: u32) -> (Worker, Receiver<WorkerEvent>) {
+        let policy = policy(&self.world, self.temp.path(), ApprovalMode::Deny);
+        let confinement = Confinement {
+            temp: Some(policy.temp.clone()),
+            tier: TierChoice::Floor,
+            ..Confinement::new(policy.standing(), policy.project)
+        };
+        let spec = WorkerSpec {
+            agent: AgentId::root(),
+            generation: Generation(generation),
+            confinement,
+            program: self.programs.worker.clone(),
+        };
+        Worker::start(&self.spawner, spec).await.unwrap()
+    }
+}
+
+/// The children of this process that run sandbox-exec.
+fn children() -> BTreeSet<u32> {
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    let listed = tasks.filter_map(|task| fs::read_to_string(task.unwrap().path().join("children")).ok());
+    let all =
+        listed.flat_map(|list| list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<u32>>());
+    all.filter(|pid| name(*pid).as_deref() == Some("sandbox-exec")).collect()
+}
+
+fn name(pid: u32) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned())
+}
+
+fn parent(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
+    line.trim().parse().unwrap()
+}
+
+async fn end((worker, mut events): (Worker, Receiver<WorkerEvent>)) {
+    worker.kill();
+    while events.recv().await.is_some() {}
+}
+
+/// The one that waits: a child of ours that is no worker's broker.
+fn spare(brokers: &[u32]) -> u32 {
+    let patience = Instant::now() + Duration::from_secs(10);
+    loop {
+        let waiting: Vec<_> = children().into_iter().filter(|child| !brokers.contains(child)).collect();
+        if let [spare] = waiting[..] {
+            return spare;
+        }
+        assert!(Instant::now() < patience, "{waiting:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// One test, since it looks at all children of its process.
+#[tokio::test]
+async fn the_next_worker_begins_in_what_waits_and_nothing_is_left_of_it() {
+    let site = Site::new();
+    let first = site.start(1).await;
+    let broker = parent(first.0.pid);
+    let next = spare(&[broker]);
+    assert_ne!(next, broker);
+
+    // It becomes the next one's broker, whichever generation that is, and another waits.
+    let second = site.start(7).await;
+    assert_eq!((parent(second.0.pid), second.0.generation), (next, Generation(7)));
+    let denied = second.0.ruleset.attempts.iter().filter(|attempt| attempt.denied).count();
+    assert_eq!(second.0.ruleset.attempts, first.0.ruleset.attempts);
+    assert!(denied >= 5 && second.0.ruleset.rules == first.0.ruleset.rules, "{:?}", second.0.ruleset);
+    let another = spare(&[broker, next]);
+
+    // One that was killed is not waited for.
+    kill(Pid::from_raw(another.cast_signed()), Signal::SIGKILL).unwrap();
+    wait_until("it is dead", || !alive(another));
+    let third = site.start(8).await;
+    let last = spare(&[broker, next, parent(third.0.pid)]);
+    assert!(last != another && parent(third.0.pid) != another);
+
+    for worker in [first, second, third] {
+        end(worker).await;
+    }
+    drop(site);
+    assert!(!alive(last) && children().is_empty(), "{:?} are left", children());
+}
