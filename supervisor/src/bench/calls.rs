@@ -11,8 +11,9 @@ use ipc::tool::{Access, ReadFile, ShellExec, ToolCall};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::Receiver;
 
+use super::processes::Site;
 use super::stats::{Report, Subject, interleaved, timed};
-use super::{BenchError, Setup, processes};
+use super::{BenchError, Setup};
 use crate::monitor::{Worker, WorkerEvent};
 
 const ROUNDS: usize = 2000;
@@ -83,18 +84,21 @@ fn bare() -> std::io::Result<()> {
 }
 
 /// A confined worker that is ready, and the runtime that speaks to it.
-pub(super) struct Warm {
+pub(super) struct Warm<'a> {
+    /// Its broker ends with it.
+    _site: Site<'a>,
     runtime: Runtime,
     worker: Worker,
     events: Receiver<WorkerEvent>,
     last: CallId,
 }
 
-impl Warm {
-    pub(super) fn start(setup: &Setup, tier: TierChoice) -> Result<Self, BenchError> {
+impl<'a> Warm<'a> {
+    pub(super) fn start(setup: &'a Setup, tier: TierChoice) -> Result<Self, BenchError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (worker, events) = runtime.block_on(processes::start(setup, tier))?;
-        Ok(Self { runtime, worker, events, last: CallId::default() })
+        let site = Site::new(setup, tier)?;
+        let (worker, events) = runtime.block_on(site.start())?;
+        Ok(Self { _site: site, runtime, worker, events, last: CallId::default() })
     }
 
     /// From sending a call to its outcome.

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use futures_util::future::try_join_all;
 use ipc::confinement::TierChoice;
 
+use super::processes::Site;
 use super::stats::{Report, Row};
-use super::{BenchError, Setup, memory, processes};
+use super::{BenchError, Setup, memory};
 
 /// How many workers.
 const FLEET: usize = 200;
@@ -17,8 +18,9 @@ const REST: Duration = Duration::from_millis(600);
 /// 200 confined workers of the best tier: how long until all are ready, and what all their processes take.
 pub(super) fn fleet(setup: &Setup) -> Result<Report, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let site = Site::new(setup, TierChoice::Best)?;
     let began = Instant::now();
-    let fleet = try_join_all((0..FLEET).map(|_| processes::start(setup, TierChoice::Best)));
+    let fleet = try_join_all((0..FLEET).map(|_| site.start()));
     let workers = runtime.block_on(fleet)?;
     let ready = began.elapsed();
     std::thread::sleep(REST);

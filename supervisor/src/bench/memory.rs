@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use ipc::confinement::TierChoice;
 
+use super::processes::Site;
 use super::stats::{Report, Row};
-use super::{BenchError, Setup, processes};
+use super::{BenchError, Setup};
 
 /// An idle worker gives pages back when it has had nothing to do for a tenth of a second.
 const REST: Duration = Duration::from_millis(400);
@@ -14,9 +15,10 @@ const REST: Duration = Duration::from_millis(400);
 /// Proportional set size of a confined worker that has answered `Ready` and waits, and of its broker.
 pub(super) fn idle_worker(setup: &Setup) -> Result<Report, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let site = Site::new(setup, TierChoice::Best)?;
     let (mut workers, mut brokers) = (Vec::new(), Vec::new());
     for _ in 0..5 {
-        let (worker, _events) = runtime.block_on(processes::start(setup, TierChoice::Best))?;
+        let (worker, _events) = runtime.block_on(site.start())?;
         std::thread::sleep(REST);
         workers.push(pss(worker.pid)?);
         brokers.push(pss(parent(worker.pid)?)?);

@@ -10,11 +10,16 @@ use ipc::id::{AgentId, Generation};
 use ipc::message::{Hello, ToSupervisor, ToWorker};
 use ipc::pipe::supervisor_ends;
 
-use super::stats::{Report, interleaved, timed};
+use super::stats::{Report, rested, timed};
 use super::{BenchError, Setup, linking};
-use crate::monitor::{Worker, WorkerSpec};
+use crate::monitor::{Spawner, Started, Worker, WorkerSpec};
+use crate::policy::Followed;
 
 const ROUNDS: usize = 200;
+
+/// As after a step of a session: the worker before is gone, and the next sandbox-exec waits. The kernel takes network namespaces
+/// down long after the last process that had them, bubblewrap's and our own.
+pub(super) const REST: Duration = Duration::from_millis(20);
 
 /// `sandbox-exec -- true` in both tiers, beside a bare `true` and `bwrap --unshare-all true`.
 pub(super) fn sandbox_exec(setup: &Setup) -> Result<Report, BenchError> {
@@ -32,7 +37,7 @@ pub(super) fn sandbox_exec(setup: &Setup) -> Result<Report, BenchError> {
             Box::new(|| run("bwrap".as_ref(), &BWRAP_TRUE.map(OsStr::new))),
         ));
     }
-    let mut report = Report { rows: interleaved(ROUNDS, &mut subjects)?, ..Report::default() };
+    let mut report = Report { rows: rested(ROUNDS, REST, &mut subjects)?, ..Report::default() };
     report.factor(1, 0, 5.0);
     report.factor(1, 3, 0.5);
     report.factor(2, 3, 1.0);
@@ -54,15 +59,20 @@ pub(super) fn attach(setup: &Setup) -> Result<Report, BenchError> {
     Ok(report)
 }
 
-/// Spawn → `Ready` of a worker: unconfined, confined by us, and in bubblewrap.
+/// Spawn → `Ready` of a worker: unconfined, confined by us as the first of a session and as a later one, for which a sandbox-exec
+/// waits, and in bubblewrap.
 pub(super) fn worker_ready(setup: &Setup) -> Result<Report, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let program = setup.programs.worker.as_os_str();
     let bwrap = bubblewrap();
+    let (floor, full) = (Site::new(setup, TierChoice::Floor)?, Site::new(setup, TierChoice::Full)?);
+    let first = |tier| runtime.block_on(Site::new(setup, tier)?.confined());
     let mut subjects: Vec<super::stats::Subject<'_>> = vec![
         ("worker, unconfined", Box::new(|| Bare::start(setup, &[program]).map(Bare::startup))),
-        ("worker, floor", Box::new(|| runtime.block_on(confined(setup, TierChoice::Floor)))),
-        ("worker, full", Box::new(|| runtime.block_on(confined(setup, TierChoice::Full)))),
+        ("worker, floor", Box::new(|| runtime.block_on(floor.confined()))),
+        ("worker, full", Box::new(|| runtime.block_on(full.confined()))),
+        ("first worker, floor", Box::new(|| first(TierChoice::Floor))),
+        ("first worker, full", Box::new(|| first(TierChoice::Full))),
     ];
     if bwrap.is_some() {
         let arguments: Vec<_> = BWRAP.iter().map(OsStr::new).chain([program]).collect();
@@ -71,12 +81,15 @@ pub(super) fn worker_ready(setup: &Setup) -> Result<Report, BenchError> {
             Box::new(move || Bare::start(setup, &arguments).map(Bare::startup)),
         ));
     }
-    let mut report = Report { rows: interleaved(ROUNDS, &mut subjects)?, ..Report::default() };
-    report.factor(1, 0, 4.0);
-    report.factor(1, 3, 0.5);
-    report.factor(2, 3, 1.0);
-    for tier in [TierChoice::Floor, TierChoice::Full] {
-        report.notes.push(enforced(setup, &runtime, tier)?);
+    let mut report = Report { rows: rested(ROUNDS, REST, &mut subjects)?, ..Report::default() };
+    drop(subjects);
+    for (floor, full) in [(1, 2), (3, 4)] {
+        report.factor(floor, 0, 4.0);
+        report.factor(floor, 5, 0.5);
+        report.factor(full, 5, 1.0);
+    }
+    for site in [floor, full] {
+        report.notes.push(site.enforced(&runtime)?);
     }
     report.notes.push(linking::note(setup)?);
     report.notes.extend(missing_bubblewrap(bwrap.as_deref()));
@@ -109,49 +122,59 @@ fn missing_bubblewrap(found: Option<&str>) -> Option<String> {
         .then(|| "bubblewrap is not installed or cannot run here: nothing to compare with".to_owned())
 }
 
-/// One confined worker, verified, and ended again.
-async fn confined(setup: &Setup, tier: TierChoice) -> Result<Duration, BenchError> {
-    let (worker, mut events) = start(setup, tier).await?;
-    let startup = worker.startup;
-    worker.calls().drain();
-    drop(worker);
-    while events.recv().await.is_some() {}
-    Ok(startup)
+/// Where workers of one tier start: a session of its own.
+pub(super) struct Site<'a> {
+    setup: &'a Setup,
+    spawner: Spawner,
+    tier: TierChoice,
 }
 
-/// Starts a confined worker with the setup's standing rights.
-pub(super) async fn start(
-    setup: &Setup,
-    tier: TierChoice,
-) -> Result<(Worker, tokio::sync::mpsc::Receiver<crate::monitor::WorkerEvent>), BenchError> {
-    let spec = WorkerSpec {
-        agent: AgentId::root(),
-        generation: Generation(1),
-        confinement: Confinement { tier, ..setup.confinement(setup.policy.standing()) },
-        program: setup.programs.worker.clone(),
-    };
-    Ok(Worker::start(&setup.spawner, spec).await?)
-}
+impl<'a> Site<'a> {
+    /// One in which nothing has been started yet.
+    pub(super) fn new(setup: &'a Setup, tier: TierChoice) -> Result<Self, BenchError> {
+        let followed = Followed::of(&setup.policy.standing())?;
+        let spawner = Spawner::start(setup.programs.sandbox_exec.clone(), followed)?;
+        Ok(Self { setup, spawner, tier })
+    }
 
-/// Every row of ours shows in the same run that it really confines.
-fn enforced(
-    setup: &Setup,
-    runtime: &tokio::runtime::Runtime,
-    tier: TierChoice,
-) -> Result<String, BenchError> {
-    runtime.block_on(async {
-        let (worker, _events) = start(setup, tier).await?;
-        let report = &worker.ruleset;
-        let denied = report.attempts.iter().filter(|attempt| attempt.denied).count();
-        Ok(format!(
-            "confined: {}, Landlock ABI {}, {} rules, {} seccomp rules; {denied} of {} forbidden acts denied",
-            report.tier,
-            report.landlock_abi,
-            report.rules,
-            report.seccomp_rules,
-            report.attempts.len()
-        ))
-    })
+    /// Starts a confined worker with the setup's standing rights.
+    pub(super) async fn start(&self) -> Result<Started, BenchError> {
+        let Self { setup, spawner, tier } = self;
+        let spec = WorkerSpec {
+            agent: AgentId::root(),
+            generation: Generation(1),
+            confinement: Confinement { tier: *tier, ..setup.confinement(setup.policy.standing()) },
+            program: setup.programs.worker.clone(),
+        };
+        Ok(Worker::start(spawner, spec).await?)
+    }
+
+    /// One confined worker, verified, and ended again.
+    async fn confined(&self) -> Result<Duration, BenchError> {
+        let (worker, mut events) = self.start().await?;
+        let startup = worker.startup;
+        worker.calls().drain();
+        drop(worker);
+        while events.recv().await.is_some() {}
+        Ok(startup)
+    }
+
+    /// Every row of ours shows in the same run that it really confines.
+    fn enforced(&self, runtime: &tokio::runtime::Runtime) -> Result<String, BenchError> {
+        runtime.block_on(async {
+            let (worker, _events) = self.start().await?;
+            let report = &worker.ruleset;
+            let denied = report.attempts.iter().filter(|attempt| attempt.denied).count();
+            Ok(format!(
+                "confined: {}, Landlock ABI {}, {} rules, {} seccomp rules; {denied} of {} forbidden acts denied",
+                report.tier,
+                report.landlock_abi,
+                report.rules,
+                report.seccomp_rules,
+                report.attempts.len()
+            ))
+        })
+    }
 }
 
 /// A worker without our sandbox, spoken to by blocking pipes.

@@ -6,8 +6,9 @@ use ipc::confinement::TierChoice;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::Receiver;
 
-use super::stats::{Report, Subject, interleaved};
-use super::{BenchError, Setup, processes};
+use super::processes::{REST, Site};
+use super::stats::{Report, Subject, rested};
+use super::{BenchError, Setup};
 use crate::monitor::{Worker, WorkerEvent};
 
 const ROUNDS: usize = 200;
@@ -21,7 +22,7 @@ pub(super) fn respawn(setup: &Setup) -> Result<Report, BenchError> {
         ("change of rights by respawn, floor", Box::new(|| floor.respawn())),
         ("change of rights by respawn, full", Box::new(|| full.respawn())),
     ];
-    let rows = interleaved(ROUNDS, &mut subjects)?;
+    let rows = rested(ROUNDS, REST, &mut subjects)?;
     drop(subjects);
     let [floor, full] = [0, 1].map(|row: usize| rows[row].p10 / 1000.0);
     let mut report = Report { rows, ..Report::default() };
@@ -32,16 +33,16 @@ pub(super) fn respawn(setup: &Setup) -> Result<Report, BenchError> {
 
 /// Whatever generation of a worker is alive.
 struct Agent<'a> {
-    setup: &'a Setup,
+    site: Site<'a>,
     runtime: &'a Runtime,
-    tier: TierChoice,
     alive: (Worker, Receiver<WorkerEvent>),
 }
 
 impl<'a> Agent<'a> {
     fn start(setup: &'a Setup, runtime: &'a Runtime, tier: TierChoice) -> Result<Self, BenchError> {
-        let alive = runtime.block_on(processes::start(setup, tier))?;
-        Ok(Self { setup, runtime, tier, alive })
+        let site = Site::new(setup, tier)?;
+        let alive = runtime.block_on(site.start())?;
+        Ok(Self { site, runtime, alive })
     }
 
     fn respawn(&mut self) -> Result<Duration, BenchError> {
@@ -50,7 +51,7 @@ impl<'a> Agent<'a> {
             self.alive.0.kill();
             // The last event: the broker, and with it everything below, has been reaped.
             while self.alive.1.recv().await.is_some() {}
-            self.alive = processes::start(self.setup, self.tier).await?;
+            self.alive = self.site.start().await?;
             Ok(began.elapsed())
         })
     }

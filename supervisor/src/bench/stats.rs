@@ -1,5 +1,6 @@
 //! Samples and what is said of them.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -81,9 +82,19 @@ pub(super) type Subject<'a> = (&'static str, Box<dyn FnMut() -> Result<Duration,
 
 /// Runs all subjects in turn, `rounds` times, after one round that does not count: what disturbs one disturbs all.
 pub(super) fn interleaved(rounds: usize, subjects: &mut [Subject<'_>]) -> Result<Vec<Row>, BenchError> {
+    rested(rounds, Duration::ZERO, subjects)
+}
+
+/// The same with a rest before each, in which what the one before left behind comes to its end.
+pub(super) fn rested(
+    rounds: usize,
+    rest: Duration,
+    subjects: &mut [Subject<'_>],
+) -> Result<Vec<Row>, BenchError> {
     let mut samples = vec![Vec::with_capacity(rounds); subjects.len()];
     for round in 0..=rounds {
         for ((name, once), samples) in subjects.iter_mut().zip(&mut samples) {
+            thread::sleep(rest);
             let took = once().map_err(|error| format!("{name}: {error}"))?;
             if round > 0 {
                 samples.push(took);
