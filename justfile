@@ -23,10 +23,10 @@ static:
 
 # The three programs, as README's "Install" says.
 install PREFIX:
-    cargo build --release
-    RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{arch()}}-unknown-linux-gnu -p sandbox-exec
-    install -D -t {{PREFIX}}/bin target/release/bailiwick target/release/bailiwick-worker \
-        target/{{arch()}}-unknown-linux-gnu/release/sandbox-exec
+    cargo build --release -p supervisor
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{arch()}}-unknown-linux-gnu -p sandbox-exec -p worker
+    install -D -t {{PREFIX}}/bin target/release/bailiwick \
+        target/{{arch()}}-unknown-linux-gnu/release/bailiwick-worker target/{{arch()}}-unknown-linux-gnu/release/sandbox-exec
 
 # Measurements beside their floors, of what is installed.
 bench NAME="": (install "target/installed")
