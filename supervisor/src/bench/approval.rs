@@ -14,7 +14,8 @@ use ipc::tool::Access;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use super::stats::{Report, Subject, interleaved};
+use super::processes::{REST, Site};
+use super::stats::{Report, Subject, rested};
 use super::{BenchError, Setup};
 use crate::driver::{Journal, OneShot, Unlogged};
 use crate::session::SessionLog;
@@ -31,12 +32,18 @@ pub(super) fn approved_command(setup: &Setup) -> Result<Report, BenchError> {
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &ConversationId::from("bench"))?;
     let log = std::cell::RefCell::new(&mut log);
-    let run = |tier| approved(setup, &runtime, tier, &mut log.borrow_mut());
+    let (floor, full) = (Site::new(setup, TierChoice::Floor)?, Site::new(setup, TierChoice::Full)?);
+    // Who asks has a worker.
+    let standing =
+        runtime.block_on(async { Ok::<_, BenchError>([floor.start().await?, full.start().await?]) })?;
+    let run = |site| approved(setup, &runtime, site, &mut log.borrow_mut());
     let mut subjects: Vec<Subject<'_>> = vec![
-        ("approval answered to command started, floor", Box::new(|| run(TierChoice::Floor))),
-        ("approval answered to command started, full", Box::new(|| run(TierChoice::Full))),
+        ("approval answered to command started, floor", Box::new(|| run(&floor))),
+        ("approval answered to command started, full", Box::new(|| run(&full))),
     ];
-    let rows = interleaved(ROUNDS, &mut subjects)?;
+    // Nobody answers sooner.
+    let rows = rested(ROUNDS, REST, &mut subjects)?;
+    drop(standing);
     drop(subjects);
     let [floor, full] = [0, 1].map(|row: usize| rows[row].p10 / 1000.0);
     let mut report = Report { rows, ..Report::default() };
@@ -48,7 +55,7 @@ pub(super) fn approved_command(setup: &Setup) -> Result<Report, BenchError> {
 fn approved(
     setup: &Setup,
     runtime: &Runtime,
-    tier: TierChoice,
+    site: &Site<'_>,
     log: &mut SessionLog,
 ) -> Result<Duration, BenchError> {
     let project = &setup.policy.project;
@@ -65,7 +72,7 @@ fn approved(
     let shot = OneShot {
         agent: AgentId::root(),
         generation: Generation(1),
-        standing: Confinement { tier, ..standing },
+        standing: Confinement { tier: site.tier, ..standing },
         watch: setup.watch.clone(),
         asked: grant.clone(),
         granted: grant,
@@ -75,7 +82,7 @@ fn approved(
     let mut notes = Notes { log, printed: Vec::new() };
     let began = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let (_never, cancelled) = oneshot::channel();
-    runtime.block_on(shot.carry_out(&setup.spawner, &setup.programs, &mut notes, cancelled))?;
+    runtime.block_on(shot.carry_out(&site.spawner, &setup.programs, &mut notes, cancelled))?;
     let printed = String::from_utf8(notes.printed)?;
     let (seconds, micros) = printed.trim().split_once(['.', ',']).ok_or("the command printed no time")?;
     let started = Duration::from_secs(seconds.parse()?) + Duration::from_micros(micros.parse()?);

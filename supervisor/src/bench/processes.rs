@@ -10,7 +10,7 @@ use ipc::id::{AgentId, Generation};
 use ipc::message::{Hello, ToSupervisor, ToWorker};
 use ipc::pipe::supervisor_ends;
 
-use super::stats::{Report, rested, timed};
+use super::stats::{Report, interleaved, rested, timed};
 use super::{BenchError, Setup, linking};
 use crate::monitor::{Spawner, Started, Worker, WorkerSpec};
 use crate::policy::Followed;
@@ -37,7 +37,7 @@ pub(super) fn sandbox_exec(setup: &Setup) -> Result<Report, BenchError> {
             Box::new(|| run("bwrap".as_ref(), &BWRAP_TRUE.map(OsStr::new))),
         ));
     }
-    let mut report = Report { rows: rested(ROUNDS, REST, &mut subjects)?, ..Report::default() };
+    let mut report = Report { rows: interleaved(ROUNDS, &mut subjects)?, ..Report::default() };
     report.factor(1, 0, 5.0);
     report.factor(1, 3, 0.5);
     report.factor(2, 3, 1.0);
@@ -125,8 +125,8 @@ fn missing_bubblewrap(found: Option<&str>) -> Option<String> {
 /// Where workers of one tier start: a session of its own.
 pub(super) struct Site<'a> {
     setup: &'a Setup,
-    spawner: Spawner,
-    tier: TierChoice,
+    pub(super) spawner: Spawner,
+    pub(super) tier: TierChoice,
 }
 
 impl<'a> Site<'a> {
