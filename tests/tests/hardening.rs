@@ -328,7 +328,7 @@ fn nothing_below_the_supervisor_holds_what_the_descriptor_table_does_not_give_it
         rows.sort_unstable();
         match tier {
             Tier::Full => {
-                assert_eq!(rows, ["command", "init or broker", "reaper", "spare", "stub", "worker"])
+                assert_eq!(rows, ["command", "init or broker", "reaper", "spare", "stub", "worker"]);
             }
             Tier::Floor | Tier::FloorUnmediated => {
                 assert_eq!(rows, ["command", "init or broker", "reaper", "spare", "worker"]);
