@@ -92,7 +92,7 @@ mod tests {
             }
         };
         let [one, kept, two, three] = [900, 901, 902, 903].map(at);
-        let numbers = [&one, &two, &three].map(|descriptor| descriptor.as_raw_fd());
+        let numbers = [&one, &two, &three].map(AsRawFd::as_raw_fd);
         close_together([three, one, two].into_iter());
         // SAFETY: asks for flags of a number.
         let is_open = |number| unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0;
