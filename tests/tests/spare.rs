@@ -55,13 +55,13 @@ impl Site {
     }
 }
 
-/// The children of this process that run sandbox-exec.
+/// The living children of this process that run sandbox-exec.
 fn children() -> BTreeSet<u32> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let listed = tasks.filter_map(|task| fs::read_to_string(task.unwrap().path().join("children")).ok());
     let all =
         listed.flat_map(|list| list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<u32>>());
-    all.filter(|pid| name(*pid).as_deref() == Some("sandbox-exec")).collect()
+    all.filter(|pid| alive(*pid) && name(*pid).as_deref() == Some("sandbox-exec")).collect()
 }
 
 fn name(pid: u32) -> Option<String> {
