@@ -49,8 +49,13 @@ pub struct Confinement {
 /// What `sandbox-exec` is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
-    /// What will be ordered some time resembles this: what can be looked up ahead of it, may be. At most once, and first.
-    Prepare(Box<Confinement>),
+    /// What will be ordered some time resembles this: what can be done ahead of it, may be. At most once, and first.
+    Prepare {
+        /// How it will likely be confined; in the floor tier where that is what the best one comes to.
+        likely: Box<Confinement>,
+        /// Why that is the floor, where the best tier is wanted.
+        instead: Option<String>,
+    },
     /// Execute the program, confined. The last order.
     Execute {
         /// How.

@@ -105,19 +105,15 @@ impl Domain {
     }
 
     /// Adds rules whose paths are canonical, as what is compiled against a tree is: where a directory on the way has become a
-    /// link since, there is no rule. What is `known` to lie there is not opened again.
-    pub(crate) fn add_canonical(
-        &mut self,
-        rules: &[PathRule],
-        mut known: impl FnMut(&PathRule) -> Option<File>,
-    ) -> Result<Opened, DomainError> {
-        self.add_opened(rules, |rule| known(rule).map_or_else(|| open_path(&rule.path, true), Ok))
+    /// link since, there is no rule.
+    pub(crate) fn add_canonical(&mut self, rules: &[PathRule]) -> Result<Opened, DomainError> {
+        self.add_opened(rules, |rule| open_path(&rule.path, true))
     }
 
     fn add_opened(
         &mut self,
         rules: &[PathRule],
-        mut open: impl FnMut(&PathRule) -> io::Result<File>,
+        open: impl Fn(&PathRule) -> io::Result<File>,
     ) -> Result<Opened, DomainError> {
         let mut opened = Opened::default();
         let Some(ruleset) = &self.ruleset else { return Ok(opened) };
@@ -132,9 +128,9 @@ impl Domain {
         Ok(opened)
     }
 
-    /// Counts rules that were added by another descriptor.
+    /// Says how many rules there are, wherever some were added by another descriptor.
     pub(crate) fn count(&mut self, rules: u32) {
-        self.rules += rules;
+        self.rules = rules;
     }
 
     /// Builds a domain that only bounds signals; `None` where the ABI has no scopes.
@@ -332,7 +328,7 @@ mod tests {
         let rules = |name: &str, named| {
             let rule = PathRule { path: root.join(name), access: Access::TREE, named, file: false };
             let mut domain = Domain::empty(Network::Off, Tier::Full, platform).unwrap();
-            domain.add_canonical(&[rule], |_| None).map(|_| domain.rules())
+            domain.add_canonical(&[rule]).map(|_| domain.rules())
         };
         assert_eq!(rules("real/inner", false).unwrap(), 1);
         assert_eq!(rules("link/inner", false).unwrap(), 0);

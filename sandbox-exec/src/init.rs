@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 
+use ipc::confinement::Confinement;
 use ipc::id::Generation;
 use ipc::pipe::Outgoing;
 use nix::libc::{self, pid_t};
@@ -17,7 +18,7 @@ use crate::attempt::Surroundings;
 use crate::broker::{self, Reports, exit_code};
 use crate::descendants::{self, Waited};
 use crate::handover::{Handover, fork_sharing_descriptors};
-use crate::launch::{Awaited, Launch, Program, Ruleset, give_up};
+use crate::launch::{Awaited, Program, Ruleset, give_up};
 use crate::mediate::{Listeners, Mediation, Mediator, Refusals};
 use crate::namespace::layout::Layout;
 use crate::namespace::{machine, tree};
@@ -27,7 +28,7 @@ use crate::system;
 
 /// PID 1, when it begins.
 pub(crate) struct Init<'a> {
-    pub(crate) launch: &'a Launch,
+    pub(crate) confinement: &'a Confinement,
     pub(crate) ruleset: &'a Ruleset,
     pub(crate) layout: &'a Layout,
     /// The stub, as the host knows it.
@@ -91,7 +92,8 @@ impl Init<'_> {
         introduce(meet).map_err(at(Stage::Start))?;
         let surroundings = Surroundings::Full { stub: self.stub, witness: witness.as_fd() };
         let reports = told.try_clone().map_err(at(Stage::Start))?;
-        Program { launch: self.launch, ruleset: self.ruleset, surroundings, rules }.run(reports)
+        let Self { confinement, ruleset, .. } = *self;
+        Program { confinement, ruleset, surroundings, project: None, rules }.run(reports)
     }
 
     /// Threads make no forks, so it begins after the only one.

@@ -76,7 +76,7 @@ use ipc::id::Generation;
 use ipc::path::WirePath;
 use ipc::pipe::{Incoming, Outgoing};
 use ipc::rights::{Execution, Limits, Rights};
-use sandbox_exec::launch::{Ahead, Launch};
+use sandbox_exec::launch::{Ahead, Launch, Likely};
 use sandbox_exec::options::{self, Flags, Invocation, Options, USAGE};
 use sandbox_exec::stage::{Failure, Stage};
 use sandbox_exec::tree::{Host, Tree};
@@ -138,7 +138,7 @@ fn execute(options: Options) -> Result<u8, Failure> {
 fn launch(options: Options, rights: Option<File>) -> Result<Launch, Failure> {
     let die_with_parent = options.die_with_parent || rights.is_some();
     let mut launch = match rights {
-        Some(rights) => ordered(rights, options.command)?,
+        Some(rights) => ordered(rights, options.command, options.status_fd.is_some())?,
         None => Launch::new(confinement(options.flags)?, options.command),
     };
     launch.die_with_parent = die_with_parent;
@@ -150,19 +150,19 @@ fn launch(options: Options, rights: Option<File>) -> Result<Launch, Failure> {
     Ok(launch)
 }
 
-/// The order of a program.
-fn ordered(rights: File, mut command: Vec<OsString>) -> Result<Launch, Failure> {
+/// The order of a program, who may have it `told` what happens.
+fn ordered(rights: File, mut command: Vec<OsString>, told: bool) -> Result<Launch, Failure> {
     let mut orders = Incoming::new(rights, Generation(0));
     let mut ahead = Ahead::default();
     loop {
         match orders.receive().map_err(|error| Stage::Rights.failed(error))? {
-            Some(Order::Prepare(likely)) => {
-                ahead = Ahead::of(&likely, &command)?;
-                // It may wait for long, and nobody of the same user has to look into it.
-                system::make_undumpable().map_err(|error| Stage::Rights.failed(error))?;
+            Some(Order::Prepare { likely, instead }) => {
+                ahead = Ahead::of(Likely { confinement: *likely, instead, told }, &command)?;
             }
-            Some(Order::Execute { confinement, .. }) if !ahead.is_for(&confinement) => {
-                return Err(Stage::Identity.failed("what was announced was for another user"));
+            Some(Order::Execute { confinement, .. }) if !ahead.serves(&confinement) => {
+                return Err(
+                    Stage::Identity.failed("what was announced was for another user, or another tier")
+                );
             }
             Some(Order::Execute { confinement, arguments }) => {
                 system::make_dumpable().map_err(|error| Stage::Rights.failed(error))?;

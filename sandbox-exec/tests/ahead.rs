@@ -10,20 +10,13 @@
 mod common;
 
 use std::fs;
-use std::io::Write;
-use std::os::fd::AsRawFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Output, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::order::{frames, order};
+use common::order::order;
 use common::place::{Place, as_each_user, errors, text};
-use ipc::confinement::{Confinement, Identity, Order};
-use nix::errno::Errno;
-use nix::fcntl::OFlag;
-use nix::libc;
-use nix::unistd::pipe2;
+use common::waiting::Waiting;
+use ipc::confinement::{Confinement, Identity};
 use sandbox_exec::stage::Stage;
 
 /// Longer than a directory needs before it is remembered.
@@ -31,65 +24,6 @@ const SETTLED: Duration = Duration::from_millis(2200);
 
 /// Reads both files of the place.
 const READ: &str = "cat ../home/notes; cat ../home/secret/key; cat ../home/secret/other";
-
-/// A sandbox-exec that was told what will be ordered, and has looked that up.
-struct Waiting {
-    child: Child,
-    orders: fs::File,
-}
-
-impl Waiting {
-    fn prepared(place: &Place, likely: &Confinement, script: &str) -> Self {
-        let (theirs, ours) = pipe2(OFlag::O_CLOEXEC).unwrap();
-        let mut command = place.command(place.path("sandbox-exec"));
-        command.args(["--rights-fd", "20", "--", "/bin/bash", "-c", script]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        // SAFETY: dup2 is async-signal-safe; the descriptor lives until the command is dropped.
-        unsafe {
-            command.pre_exec(move || {
-                Errno::result(libc::dup2(theirs.as_raw_fd(), 20)).map(drop).map_err(Into::into)
-            });
-        }
-        let child = command.spawn().unwrap();
-        drop(command);
-        let mut orders = fs::File::from(ours);
-        orders.write_all(&frames(&[Order::Prepare(Box::new(likely.clone()))])).unwrap();
-        let waiting = Self { child, orders };
-        waiting.until_it_waits();
-        waiting
-    }
-
-    /// It has read what there was, and waits: it has nothing left to look up.
-    fn until_it_waits(&self) {
-        let patience = Instant::now() + Duration::from_secs(10);
-        let mut idle = 0;
-        // Whoever looks things up sleeps too, for moments.
-        while idle < 20 {
-            let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-            let mut unread: libc::c_int = 0;
-            // SAFETY: the kernel writes an integer.
-            unsafe { libc::ioctl(self.orders.as_raw_fd(), libc::FIONREAD, &raw mut unread) };
-            let sleeps = stat.rsplit_once(") ").unwrap().1.starts_with('S');
-            idle = if unread == 0 && sleeps { idle + 1 } else { 0 };
-            assert!(Instant::now() < patience, "it does not wait: {stat}");
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// What it holds open, by its paths, if we may look.
-    fn open(&self) -> Option<Vec<String>> {
-        let directory = fs::read_dir(format!("/proc/{}/fd", self.child.id())).ok()?;
-        let links = directory.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
-        Some(links.map(|path| path.to_string_lossy().into_owned()).collect())
-    }
-
-    fn execute(mut self, confinement: &Confinement) -> Output {
-        let order = Order::Execute { confinement: Box::new(confinement.clone()), arguments: vec![] };
-        self.orders.write_all(&frames(&[order])).unwrap();
-        drop(self.orders);
-        self.child.wait_with_output().unwrap()
-    }
-}
 
 /// An order that hides a file, beside which there is another.
 fn hiding(place: &Place) -> Confinement {
@@ -109,10 +43,10 @@ fn what_has_not_changed_is_looked_up_once_and_hidden_as_ever() {
     as_each_user(|place| {
         let confinement = with_other(place);
         let waiting = Waiting::prepared(place, &confinement, READ);
-        // In the full tier the init of the namespaces would inherit it.
+        // A rule needs no descriptor, and what is forked would inherit it.
         let other = place.path("home/secret/other").to_string_lossy().into_owned();
         match waiting.open() {
-            Some(open) => assert_eq!(open.contains(&other), !place.full(), "{open:?}"),
+            Some(open) => assert!(!open.contains(&other), "{open:?}"),
             None => eprintln!("skipped: what it has open (it is not dumpable; needs root)"),
         }
         let output = waiting.execute(&confinement);
@@ -196,8 +130,7 @@ fn whoever_it_was_announced_for_it_is_not_for_another() {
 fn without_an_order_it_ends_by_itself() {
     as_each_user(|place| {
         let waiting = Waiting::prepared(place, &order(place), "echo started");
-        drop(waiting.orders);
-        let output = waiting.child.wait_with_output().unwrap();
+        let output = waiting.without_order();
         assert_eq!(output.status.code(), Some(Stage::Rights.code().into()));
         assert_eq!(text(&output), "");
     });

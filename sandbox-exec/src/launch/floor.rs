@@ -4,27 +4,33 @@
 
 use std::fs::File;
 use std::io;
+use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::mpsc;
 
+use ipc::confinement::Confinement;
 use ipc::id::Generation;
 use ipc::pipe::{Incoming, Outgoing};
 use ipc::rights::Network;
 use nix::fcntl::OFlag;
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpid, getppid, pipe2};
 
-use super::program::{Program, give_up};
-use super::rules::{self, Making, Seen};
+use super::granted::Granted;
+use super::program::{Program, give_up, no_entry};
+use super::rules::{self, Awaited, Awaiting, Making, Ordered, Seen};
 use super::ruleset::Ruleset;
 use super::{Ahead, Launch, at};
 use crate::attempt::{self, Surroundings};
 use crate::broker::{self, Broker, Progress, Reports};
 use crate::cgroup::Cgroup;
 use crate::descendants::Bound;
-use crate::domain::{Domain, Opened};
+use crate::domain::{Domain, Opened, open_path};
 use crate::handover::{Handover, fork_into, fork_sharing_descriptors};
 use crate::mediate::{Hand, Listeners, Mediation, Mediator, Refusals, crew};
+use crate::platform::Platform;
 use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
@@ -49,29 +55,18 @@ fn start(
     ruleset: &Ruleset,
     status: &Reports,
 ) -> Result<Broker, Failure> {
-    let (making, awaited) = rules::begin(seen, ahead, ruleset)?;
-    let (progress, reports) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
-    system::set_subreaper().map_err(at(Stage::Start))?;
-    system::set_no_new_privs().map_err(at(Stage::Privileges))?;
-    let signals = Domain::of_signals(ruleset.platform).map_err(at(Stage::Landlock))?;
-    let bound = Bound::enter(signals.as_ref(), getppid().as_raw()).map_err(at(Stage::Landlock))?;
-    let datagrams = datagrams(ruleset).map_err(at(Stage::Start))?;
-    let surroundings =
-        Surroundings::Floor { broker: getpid().as_raw(), datagrams: datagrams.as_ref().map(OwnedFd::as_fd) };
-    let filter = ruleset.mediation.as_ref().map(Mediation::filter);
-    let handover = Handover::new().map_err(at(Stage::Start))?;
-    // For both of us. What is opened for a rule needs other capabilities.
-    privilege::drop_bounds().map_err(at(Stage::Capabilities))?;
-    let (forked, group) = fork_into_group().map_err(at(Stage::Start))?;
-    let Some(program) = forked else {
-        if let Err(failure) = handover.give(filter.as_ref()).map_err(at(Stage::Seccomp)) {
-            give_up(Outgoing::new(File::from(reports), Generation(0)), &failure)
+    let child = match ahead.take_child(&launch.confinement, ruleset) {
+        Some(child) => child,
+        None => {
+            let granted = ahead.take_granted(ruleset);
+            Child::fork(&launch.confinement, ruleset, granted, ahead.bound)?
         }
-        drop((progress, making));
-        Program { launch, ruleset, surroundings, rules: awaited }.run(reports)
     };
+    let Child { program, bound, rules, progress, passing, theirs, group, .. } = child;
+    let making = Making::new(seen, ahead.host(), rules);
     let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
-    match attend(making, handover, program, ruleset, status, (reports, awaited, datagrams)) {
+    let ordered = Ordered::of(launch, ruleset);
+    match attend((making, ordered), passing, program, ruleset, status, theirs) {
         Ok((mediator, opened)) => Ok(Broker::new(program, bound, progress, mediator).with(opened, group)),
         Err(failure) => {
             Broker::new(program, bound, progress, None).abandon();
@@ -80,15 +75,123 @@ fn start(
     }
 }
 
+/// A child that confines itself up to its rules, and waits for those.
+#[derive(Debug)]
+pub(super) struct Child {
+    program: Pid,
+    bound: Bound,
+    pub(super) rules: Awaiting,
+    progress: OwnedFd,
+    passing: Passing,
+    /// What is the program's, and is let go of once it has its own.
+    theirs: Option<Theirs>,
+    group: Option<Cgroup>,
+    /// Which directory it enters: device and inode.
+    pub(super) project: (u64, u64),
+}
+
+/// Its reports, its rules, what it will try to reach the network with, and its working directory.
+type Theirs = (OwnedFd, Awaited, Option<OwnedFd>, File);
+
+/// The listener of a child's mediation filter, on its way to this process.
+#[derive(Debug)]
+enum Passing {
+    Awaited(Handover),
+    Done(Option<OwnedFd>),
+}
+
+impl Passing {
+    /// Waits for it; then the child has a table of descriptors of its own.
+    fn take(self, program: Pid) -> Result<Option<OwnedFd>, Failure> {
+        match self {
+            Self::Awaited(handover) => handover.take(program).map_err(at(Stage::Broker)),
+            Self::Done(listener) => Ok(listener),
+        }
+    }
+}
+
+impl Child {
+    /// Forks it. Until [`Child::separate`], or until the listener is there, this process closes nothing that is open now. `bound`
+    /// is the domain of signals, where this process has entered that before.
+    pub(super) fn fork(
+        confinement: &Confinement,
+        ruleset: &Ruleset,
+        granted: Option<Granted>,
+        bound: Option<Bound>,
+    ) -> Result<Self, Failure> {
+        let (rules, awaited) = rules::begin(ruleset, granted)?;
+        let (project, place) = Self::open_project(confinement)?;
+        let (progress, reports) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
+        let bound = bound.map_or_else(|| enter_bound(ruleset.platform), Ok)?;
+        let datagrams = datagrams(ruleset).map_err(at(Stage::Start))?;
+        let broker = getpid().as_raw();
+        let surroundings = Surroundings::Floor { broker, datagrams: datagrams.as_ref().map(OwnedFd::as_fd) };
+        let filter = ruleset.mediation.as_ref().map(Mediation::filter);
+        let handover = Handover::new().map_err(at(Stage::Start))?;
+        // For both of us. What is opened for a rule needs other capabilities.
+        privilege::drop_bounds().map_err(at(Stage::Capabilities))?;
+        let (forked, group) = fork_into_group().map_err(at(Stage::Start))?;
+        let Some(program) = forked else {
+            if let Err(failure) = handover.give(filter.as_ref()).map_err(at(Stage::Seccomp)) {
+                give_up(Outgoing::new(File::from(reports), Generation(0)), &failure)
+            }
+            drop((progress, rules));
+            let project = Some(project.as_fd());
+            Program { confinement, ruleset, surroundings, project, rules: awaited }.run(reports)
+        };
+        let passing = Passing::Awaited(handover);
+        let theirs = Some((reports, awaited, datagrams, project));
+        Ok(Self { program, bound, rules, progress, passing, theirs, group, project: place })
+    }
+
+    /// The directory in which a program will be, and which that is.
+    pub(super) fn open_project(confinement: &Confinement) -> Result<(File, (u64, u64)), Failure> {
+        let project = &confinement.project;
+        let open = || {
+            let directory = open_path(project.as_path(), true)?;
+            let metadata = directory.metadata()?;
+            Ok((directory, (metadata.dev(), metadata.ino())))
+        };
+        open().map_err(|error| no_entry(project, &error))
+    }
+
+    /// Waits until the child has a table of descriptors of its own, and lets go of what is open for it.
+    pub(super) fn separate(&mut self) -> Result<(), Failure> {
+        let passing = mem::replace(&mut self.passing, Passing::Done(None));
+        self.passing = Passing::Done(passing.take(self.program)?);
+        self.theirs = None;
+        Ok(())
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        matches!(waitid(Id::Pid(self.program), flags), Ok(WaitStatus::StillAlive))
+    }
+
+    /// Ends it.
+    pub(super) fn abandon(self) {
+        let progress = Progress::new(Incoming::new(File::from(self.progress), Generation(0)));
+        Broker::new(self.program, self.bound, progress, None).abandon();
+    }
+}
+
+/// Enters the domain that bounds signals, and adopts what descends from this process.
+pub(super) fn enter_bound(platform: Platform) -> Result<Bound, Failure> {
+    system::set_subreaper().map_err(at(Stage::Start))?;
+    system::set_no_new_privs().map_err(at(Stage::Privileges))?;
+    let signals = Domain::of_signals(platform).map_err(at(Stage::Landlock))?;
+    Bound::enter(signals.as_ref(), getppid().as_raw()).map_err(at(Stage::Landlock))
+}
+
 /// Makes the rules, and beside that gets the mediator ready: what the program tries first of all, it answers. `theirs` is the
 /// program's, and is let go of once it has its own.
 fn attend(
-    mut making: Making<'_>,
-    handover: Handover,
+    (mut making, ordered): (Making<'_>, Ordered),
+    passing: Passing,
     program: Pid,
     ruleset: &Ruleset,
     status: &Reports,
-    theirs: impl Send + 'static,
+    theirs: Option<Theirs>,
 ) -> Result<(Option<Mediator>, Opened), Failure> {
     let refusals = broker::refusals(program, status, Listeners::here())?;
     let mediation = ruleset.mediation.clone();
@@ -96,7 +199,7 @@ fn attend(
     let (ready, mediator) = mpsc::channel();
     // Threads make no forks, so they begin after the only one.
     crew::thread(move || {
-        let listener = handover.take(program).map_err(at(Stage::Broker));
+        let listener = passing.take(program);
         drop((took, theirs));
         let (outcome, first) = match listener.and_then(|listener| mediate(mediation, listener, refusals)) {
             Ok(Some((mediator, first))) => (Ok(Some(mediator)), Some(first)),
@@ -108,7 +211,7 @@ fn attend(
         first.into_iter().for_each(Hand::work);
     })
     .map_err(at(Stage::Broker))?;
-    let opened = making.plan().and_then(|plan| making.add(plan));
+    let opened = making.plan().and_then(|plan| making.add(plan, ordered));
     // Until the program has left our table of descriptors, nothing is closed that was open before it began.
     let _has_left: Result<(), mpsc::RecvError> = taken.recv();
     let opened = opened.and_then(|opened| making.tell().map(|()| opened));

@@ -14,7 +14,7 @@ use nix::fcntl::OFlag;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socketpair, sockopt};
 use nix::unistd::{Pid, getpid, pipe2};
 
-use super::rules::{self, Seen};
+use super::rules::{self, Making, Ordered, Seen};
 use super::ruleset::Ruleset;
 use super::{Ahead, Launch, at};
 use crate::broker::{Progress, Reports};
@@ -29,7 +29,9 @@ pub(super) fn run(launch: &Launch, ahead: &mut Ahead, reports: &mut Reports) -> 
     let layout = layout(&launch.confinement, &launch.command);
     let seen = Seen::full(&launch.confinement, &layout);
     let ruleset = Ruleset::new(&seen, reports.is_some())?;
-    let (mut making, awaited) = rules::begin(&seen, ahead, &ruleset)?;
+    let granted = ahead.take_granted(&ruleset);
+    let (child, awaited) = rules::begin(&ruleset, granted)?;
+    let mut making = Making::new(&seen, ahead.host(), child);
     let stub = getpid().as_raw();
     let (progress, told) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let (mapped, map) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
@@ -40,7 +42,8 @@ pub(super) fn run(launch: &Launch, ahead: &mut Ahead, reports: &mut Reports) -> 
         Ok(Clone::Child) => {
             drop((progress, map, met, making));
             ahead.forget();
-            Init { launch, ruleset: &ruleset, layout: &layout, stub, status: reports }
+            let confinement = &launch.confinement;
+            Init { confinement, ruleset: &ruleset, layout: &layout, stub, status: reports }
                 .run(mapped, told, introduced, awaited)
         }
         Ok(Clone::Parent(init)) => {
@@ -49,7 +52,7 @@ pub(super) fn run(launch: &Launch, ahead: &mut Ahead, reports: &mut Reports) -> 
             let stub = Stub::new(init, progress, met);
             release(init, map)?;
             let plan = making.plan()?;
-            let opened = making.add(plan)?;
+            let opened = making.add(plan, Ordered::of(launch, &ruleset))?;
             making.tell()?;
             drop(opened);
             stub.watch(reports)

@@ -1,7 +1,8 @@
 //! A start, from rights to exec: the order of [`crate::stage`].
 //!
-//! * `ahead`: what is looked up before the rights are known. `ruleset`: what the child needs, made before there is one. `rules`: its Landlock rules, made beside it. `program`: the
+//! * `ruleset`: what the child needs, made before there is one. `rules`: its Landlock rules, made beside it. `program`: the
 //!   child's life up to exec.
+//! * `ahead`: what is done before the rights are known. `granted`: rules that are added by then. `waiting`: a child by then.
 //! * `floor`: the process that was started becomes the broker; its child is confined and becomes the program.
 //! * `full`: the process that was started becomes the stub; its child is the broker and the init of new namespaces, and
 //!   that one's child the program.
@@ -10,9 +11,11 @@ mod ahead;
 mod execute;
 mod floor;
 mod full;
+mod granted;
 mod program;
 mod rules;
 mod ruleset;
+mod waiting;
 
 use std::ffi::OsString;
 use std::mem;
@@ -22,7 +25,7 @@ use nix::libc;
 use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, getppid};
 
-pub use self::ahead::Ahead;
+pub use self::ahead::{Ahead, Likely};
 pub(crate) use self::program::{Program, give_up};
 pub(crate) use self::rules::Awaited;
 pub(crate) use self::ruleset::Ruleset;
@@ -41,12 +44,12 @@ pub struct Launch {
     pub die_with_parent: bool,
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// What was looked up before this was known.
+    /// What was done before this was known.
     pub ahead: Ahead,
 }
 
 impl Launch {
-    /// A start for which nothing was looked up, and which outlives the process that started this one.
+    /// A start for which nothing was done before, and which outlives the process that started this one.
     pub fn new(confinement: Confinement, command: Vec<OsString>) -> Self {
         Self { confinement, die_with_parent: false, command, ahead: Ahead::default() }
     }
@@ -57,15 +60,18 @@ impl Launch {
     /// the rights; what fails later is a failure.
     pub fn run(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         let parent = getppid();
+        let mut ahead = mem::take(&mut self.ahead);
         if let Some(identity) = self.confinement.identity {
+            ahead.leave_to(identity);
             privilege::become_user(identity).map_err(at(Stage::Identity))?;
         }
         // These and no others: who started this process may have blocked what stops it until it is executed.
         SIGNALS.iter().copied().collect::<SigSet>().thread_set_mask().map_err(at(Stage::Start))?;
         self.arrange_death(parent)?;
-        let mut ahead = mem::take(&mut self.ahead);
-        if self.confinement.tier == TierChoice::Floor {
-            return floor::run(&self, &mut ahead, None, reports);
+        ahead.look_again();
+        if self.confinement.tier == TierChoice::Floor || ahead.bound.is_some() {
+            let instead = ahead.instead.take().filter(|_| self.confinement.tier == TierChoice::Best);
+            return floor::run(&self, &mut ahead, instead, reports);
         }
         match full::run(&self, &mut ahead, reports) {
             Err(Failure { stage: Stage::Namespaces, detail })

@@ -2,20 +2,23 @@
 
 use std::convert::Infallible;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-use ipc::confinement::{Attempt, BrokerReport, RulesetReport};
+use ipc::confinement::{Attempt, BrokerReport, Confinement, RulesetReport};
 use ipc::id::Generation;
+use ipc::path::WirePath;
 use ipc::pipe::Outgoing;
 use nix::libc::{self, pid_t};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::{fchdir, getppid, setsid};
 
+use super::at;
 use super::execute::execute;
-use super::rules::Awaited;
+use super::rules::{Awaited, Ordered};
 use super::ruleset::Ruleset;
-use super::{Launch, at};
 use crate::attempt::{Attempts, Surroundings};
+use crate::domain::open_path;
 use crate::privilege;
 use crate::seccomp;
 use crate::stage::{Failure, Stage};
@@ -24,10 +27,12 @@ use crate::terminal;
 
 /// A process on its way to become the program.
 pub(crate) struct Program<'a> {
-    pub(crate) launch: &'a Launch,
+    pub(crate) confinement: &'a Confinement,
     pub(crate) ruleset: &'a Ruleset,
     pub(crate) surroundings: Surroundings<'a>,
-    /// Its rules, which its parent makes.
+    /// Where it will be, if its parent has opened that; it is where the parent would have found it.
+    pub(crate) project: Option<BorrowedFd<'a>>,
+    /// Its rules, which its parent makes, and what it executes.
     pub(crate) rules: Awaited,
 }
 
@@ -35,27 +40,13 @@ impl Program<'_> {
     /// Confines this process and executes the program; what fails is reported.
     pub(crate) fn run(self, reports: OwnedFd) -> ! {
         let mut reports = Outgoing::new(File::from(reports), Generation(0));
-        let Self { launch, ruleset, surroundings, rules } = self;
-        let start = Start { launch, ruleset, surroundings };
-        let Err(failure) = start.confine_and_execute(rules, &mut reports);
+        let Err(failure) = self.confine_and_execute(&mut reports);
         give_up(reports, &failure)
     }
-}
 
-struct Start<'a> {
-    launch: &'a Launch,
-    ruleset: &'a Ruleset,
-    surroundings: Surroundings<'a>,
-}
-
-impl Start<'_> {
-    fn confine_and_execute(
-        &self,
-        rules: Awaited,
-        reports: &mut Outgoing<File, BrokerReport>,
-    ) -> Result<Infallible, Failure> {
+    fn confine_and_execute(self, reports: &mut Outgoing<File, BrokerReport>) -> Result<Infallible, Failure> {
         setsid().map_err(at(Stage::Session))?;
-        if self.launch.confinement.terminal {
+        if self.confinement.terminal {
             terminal::take_control().map_err(at(Stage::Session))?;
         }
         default_signals().map_err(at(Stage::Session))?;
@@ -63,62 +54,76 @@ impl Start<'_> {
         die_with(self.surroundings.broker())?;
         self.enter_project()?;
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
-        let early = matches!(self.surroundings, Surroundings::Floor { .. });
+        let Self { ruleset, surroundings, rules, .. } = self;
+        let early = matches!(surroundings, Surroundings::Floor { .. });
         if early {
             // The broker opens everything that a rule is on, and is still at it.
-            self.give_up_calls()?;
+            give_up_calls(ruleset)?;
         }
-        let (domain, plan) = rules.finish(self.ruleset)?;
+        let (domain, plan, ordered) = rules.finish(ruleset)?;
         if !early {
-            self.give_up_calls()?;
+            give_up_calls(ruleset)?;
         }
-        let attempts = Attempts::choose(&plan, self.ruleset.platform, self.surroundings);
+        // It may have waited for long, when nobody of the same user had to look into it.
+        system::make_dumpable().map_err(at(Stage::Start))?;
+        let attempts = Attempts::choose(&plan, ruleset.platform, surroundings);
         // In the full tier the mounts refuse first.
-        let domain = domain.recorded(early && self.launch.confinement.recorded);
+        let domain = domain.recorded(early && ordered.recorded);
         domain.enter().map_err(at(Stage::Landlock))?;
-        let ruleset = self.attempt(&attempts, domain.rules())?;
+        let ruleset = attempt(&attempts, ruleset, &ordered, domain.rules())?;
         reports
             .send(&BrokerReport::Started { pid: std::process::id(), ruleset })
             .map_err(at(Stage::Report))?;
-        execute(&self.launch.command, &self.ruleset.environment)
-    }
-
-    /// What makes rules has been opened by now: the filters have no openat2 for root, and no capability opens what is somebody
-    /// else's.
-    fn give_up_calls(&self) -> Result<(), Failure> {
-        privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;
-        self.ruleset.programs.iter().try_for_each(seccomp::Program::attach).map_err(at(Stage::Seccomp))
+        execute(&ordered.command(), &ordered.environment())
     }
 
     fn enter_project(&self) -> Result<(), Failure> {
-        let project = &self.launch.confinement.project;
-        crate::domain::open_path(project.as_path(), true)
-            .and_then(|directory| Ok(fchdir(directory)?))
-            .map_err(|error| Stage::Directory.failed(format!("cannot enter {project}: {error}")))
+        let project = &self.confinement.project;
+        let entered = match self.project {
+            Some(directory) => fchdir(directory).map_err(io::Error::from),
+            None => open_path(project.as_path(), true).and_then(|directory| Ok(fchdir(directory)?)),
+        };
+        entered.map_err(|error| no_entry(project, &error))
     }
+}
 
-    /// Tries what must fail; the report, if it failed.
-    fn attempt(&self, attempts: &Attempts<'_>, rules: u32) -> Result<RulesetReport, Failure> {
-        let degraded = self.launch.confinement.allow_degraded;
-        if let (Some(untried), false) = (attempts.untried.first(), degraded) {
-            return Err(Stage::Attempt.failed(untried));
-        }
-        let tried = attempts.run();
-        if let Some(attempt) = tried.iter().find(|attempt| !attempt.denied) {
-            let Attempt { act, errno, .. } = attempt;
-            return Err(Stage::Attempt.failed(format!("\"{act}\" was not denied (error {errno})")));
-        }
-        let mut missing = self.ruleset.missing.clone();
-        missing.extend(attempts.untried.iter().cloned());
-        Ok(RulesetReport {
-            tier: self.ruleset.tier,
-            landlock_abi: self.ruleset.platform.abi,
-            rules,
-            seccomp_rules: self.ruleset.seccomp_rules(),
-            missing,
-            attempts: tried,
-        })
+/// Why a program cannot be where it should.
+pub(super) fn no_entry(project: &WirePath, error: &io::Error) -> Failure {
+    Stage::Directory.failed(format!("cannot enter {project}: {error}"))
+}
+
+/// What makes rules has been opened by now: the filters have no openat2 for root, and no capability opens what is somebody
+/// else's.
+fn give_up_calls(ruleset: &Ruleset) -> Result<(), Failure> {
+    privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;
+    ruleset.programs.iter().try_for_each(seccomp::Program::attach).map_err(at(Stage::Seccomp))
+}
+
+/// Tries what must fail; the report, if it failed.
+fn attempt(
+    attempts: &Attempts<'_>,
+    ruleset: &Ruleset,
+    ordered: &Ordered,
+    rules: u32,
+) -> Result<RulesetReport, Failure> {
+    if let (Some(untried), false) = (attempts.untried.first(), ordered.allow_degraded) {
+        return Err(Stage::Attempt.failed(untried));
     }
+    let tried = attempts.run();
+    if let Some(attempt) = tried.iter().find(|attempt| !attempt.denied) {
+        let Attempt { act, errno, .. } = attempt;
+        return Err(Stage::Attempt.failed(format!("\"{act}\" was not denied (error {errno})")));
+    }
+    let mut missing = ordered.missing.clone();
+    missing.extend(attempts.untried.iter().cloned());
+    Ok(RulesetReport {
+        tier: ruleset.tier,
+        landlock_abi: ruleset.platform.abi,
+        rules,
+        seccomp_rules: ruleset.seccomp_rules(),
+        missing,
+        attempts: tried,
+    })
 }
 
 /// Says why there will be no program, and ends this process.

@@ -5,6 +5,7 @@
 //! mount it was reached by: only for what the full tier puts in the place of the host's (its own `/tmp`, `/dev` and `/proc`) the
 //! child, which alone sees it, adds the rules.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -18,8 +19,9 @@ use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 use serde::{Deserialize, Serialize};
 
+use super::granted::Granted;
 use super::ruleset::Ruleset;
-use super::{Ahead, at};
+use super::{Launch, at};
 use crate::attempt;
 use crate::compile::{self, Access, PathRule, Plan};
 use crate::domain::{Domain, Opened};
@@ -46,28 +48,51 @@ pub(crate) struct Seen {
 /// What the child gets once the parent is done.
 #[derive(Debug, Serialize, Deserialize)]
 struct Word {
-    /// How many rules there are already.
+    /// Whether the rules are in the ruleset that had some before.
+    granted: bool,
+    /// How many there are already.
     added: u32,
     hidden_witness: Option<WirePath>,
     /// The rules that are left for the child: path, access, whether it must exist, whether it is a file.
     left: Vec<(WirePath, Access, bool, bool)>,
+    ordered: Ordered,
 }
 
-/// The parent's end.
+/// What the child executes, and what it says of that. Words and variables are bytes, as paths are.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Ordered {
+    command: Vec<WirePath>,
+    environment: Vec<(WirePath, WirePath)>,
+    pub(crate) recorded: bool,
+    pub(crate) allow_degraded: bool,
+    /// What is missing of the confinement.
+    pub(crate) missing: Vec<String>,
+}
+
+/// The parent's end of what a child waits for.
 #[derive(Debug)]
-pub(crate) struct Making<'a> {
-    seen: &'a Seen,
-    ahead: &'a mut Ahead,
-    domain: Domain,
-    /// What to tell the child, and where.
-    word: Vec<u8>,
+pub(super) struct Awaiting {
+    /// A ruleset that has some of the rules already.
+    pub(super) granted: Option<Granted>,
+    empty: Domain,
     to: OwnedFd,
+}
+
+/// The rules of a child, in the making.
+#[derive(Debug)]
+pub(super) struct Making<'a> {
+    seen: &'a Seen,
+    host: Host,
+    child: Awaiting,
+    /// What to tell it.
+    word: Vec<u8>,
 }
 
 /// The child's end.
 #[derive(Debug)]
 pub(crate) struct Awaited {
-    domain: Domain,
+    granted: Option<Domain>,
+    empty: Domain,
     word: OwnedFd,
 }
 
@@ -114,53 +139,60 @@ impl Seen {
     }
 
     /// Whether the program sees at `path` what the host has there.
-    fn is_the_hosts(&self, path: &Path) -> bool {
+    pub(super) fn is_the_hosts(&self, path: &Path) -> bool {
         let replaced = |place| path.starts_with(place);
         self.tier != Tier::Full || !(replaced("/dev") || replaced("/proc") || self.own_tmp && replaced(TMP))
     }
 }
 
-/// A ruleset without rules yet, for both sides of a fork.
-pub(crate) fn begin<'a>(
-    seen: &'a Seen,
-    ahead: &'a mut Ahead,
-    ruleset: &Ruleset,
-) -> Result<(Making<'a>, Awaited), Failure> {
-    let net = seen.confinement.rights.net;
-    let domain = Domain::empty(net, seen.tier, ruleset.platform).map_err(at(Stage::Rules))?;
-    let (awaited, word) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
-    let shared = domain.try_clone().map_err(at(Stage::Start))?;
-    Ok((Making { seen, ahead, domain, word: vec![], to: word }, Awaited { domain: shared, word: awaited }))
+/// A ruleset without rules yet, and one with some if there is one, for both sides of a fork.
+pub(super) fn begin(ruleset: &Ruleset, granted: Option<Granted>) -> Result<(Awaiting, Awaited), Failure> {
+    let empty = Domain::empty(ruleset.net, ruleset.tier, ruleset.platform).map_err(at(Stage::Rules))?;
+    let (word, to) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
+    let share = |domain: &Domain| domain.try_clone().map_err(at(Stage::Start));
+    let theirs = granted.as_ref().map(|granted| share(&granted.domain)).transpose()?;
+    let awaited = Awaited { granted: theirs, empty: share(&empty)?, word };
+    Ok((Awaiting { granted, empty, to }, awaited))
 }
 
-impl Making<'_> {
+impl<'a> Making<'a> {
+    pub(super) fn new(seen: &'a Seen, host: Host, child: Awaiting) -> Self {
+        Self { seen, host, child, word: vec![] }
+    }
+
     /// Compiles.
-    pub(crate) fn plan(&mut self) -> Result<Plan, Failure> {
-        self.seen.plan(&self.ahead.host())
+    pub(super) fn plan(&self) -> Result<Plan, Failure> {
+        self.seen.plan(&self.host)
     }
 
     /// Adds what is the host's. What was opened for it can be closed later.
-    pub(crate) fn add(&mut self, plan: Plan) -> Result<Opened, Failure> {
-        let (ours, left): (Vec<_>, Vec<_>) =
+    pub(super) fn add(&mut self, plan: Plan, ordered: Ordered) -> Result<Opened, Failure> {
+        let (mut ours, left): (Vec<_>, Vec<_>) =
             plan.rules.into_iter().partition(|rule| self.seen.is_the_hosts(&rule.path));
-        let ahead = &mut *self.ahead;
-        let opened = self.domain.add_canonical(&ours, |rule| ahead.take_opened(rule));
-        let opened = opened.map_err(at(Stage::Rules))?;
+        let Awaiting { granted, empty, .. } = &mut self.child;
+        let granted = granted.as_mut().filter(|granted| granted.spare(&mut ours));
+        let (has_granted, domain) = match granted {
+            Some(granted) => (true, &mut granted.domain),
+            None => (false, empty),
+        };
+        let opened = domain.add_canonical(&ours).map_err(at(Stage::Rules))?;
         let word = Word {
-            added: self.domain.rules(),
+            granted: has_granted,
+            added: domain.rules(),
             hidden_witness: plan.hidden_witness.map(WirePath::from),
             left: left
                 .into_iter()
                 .map(|rule| (rule.path.into(), rule.access, rule.named, rule.file))
                 .collect(),
+            ordered,
         };
         self.word = codec::encode_unbounded(&word).map_err(at(Stage::Rules))?;
         Ok(opened)
     }
 
     /// Tells the child.
-    pub(crate) fn tell(self) -> Result<(), Failure> {
-        match File::from(self.to).write_all(&self.word) {
+    pub(super) fn tell(self) -> Result<(), Failure> {
+        match File::from(self.child.to).write_all(&self.word) {
             // The child is gone: its report says why.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => written.map_err(at(Stage::Start)),
@@ -170,7 +202,7 @@ impl Making<'_> {
 
 impl Awaited {
     /// Waits for the parent, and adds what was left. The plan that comes back has these rules alone.
-    pub(crate) fn finish(mut self, ruleset: &Ruleset) -> Result<(Domain, Plan), Failure> {
+    pub(crate) fn finish(self, ruleset: &Ruleset) -> Result<(Domain, Plan, Ordered), Failure> {
         let mut bytes = vec![];
         File::from(self.word).read_to_end(&mut bytes).map_err(at(Stage::Rules))?;
         if bytes.is_empty() {
@@ -184,11 +216,36 @@ impl Awaited {
             file,
         };
         let rules: Vec<_> = word.left.into_iter().map(rule).collect();
-        self.domain.count(word.added);
-        self.domain.add(&rules).map_err(at(Stage::Rules))?;
+        let mut domain = self.granted.filter(|_| word.granted).unwrap_or(self.empty);
+        domain.count(word.added);
+        domain.add(&rules).map_err(at(Stage::Rules))?;
         let hidden_witness = word.hidden_witness.map(PathBuf::from);
         let plan = Plan { rules, net: ruleset.net, tier: ruleset.tier, hidden_witness };
-        Ok((self.domain, plan))
+        Ok((domain, plan, word.ordered))
+    }
+}
+
+impl Ordered {
+    pub(super) fn of(launch: &Launch, ruleset: &Ruleset) -> Self {
+        let environment = ruleset.environment.iter().map(|(name, value)| (name.into(), value.into()));
+        Self {
+            command: launch.command.iter().map(WirePath::from).collect(),
+            environment: environment.collect(),
+            recorded: launch.confinement.recorded,
+            allow_degraded: launch.confinement.allow_degraded,
+            missing: ruleset.missing.clone(),
+        }
+    }
+
+    /// The program and its arguments.
+    pub(super) fn command(&self) -> Vec<&OsStr> {
+        self.command.iter().map(|word| word.as_path().as_os_str()).collect()
+    }
+
+    /// Its variables.
+    pub(super) fn environment(&self) -> Vec<(&OsStr, &OsStr)> {
+        let variables = self.environment.iter();
+        variables.map(|(name, value)| (name.as_path().as_os_str(), value.as_path().as_os_str())).collect()
     }
 }
 

@@ -163,6 +163,16 @@ impl Mediation {
         // Before all others: what is denied is not performed.
         filter.with_denials(&self.denials)
     }
+
+    /// Whether the same calls are brought under `other`, where the same are denied.
+    pub(crate) fn brings_like(&self, other: &Self) -> bool {
+        let features = |mediation: &Self| {
+            let made = mediation.sockets.are_made();
+            let Self { net, host_network, objects, signals, metadata, .. } = *mediation;
+            (net, host_network, made, objects, signals, metadata)
+        };
+        features(self) == features(other) && self.denials.len() == other.denials.len()
+    }
 }
 
 impl Mediation {

@@ -3,6 +3,7 @@
 
 pub(crate) mod order;
 pub(crate) mod place;
+pub(crate) mod waiting;
 
 use std::fs::File;
 use std::io::Read;

@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 
-use ipc::confinement::{Confinement, Identity, Order};
+use ipc::confinement::{Confinement, Identity, Order, TierChoice};
 
 use super::spawn::{Begun, SpawnError};
 
@@ -16,6 +16,8 @@ pub(super) struct Spare {
     command: Vec<OsString>,
     /// It may have become this user.
     identity: Option<Identity>,
+    /// It may have become a broker of the floor.
+    floor: bool,
 }
 
 impl Spare {
@@ -23,18 +25,20 @@ impl Spare {
     pub(super) fn prepare(
         mut begun: Begun,
         likely: Confinement,
+        instead: Option<String>,
         command: Vec<OsString>,
     ) -> Result<Self, SpawnError> {
-        let identity = likely.identity;
-        let told = begun.order(&Order::Prepare(Box::new(likely)));
-        let spare = Self { begun: Some(begun), command, identity };
+        let (identity, floor) = (likely.identity, likely.tier == TierChoice::Floor);
+        let told = begun.order(&Order::Prepare { likely: Box::new(likely), instead });
+        let spare = Self { begun: Some(begun), command, identity, floor };
         told.map(|()| spare)
     }
 
     /// Whether it can become this program, confined so.
     pub(super) fn fits(&self, confinement: &Confinement, command: &[OsString]) -> bool {
         let is_alive = self.begun.as_ref().is_some_and(Begun::is_alive);
-        is_alive && self.identity == confinement.identity && self.command == command
+        let tier = !self.floor || confinement.tier != TierChoice::Full;
+        is_alive && tier && self.identity == confinement.identity && self.command == command
     }
 
     /// To be ordered.

@@ -143,6 +143,7 @@ enum Request {
     /// Keep a sandbox-exec ready for this.
     Prepare {
         likely: Box<Confinement>,
+        instead: Option<String>,
         command: Vec<OsString>,
     },
 }
@@ -177,11 +178,12 @@ impl Spawner {
                             // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
                             let _ = reply.send(launched);
                         }
-                        Request::Prepare { likely, command } => {
+                        Request::Prepare { likely, instead, command } => {
                             if !spare.as_ref().is_some_and(|spare: &Spare| spare.fits(&likely, &command)) {
                                 let begun = program.begin(&command, Stdio::Piped);
                                 // Without one, the next start takes longer.
-                                spare = begun.and_then(|begun| Spare::prepare(begun, *likely, command)).ok();
+                                let prepare = |begun| Spare::prepare(begun, *likely, instead, command);
+                                spare = begun.and_then(prepare).ok();
                             }
                         }
                     }
@@ -203,11 +205,11 @@ impl Spawner {
         answer.await.map_err(|_| SpawnError::ThreadGone)?
     }
 
-    /// Has a sandbox-exec wait for the next launch of this command, if that will be piped, with what it will likely be confined to
-    /// looked up.
-    pub fn prepare(&self, likely: Confinement, command: Vec<OsString>) {
+    /// Has a sandbox-exec wait for the next launch of this command, if that will be piped, with done what can be before it is known how
+    /// it will be confined: `likely` so, in the tier that the last start came to, `instead` of the full one for a reason.
+    pub fn prepare(&self, likely: Confinement, instead: Option<String>, command: Vec<OsString>) {
         // A thread that has ended launches nothing any more.
-        let _ = self.send(Request::Prepare { likely: Box::new(likely), command });
+        let _ = self.send(Request::Prepare { likely: Box::new(likely), instead, command });
     }
 
     fn send(&self, request: Request) -> Result<(), SpawnError> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ipc::confinement::{BrokerReport, Confinement, RulesetReport, Tier};
+use ipc::confinement::{BrokerReport, Confinement, NO_FULL_TIER, RulesetReport, Tier};
 use ipc::effect::{Effect, EffectError, Part};
 use ipc::frame::FrameError;
 use ipc::id::{AgentId, CallId, Generation};
@@ -205,7 +205,9 @@ impl Worker {
         };
         match &started {
             Ok((worker, _)) => {
-                spawner.prepare(Confinement { tier: worker.ruleset.tier.into(), ..confinement }, command);
+                let RulesetReport { tier, missing, .. } = &worker.ruleset;
+                let instead = missing.iter().find(|sentence| sentence.starts_with(NO_FULL_TIER)).cloned();
+                spawner.prepare(Confinement { tier: (*tier).into(), ..confinement }, instead, command);
             }
             Err(_) => drop(broker.end().await?),
         }

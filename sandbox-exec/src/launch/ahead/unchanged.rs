@@ -1,9 +1,7 @@
-//! What a sandbox-exec that waits for its order has looked up by then: what lies in directories, and what rules will be on.
+//! Directories that have not changed since they were listed: what an unchanged directory would say again is not asked again.
 //!
-//! Nothing of it decides anything. The rights that are ordered are compiled as they always are; only what an unchanged directory
-//! would say again is not asked again. As long as a directory has the change time that it had before it was listed, its names are
-//! the same and stand for the same inodes: each entry that comes, goes, or is replaced changes it (`inode(7)`). What was found
-//! is therefore used only
+//! As long as a directory has the change time that it had before it was listed, its names are the same and stand for the same
+//! inodes: each entry that comes, goes, or is replaced changes it (`inode(7)`). What was found is therefore used only
 //!
 //! * where the kernel itself keeps that time ([`KEEPS_TIMES`]), and it was past when the directory was listed by more than a
 //!   clock of a file system ever stands still ([`SETTLED`]);
@@ -19,18 +17,11 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-use ipc::confinement::{Confinement, Identity, TierChoice};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::statfs::{
     BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FsType, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC, statfs,
 };
 
-use super::rules::Seen;
-use super::{at, full};
-use crate::compile::PathRule;
-use crate::domain::open_path;
-use crate::privilege;
-use crate::stage::{Failure, Stage};
 use crate::tree::{Entry, Host, Tree};
 
 /// File systems of this machine's own, whose inodes change when the kernel changes them.
@@ -43,23 +34,11 @@ const SETTLED: Duration = Duration::from_secs(2);
 /// Tells of changes of the mount namespace of the thread that opened it.
 const MOUNTS: &str = "/proc/thread-self/mountinfo";
 
-/// The most that is held open for rules.
-const MOST_OPEN: usize = 256;
-
-/// What was looked up ahead.
-#[derive(Debug, Default)]
-pub struct Ahead {
-    /// Who this process has become for it.
-    identity: Option<Identity>,
-    found: Option<Found>,
-}
-
+/// What was listed.
 #[derive(Debug)]
-struct Found {
+pub(super) struct Unchanged {
     mounts: File,
     listed: HashMap<OsString, (Stamp, Listing)>,
-    /// By path, in directories that were listed.
-    opened: HashMap<OsString, File>,
 }
 
 type Listing = Rc<[Entry]>;
@@ -72,86 +51,42 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-impl Ahead {
-    /// Looks up what a confinement like this one will need, as the user whom it is for. What cannot be looked up is not.
-    ///
-    /// In the full tier the rules are made while there is time, and init would inherit what is open.
-    pub fn of(likely: &Confinement, command: &[OsString]) -> Result<Self, Failure> {
-        let identity = likely.identity;
-        if let Some(identity) = identity {
-            privilege::become_user(identity).map_err(at(Stage::Identity))?;
-        }
-        let opens = likely.tier == TierChoice::Floor;
-        if opens {
-            // As the floor does before it forks.
-            privilege::drop_bounds().map_err(at(Stage::Capabilities))?;
-        }
-        let seen =
-            if opens { Seen::floor(likely) } else { Seen::full(likely, &full::layout(likely, command)) };
-        Ok(Self { identity, found: Found::of(&seen, opens) })
+impl Unchanged {
+    /// From before anything is listed.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { mounts: File::open(MOUNTS)?, listed: HashMap::new() })
     }
 
-    /// Whether a confinement is for the user who looked things up, which cannot be taken back.
-    pub fn is_for(&self, confinement: &Confinement) -> bool {
-        self.identity.is_none() || self.identity == confinement.identity
-    }
-
-    /// The file system as it is now, with the directories that have not changed already listed.
-    pub(super) fn host(&mut self) -> Host {
-        self.found = self.found.take().and_then(Found::still);
-        let found = self.found.iter().flat_map(|found| &found.listed);
-        Host::with(found.map(|(path, (_, listing))| (path.clone(), Listing::clone(listing))).collect())
-    }
-
-    /// What a rule is on, if it is open already; after [`Ahead::host`].
-    pub(super) fn take_opened(&mut self, rule: &PathRule) -> Option<File> {
-        self.found.as_mut()?.opened.remove(rule.path.as_os_str())
-    }
-
-    /// Closes what is open.
-    pub(super) fn forget(&mut self) {
-        self.found = None;
-    }
-}
-
-impl Found {
-    fn of(seen: &Seen, opens: bool) -> Option<Self> {
-        let mounts = File::open(MOUNTS).ok()?;
-        // Which directories it needs; what lies in them is asked once each has its stamp.
-        let needed = Host::default();
-        let plan = seen.plan(&needed).ok()?;
-        let mut listed = HashMap::new();
-        for path in needed.into_listings().into_keys() {
+    /// Lists these, as far as they tell enough.
+    pub(super) fn list(&mut self, directories: impl Iterator<Item = OsString>) {
+        for path in directories {
             if let Some(stamp) = Stamp::settled(Path::new(&path)) {
                 let Ok(listing) = Host::default().entries(Path::new(&path)) else { continue };
-                listed.insert(path, (stamp, listing));
+                self.listed.insert(path, (stamp, listing));
             }
         }
-        let mut opened = HashMap::new();
-        if opens {
-            let lies_in_one = |rule: &&PathRule| {
-                rule.path.parent().is_some_and(|parent| listed.contains_key(parent.as_os_str()))
-            };
-            for rule in plan.rules.iter().filter(lies_in_one).take(MOST_OPEN) {
-                if let Ok(file) = open_path(&rule.path, true) {
-                    opened.insert(rule.path.clone().into_os_string(), file);
-                }
-            }
-        }
-        Some(Self { mounts, listed, opened })
     }
 
-    /// What still holds of it.
-    fn still(mut self) -> Option<Self> {
+    /// Whether what lies directly in a directory is known.
+    pub(super) fn has(&self, directory: &Path) -> bool {
+        self.listed.contains_key(directory.as_os_str())
+    }
+
+    /// What still holds of it, and whether all does.
+    pub(super) fn still(mut self) -> Option<(Self, bool)> {
         if !self.mounts_are_the_same().unwrap_or(false) {
             return None;
         }
+        let before = self.listed.len();
         self.listed.retain(|path, (stamp, _)| Stamp::of(Path::new(path)).is_ok_and(|now| now == *stamp));
-        let Self { listed, opened, .. } = &mut self;
-        opened.retain(|path, _| {
-            Path::new(path).parent().is_some_and(|parent| listed.contains_key(parent.as_os_str()))
-        });
-        Some(self)
+        let all = self.listed.len() == before;
+        Some((self, all))
+    }
+
+    /// The file system, with these already listed.
+    pub(super) fn host(&self) -> Host {
+        let listed = self.listed.iter();
+        Host::with(listed.map(|(path, (_, listing))| (path.clone(), Listing::clone(listing))).collect())
     }
 
     fn mounts_are_the_same(&self) -> io::Result<bool> {
@@ -243,7 +178,7 @@ mod tests {
             let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
             mount(None::<&str>, "/", None::<&str>, private, None::<&str>)?;
             let mounts = File::open(MOUNTS).unwrap();
-            let found = Found { mounts, listed: HashMap::new(), opened: HashMap::new() };
+            let found = Unchanged { mounts, listed: HashMap::new() };
             assert!(found.mounts_are_the_same().unwrap());
             mount(Some("none"), &path, Some("tmpfs"), MsFlags::empty(), None::<&str>)?;
             assert!(found.still().is_none());
