@@ -55,13 +55,11 @@ fn start(
     ruleset: &Ruleset,
     status: &Reports,
 ) -> Result<Broker, Failure> {
-    let child = match ahead.take_child(&launch.confinement, ruleset) {
-        Some(child) => child,
-        None => {
-            let granted = ahead.take_granted(ruleset);
-            Child::fork(&launch.confinement, ruleset, granted, ahead.bound)?
-        }
-    };
+    let waiting = ahead.take_child(&launch.confinement, ruleset).map(Ok);
+    let child = waiting.unwrap_or_else(|| {
+        let granted = ahead.take_granted(ruleset);
+        Child::fork(&launch.confinement, ruleset, granted, ahead.bound)
+    })?;
     let Child { program, bound, rules, progress, passing, theirs, group, .. } = child;
     let making = Making::new(seen, ahead.host(), rules);
     let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
