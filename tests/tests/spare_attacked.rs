@@ -1,0 +1,138 @@
+//! What waits for the next start, as a command of the session attacks it: a process of the same user, outside every domain.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use ipc::confinement::Tier;
+use nix::libc;
+use serde_json::{Value, json};
+use supervisor::replay::ReplayServer;
+use tests::replies::model;
+use tests::{Finished, Programs, User, World, alive, marked, tier, wait_until};
+
+/// What is tried; `$S` is its pid. Its orders come on descriptor 3.
+const ACTS: &[&str] = &[
+    "kill $S 9",
+    "tgkill $S 9",
+    "sigqueue $S 9",
+    "pidfd-signal $S 9",
+    "procfd-signal $S 9",
+    "ptrace-attach $S",
+    "ptrace-seize $S",
+    "proc-mem $S 4096",
+    "pidfd-getfd $S 3",
+    "open-to-write /proc/$S/fd/3",
+    "open-to-write /proc/$S/mem",
+    "proc-links $S fd/3",
+    "proc $S environ",
+    "proc $S maps",
+    "prlimit $S",
+];
+
+/// The same without consequences, and for whom each works without a sandbox: of what is not dumpable the files are root's.
+const CONTROLS: &[(&str, &[User])] = &[
+    ("kill $S 0", &[User::Myself, User::Plain]),
+    ("pidfd-signal $S 0", &[User::Myself, User::Plain]),
+    ("open-to-write /proc/$S/fd/3", &[User::Myself]),
+    ("open-to-write /proc/$S/mem", &[User::Myself]),
+    ("proc $S environ", &[User::Myself]),
+];
+
+/// A run whose command waits for a line, and then attacks who it names.
+struct Run {
+    world: World,
+    child: Child,
+    _server: ReplayServer,
+}
+
+impl Run {
+    fn start(tier: Tier, user: User) -> Self {
+        let world = World::new(user);
+        let attack = format!("for S in $ALL; do {} >> tried; done", probe(ACTS));
+        let command = format!("mkfifo gate; echo > running; read ALL < gate; {attack}; read ALL < gate");
+        let server = model(&[("shell_exec", json!({"command": command}))]);
+        let mut exec = world.exec(&server, &[&["--mode", "auto"], tier::flags(tier)].concat());
+        let child = exec.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_until("the command waits", || world.project().join("running").exists());
+        Self { world, child, _server: server }
+    }
+
+    /// What waits: executed or forked, but not on behalf of this session's worker.
+    fn waiting(&self) -> Vec<u32> {
+        let waits = |pid: &u32| {
+            let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+            let links = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+            let mut links = links.map(|link| link.to_string_lossy().into_owned());
+            links.any(|link| link.ends_with("/mountinfo"))
+        };
+        marked(self.world.mark().as_bytes()).into_iter().filter(waits).collect()
+    }
+
+    fn tell(&self, line: &str) {
+        fs::write(self.world.project().join("gate"), format!("{line}\n")).unwrap();
+    }
+
+    /// What came of it.
+    fn attack(&self, whom: &[u32]) -> Vec<i32> {
+        self.tell(&whom.iter().map(u32::to_string).collect::<Vec<_>>().join(" "));
+        let tried = self.world.project().join("tried");
+        let lines = || fs::read_to_string(&tried).unwrap_or_default();
+        wait_until("it has attacked", || lines().lines().count() == whom.len() * ACTS.len());
+        errors(&lines())
+    }
+
+    fn finish(self) {
+        self.tell("");
+        Finished::from(self.child.wait_with_output().unwrap()).expect(0);
+    }
+}
+
+fn probe(acts: &[&str]) -> String {
+    format!("{} {}", Programs::get().path("probe").display(), acts.join(" -- "))
+}
+
+/// The error number of each act.
+fn errors(lines: &str) -> Vec<i32> {
+    let one = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        i32::try_from(line["errno"].as_i64().unwrap()).unwrap()
+    };
+    lines.lines().map(one).collect()
+}
+
+#[test]
+fn a_command_reaches_nothing_of_what_waits_for_the_next_start() {
+    if !nix::unistd::geteuid().is_root() {
+        tests::skip!("what is not dumpable is found by its descriptors, which only root may list");
+    }
+    for (tier, user) in
+        tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user)))
+    {
+        let run = Run::start(tier, user);
+        let count = if tier == Tier::Full { 1 } else { 2 };
+        wait_until("something waits", || run.waiting().len() == count);
+        let waiting = run.waiting();
+        for (act, users) in CONTROLS {
+            for pid in &waiting {
+                let mut bash = run.world.command("bash");
+                bash.args(["-c", &probe(&[act])]).env("S", pid.to_string());
+                let errno = errors(&Finished::of(&mut bash).expect(0).stdout)[0];
+                assert_eq!(errno == 0, users.contains(&user), "unconfined, {user:?}, {act}: {errno}");
+            }
+        }
+        let tried = run.attack(&waiting);
+        assert!(waiting.iter().all(|pid| alive(*pid)), "{tier}, {user:?}: {tried:?}");
+        let denied: &[i32] = match tier {
+            // There is no such process.
+            Tier::Full => &[libc::EPERM, libc::EACCES, libc::ENOENT, libc::ESRCH],
+            Tier::Floor | Tier::FloorUnmediated => &[libc::EPERM, libc::EACCES],
+        };
+        for (act, errno) in ACTS.iter().cycle().zip(tried) {
+            assert!(denied.contains(&errno), "{tier}, {user:?}, {act}: {errno}");
+        }
+        run.finish();
+        wait_until("nothing is left", || !waiting.iter().any(|pid| alive(*pid)));
+    }
+}
