@@ -34,6 +34,7 @@ impl Stub {
         Self::retire()?;
         let started = self.progress.started()?;
         self.begin(started, reports)?;
+        system::give_back_heap();
         let status = self.wait();
         if let Some(reports) = reports {
             // The supervisor may be gone: that is why we are here, then.

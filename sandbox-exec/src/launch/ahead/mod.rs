@@ -83,6 +83,8 @@ impl Ahead {
             let granted = ahead.take_granted(&ruleset);
             let child = Child::fork(&confinement, &ruleset, granted, Some(bound))?;
             ahead.child = Some(Waiting::of(child, ruleset)?);
+            // What the fork left to both is copied when one of them writes to it: the order's memory is made ours now.
+            drop(seen.plan(&ahead.host()));
         }
         Ok(ahead)
     }
