@@ -14,6 +14,8 @@ use crate::open_call::{OpenCall, Slot};
 
 /// The most bytes of one piece of output: what a pipe holds (pipe(7)).
 const PIECE: usize = 64 << 10;
+/// What is read at first: most commands print little, and each page that is made ready for more costs a fault.
+const FIRST: usize = 4 << 10;
 /// How long output is gathered before a piece is sent.
 const GATHER: Duration = Duration::from_millis(10);
 /// The most bytes that are streamed of one command: 1 MiB. The end comes with the result in any case.
@@ -132,7 +134,7 @@ impl<'a> Output<'a> {
         Self {
             kept,
             pending: Vec::new(),
-            block: Vec::new(),
+            block: vec![0; FIRST],
             room,
             due: Instant::now(),
             is_due: false,
@@ -151,11 +153,13 @@ impl<'a> Output<'a> {
 
     /// Takes the next bytes, if there are any now. An error ends the output; the status still comes.
     fn take(&mut self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> bool {
-        self.block.resize(PIECE, 0);
         match read(&mut self.block) {
             Ok(read) if read > 0 => {
                 self.kept.push(&self.block[..read]);
                 self.queue(read);
+                if read == self.block.len() {
+                    self.block.resize((2 * read).min(PIECE), 0);
+                }
                 true
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => false,
