@@ -6,14 +6,14 @@
 //! takes, so that no fork escapes. Without signal scopes (below ABI 6) [`Bound::Children`] kills the direct children, round
 //! after round; whoever loses its parent becomes a direct child.
 //!
-//! Everything here is async-signal-safe: a reaper uses it between `fork` and exit, in the image of a threaded process.
+//! Everything here is async-signal-safe, and leaves the thread's error number alone: a reaper uses it in the memory of its worker.
 
 use std::io;
 
 use nix::libc::{self, c_int, pid_t};
 
-use crate::domain::Domain;
-use crate::system;
+use crate::domain::{Domain, Layer};
+use crate::raw::call;
 
 /// What a process that adopts its orphaned descendants sends to its group where the broker mediates signals: from then on these
 /// reach each other only. It is no signal: without that broker it is refused with `EINVAL`.
@@ -40,6 +40,11 @@ impl Bound {
     /// Enters `signals` and verifies with signal 0 that it bounds this process: `outside` could be signalled before, and
     /// cannot be any more. A process that could not be signalled before proves nothing.
     pub fn enter(signals: Option<&Domain>, outside: pid_t) -> io::Result<Self> {
+        Self::enter_layer(signals.map(Domain::layer), outside)
+    }
+
+    /// The same by number.
+    pub(crate) fn enter_layer(signals: Option<Layer>, outside: pid_t) -> io::Result<Self> {
         let Some(signals) = signals else {
             return Ok(Self::Children);
         };
@@ -57,7 +62,7 @@ fn probe(pid: pid_t) -> io::Result<()> {
 /// Sends a signal.
 pub fn send(pid: pid_t, signal: c_int) -> io::Result<()> {
     // SAFETY: kill takes integers. Callers pass -1 only under `Bound::Domain`.
-    system::check(unsafe { libc::kill(pid, signal) }.into())
+    unsafe { call!(libc::SYS_kill, pid, signal) }.map(drop)
 }
 
 /// A child that changed its state.
@@ -74,14 +79,15 @@ pub enum Waited {
 /// Reaps one child, if one has ended or `block` says to wait for it.
 pub fn reap_one(block: bool) -> Waited {
     loop {
-        let mut status = 0;
-        let options = if block { 0 } else { libc::WNOHANG };
-        // SAFETY: the status is a valid place for an integer. __WALL also reaps children made by clone without SIGCHLD.
-        let pid = unsafe { libc::waitpid(-1, &raw mut status, options | libc::__WALL) };
-        match pid {
-            0 => return Waited::Running,
-            pid if pid > 0 => return Waited::Ended(pid, status),
-            _ if io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) => {}
+        let mut status: c_int = 0;
+        // __WALL also reaps children made by clone without SIGCHLD.
+        let options = libc::__WALL | if block { 0 } else { libc::WNOHANG };
+        // SAFETY: the status is a valid place for an integer; nothing is asked of what was used.
+        let waited = unsafe { call!(libc::SYS_wait4, -1, &raw mut status, options, 0) };
+        match waited.map(pid_t::try_from) {
+            Ok(Ok(0)) => return Waited::Running,
+            Ok(Ok(pid)) => return Waited::Ended(pid, status),
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
             _ => return Waited::None,
         }
     }
@@ -124,18 +130,17 @@ fn kill_all(bound: Bound, known: pid_t) {
 /// Kills the direct children of this process, which has one thread, as `/proc` lists them (needs `CONFIG_PROC_CHILDREN`,
 /// which distributions set).
 fn kill_children() {
-    let path = c"/proc/thread-self/children";
+    let (path, flags) = (c"/proc/thread-self/children", libc::O_RDONLY | libc::O_CLOEXEC);
     // SAFETY: the path is a C string; the descriptor is closed below.
-    let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-    if file < 0 {
+    let Ok(file) = (unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, path, flags) }) else {
         return;
-    }
+    };
     let mut buffer = [0u8; 4096];
     let mut pid: pid_t = 0;
     loop {
         // SAFETY: the buffer is valid for its length.
-        let read = unsafe { libc::read(file, buffer.as_mut_ptr().cast(), buffer.len()) };
-        let Ok(read @ 1..) = usize::try_from(read) else {
+        let read = unsafe { call!(libc::SYS_read, file, buffer.as_mut_ptr(), buffer.len()) };
+        let Ok(read @ 1..) = read else {
             break;
         };
         for byte in &buffer[..read] {
@@ -147,5 +152,5 @@ fn kill_children() {
         }
     }
     // SAFETY: opened above, and owned by nobody else.
-    unsafe { libc::close(file) };
+    let _closed = unsafe { call!(libc::SYS_close, file) };
 }

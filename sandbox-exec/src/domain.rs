@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -33,6 +33,20 @@ pub struct Domain {
     abi: ABI,
     rules: u32,
     recorded: bool,
+}
+
+/// A [`Domain`] by its number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layer {
+    ruleset: Option<RawFd>,
+    recorded: bool,
+}
+
+impl Layer {
+    /// See [`Domain::enter`].
+    pub(crate) fn enter(self) -> io::Result<()> {
+        self.ruleset.map_or(Ok(()), |ruleset| system::landlock_restrict_self(ruleset, self.recorded))
+    }
 }
 
 /// What rules were added on, still open: a rule does not need it, and closing costs a fifth of adding. Whoever is waited for
@@ -171,8 +185,12 @@ impl Domain {
 
     /// Enters the domain, for good. Async-signal-safe. `no_new_privs` must be set.
     pub fn enter(&self) -> io::Result<()> {
-        let enter = |ruleset: &OwnedFd| system::landlock_restrict_self(ruleset.as_fd(), self.recorded);
-        self.ruleset.as_ref().map_or(Ok(()), enter)
+        self.layer().enter()
+    }
+
+    /// The domain for a process that is started while this is open, and gets its descriptors.
+    pub(crate) fn layer(&self) -> Layer {
+        Layer { ruleset: self.ruleset.as_ref().map(AsRawFd::as_raw_fd), recorded: self.recorded }
     }
 }
 

@@ -1,4 +1,6 @@
 //! The system calls that neither nix nor the layer crates have.
+//!
+//! Those that are async-signal-safe leave the thread's error number alone, too: see `raw`.
 
 use std::ffi::CStr;
 use std::io;
@@ -7,6 +9,9 @@ use std::ptr;
 
 use nix::errno::Errno;
 use nix::libc;
+use seccompiler::sock_filter;
+
+use crate::raw::call;
 
 /// `LANDLOCK_CREATE_RULESET_VERSION` of linux/landlock.h.
 const CREATE_RULESET_VERSION: libc::c_ulong = 1;
@@ -15,7 +20,7 @@ const CREATE_RULESET_VERSION: libc::c_ulong = 1;
 const RULE_PATH_BENEATH: libc::c_int = 1;
 
 /// `LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON` of linux/landlock.h.
-const RESTRICT_SELF_LOG_NEW_EXEC_ON: libc::c_ulong = 1 << 1;
+const RESTRICT_SELF_LOG_NEW_EXEC_ON: u32 = 1 << 1;
 
 /// The Landlock ABI of the running kernel (`landlock_create_ruleset(2)`): `ENOSYS` where it has none, `EOPNOTSUPP` where it is
 /// switched off, and whatever a filter above this process answers.
@@ -82,22 +87,30 @@ struct PathBeneath {
 
 /// Enters a Landlock domain. Async-signal-safe. `no_new_privs` must be set. `recorded` is for ABI 7 and later: what the domain
 /// refuses is recorded as well after a program was executed, where the machine's auditing is on.
-pub fn landlock_restrict_self(ruleset: BorrowedFd<'_>, recorded: bool) -> io::Result<()> {
+pub(crate) fn landlock_restrict_self(ruleset: RawFd, recorded: bool) -> io::Result<()> {
     let flags = if recorded { RESTRICT_SELF_LOG_NEW_EXEC_ON } else { 0 };
     // SAFETY: takes a descriptor and flags, touches no memory of this process.
-    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), flags) })
+    unsafe { call!(libc::SYS_landlock_restrict_self, ruleset, flags) }.map(drop)
+}
+
+/// Attaches a seccomp program to this thread. Async-signal-safe. `no_new_privs` must be set.
+pub(crate) fn attach_filter(instructions: &[sock_filter]) -> io::Result<()> {
+    let length = u16::try_from(instructions.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let program = libc::sock_fprog { len: length, filter: instructions.as_ptr().cast_mut().cast() };
+    // SAFETY: the instructions are as many as it says, laid out as in linux/filter.h, and only read.
+    unsafe { call!(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) }.map(drop)
 }
 
 /// Sets `no_new_privs`. Async-signal-safe.
 pub fn set_no_new_privs() -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
-    check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())
+    unsafe { call!(libc::SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.map(drop)
 }
 
 /// Makes this process the one that inherits its orphaned descendants (`PR_SET_CHILD_SUBREAPER(2const)`).
 pub fn set_subreaper() -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
-    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }.into())
+    unsafe { call!(libc::SYS_prctl, libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }.map(drop)
 }
 
 /// Names this process as `ps` shows it: one that is executed by descriptor is otherwise named after the number.
@@ -109,7 +122,7 @@ pub fn set_name(name: &CStr) {
 /// Has the kernel send `signal` to this process when the *thread* that made it ends.
 pub fn set_parent_death_signal(signal: libc::c_int) -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into())
+    unsafe { call!(libc::SYS_prctl, libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.map(drop)
 }
 
 /// Makes this process non-dumpable: no core, and `/proc/self` belongs to root. execve(2) resets it.
@@ -148,7 +161,7 @@ pub(crate) fn duplicate_from(process: &OwnedFd, number: RawFd) -> io::Result<Own
 pub fn close_range(first: u32, last: u32, on_exec_only: bool) -> io::Result<()> {
     let flags = if on_exec_only { libc::CLOSE_RANGE_CLOEXEC } else { 0 };
     // SAFETY: closes descriptors; callers own everything in the range, or are about to execute.
-    check(unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) })
+    unsafe { call!(libc::SYS_close_range, first, last, flags) }.map(drop)
 }
 
 /// Leaves the table of descriptors that this process shares with another, for a copy (`CLOSE_RANGE_UNSHARE`, Linux 5.9): engines

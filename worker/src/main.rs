@@ -82,7 +82,7 @@ fn run(generation: Generation) -> anyhow::Result<()> {
 }
 
 fn runtime() -> io::Result<Runtime> {
-    // One thread: commands are forked on it, and their parent-death signal follows the thread (prctl(2)).
+    // One thread: commands are started on it, and their parent-death signal follows the thread (prctl(2)).
     Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(THREADS)

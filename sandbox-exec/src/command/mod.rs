@@ -1,7 +1,7 @@
 //! A deeper domain for each command of a worker.
 //!
 //! ```text
-//! worker                 domain W        (threads; forks)
+//! worker                 domain W        (threads)
 //!   └ reaper             domain W ∘ R    R bounds signals: the command can neither signal nor trace its reaper
 //!       └ command        W ∘ R ∘ C       C: the rights again, or for `read` less; own session, no terminal
 //!           └ …          W ∘ R ∘ C       all ended by the reaper when the command ends, a daemon too
@@ -10,10 +10,12 @@
 //! Without C the first command could trace its worker, read its memory and take its pipes. C repeats the roots of the
 //! rights but not their hidden paths: domains only ever narrow, and W has left those out.
 //!
-//! A worker forks with threads around, so everything is prepared before the fork: rulesets, BPF and argument vectors.
-//! Between fork and exec only async-signal-safe calls are made (`signal-safety(7)`).
+//! A worker has threads, and its reaper and the command up to exec run in its memory: so everything is prepared before they start,
+//! rulesets, BPF and argument vectors, and they call nothing that another thread could notice (`reaper`).
 
 mod reaper;
+mod signals;
+mod start;
 
 use std::ffi::{CString, OsString};
 use std::fs::{self, File};
@@ -26,7 +28,6 @@ use std::ptr;
 use ipc::confinement::Tier;
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Network, Rights};
-use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc::{self, pid_t};
 use nix::sys::wait::waitpid;
@@ -38,7 +39,7 @@ use crate::domain::{Domain, DomainError};
 use crate::platform::Platform;
 use crate::seccomp::{Policy, Program, SeccompError};
 use crate::stage::Stage;
-use reaper::Job;
+use reaper::{Job, Reaper};
 
 /// Why a command cannot be confined or started.
 #[derive(Debug, thiserror::Error)]
@@ -118,7 +119,7 @@ pub struct Running {
     /// Nonblocking.
     pub status: OwnedFd,
     /// Until it is waited for.
-    reaper: Option<pid_t>,
+    reaper: Option<Reaper>,
 }
 
 /// How a command ended.
@@ -183,32 +184,35 @@ impl CommandDomain {
         let narrow = self.narrow(&command.access)?;
         let (output, printed) = pipe()?;
         let (status, ended) = pipe()?;
-        let (failure, failed) = pipe()?;
         for end in [&output, &status] {
             let nonblocking = OFlag::O_NONBLOCK;
             fcntl(end, FcntlArg::F_SETFL(nonblocking))
                 .map_err(|errno| system("prepare a pipe")(errno.into()))?;
         }
         let job = Job {
-            image: &image,
-            signals: self.signals.as_ref(),
-            domain: narrow.as_ref().unwrap_or(&self.standing),
-            filter: match command.access {
-                DomainAccess::Standing => None,
-                DomainAccess::Offline => self.offline.as_ref(),
-                DomainAccess::Read { net: Network::On, .. } if self.net == Network::On => {
-                    Some(&self.read_only_online)
-                }
-                DomainAccess::Read { .. } => Some(&self.read_only),
-            },
+            worker: std::process::id().cast_signed(),
+            image,
+            signals: self.signals.as_ref().map(Domain::layer),
+            domain: narrow.as_ref().unwrap_or(&self.standing).layer(),
+            filter: self.filter(&command.access),
             null: self.null.as_raw_fd(),
             output: printed.as_raw_fd(),
             status: ended.as_raw_fd(),
-            failure: failure.as_raw_fd(),
-            failed: failed.as_raw_fd(),
         };
-        let reaper = job.start().map_err(system("fork"))?;
+        let reaper = Reaper::start(job).map_err(system("start a process"))?;
         Ok(Running { output, status, reaper: Some(reaper) })
+    }
+
+    /// What a command has less than its worker.
+    fn filter(&self, access: &DomainAccess) -> Option<Program> {
+        match access {
+            DomainAccess::Standing => None,
+            DomainAccess::Offline => self.offline,
+            DomainAccess::Read { net: Network::On, .. } if self.net == Network::On => {
+                Some(self.read_only_online)
+            }
+            DomainAccess::Read { .. } => Some(self.read_only),
+        }
     }
 
     /// The domain of a command that has less than all the rights.
@@ -225,12 +229,12 @@ impl CommandDomain {
 impl Running {
     /// The process id of the reaper.
     pub fn pid(&self) -> u32 {
-        self.reaper.map_or(0, i32::cast_unsigned)
+        self.reaper.as_ref().map_or(0, |reaper| reaper.pid().cast_unsigned())
     }
 
     /// Asks the reaper to kill the command and all its descendants. The status follows.
     pub fn end(&self) -> io::Result<()> {
-        self.reaper.map_or(Ok(()), |reaper| descendants::send(reaper, libc::SIGTERM))
+        self.reaper.as_ref().map_or(Ok(()), |reaper| descendants::send(reaper.pid(), libc::SIGTERM))
     }
 
     /// Waits for the reaper itself, so that no zombie is left; returns at once after the end of [`Running::status`].
@@ -239,15 +243,7 @@ impl Running {
     }
 
     fn wait(&mut self) -> io::Result<()> {
-        let Some(reaper) = self.reaper.take() else {
-            return Ok(());
-        };
-        loop {
-            match waitpid(Pid::from_raw(reaper), None) {
-                Err(Errno::EINTR) => {}
-                other => return other.map(drop).map_err(Into::into),
-            }
-        }
+        self.reaper.take().map_or(Ok(()), Reaper::wait)
     }
 }
 

@@ -8,11 +8,14 @@
 mod assemble;
 pub mod rules;
 
+use std::io;
+
 use ipc::confinement::Tier;
 use ipc::rights::Network;
 use seccompiler::sock_filter;
 
 use crate::platform::{Platform, TRUNCATE};
+use crate::system;
 use rules::{Case, Kind};
 
 /// What a program has to hold.
@@ -103,6 +106,11 @@ impl Program {
     /// Attaches it to this thread, for good. Async-signal-safe where it succeeds.
     pub fn attach(&self) -> Result<(), SeccompError> {
         seccompiler::apply_filter(self.instructions).map_err(SeccompError::Attach)
+    }
+
+    /// The same where `no_new_privs` is set, and async-signal-safe in any case.
+    pub(crate) fn attach_only(&self) -> io::Result<()> {
+        system::attach_filter(self.instructions)
     }
 }
 
