@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
 use std::iter;
+use std::mem;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +18,7 @@ use ipc::confinement::{Confinement, FileIdentity};
 use ipc::path::WirePath;
 use ipc::rights::Rights;
 
-use super::links::Links;
+use super::links::{Found, Links, Presence};
 
 /// The most files that are followed; they travel with each start.
 const MOST: usize = 1 << 16;
@@ -68,7 +70,7 @@ impl Followed {
         let found = if in_place { BTreeSet::new() } else { self.search()? };
         let rights = &mut confinement.rights;
         rights.hidden.extend(self.names.iter().chain(&found).map(WirePath::from));
-        *rights = rights.clone().normalised();
+        *rights = mem::take(rights).normalised();
         confinement.hidden_files = self.known.iter().copied().collect();
         Ok(())
     }
@@ -76,22 +78,30 @@ impl Followed {
     /// Remembers what is hidden by name, and where links on the way led; whether everything that was remembered still is
     /// there, and nowhere else.
     fn take_up(&mut self, rights: &Rights) -> Result<bool, FollowError> {
-        self.roots.extend(rights.write.iter().map(|root| root.as_path().to_owned()));
-        let given = rights.hidden.iter().map(WirePath::as_path);
+        for root in rights.write.iter().map(WirePath::as_path) {
+            remember(&mut self.roots, root);
+        }
         // As they are now: an agent may have made other links since the last start.
-        let mut links = Links::default();
-        let both = given.flat_map(|path| {
-            let leads = links.follow(path);
-            iter::once(path.to_owned()).chain(leads.exists.then_some(leads.path))
-        });
-        let inside = both.filter(|path| path.ancestors().any(|place| self.roots.contains(place)));
-        self.names.extend(inside);
+        let hidden = || rights.hidden.iter().map(WirePath::as_path);
+        let mut links = Links::expecting(hidden());
+        for path in hidden() {
+            let Found { path: leads, presence } = links.find(path);
+            for path in iter::once(path).chain((presence == Presence::There).then_some(&*leads)) {
+                if self.roots.iter().any(|root| lies_in(path, root)) {
+                    remember(&mut self.names, path);
+                }
+            }
+        }
         let mut present = Present::default();
         for name in &self.names {
-            present.take(name)?;
+            if !links.lack(name) {
+                present.take(name)?;
+            }
         }
         let in_place = !present.linked && self.known.is_subset(&present.found);
-        self.known.append(&mut present.found);
+        if !(in_place && self.known.len() == present.found.len()) {
+            self.known.append(&mut present.found);
+        }
         Ok(in_place)
     }
 
@@ -153,6 +163,18 @@ impl Present {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether it is the root or lies beneath it. Rights are canonical: their bytes say it.
+fn lies_in(path: &Path, root: &Path) -> bool {
+    let rest = path.as_os_str().as_bytes().strip_prefix(root.as_os_str().as_bytes());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || root == Path::new("/"))
+}
+
+fn remember(paths: &mut BTreeSet<PathBuf>, path: &Path) {
+    if !paths.contains(path) {
+        paths.insert(path.to_owned());
     }
 }
 

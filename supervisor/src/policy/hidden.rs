@@ -156,10 +156,11 @@ impl HiddenPaths {
         // The owner's home is not "another user's" for a project inside it.
         let others = host.other_homes.iter().filter(|other| !project.starts_with(other)).cloned();
         let own = [&directories.config, &directories.state, &directories.cache].map(PathBuf::clone);
-        let all = in_home.chain(of_system).chain(others).chain(own).chain(more.iter().cloned());
+        let all: Vec<_> =
+            in_home.chain(of_system).chain(others).chain(own).chain(more.iter().cloned()).collect();
         // A rule is on an inode, and the name may lead elsewhere.
-        let mut links = Links::default();
-        Self(all.map(|path| WirePath::from(links.follow(&path).path)).collect())
+        let mut links = Links::expecting(all.iter().map(PathBuf::as_path));
+        Self(all.iter().map(|path| WirePath::from(links.follow(path).path)).collect())
     }
 }
 

@@ -1,14 +1,24 @@
 //! Where paths lead, when many are asked about that have most of their directories in common.
 
-use std::collections::HashMap;
-use std::ffi::OsString;
-use std::fs;
-use std::path::{Path, PathBuf};
+mod listing;
 
-/// Where directories lead, once that is known. It is kept for a moment only: an agent can change where a link leads.
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
+
+use listing::Listing;
+
+/// Where directories lead and what lies in them, once that is known. It is kept for a moment only: an agent can change where a link
+/// leads.
 #[derive(Debug, Default)]
-pub(super) struct Links {
-    known: HashMap<OsString, LedTo>,
+pub(super) struct Links<'a> {
+    known: HashMap<OsString, Rc<Directory>>,
+    /// How much will be asked for in directories.
+    expected: HashMap<&'a OsStr, u32>,
 }
 
 /// Where a path leads.
@@ -20,44 +30,134 @@ pub(crate) struct LedTo {
     pub exists: bool,
 }
 
+/// The same, of a path that mostly leads to itself.
+pub(super) struct Found<'a> {
+    /// The path without links, as far as it exists.
+    pub(super) path: Cow<'a, Path>,
+    /// What is there.
+    pub(super) presence: Presence,
+}
+
+/// What is known of what lies at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// There is something.
+    There,
+    /// There is nothing, not even a link.
+    Nothing,
+    /// A link that leads nowhere, or what cannot be looked at.
+    Unknown,
+}
+
+#[derive(Debug)]
+struct Directory {
+    /// Where it leads, if that is elsewhere.
+    leads: Option<PathBuf>,
+    presence: Presence,
+    listing: Listing,
+}
+
 /// Where a single path leads.
 pub(crate) fn leads_to(path: &Path) -> LedTo {
     Links::default().follow(path)
 }
 
-impl Links {
+impl<'a> Links<'a> {
+    /// For these paths.
+    pub(super) fn expecting(paths: impl Iterator<Item = &'a Path>) -> Self {
+        let mut expected = HashMap::new();
+        for (parent, _) in paths.filter_map(split) {
+            *expected.entry(parent.as_os_str()).or_default() += 1;
+        }
+        Self { known: HashMap::new(), expected }
+    }
+
     /// Follows a path's links, as far as it exists.
     pub(super) fn follow(&mut self, path: &Path) -> LedTo {
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return canonical(path);
+        let Found { path, presence } = self.find(path);
+        LedTo { path: path.into_owned(), exists: presence == Presence::There }
+    }
+
+    /// The same, and what is known of what lies there.
+    pub(super) fn find<'p>(&mut self, path: &'p Path) -> Found<'p> {
+        let Some((above, name)) = split(path) else { return canonical(Cow::Borrowed(path)) };
+        let parent = self.directory(above);
+        let place = match &parent.leads {
+            Some(leads) => Cow::Owned(leads.join(name)),
+            None if is_joined(path, above, name) => Cow::Borrowed(path),
+            None => Cow::Owned(above.join(name)),
         };
-        let parent = self.directory(parent);
-        let place = parent.path.join(name);
-        if !parent.exists {
-            return LedTo { path: place, exists: false };
+        if parent.presence != Presence::There {
+            return Found { path: place, presence: parent.presence };
+        }
+        if parent.lacks(above, name) {
+            return Found { path: place, presence: Presence::Nothing };
         }
         match fs::symlink_metadata(&place) {
-            Ok(meta) if meta.is_symlink() => canonical(&place),
-            Ok(_) => LedTo { path: place, exists: true },
-            Err(_) => LedTo { path: place, exists: false },
+            Ok(meta) if meta.is_symlink() => canonical(place),
+            Ok(_) => Found { path: place, presence: Presence::There },
+            Err(error) => Found { path: place, presence: Presence::after(&error) },
         }
     }
 
-    fn directory(&mut self, path: &Path) -> LedTo {
+    /// Whether what is known of directories says that nothing lies at a path, not even a link.
+    pub(super) fn lack(&mut self, path: &Path) -> bool {
+        split(path).is_some_and(|(above, name)| self.directory(above).lacks(above, name))
+    }
+
+    fn directory(&mut self, path: &Path) -> Rc<Directory> {
         if let Some(known) = self.known.get(path.as_os_str()) {
-            return known.clone();
+            return Rc::clone(known);
         }
-        let place = self.follow(path);
-        self.known.insert(path.as_os_str().to_owned(), place.clone());
-        place
+        let Found { path: leads, presence } = self.find(path);
+        let leads = (leads.as_os_str() != path.as_os_str()).then(|| leads.into_owned());
+        let listing = Listing::expecting(self.expected.get(path.as_os_str()).copied().unwrap_or_default());
+        let directory = Rc::new(Directory { leads, presence, listing });
+        self.known.insert(path.as_os_str().to_owned(), Rc::clone(&directory));
+        directory
     }
 }
 
+impl Directory {
+    /// Whether this, called `path`, is known to have nothing of that name.
+    fn lacks(&self, path: &Path, name: &OsStr) -> bool {
+        match self.presence {
+            Presence::There => self.listing.lacks(self.leads.as_deref().unwrap_or(path), name),
+            Presence::Nothing => true,
+            Presence::Unknown => false,
+        }
+    }
+}
+
+impl Presence {
+    fn after(error: &io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => Self::Nothing,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// A path's parent and its name, where it has both.
+fn split(path: &Path) -> Option<(&Path, &OsStr)> {
+    let mut components = path.components();
+    match components.next_back()? {
+        Component::Normal(name) => Some((components.as_path(), name)),
+        _ => None,
+    }
+}
+
+/// Whether the path is spelt as these two joined: not as `a/./b` or `a//b`.
+fn is_joined(path: &Path, above: &Path, name: &OsStr) -> bool {
+    let slash = usize::from(above != Path::new("/"));
+    path.as_os_str().len() == above.as_os_str().len() + slash + name.len()
+}
+
 /// What leads nowhere stays as it is.
-fn canonical(path: &Path) -> LedTo {
-    match fs::canonicalize(path) {
-        Ok(path) => LedTo { path, exists: true },
-        Err(_) => LedTo { path: path.to_owned(), exists: false },
+fn canonical(path: Cow<'_, Path>) -> Found<'_> {
+    match fs::canonicalize(&path) {
+        Ok(path) => Found { path: Cow::Owned(path), presence: Presence::There },
+        Err(_) => Found { path, presence: Presence::Unknown },
     }
 }
 
@@ -85,6 +185,9 @@ mod tests {
             ("real/file/beneath", "real/file/beneath", false),
             ("dangling", "dangling", false),
             ("dangling/more", "dangling/more", false),
+            ("real//deep", "real/deep", true),
+            ("real/./deep/", "real/deep", true),
+            ("./link/./new", "real/new", false),
         ] {
             let expected = LedTo { path: root.join(leads), exists };
             assert_eq!(links.follow(&root.join(given)), expected, "{given}");

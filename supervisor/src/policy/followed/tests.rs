@@ -103,10 +103,29 @@ fn what_a_new_write_root_hides_is_followed_from_then_on() {
     let mut world = World::new(&[".env"]);
     let mut other = Followed::of(&rights(&world.root, &["a/b/key"], &["beside"])).unwrap();
     assert!(other.known.is_empty());
-    std::mem::swap(&mut world.followed, &mut other);
+    mem::swap(&mut world.followed, &mut other);
     assert_eq!(world.hidden(&["a/b/key"], &["a"]), ["a/b/key"]);
     world.rename("a/b", "a/c");
     assert_eq!(world.hidden(&["a/b/key"], &["beside"]), ["a/b/key", "a/c/key"]);
+}
+
+/// So many that their directory is listed.
+#[test]
+fn of_many_names_in_one_directory_those_that_are_there_are_followed() {
+    let names: Vec<_> = (0..40).map(|number| format!("n{number}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let mut world = World::new(&[]);
+    fs::write(world.root.join("n3"), "").unwrap();
+    std::os::unix::fs::symlink("a/b", world.root.join("n5")).unwrap();
+    let with = |more: &[&str]| {
+        let mut all: Vec<_> = names.iter().chain(more).map(|name| (*name).to_owned()).collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(world.hidden(&names, &["."]), with(&["a/b"]));
+    world.rename("n3", "beside/k");
+    world.rename("a/b", "c");
+    assert_eq!(world.hidden(&names, &["."]), with(&["a/b", "beside/k", "c"]));
 }
 
 /// As where the path is too long to be looked at.
