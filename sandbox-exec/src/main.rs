@@ -68,6 +68,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Write, stderr, stdin, stdout};
 use std::mem;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -76,6 +77,7 @@ use ipc::id::Generation;
 use ipc::path::WirePath;
 use ipc::pipe::{Incoming, Outgoing};
 use ipc::rights::{Execution, Limits, Rights};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sandbox_exec::launch::{Ahead, Launch, Likely};
 use sandbox_exec::options::{self, Flags, Invocation, Options, USAGE};
 use sandbox_exec::stage::{Failure, Stage};
@@ -156,6 +158,8 @@ fn ordered(rights: File, mut command: Vec<OsString>, told: bool) -> Result<Launc
     let mut ahead = Ahead::default();
     loop {
         match orders.receive().map_err(|error| Stage::Rights.failed(error))? {
+            // What is ordered already is waited for: it looks things up itself.
+            Some(Order::Prepare { .. }) if has_more(&orders) => {}
             Some(Order::Prepare { likely, instead }) => {
                 ahead = Ahead::of(Likely { confinement: *likely, instead, told }, &command)?;
             }
@@ -172,6 +176,12 @@ fn ordered(rights: File, mut command: Vec<OsString>, told: bool) -> Result<Launc
             None => return Err(Stage::Rights.failed("nobody ordered anything")),
         }
     }
+}
+
+/// Whether something can be read at once.
+fn has_more(orders: &impl AsFd) -> bool {
+    let mut polled = [PollFd::new(orders.as_fd(), PollFlags::POLLIN)];
+    poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
 /// The order of a person.

@@ -165,6 +165,7 @@ pub(super) fn open(
 ) -> Result<(Session, Handle, Events), OpenError> {
     options.model.check(&options.limits)?;
     let setup = Setup::new(place.directories, &options.directory, mode(&options), &options.wanted)?;
+    setup.announce_worker();
     // Opened before the first worker exists, so that no agent can choose what it is.
     let recorder = options.record.as_ref().map(|record| record.open(&options)).transpose()?;
     let provider = provider(&options, &place.keys, recorder.clone(), &setup)?;
