@@ -162,3 +162,20 @@ fn a_name_that_commands_a_terminal_is_told_without_commanding_it() {
         run.stderr
     );
 }
+
+#[test]
+fn a_program_that_is_not_there_is_no_fault_of_the_machine() {
+    for user in User::all() {
+        let world = World::new(user);
+        for program in ["/nowhere/prog", "no-such-program", "/etc/passwd"] {
+            let mut command = world.bailiwick(["sandbox", "-C"]);
+            command.arg(world.project()).args(["--", program]);
+            let run = Finished::of(&mut command).expect(5);
+            let complaint = complaint(&said(&world, &run));
+            insta::allow_duplicates! { insta::assert_snapshot!(complaint, @r"
+            bailiwick: the command was not started
+              next: name a program that is there and can be executed; bailiwick explain PATH says whether it is hidden
+            "); }
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 mod explain;
 mod restored;
+mod stopped;
 
 use std::io;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use tokio::time::timeout;
 
 use self::explain::{Failed, explain};
 use self::restored::restored;
+use self::stopped::Stopped;
 use super::args::{AccessArg, SandboxArgs};
 use super::configuration::{self, Sources};
 use super::exit::Exit;
@@ -44,13 +46,13 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
     };
     let rights = running.rights.clone();
     match attend(running).await {
-        Ok(Report { status, errors, tier: Some(tier), refused, recorded }) => {
+        Ok(Report { status, errors, held: Ok(tier), refused, recorded }) => {
             explain(&setup, rights, tier, Failed { status, errors: &errors, refused, recorded });
             Exit::Status(status)
         }
         // sandbox-exec has said on standard error at which stage it stopped.
-        Ok(Report { tier: None, .. }) => {
-            super::say(NOT_STARTED);
+        Ok(Report { held: Err(stopped), .. }) => {
+            super::say(&format!("the command was not started\n  next: {}", stopped.next_step()));
             Exit::NoSandbox
         }
         Err(error) => {
@@ -135,13 +137,9 @@ fn given(Streams { stdin, stdout, stderr }: Streams) -> Stdio {
     Stdio::Given { stdin, stdout, stderr }
 }
 
-/// What a person can do about a command that never ran.
-const NOT_STARTED: &str =
-    "the command was not started\n  next: bailiwick doctor shows what is missing on this machine";
-
 struct Report {
-    /// What holds the command; absent if it never started.
-    tier: Option<Tier>,
+    /// What holds the command, if it ever started.
+    held: Result<Tier, Stopped>,
     /// The command's status.
     status: u8,
     /// The end of what it wrote to standard error, or to its terminal.
@@ -169,8 +167,8 @@ async fn attend(running: Running) -> io::Result<Report> {
         super::say(&line);
     }
     let followed = followed?;
-    let recorded = match records.zip(followed.started) {
-        Some((records, Started { program, .. })) => records.take(Whose::Program(program)).await,
+    let recorded = match records.zip(followed.started.as_ref().ok()) {
+        Some((records, Started { program, .. })) => records.take(Whose::Program(*program)).await,
         None => Vec::new(),
     };
     Ok(followed.report(left, recorded))
@@ -186,7 +184,7 @@ struct Started {
 
 /// A command's end.
 struct Followed {
-    started: Option<Started>,
+    started: Result<Started, Stopped>,
     ended: Ended,
     refused: Vec<Refusal>,
 }
@@ -203,8 +201,8 @@ impl Followed {
         }
         // The command may not have learnt of it.
         let status = if failure.is_some() && status == 0 { Exit::Internal.code() } else { status };
-        let tier = self.started.map(|started| started.tier);
-        Report { tier, status, errors: said.into_bytes(), refused: self.refused, recorded }
+        let held = self.started.map(|started| started.tier);
+        Report { held, status, errors: said.into_bytes(), refused: self.refused, recorded }
     }
 }
 
@@ -253,13 +251,13 @@ async fn rest(relay: Option<Relay>, passage: Passage, endings: &mut Endings, int
     }
 }
 
-/// Waits for the command's end; what would end us ends it first. Also what holds it, if it ever started.
+/// Waits for the command's end; what would end us ends it first. Also what it was started as, if it was.
 async fn wait(
     broker: &BrokerProcess,
     reports: &mut StatusPipe,
     endings: &mut Endings,
     mut relay: Option<&mut Relay>,
-) -> io::Result<(Option<Started>, Ended)> {
+) -> io::Result<(Result<Started, Stopped>, Ended)> {
     let mut report = None;
     let ended = loop {
         tokio::select! {
@@ -282,12 +280,16 @@ async fn wait(
 }
 
 /// What the command was started as, if the broker's first report says that it runs.
-fn note_start(report: Option<BrokerReport>, relay: Option<&mut Relay>) -> Option<Started> {
-    let Some(BrokerReport::Started { pid, ruleset }) = report else { return None };
+fn note_start(report: Option<BrokerReport>, relay: Option<&mut Relay>) -> Result<Started, Stopped> {
+    let (pid, ruleset) = match report {
+        Some(BrokerReport::Started { pid, ruleset }) => (pid, ruleset),
+        Some(BrokerReport::Failed { stage, .. }) => return Err(Stopped { stage }),
+        Some(BrokerReport::Ended { .. } | BrokerReport::Refused(_)) | None => return Err(Stopped::default()),
+    };
     if let Some(relay) = relay {
         relay.started(pid);
     }
-    Some(Started { tier: ruleset.tier, program: pid })
+    Ok(Started { tier: ruleset.tier, program: pid })
 }
 
 async fn attend_terminal(relay: Option<&mut Relay>) {
