@@ -97,7 +97,7 @@ pub(crate) async fn try_all(
 }
 
 async fn run_to_its_end(setup: &Setup, launch: Launch, input: Vec<u8>) -> Result<Said, InsideError> {
-    let Launched { pidfd, stdin, stdout, stderr, status } = setup.spawner.spawn(launch).await?;
+    let Launched { pidfd, stdin, stdout, stderr, status, .. } = setup.spawner.spawn(launch).await?;
     let broker = BrokerProcess::new(pidfd)?;
     let ruleset = match StatusPipe::new(status)?.started().await.map_err(|error| broke_off(&error))? {
         Some(BrokerReport::Started { ruleset, .. }) => ruleset,

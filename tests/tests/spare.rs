@@ -4,6 +4,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use ipc::confinement::{Confinement, TierChoice};
@@ -11,7 +14,9 @@ use ipc::id::{AgentId, Generation};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use supervisor::gate::ApprovalMode;
-use supervisor::monitor::{PrivateTemp, Programs, Spawner, Worker, WorkerEvent, WorkerSpec};
+use supervisor::monitor::{
+    PrivateTemp, Programs, Spawner, StartError, Started, Worker, WorkerEvent, WorkerSpec,
+};
 use supervisor::policy::Followed;
 use tests::standing::policy;
 use tests::{User, World, alive, wait_until};
@@ -38,21 +43,55 @@ impl Site {
         Self { world, temp, programs, spawner }
     }
 
-    async fn start(&self, generation: u32) -> (Worker, Receiver<WorkerEvent>) {
+    fn spec(&self, generation: u32) -> WorkerSpec {
         let policy = policy(&self.world, self.temp.path(), ApprovalMode::Deny);
         let confinement = Confinement {
             temp: Some(policy.temp.clone()),
             tier: TierChoice::Floor,
             ..Confinement::new(policy.standing(), policy.project)
         };
-        let spec = WorkerSpec {
+        WorkerSpec {
             agent: AgentId::root(),
             generation: Generation(generation),
             confinement,
             program: self.programs.worker.clone(),
-        };
-        Worker::start(&self.spawner, spec).await.unwrap()
+        }
     }
+
+    async fn start(&self, generation: u32) -> (Worker, Receiver<WorkerEvent>) {
+        Worker::start(&self.spawner, self.spec(generation)).await.unwrap()
+    }
+
+    /// Has a sandbox-exec wait for what will be started.
+    fn announce(&self, WorkerSpec { confinement, program, .. }: WorkerSpec) {
+        self.spawner.prepare(confinement, vec![program.into()]);
+    }
+
+    /// Starts this in the one that waits, which ends before it has read its order.
+    async fn start_in_what_ends(&self, spec: WorkerSpec, waiting: u32) -> Result<Started, StartError> {
+        let waiting = Pid::from_raw(waiting.cast_signed());
+        kill(waiting, Signal::SIGSTOP).unwrap();
+        let before = writing_ends();
+        let ending = thread::spawn(move || {
+            // Its last order is given.
+            wait_until("it is ordered", || writing_ends() < before);
+            kill(waiting, Signal::SIGKILL).unwrap();
+        });
+        let started = Worker::start(&self.spawner, spec).await;
+        ending.join().unwrap();
+        started
+    }
+}
+
+/// How many pipes this process can write to.
+fn writing_ends() -> usize {
+    let descriptors = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
+    let is_pipe = |path: &PathBuf| {
+        fs::read_link(path).is_ok_and(|target| target.to_string_lossy().starts_with("pipe:"))
+    };
+    // `lstat(2)` of a descriptor has its modes.
+    let is_written = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| meta.mode() & 0o200 != 0);
+    descriptors.filter(|path| is_pipe(path) && is_written(path)).count()
 }
 
 /// The living children of this process that run sandbox-exec.
@@ -88,7 +127,7 @@ fn spare(brokers: &[u32]) -> u32 {
             return spare;
         }
         assert!(Instant::now() < patience, "{waiting:?}");
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -96,8 +135,12 @@ fn spare(brokers: &[u32]) -> u32 {
 #[tokio::test]
 async fn the_next_worker_begins_in_what_waits_and_nothing_is_left_of_it() {
     let site = Site::new();
+    // The first finds what was announced.
+    site.announce(site.spec(1));
+    let announced = spare(&[]);
     let first = site.start(1).await;
     let broker = parent(first.0.pid);
+    assert_eq!(broker, announced);
     let next = spare(&[broker]);
     assert_ne!(next, broker);
 
@@ -116,9 +159,23 @@ async fn the_next_worker_begins_in_what_waits_and_nothing_is_left_of_it() {
     let last = spare(&[broker, next, parent(third.0.pid)]);
     assert!(last != another && parent(third.0.pid) != another);
 
-    for worker in [first, second, third] {
+    // One that ends when it was just taken is not the end of the start.
+    let fourth = site.start_in_what_ends(site.spec(9), last).await.unwrap();
+    assert!(parent(fourth.0.pid) != last && fourth.0.generation == Generation(9));
+    for worker in [first, second, third, fourth] {
         end(worker).await;
     }
+
+    // What then goes wrong is told.
+    let nowhere = WorkerSpec { program: "/nowhere/worker".into(), ..site.spec(10) };
+    let last = spare(&[]);
+    site.announce(nowhere.clone());
+    wait_until("it is replaced", || !alive(last));
+    let last = spare(&[]);
+    let failed = site.start_in_what_ends(nowhere, last).await.unwrap_err();
+    assert!(matches!(&failed, StartError::Sandbox { stage, .. } if stage == "execute"), "{failed}");
+    site.announce(site.spec(11));
+    let last = spare(&[]);
     drop(site);
     assert!(!alive(last) && children().is_empty(), "{:?} are left", children());
 }

@@ -20,7 +20,7 @@ mod worker;
 pub use orphans::{end_orphans, inherit_orphans};
 pub use process::{BrokerProcess, Ended};
 pub use records::{Records, Unreadable, Whose, readable};
-pub use spawn::{Launch, Launched, Programs, SpawnError, Spawner, Stdio};
+pub use spawn::{Launch, Launched, Origin, Programs, SpawnError, Spawner, Stdio};
 pub use status::StatusPipe;
 pub use temp::{PrivateTemp, TempError, remove_stale};
 pub use verify::{VerifyError, verify_confined};

@@ -81,6 +81,17 @@ pub struct Launched {
     pub stderr: Option<OwnedFd>,
     /// Reads the broker's reports.
     pub status: OwnedFd,
+    /// What it began in.
+    pub origin: Origin,
+}
+
+/// What a confined program begins in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A sandbox-exec that waited.
+    Spare,
+    /// One that was executed for it.
+    Fresh,
 }
 
 /// Why nothing was spawned.
@@ -138,6 +149,8 @@ impl Drop for Requests {
 enum Request {
     Launch {
         launch: Box<Launch>,
+        /// The best that it may begin in.
+        origin: Origin,
         reply: oneshot::Sender<Result<Launched, SpawnError>>,
     },
     /// Keep a sandbox-exec ready for this.
@@ -173,8 +186,10 @@ impl Spawner {
                 let mut spare = None;
                 for request in inbox {
                     match request {
-                        Request::Launch { launch, reply } => {
-                            let launched = start(&program, &mut spare, &mut followed, *launch);
+                        Request::Launch { launch, origin, reply } => {
+                            let mut none = None;
+                            let spare = if origin == Origin::Spare { &mut spare } else { &mut none };
+                            let launched = start(&program, spare, &mut followed, *launch);
                             // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
                             let _ = reply.send(launched);
                         }
@@ -197,10 +212,15 @@ impl Spawner {
         &self.0.sandbox_exec
     }
 
-    /// Spawns a confined program under a broker.
+    /// Spawns a confined program under a broker: in a sandbox-exec that waits, if one does that fits.
     pub async fn spawn(&self, launch: Launch) -> Result<Launched, SpawnError> {
+        self.spawn_in(Origin::Spare, launch).await
+    }
+
+    /// The same, at best in this.
+    pub(super) async fn spawn_in(&self, origin: Origin, launch: Launch) -> Result<Launched, SpawnError> {
         let (reply, answer) = oneshot::channel();
-        let request = Request::Launch { launch: Box::new(launch), reply };
+        let request = Request::Launch { launch: Box::new(launch), origin, reply };
         self.send(request)?;
         answer.await.map_err(|_| SpawnError::ThreadGone)?
     }
@@ -229,10 +249,12 @@ fn start(
         Stdio::Piped => spare.take_if(|spare| spare.fits(&confinement, &command)).and_then(Spare::into_begun),
         Stdio::Given { .. } => None,
     };
+    let origin = if waiting.is_some() { Origin::Spare } else { Origin::Fresh };
     let begun = waiting.map_or_else(|| program.begin(&command, stdio), Ok)?;
     // Looked up while sandbox-exec is executed, which waits for it.
     let followed = followed.follow(&mut confinement).map_err(SpawnError::from);
-    begun.execute(followed.map(|()| Order::Execute { confinement: Box::new(confinement), arguments }))
+    let order = followed.map(|()| Order::Execute { confinement: Box::new(confinement), arguments });
+    begun.execute(order).map(|launched| Launched { origin, ..launched })
 }
 
 /// sandbox-exec itself.
@@ -262,7 +284,8 @@ impl Program {
         let pid = child::execute(&format!("/proc/self/fd/{}", opened.as_raw_fd()), &arguments, descriptors)
             .map_err(unusable)?;
         let [stdin, stdout, stderr] = ours;
-        let launched = Launched { pidfd: pidfd::open(pid)?, stdin, stdout, stderr, status };
+        let launched =
+            Launched { pidfd: pidfd::open(pid)?, stdin, stdout, stderr, status, origin: Origin::Fresh };
         Ok(Begun { launched, orders: Outgoing::new(orders.into(), Generation(0)) })
     }
 }

@@ -3,10 +3,11 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ipc::confinement::{BrokerReport, Confinement, NO_FULL_TIER, RulesetReport, Tier};
+use ipc::confinement::{BrokerReport, Confinement, NO_FULL_TIER, RulesetReport, Tier, rights_in_tier};
 use ipc::effect::{Effect, EffectError, Part};
 use ipc::frame::FrameError;
 use ipc::id::{AgentId, CallId, Generation};
@@ -24,7 +25,7 @@ use tracing::{Instrument, info_span};
 use super::process::BrokerProcess;
 use super::records::{Records, Whose};
 use super::refusals::Refusals;
-use super::spawn::{Launch, Launched, SpawnError, Spawner, Stdio};
+use super::spawn::{Launch, Launched, Origin, SpawnError, Spawner, Stdio};
 use super::status::StatusPipe;
 use super::verify::{VerifyError, verify_confined};
 
@@ -129,6 +130,9 @@ pub enum StartError {
         /// The last line of its diagnostics.
         stderr: String,
     },
+    /// The sandbox-exec that waited for it ended, and had reported nothing: it is started anew.
+    #[error("the sandbox-exec that waited has ended")]
+    SpareEnded,
     /// It is not wanted any more.
     #[error("its start was cancelled")]
     Cancelled,
@@ -181,37 +185,26 @@ impl Worker {
     /// The same, unless it is cancelled before the worker is ready. After an error nothing is left of it.
     pub async fn start_unless(
         spawner: &Spawner,
-        spec: WorkerSpec,
+        mut spec: WorkerSpec,
         cancelled: oneshot::Receiver<()>,
     ) -> Result<Started, StartError> {
         let began = Instant::now();
-        let mut confinement = spec.confinement.clone();
-        confinement.environment.pass.push(LOG_LEVEL.to_owned());
         let records = Records::subscribe(&[spawner.sandbox_exec(), &spec.program]);
         let records = records.inspect_err(|error| tracing::debug!(%error, "no audit records")).ok();
-        confinement.recorded = records.is_some();
-        let command = vec![spec.program.clone().into_os_string()];
-        let launch = Launch {
-            confinement: confinement.clone(),
-            command: command.clone(),
-            arguments: vec!["--generation".to_owned(), spec.generation.to_string()],
-            stdio: Stdio::Piped,
-        };
-        let starting = Starting { records, ..Starting::new(spawner.spawn(launch).await?, spec)? };
-        let broker = Arc::clone(&starting.broker);
-        let started = tokio::select! {
-            started = timeout(START_TIMEOUT, starting.finish(began)) => started.unwrap_or(Err(StartError::Timeout)),
-            Ok(()) = cancelled => Err(StartError::Cancelled),
-        };
-        match &started {
-            Ok((worker, _)) => {
-                let RulesetReport { tier, missing, .. } = &worker.ruleset;
-                let instead = missing.iter().find(|sentence| sentence.starts_with(NO_FULL_TIER)).cloned();
-                spawner.prepare(Confinement { tier: (*tier).into(), ..confinement }, instead, command);
-            }
-            Err(_) => drop(broker.end().await?),
-        }
-        started
+        spec.confinement.environment.pass.push(LOG_LEVEL.to_owned());
+        spec.confinement.recorded = records.is_some();
+        let mut start = Start { spawner, spec: &spec, records, began };
+        let mut cancelled = pin!(wanted(cancelled));
+        let (worker, events) = match start.in_one(Origin::Spare, cancelled.as_mut()).await {
+            // Whatever ended it had nothing to do with this start.
+            Err(StartError::SpareEnded) => start.in_one(Origin::Fresh, cancelled).await,
+            started => started,
+        }?;
+        let command = vec![spec.program.into_os_string()];
+        let RulesetReport { tier, missing, .. } = &worker.ruleset;
+        let instead = missing.iter().find(|sentence| sentence.starts_with(NO_FULL_TIER)).cloned();
+        spawner.prepare(Confinement { tier: (*tier).into(), ..spec.confinement }, instead, command);
+        Ok((worker, events))
     }
 
     /// Where calls go.
@@ -265,19 +258,63 @@ impl CallSender {
     }
 }
 
+/// The start of a worker.
+struct Start<'a> {
+    spawner: &'a Spawner,
+    spec: &'a WorkerSpec,
+    records: Option<Records>,
+    began: Instant,
+}
+
+impl Start<'_> {
+    /// Starts it in what is at best this. After an error nothing is left of it.
+    async fn in_one(
+        &mut self,
+        origin: Origin,
+        cancelled: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Started, StartError> {
+        let WorkerSpec { generation, confinement, program, .. } = self.spec;
+        let launch = Launch {
+            confinement: confinement.clone(),
+            command: vec![program.clone().into_os_string()],
+            arguments: vec!["--generation".to_owned(), generation.to_string()],
+            stdio: Stdio::Piped,
+        };
+        let launched = self.spawner.spawn_in(origin, launch).await?;
+        let starting = Starting::new(launched, self.spec, &mut self.records)?;
+        let broker = Arc::clone(&starting.broker);
+        let started = tokio::select! {
+            started = timeout(START_TIMEOUT, starting.finish(self.began)) => started.unwrap_or(Err(StartError::Timeout)),
+            () = cancelled => Err(StartError::Cancelled),
+        };
+        if started.is_err() {
+            broker.end().await?;
+        }
+        started
+    }
+}
+
+/// Waits until it is cancelled; a sender that is gone cancels nothing.
+async fn wanted(cancelled: oneshot::Receiver<()>) {
+    if cancelled.await.is_err() {
+        std::future::pending().await
+    }
+}
+
 /// A worker on its way to `Ready`.
-struct Starting {
-    spec: WorkerSpec,
+struct Starting<'a> {
+    spec: &'a WorkerSpec,
+    origin: Origin,
     incoming: Incoming,
     outgoing: Outgoing,
     status: StatusPipe,
     stderr: BufReader<pipe::Receiver>,
     broker: Arc<BrokerProcess>,
-    records: Option<Records>,
+    records: &'a mut Option<Records>,
 }
 
-impl Starting {
-    fn new(launched: Launched, spec: WorkerSpec) -> io::Result<Self> {
+impl<'a> Starting<'a> {
+    fn new(launched: Launched, spec: &'a WorkerSpec, records: &'a mut Option<Records>) -> io::Result<Self> {
         let pipe = |fd: Option<OwnedFd>| fd.ok_or(io::ErrorKind::BrokenPipe);
         let reader = pipe::Receiver::from_owned_fd(pipe(launched.stdout)?)?;
         let writer = pipe::Sender::from_owned_fd(pipe(launched.stdin)?)?;
@@ -285,12 +322,13 @@ impl Starting {
         let status = StatusPipe::new(launched.status)?;
         Ok(Self {
             spec,
+            origin: launched.origin,
             incoming,
             outgoing,
             status,
             stderr: BufReader::new(pipe::Receiver::from_owned_fd(pipe(launched.stderr)?)?),
             broker: Arc::new(BrokerProcess::new(launched.pidfd)?),
-            records: None,
+            records,
         })
     }
 
@@ -316,6 +354,7 @@ impl Starting {
             Some(BrokerReport::Failed { code, stage, detail }) => {
                 Err(StartError::Sandbox { code, stage, detail })
             }
+            None if self.origin == Origin::Spare => Err(StartError::SpareEnded),
             Some(BrokerReport::Ended { .. } | BrokerReport::Refused(_)) | None => {
                 Err(self.ended("sandbox-exec").await)
             }
@@ -333,10 +372,11 @@ impl Starting {
     }
 
     fn hello(&self, tier: Tier) -> Hello {
-        let Confinement { rights, project, temp, .. } = self.spec.confinement.in_tier(tier);
-        let agent = self.spec.agent.clone();
+        let Confinement { rights, project, temp, recorded, .. } = &self.spec.confinement;
+        let (rights, temp) = rights_in_tier(rights, project, temp.as_ref(), tier);
+        let (agent, project) = (self.spec.agent.clone(), project.clone());
         // In the full tier the mounts refuse first, and processes have other numbers.
-        let recorded = self.records.is_some() && tier != Tier::Full;
+        let recorded = *recorded && tier != Tier::Full;
         Hello { agent, project, temp, rights, tier, shell_init: None, recorded }
     }
 
@@ -352,7 +392,7 @@ impl Starting {
         tokio::spawn(relay_diagnostics(self.stderr).instrument(span.clone()));
         let killed = Arc::new(Notify::new());
         let Self { incoming, status, records, .. } = self;
-        let records = records.filter(|_| ruleset.tier != Tier::Full);
+        let records = records.take().filter(|_| ruleset.tier != Tier::Full);
         let told = Told { refusals: Refusals::new(status, pid), records, program: pid };
         let reader = Reader { incoming, told, open, events, broker: broker.clone(), killed: killed.clone() };
         tokio::spawn(reader.run().instrument(span));

@@ -128,7 +128,7 @@ impl Setup {
     /// ready. What starts no worker announces none.
     pub(crate) fn announce_worker(&self) {
         let command = vec![self.programs.worker.clone().into_os_string()];
-        self.spawner.prepare(self.confinement(self.policy.standing()), command);
+        self.spawner.prepare(self.confinement(self.policy.standing()), None, command);
     }
 
     /// A confinement under these rights, in this place.
