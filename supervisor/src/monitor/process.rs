@@ -1,5 +1,6 @@
 //! The broker as a child of ours: signalled and reaped through its process descriptor alone.
 
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -27,6 +28,17 @@ pub enum Ended {
     Exited(i32),
     /// This signal ended it.
     Signalled(i32),
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(0) => f.write_str("exited"),
+            Self::Exited(code) if *code > 128 => write!(f, "ended by signal {}", code - 128),
+            Self::Exited(code) => write!(f, "exited with code {code}"),
+            Self::Signalled(signal) => write!(f, "its broker was ended by signal {signal}"),
+        }
+    }
 }
 
 impl BrokerProcess {

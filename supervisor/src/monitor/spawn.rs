@@ -154,11 +154,7 @@ enum Request {
         reply: oneshot::Sender<Result<Launched, SpawnError>>,
     },
     /// Keep a sandbox-exec ready for this.
-    Prepare {
-        likely: Box<Confinement>,
-        instead: Option<String>,
-        command: Vec<OsString>,
-    },
+    Prepare { likely: Box<Confinement>, instead: Option<String>, command: Vec<OsString> },
 }
 
 impl Programs {

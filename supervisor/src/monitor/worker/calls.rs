@@ -1,0 +1,75 @@
+//! What is sent to a worker, and what its messages are admitted by.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ipc::effect::{Effect, EffectError};
+use ipc::id::CallId;
+use ipc::message::{ToWorker, Work};
+use ipc::phase::{Expected, OpenCalls, Phase};
+use tokio::sync::mpsc;
+
+use super::Outgoing;
+
+/// Sends calls to a worker.
+#[derive(Clone, Debug)]
+pub struct CallSender {
+    pub(super) outbox: mpsc::UnboundedSender<ToWorker>,
+    pub(super) open: Arc<Mutex<Register>>,
+}
+
+/// What the admission of a worker's messages is judged by.
+#[derive(Debug)]
+pub(super) struct Register {
+    pub(super) phase: Phase,
+    pub(super) calls: OpenCalls,
+}
+
+impl CallSender {
+    /// Sends a call. Nothing happens if the worker is gone: its `Ended` event names the call as open.
+    pub fn call(&self, call: CallId, work: Work) {
+        self.send(Some((call, Expected::from(&work))), ToWorker::Call { call, work });
+    }
+
+    /// Sends an effect to be carried out. A worker takes one, and nothing after it.
+    pub fn commit(&self, call: CallId, effect: &Effect) -> Result<(), EffectError> {
+        let parts = effect.to_parts()?;
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.open(call, Expected::Commit);
+        for part in parts {
+            self.send(None, ToWorker::Commit { call, part });
+        }
+        Ok(())
+    }
+
+    /// Cancels a call; its outcome still comes.
+    pub fn cancel(&self, call: CallId) {
+        self.send(None, ToWorker::Cancel { call });
+    }
+
+    /// Asks the worker to finish its calls and exit.
+    pub fn drain(&self) {
+        let mut register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if register.phase == Phase::Serving {
+            register.phase = Phase::Draining;
+        }
+        drop(register);
+        self.send(None, ToWorker::Drain);
+    }
+
+    fn send(&self, opens: Option<(CallId, Expected)>, message: ToWorker) {
+        if let Some((call, expected)) = opens {
+            self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.open(call, expected);
+        }
+        let _ = self.outbox.send(message);
+    }
+}
+
+/// Writes what the core sends; ends with its sender, or with the worker.
+pub(super) async fn write(mut outgoing: Outgoing, mut messages: mpsc::UnboundedReceiver<ToWorker>) {
+    while let Some(message) = messages.recv().await {
+        if let Err(error) = outgoing.send(message).await {
+            // The reader learns of the worker's end as well, and reports it.
+            tracing::debug!(%error, "worker takes no more messages");
+            return;
+        }
+    }
+}

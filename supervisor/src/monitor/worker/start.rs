@@ -1,0 +1,221 @@
+//! From a confinement to a worker that serves: started, greeted, verified.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use ipc::confinement::{BrokerReport, Confinement, RulesetReport, Tier, rights_in_tier};
+use ipc::frame::FrameError;
+use ipc::message::{Hello, ToWorker};
+use ipc::phase::{OpenCalls, Phase, Violation};
+use ipc::pipe::async_pair;
+use tokio::io::{AsyncReadExt, BufReader};
+use tokio::net::unix::pipe;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout;
+use tracing::{Instrument, info_span};
+
+use super::calls::{CallSender, Register, write};
+use super::reader::{Reader, Told, relay_diagnostics};
+use super::{Incoming, Outgoing, Started, Worker, WorkerSpec};
+use crate::monitor::process::BrokerProcess;
+use crate::monitor::records::Records;
+use crate::monitor::refusals::Refusals;
+use crate::monitor::spawn::{Launch, Launched, Origin, SpawnError, Spawner, Stdio};
+use crate::monitor::status::StatusPipe;
+use crate::monitor::verify::{VerifyError, verify_confined};
+
+/// How long a worker may take from its spawn to `Ready`.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How many messages of a worker may wait for the core: what bounds our memory is the pipe, not the worker's goodwill.
+const INBOX: usize = 8;
+
+/// Why a worker did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// No process came to be.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// sandbox-exec refused at one of its stages.
+    #[error("sandbox-exec stopped at stage {stage} ({code}): {detail}")]
+    Sandbox {
+        /// The stage's exit code.
+        code: u8,
+        /// Its name.
+        stage: String,
+        /// What was tried and why it failed.
+        detail: String,
+    },
+    /// It is not confined as it should be.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// It spoke out of turn.
+    #[error("worker broke the protocol at its start: {0}")]
+    Violation(#[from] Violation),
+    /// It sent no proper frame.
+    #[error("worker sent a bad frame at its start: {0}")]
+    Frame(#[from] FrameError),
+    /// It or its broker ended instead of starting.
+    #[error("{who} ended before it was ready{}", diagnostics(.stderr))]
+    Ended {
+        /// `sandbox-exec` or `worker`.
+        who: &'static str,
+        /// The last line of its diagnostics.
+        stderr: String,
+    },
+    /// The sandbox-exec that waited for it ended, and had reported nothing: it is started anew.
+    #[error("the sandbox-exec that waited has ended")]
+    SpareEnded,
+    /// It is not wanted any more.
+    #[error("its start was cancelled")]
+    Cancelled,
+    /// It took too long.
+    #[error("worker was not ready after {} s", START_TIMEOUT.as_secs())]
+    Timeout,
+    /// A descriptor or a pipe failed.
+    #[error("cannot talk to the worker: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// The start of a worker.
+pub(super) struct Start<'a> {
+    pub(super) spawner: &'a Spawner,
+    pub(super) spec: &'a WorkerSpec,
+    /// Where what it is refused can be read.
+    pub(super) records: Option<Records>,
+    pub(super) began: Instant,
+}
+
+impl Start<'_> {
+    /// Starts it in what is at best this. After an error nothing is left of it.
+    pub(super) async fn in_one(
+        &mut self,
+        origin: Origin,
+        cancelled: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Started, StartError> {
+        let WorkerSpec { generation, confinement, program, .. } = self.spec;
+        let launch = Launch {
+            confinement: confinement.clone(),
+            command: vec![program.clone().into_os_string()],
+            arguments: vec!["--generation".to_owned(), generation.to_string()],
+            stdio: Stdio::Piped,
+        };
+        let launched = self.spawner.spawn_in(origin, launch).await?;
+        let starting = Starting::new(launched, self.spec, &mut self.records)?;
+        let broker = Arc::clone(&starting.broker);
+        let started = tokio::select! {
+            started = timeout(START_TIMEOUT, starting.finish(self.began)) => started.unwrap_or(Err(StartError::Timeout)),
+            () = cancelled => Err(StartError::Cancelled),
+        };
+        if started.is_err() {
+            broker.end().await?;
+        }
+        started
+    }
+}
+
+/// A worker on its way to `Ready`.
+struct Starting<'a> {
+    spec: &'a WorkerSpec,
+    origin: Origin,
+    incoming: Incoming,
+    outgoing: Outgoing,
+    status: StatusPipe,
+    stderr: BufReader<pipe::Receiver>,
+    broker: Arc<BrokerProcess>,
+    records: &'a mut Option<Records>,
+}
+
+impl<'a> Starting<'a> {
+    fn new(launched: Launched, spec: &'a WorkerSpec, records: &'a mut Option<Records>) -> io::Result<Self> {
+        let pipe = |fd: Option<OwnedFd>| fd.ok_or(io::ErrorKind::BrokenPipe);
+        let reader = pipe::Receiver::from_owned_fd(pipe(launched.stdout)?)?;
+        let writer = pipe::Sender::from_owned_fd(pipe(launched.stdin)?)?;
+        let (incoming, outgoing) = async_pair(reader, writer, spec.generation);
+        let status = StatusPipe::new(launched.status)?;
+        Ok(Self {
+            spec,
+            origin: launched.origin,
+            incoming,
+            outgoing,
+            status,
+            stderr: BufReader::new(pipe::Receiver::from_owned_fd(pipe(launched.stderr)?)?),
+            broker: Arc::new(BrokerProcess::new(launched.pidfd)?),
+            records,
+        })
+    }
+
+    async fn finish(mut self, began: Instant) -> Result<Started, StartError> {
+        let (pid, ruleset) = self.started().await?;
+        match self.outgoing.send(ToWorker::Hello(self.hello(ruleset.tier))).await {
+            // Gone already: what it said before, or its silence, tells why.
+            Err(FrameError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            sent => sent?,
+        }
+        let mut register = Register { phase: Phase::Greeting, calls: OpenCalls::default() };
+        let Some(first) = self.incoming.receive().await? else {
+            return Err(self.ended("worker").await);
+        };
+        register.phase = register.calls.admit(register.phase, &first)?;
+        verify_confined(pid, self.spec.confinement.identity)?;
+        Ok(self.serve(register, pid, ruleset, began.elapsed()))
+    }
+
+    async fn started(&mut self) -> Result<(u32, RulesetReport), StartError> {
+        match self.status.started().await? {
+            Some(BrokerReport::Started { pid, ruleset }) => Ok((pid, ruleset)),
+            Some(BrokerReport::Failed { code, stage, detail }) => {
+                Err(StartError::Sandbox { code, stage, detail })
+            }
+            None if self.origin == Origin::Spare => Err(StartError::SpareEnded),
+            Some(BrokerReport::Ended { .. } | BrokerReport::Refused(_)) | None => {
+                Err(self.ended("sandbox-exec").await)
+            }
+        }
+    }
+
+    async fn ended(&mut self, who: &'static str) -> StartError {
+        // What it printed last says more than anything that we could.
+        let mut text = Vec::new();
+        let _ =
+            timeout(Duration::from_secs(1), (&mut self.stderr).take(64 << 10).read_to_end(&mut text)).await;
+        let text = String::from_utf8_lossy(&text);
+        let stderr = text.trim_end().lines().next_back().unwrap_or_default().escape_debug().to_string();
+        StartError::Ended { who, stderr }
+    }
+
+    fn hello(&self, tier: Tier) -> Hello {
+        let Confinement { rights, project, temp, recorded, .. } = &self.spec.confinement;
+        let (rights, temp) = rights_in_tier(rights, project, temp.as_ref(), tier);
+        let (agent, project) = (self.spec.agent.clone(), project.clone());
+        // In the full tier the mounts refuse first, and processes have other numbers.
+        let recorded = *recorded && tier != Tier::Full;
+        Hello { agent, project, temp, rights, tier, shell_init: None, recorded }
+    }
+
+    fn serve(self, register: Register, pid: u32, ruleset: RulesetReport, startup: Duration) -> Started {
+        let generation = self.spec.generation;
+        let (outbox, messages) = mpsc::unbounded_channel();
+        let (events, inbox) = mpsc::channel(INBOX);
+        let open = Arc::new(Mutex::new(register));
+        let broker = self.broker;
+        let calls = CallSender { outbox, open: open.clone() };
+        let span = info_span!("worker", %generation, pid);
+        tokio::spawn(write(self.outgoing, messages).instrument(span.clone()));
+        tokio::spawn(relay_diagnostics(self.stderr).instrument(span.clone()));
+        let killed = Arc::new(Notify::new());
+        let Self { incoming, status, records, .. } = self;
+        let records = records.take().filter(|_| ruleset.tier != Tier::Full);
+        let told = Told { refusals: Refusals::new(status, pid), records, program: pid };
+        let reader = Reader { incoming, told, open, events, broker: broker.clone(), killed: killed.clone() };
+        tokio::spawn(reader.run().instrument(span));
+        (Worker { generation, pid, ruleset, startup, calls, broker, killed }, inbox)
+    }
+}
+
+fn diagnostics(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
+}
