@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ipc::recorded::Recorded;
@@ -39,22 +39,15 @@ struct Shared {
 }
 
 impl Records {
+    /// Asks whether they can be read, so that who subscribes first need not wait for the answer where they cannot.
+    pub(in crate::monitor) fn ask_ahead() {
+        static ASKED: Once = Once::new();
+        ASKED.call_once(|| drop(open()));
+    }
+
     /// Reads the machine's records from now on, of domains that these programs make. Must be called within the runtime.
-    ///
-    /// Who could not read them once is not asked again: each time the kernel starts a thread to answer. Auditing that is switched
-    /// on later is heard of by the next process.
     pub fn subscribe(programs: &[&Path]) -> Result<Self, Unreadable> {
-        static UNREADABLE: OnceLock<Unreadable> = OnceLock::new();
-        if let Some(known) = UNREADABLE.get() {
-            return Err(*known);
-        }
-        let subscribed = socket::subscribe();
-        if let Err(error) = &subscribed
-            && !matches!(error, Unreadable::System(_))
-        {
-            let _somebody_else_was_told_too = UNREADABLE.set(*error);
-        }
-        let socket = subscribed?;
+        let socket = open()?;
         // As the kernel names what it executes.
         let programs = programs.iter().filter_map(|program| program.canonicalize().ok());
         let trail = Mutex::new(Trail::new(programs.collect::<Vec<PathBuf>>()));
@@ -79,6 +72,22 @@ impl Records {
         }
         self.shared.trail.lock().unwrap_or_else(PoisonError::into_inner).take(whose)
     }
+}
+
+/// Who could not read them once is not asked again: each time the kernel starts a thread to answer. Auditing that is switched on
+/// later is heard of by the next process.
+fn open() -> Result<OwnedFd, Unreadable> {
+    static UNREADABLE: OnceLock<Unreadable> = OnceLock::new();
+    if let Some(known) = UNREADABLE.get() {
+        return Err(*known);
+    }
+    let subscribed = socket::subscribe();
+    if let Err(error) = &subscribed
+        && !matches!(error, Unreadable::System(_))
+    {
+        let _somebody_else_was_told_too = UNREADABLE.set(*error);
+    }
+    subscribed
 }
 
 impl Drop for Records {
