@@ -64,7 +64,7 @@ impl Site {
 
     /// Has a sandbox-exec wait for what will be started.
     fn announce(&self, WorkerSpec { confinement, program, .. }: WorkerSpec) {
-        self.spawner.prepare(confinement, vec![program.into()]);
+        self.spawner.prepare(confinement, None, vec![program.into()]);
     }
 
     /// Starts this in the one that waits, which ends before it has read its order.
