@@ -45,7 +45,10 @@ pub(super) fn run(
     let seen = Seen::floor(&launch.confinement);
     let mut ruleset = Ruleset::new(&seen, reports.is_some())?;
     ruleset.missing.extend(instead);
-    start(launch, ahead, &seen, &ruleset, reports)?.watch(reports)
+    let broker = start(launch, ahead, &seen, &ruleset, reports)?;
+    // A broker keeps nothing of what was done ahead of its start.
+    ahead.forget();
+    broker.watch(reports)
 }
 
 fn start(

@@ -55,6 +55,8 @@ pub(super) fn run(launch: &Launch, ahead: &mut Ahead, reports: &mut Reports) -> 
             let opened = making.add(plan, Ordered::of(launch, &ruleset))?;
             making.tell()?;
             drop(opened);
+            // A stub keeps nothing of what was done ahead of its start.
+            ahead.forget();
             stub.watch(reports)
         }
     }
