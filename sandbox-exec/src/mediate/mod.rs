@@ -102,6 +102,7 @@ use caller::{Caller, Threads};
 pub(crate) use crew::Hand;
 use crew::{Crew, Turn};
 use denied::Denied;
+use filter::Calls;
 pub use filter::Filter;
 use host::Host;
 use listener::{Answer, Listener, Notification};
@@ -153,15 +154,15 @@ pub struct Mediation {
 impl Mediation {
     /// The program that brings the calls.
     pub fn filter(&self) -> Filter {
-        let filter = Filter::new(self.host_network);
-        let filter = if self.keeps_strangers_out() { filter.with_guarded_datagrams() } else { filter };
-        let filter = if self.sockets.are_made() { filter.with_made_sockets() } else { filter };
-        let filter = if self.sees_sharing() { filter.with_shared_ports() } else { filter };
-        let filter = if self.objects { filter.with_objects() } else { filter };
-        let filter = if self.signals { filter.with_signals() } else { filter };
-        let filter = if self.metadata { filter.with_metadata() } else { filter };
+        let calls = Calls::new(self.host_network);
+        let calls = if self.keeps_strangers_out() { calls.with_guarded_datagrams() } else { calls };
+        let calls = if self.sockets.are_made() { calls.with_made_sockets() } else { calls };
+        let calls = if self.sees_sharing() { calls.with_shared_ports() } else { calls };
+        let calls = if self.objects { calls.with_objects() } else { calls };
+        let calls = if self.signals { calls.with_signals() } else { calls };
+        let calls = if self.metadata { calls.with_metadata() } else { calls };
         // Before all others: what is denied is not performed.
-        filter.with_denials(&self.denials)
+        calls.with_denials(&self.denials).filter()
     }
 
     /// Whether the same calls are brought under `other`, where the same are denied.

@@ -6,7 +6,7 @@ use nix::libc;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
-use super::Filter;
+use super::filter::Calls;
 use crate::system;
 
 /// Whether a filter with a listener can be attached beneath this process. There can be none beneath another (`EBUSY`), nor where
@@ -42,5 +42,5 @@ fn is_given() -> bool {
 
 fn attach() -> io::Result<()> {
     system::set_no_new_privs()?;
-    Filter::new(true).attach().map(drop)
+    Calls::new(true).filter().attach().map(drop)
 }

@@ -1,0 +1,262 @@
+//! What is done with which call.
+
+use std::collections::BTreeMap;
+
+use nix::libc::{self, c_int, c_long, sock_filter};
+
+use super::super::metadata;
+use super::Filter;
+use super::tree::{
+    ADDRESS_HIGH, ADDRESS_LOW, COMMAND, FLAGS, NAME, and, answer, distance, equal, load, program,
+};
+use crate::seccomp::rules::{Arch, Denial, Test};
+
+/// The call numbers of this machine, as the rules call them.
+pub(in super::super) const ARCH: Arch =
+    if cfg!(target_arch = "x86_64") { Arch::X86_64 } else { Arch::Aarch64 };
+
+pub(super) const ALWAYS: &[c_long] = &[libc::SYS_connect, libc::SYS_sendmsg, libc::SYS_sendmmsg];
+pub(super) const HOST_NAMES: &[c_long] = &[libc::SYS_bind, libc::SYS_accept, libc::SYS_accept4];
+pub(super) const MADE: &[c_long] = &[libc::SYS_socket, libc::SYS_bind];
+
+/// What changes whom a socket hears: options of `SOL_SOCKET` (asm-generic/socket.h).
+const FILTERS: [c_int; 4] =
+    [libc::SO_ATTACH_FILTER, libc::SO_DETACH_FILTER, libc::SO_LOCK_FILTER, libc::SO_ATTACH_BPF];
+
+/// `SOCK_TYPE_MASK` (linux/net.h).
+const TYPE: c_int = 0xf;
+
+/// What signals other processes.
+pub(super) const SIGNALS: &[c_long] = &[
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_send_signal,
+];
+
+/// What makes, uses or removes an object of System V. shmdt(2) is about memory of the caller's own.
+const OBJECTS: &[c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+];
+
+/// What has the kernel signal other processes later: a call, and two commands of it.
+pub(super) const OWNERS: &[(c_long, [u32; 2])] =
+    &[(libc::SYS_fcntl, [F_SETOWN, F_SETOWN_EX]), (libc::SYS_ioctl, [FIOSETOWN, SIOCSPGRP])];
+
+/// Commands of fcntl(2) (asm-generic/fcntl.h) and ioctl(2) (asm-generic/sockios.h).
+pub(in super::super) const F_SETOWN: u32 = 8;
+pub(in super::super) const F_SETOWN_EX: u32 = 15;
+pub(in super::super) const FIOSETOWN: u32 = 0x8901;
+pub(in super::super) const SIOCSPGRP: u32 = 0x8902;
+
+/// The calls, and what is done with each. An answer ends that; where its instructions run out, the call is allowed.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Calls {
+    by_number: BTreeMap<u32, Vec<sock_filter>>,
+}
+
+impl Calls {
+    /// Those of programs that share the host's network namespace, or not.
+    pub(in super::super) fn new(host_network: bool) -> Self {
+        let calls = Self { by_number: BTreeMap::new() };
+        let more = if host_network { HOST_NAMES } else { &[] };
+        calls.notify(ALWAYS).notify(more).first(libc::SYS_sendto, addressed())
+    }
+
+    /// Also notifies what is done with objects of System V.
+    #[must_use]
+    pub(in super::super) fn with_objects(self) -> Self {
+        self.notify(OBJECTS)
+    }
+
+    /// Also notifies what signals other processes.
+    #[must_use]
+    pub(in super::super) fn with_signals(self) -> Self {
+        let owners = OWNERS.iter().map(|&(call, commands)| (call, commanded(&commands)));
+        owners.fold(self.notify(SIGNALS), |calls, (call, body)| calls.first(call, body))
+    }
+
+    /// Also notifies what changes metadata.
+    #[must_use]
+    pub(in super::super) fn with_metadata(self) -> Self {
+        let requests = metadata::IOCTLS.map(|(request, _)| request);
+        let calls = metadata::numbers().fold(self, |calls, number| calls.first_of(number, notified()));
+        calls.first(libc::SYS_ioctl, commanded(&requests))
+    }
+
+    /// Also notifies what makes datagram sockets of the internet, and denies socket filters: whom such a socket hears is not its
+    /// program's to say.
+    #[must_use]
+    pub(in super::super) fn with_guarded_datagrams(self) -> Self {
+        self.first(libc::SYS_socket, datagrams()).first(libc::SYS_setsockopt, socket_filters())
+    }
+
+    /// Also notifies what lets others have a socket's port: whoever has it alone is known by less.
+    #[must_use]
+    pub(in super::super) fn with_shared_ports(self) -> Self {
+        self.first(libc::SYS_setsockopt, shared_ports())
+    }
+
+    /// Also notifies what makes sockets, and denies those that nobody here could make.
+    #[must_use]
+    pub(in super::super) fn with_made_sockets(self) -> Self {
+        let calls = self.notify(MADE).first(libc::SYS_clone, shared_tables());
+        calls.first(libc::SYS_socketpair, pairs())
+    }
+
+    /// Also notifies what is denied here, whatever else is done with such calls.
+    #[must_use]
+    pub(in super::super) fn with_denials(self, denials: &[Denial]) -> Self {
+        let calls = denials.chunk_by(|one, next| one.call == next.call);
+        calls.fold(self, |calls, rules| match rules.first().and_then(|rule| rule.call.number(ARCH)) {
+            Some(number) => {
+                calls.first_of(number, rules.iter().flat_map(|rule| notified_if(rule.when)).collect())
+            }
+            None => calls,
+        })
+    }
+
+    /// The program.
+    pub(in super::super) fn filter(&self) -> Filter {
+        Filter { instructions: program(&self.by_number) }
+    }
+
+    fn notify(self, calls: &[c_long]) -> Self {
+        calls.iter().fold(self, |all, &call| all.first(call, notified()))
+    }
+
+    fn first(self, call: c_long, body: Vec<sock_filter>) -> Self {
+        self.first_of(number(call), body)
+    }
+
+    /// Does this before what is done already.
+    fn first_of(mut self, number: u32, mut body: Vec<sock_filter>) -> Self {
+        let all = self.by_number.entry(number).or_default();
+        body.append(all);
+        *all = body;
+        self
+    }
+}
+
+/// Call numbers are small and positive.
+pub(super) fn number(call: c_long) -> u32 {
+    u32::try_from(call).unwrap_or(u32::MAX)
+}
+
+/// Notifies it, whatever its arguments.
+fn notified() -> Vec<sock_filter> {
+    vec![answer(libc::SECCOMP_RET_USER_NOTIF)]
+}
+
+/// Notifies it if all the tests hold; without any, always.
+fn notified_if(tests: &[Test]) -> Vec<sock_filter> {
+    let mut rule = vec![answer(libc::SECCOMP_RET_USER_NOTIF)];
+    for test in tests.iter().rev() {
+        let otherwise = distance(&rule);
+        let (argument, mask, compared) = match *test {
+            Test::Is(argument, value) => (argument, None, equal(value, 0, otherwise)),
+            Test::IsNot(argument, value) => (argument, None, equal(value, otherwise, 0)),
+            Test::Masked(argument, mask, value) => (argument, Some(mask), equal(value, 0, otherwise)),
+        };
+        let loaded = load(FLAGS + 8 * u32::from(argument));
+        rule.splice(
+            0..0,
+            [Some(loaded), mask.map(|mask| and(mask.cast_signed())), Some(compared)].into_iter().flatten(),
+        );
+    }
+    rule
+}
+
+/// Notifies it where its second argument is one of these.
+fn commanded(commands: &[u32]) -> Vec<sock_filter> {
+    let notify = |command: &u32| [equal(*command, 0, 1), answer(libc::SECCOMP_RET_USER_NOTIF)];
+    [load(COMMAND)].into_iter().chain(commands.iter().flat_map(notify)).collect()
+}
+
+/// `sendto` with an address, both halves of which count.
+fn addressed() -> Vec<sock_filter> {
+    vec![
+        load(ADDRESS_LOW),
+        equal(0, 0, 2),
+        load(ADDRESS_HIGH),
+        equal(0, 1, 0),
+        answer(libc::SECCOMP_RET_USER_NOTIF),
+        answer(libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+/// `clone` of a process that shares its table of descriptors.
+fn shared_tables() -> Vec<sock_filter> {
+    vec![
+        load(FLAGS),
+        and(libc::CLONE_FILES | libc::CLONE_THREAD),
+        equal(libc::CLONE_FILES.cast_unsigned(), 0, 1),
+        answer(libc::SECCOMP_RET_USER_NOTIF),
+        answer(libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+/// `socket` of datagrams of an internet family.
+fn datagrams() -> Vec<sock_filter> {
+    vec![
+        load(FLAGS),
+        equal(libc::AF_INET.cast_unsigned(), 1, 0),
+        equal(libc::AF_INET6.cast_unsigned(), 0, 4),
+        load(COMMAND),
+        and(TYPE),
+        equal(libc::SOCK_DGRAM.cast_unsigned(), 0, 1),
+        answer(libc::SECCOMP_RET_USER_NOTIF),
+        answer(libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+/// `setsockopt` of what filters a socket.
+fn socket_filters() -> Vec<sock_filter> {
+    let [attach, detach, lock, program] = FILTERS.map(c_int::cast_unsigned);
+    vec![
+        load(COMMAND),
+        equal(libc::SOL_SOCKET.cast_unsigned(), 0, 5),
+        load(NAME),
+        equal(attach, 4, 0),
+        equal(detach, 3, 0),
+        equal(lock, 2, 0),
+        equal(program, 1, 0),
+        answer(libc::SECCOMP_RET_ALLOW),
+        answer(libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned()),
+    ]
+}
+
+/// `setsockopt` of what shares a port. Other options may be another's to judge.
+fn shared_ports() -> Vec<sock_filter> {
+    vec![
+        load(COMMAND),
+        equal(libc::SOL_SOCKET.cast_unsigned(), 0, 3),
+        load(NAME),
+        equal(libc::SO_REUSEPORT.cast_unsigned(), 0, 1),
+        answer(libc::SECCOMP_RET_USER_NOTIF),
+    ]
+}
+
+/// `socketpair` of sockets that take addresses: what unix(7) calls raw is one of datagrams.
+fn pairs() -> Vec<sock_filter> {
+    vec![
+        load(COMMAND),
+        and(TYPE),
+        equal(libc::SOCK_DGRAM.cast_unsigned(), 1, 0),
+        equal(libc::SOCK_RAW.cast_unsigned(), 0, 1),
+        answer(libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned()),
+        answer(libc::SECCOMP_RET_ALLOW),
+    ]
+}

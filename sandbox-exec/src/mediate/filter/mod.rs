@@ -1,0 +1,84 @@
+//! The program that sends calls to the mediator; everything else it allows, since denying is another program's
+//! ([`crate::seccomp`]: its errors outrank notifications, seccomp(2)).
+//!
+//! ```text
+//!     architecture == native ? go on : kill          numbers of foreign tables mean other calls
+//!                                                    then by number, in a tree: no call passes them all
+//!     number == connect ?      notify                where to is behind a pointer
+//!     number == sendmsg ?      notify                the same, and what is passed along
+//!     number == sendmmsg ?     notify
+//!     number == sendto ?       args[4] (an address) is null ? allow : notify
+//!     number == bind ?         notify                only where the names of sockets are the host's
+//!     number == accept ?       notify                "
+//!     number == accept4 ?      notify                "
+//!     number == kill … ?       notify                where Landlock has no scope for signals: whose number is it?
+//!     number == shmget … ?     notify                where there is no ipc namespace: whose is the object?
+//!     number == fcntl ?        args[1] is F_SETOWN, F_SETOWN_EX ? notify          whom the kernel signals later
+//!     number == ioctl ?        args[1] is FIOSETOWN, SIOCSPGRP ? notify           the same
+//!     number changes metadata? notify                only where no mount holds them (`metadata`)
+//!     number == ioctl ?        args[1] changes flags of files ? notify          "
+//!     number == socket ?       args[0] is AF_INET, AF_INET6 && args[1] & SOCK_TYPE_MASK == SOCK_DGRAM ? notify : allow
+//!                                                    where the network is off and the host's: whom does it hear?
+//!     number == setsockopt ?   args[1] == SOL_SOCKET && args[2] attaches or detaches a socket filter ? EPERM : allow     "
+//!     number == setsockopt ?   args[1] == SOL_SOCKET && args[2] == SO_REUSEPORT ? notify : allow
+//!                                                    where the names of sockets are the host's: who else may have its port?
+//!     number == unshare …?     notify                denied here, by the tests of the rules themselves ([`told`](crate::seccomp::rules::told))
+//!     number == socket ?       notify                where sockets are made by the mediator, and all that follows
+//!     number == bind ?         notify
+//!     number == clone ?        args[0] & (CLONE_FILES | CLONE_THREAD) == CLONE_FILES ? notify : allow
+//!     number == socketpair ?   args[1] & SOCK_TYPE_MASK == SOCK_DGRAM or SOCK_RAW ? EPERM : allow
+//!     allow
+//! ```
+//!
+//! `calls` says what is done with which call; where several things are, in this order. `tree` makes a program of it.
+//!
+//! A send on a connected socket is not notified: it goes where a mediated call, or a socketpair, has led it. The x32 table
+//! is refused by the denying program: here its numbers equal none.
+
+mod calls;
+mod tree;
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use nix::libc::{self, c_int, sock_filter, sock_fprog};
+
+pub(super) use self::calls::{ARCH, Calls, F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP};
+
+/// The mediation program, ready to be attached.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    instructions: Vec<sock_filter>,
+}
+
+impl Filter {
+    /// Attaches it to this thread, for good, and returns its listener. Async-signal-safe. `no_new_privs` must be set, and no
+    /// program of this thread may have a listener yet (`EBUSY`).
+    pub fn attach(&self) -> io::Result<OwnedFd> {
+        // With the second flag only fatal signals interrupt a call once it was received: no storm of restarts (Linux 5.19).
+        let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+        match self.attach_with(listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => self.attach_with(listener),
+            attached => attached,
+        }
+    }
+
+    fn attach_with(&self, flags: libc::c_ulong) -> io::Result<OwnedFd> {
+        let length = libc::c_ushort::try_from(self.instructions.len())
+            .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+        let program = sock_fprog { len: length, filter: self.instructions.as_ptr().cast_mut() };
+        // SAFETY: the kernel copies `length` instructions and keeps no pointer.
+        let listener = unsafe {
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
+        };
+        let listener = c_int::try_from(listener).unwrap_or(-1);
+        if listener < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
+        Ok(unsafe { OwnedFd::from_raw_fd(listener) })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+use nix::libc::c_long;
+
+use super::calls::{ALWAYS, HOST_NAMES, MADE, OWNERS, SIGNALS, number};
+use super::tree::NATIVE;
+use super::*;
+use crate::mediate::metadata;
+use crate::seccomp::rules::{Case, told};
+
+const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+const NOTIFY: u32 = libc::SECCOMP_RET_USER_NOTIF;
+
+/// Runs the program on `struct seccomp_data`, as the kernel would.
+fn run(filter: &Filter, architecture: u32, call: u32, arguments: [u64; 6]) -> u32 {
+    walk(filter, architecture, call, arguments, |_| {})
+}
+
+fn walk(
+    filter: &Filter,
+    architecture: u32,
+    call: u32,
+    arguments: [u64; 6],
+    mut step: impl FnMut(&sock_filter),
+) -> u32 {
+    let mut data = [call, architecture, 0, 0].to_vec();
+    for argument in arguments {
+        data.extend([u32::try_from(argument & 0xffff_ffff).unwrap(), u32::try_from(argument >> 32).unwrap()]);
+    }
+    let (mut at, mut accumulator) = (0, 0);
+    loop {
+        let sock_filter { code, jt, jf, k } = filter.instructions[at];
+        step(&filter.instructions[at]);
+        at += 1;
+        match code {
+            0x20 => accumulator = data[k as usize / 4],
+            0x54 => accumulator &= k,
+            0x05 => at += k as usize,
+            0x15 => at += usize::from(if accumulator == k { jt } else { jf }),
+            0x25 => at += usize::from(if accumulator > k { jt } else { jf }),
+            0x06 => return k,
+            other => unreachable!("operation {other:#x}"),
+        }
+    }
+}
+
+fn answered(filter: &Filter, arguments: [u64; 6], wanted: u32) -> Vec<c_long> {
+    (0..600).filter(|&call| run(filter, NATIVE, number(call), arguments) == wanted).collect()
+}
+
+fn notified(host_network: bool, arguments: [u64; 6]) -> Vec<c_long> {
+    answered(&Calls::new(host_network).filter(), arguments, NOTIFY)
+}
+
+fn sorted(calls: &[&[c_long]]) -> Vec<c_long> {
+    let mut all = calls.concat();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+#[test]
+fn without_an_address_a_sendto_is_not_notified() {
+    assert_eq!(notified(false, [7, 7, 7, 7, 0, 7]), sorted(&[ALWAYS]));
+    assert_eq!(notified(true, [7, 7, 7, 7, 0, 7]), sorted(&[ALWAYS, HOST_NAMES]));
+}
+
+#[test]
+fn any_bit_of_an_address_counts() {
+    for bit in 0..64 {
+        let arguments = [0, 0, 0, 0, 1 << bit, 0];
+        assert_eq!(notified(false, arguments), sorted(&[ALWAYS, &[libc::SYS_sendto]]));
+        assert_eq!(notified(true, arguments), sorted(&[ALWAYS, HOST_NAMES, &[libc::SYS_sendto]]));
+    }
+}
+
+#[test]
+fn signals_are_notified_where_they_are_mediated() {
+    let filter = Calls::new(false).with_signals().filter();
+    let notified = |arguments| answered(&filter, arguments, NOTIFY);
+    assert_eq!(notified([0; 6]), sorted(&[ALWAYS, SIGNALS]));
+    assert_eq!(notified([0, 0, 0, 0, 1, 0]), sorted(&[ALWAYS, SIGNALS, &[libc::SYS_sendto]]));
+    for (call, commands) in OWNERS {
+        for command in commands {
+            let arguments = [7, u64::from(*command) | 1 << 40, 7, 7, 0, 7];
+            assert_eq!(notified(arguments), sorted(&[ALWAYS, SIGNALS, &[*call]]));
+        }
+    }
+}
+
+#[test]
+fn changes_of_metadata_are_notified_beside_the_others_and_ioctl_by_its_request() {
+    for calls in [Calls::new(true), Calls::new(true).with_signals()] {
+        let (plain, filter) = (calls.filter(), calls.with_metadata().filter());
+        let more: Vec<u32> = metadata::numbers().collect();
+        for call in 0..600 {
+            let expected = if more.contains(&call) { NOTIFY } else { run(&plain, NATIVE, call, [7; 6]) };
+            assert_eq!(run(&filter, NATIVE, call, [7; 6]), expected, "{call}");
+        }
+        let ioctl = |filter, request| {
+            run(filter, NATIVE, number(libc::SYS_ioctl), [3, u64::from(request), 0, 0, 0, 0])
+        };
+        for (request, _) in metadata::IOCTLS {
+            assert_eq!([ioctl(&filter, request), ioctl(&plain, request)], [NOTIFY, ALLOW]);
+            assert_eq!(ioctl(&filter, request ^ 1), ALLOW);
+        }
+        for request in [FIOSETOWN, SIOCSPGRP] {
+            assert_eq!(ioctl(&filter, request), ioctl(&plain, request));
+        }
+    }
+}
+
+#[test]
+fn what_makes_sockets_is_notified_where_the_mediator_makes_them() {
+    for (host_network, more) in [(false, &[][..]), (true, HOST_NAMES)] {
+        let calls = Calls::new(host_network).with_made_sockets();
+        assert_eq!(answered(&calls.filter(), [0; 6], NOTIFY), sorted(&[ALWAYS, MADE, more]));
+        let filter = calls.with_signals().filter();
+        assert_eq!(answered(&filter, [0; 6], NOTIFY), sorted(&[ALWAYS, MADE, more, SIGNALS]));
+    }
+}
+
+#[test]
+fn pairs_of_datagram_sockets_are_denied_where_the_mediator_makes_sockets() {
+    for (style, denied) in [
+        (libc::SOCK_STREAM, false),
+        (libc::SOCK_SEQPACKET, false),
+        (libc::SOCK_DGRAM, true),
+        (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, true),
+        (libc::SOCK_RAW, true),
+    ] {
+        let arguments = [1, 0xffff_ffff_0000_0000 | u64::from(style.cast_unsigned()), 0, 0, 0, 0];
+        let errno = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+        assert!(answered(&Calls::new(true).filter(), arguments, errno).is_empty());
+        let made = answered(&Calls::new(true).with_made_sockets().filter(), arguments, errno);
+        assert_eq!(made, if denied { vec![libc::SYS_socketpair] } else { vec![] }, "{style:#x}");
+    }
+}
+
+#[test]
+fn datagram_sockets_of_the_internet_are_notified_where_it_is_said_whom_they_hear() {
+    let (inet, inet6, unix) = (libc::AF_INET, libc::AF_INET6, libc::AF_UNIX);
+    let datagrams = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    for (family, style, expected) in [
+        (inet, libc::SOCK_DGRAM, NOTIFY),
+        (inet6, datagrams, NOTIFY),
+        (inet, libc::SOCK_STREAM, ALLOW),
+        (inet6, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, ALLOW),
+        (unix, libc::SOCK_DGRAM, ALLOW),
+    ] {
+        let wide = |value: c_int| 0xffff_ffff_0000_0000 | u64::from(value.cast_unsigned());
+        let arguments = [wide(family), wide(style), 0, 0, 0, 0];
+        let socket = |filter: &Filter| run(filter, NATIVE, number(libc::SYS_socket), arguments);
+        assert_eq!(socket(&Calls::new(true).filter()), ALLOW);
+        assert_eq!(
+            socket(&Calls::new(true).with_guarded_datagrams().filter()),
+            expected,
+            "{family} {style:#x}"
+        );
+        assert_eq!(socket(&Calls::new(true).with_guarded_datagrams().with_made_sockets().filter()), NOTIFY);
+    }
+}
+
+#[test]
+fn socket_filters_are_denied_where_it_is_said_whom_sockets_hear() {
+    let errno = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+    let guarded = Calls::new(true).with_guarded_datagrams().filter();
+    for (level, name) in (0..100).flat_map(|name| [(libc::SOL_SOCKET, name), (libc::IPPROTO_IP, name)]) {
+        let wide = |value: c_int| 0xffff_ffff_0000_0000 | u64::from(value.cast_unsigned());
+        let arguments = [3, wide(level), wide(name), 0, 0, 0];
+        let set = |filter: &Filter| run(filter, NATIVE, number(libc::SYS_setsockopt), arguments);
+        let denied = level == libc::SOL_SOCKET && [26, 27, 44, 50].contains(&name);
+        assert_eq!(set(&guarded), if denied { errno } else { ALLOW }, "{level} {name}");
+        assert_eq!(set(&Calls::new(true).filter()), ALLOW);
+    }
+    assert!(answered(&guarded, [1; 6], errno).is_empty());
+}
+
+#[test]
+fn what_shares_a_port_is_notified_and_other_options_are_judged_as_before() {
+    let errno = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+    let shared = Calls::new(true).with_shared_ports().filter();
+    let both = Calls::new(true).with_guarded_datagrams().with_shared_ports().filter();
+    for (level, name) in (0..100).flat_map(|name| [(libc::SOL_SOCKET, name), (libc::IPPROTO_IP, name)]) {
+        let wide = |value: c_int| 0xffff_ffff_0000_0000 | u64::from(value.cast_unsigned());
+        let arguments = [3, wide(level), wide(name), 0, 0, 0];
+        let set = |filter: &Filter| run(filter, NATIVE, number(libc::SYS_setsockopt), arguments);
+        let socket = level == libc::SOL_SOCKET;
+        let expected = if socket && name == 15 { NOTIFY } else { ALLOW };
+        assert_eq!(set(&shared), expected, "{level} {name}");
+        let denied = socket && [26, 27, 44, 50].contains(&name);
+        assert_eq!(set(&both), if denied { errno } else { expected }, "{level} {name}");
+    }
+    assert_eq!(answered(&shared, [1; 6], NOTIFY), answered(&Calls::new(true).filter(), [1; 6], NOTIFY));
+}
+
+#[test]
+fn a_process_that_shares_its_descriptors_is_notified_and_a_thread_is_not() {
+    let (files, thread) = (libc::CLONE_FILES, libc::CLONE_THREAD);
+    for (flags, expected) in [(files, NOTIFY), (files | thread, ALLOW), (thread, ALLOW), (0, ALLOW)] {
+        let flags = flags | libc::CLONE_VM | libc::SIGCHLD;
+        let arguments = [u64::from(flags.cast_unsigned()), 0, 0, 0, 0, 0];
+        let clone = |filter: &Filter| run(filter, NATIVE, number(libc::SYS_clone), arguments);
+        assert_eq!(clone(&Calls::new(true).filter()), ALLOW);
+        assert_eq!(clone(&Calls::new(true).with_made_sockets().filter()), expected, "{flags:#x}");
+    }
+}
+
+/// Of what the standing program leaves out nothing gets by.
+#[test]
+fn what_is_denied_here_is_notified_exactly_where_a_rule_says_so() {
+    let values = |bits: &[u64]| bits.iter().flat_map(|bit| [*bit, !*bit, bit | 1 << 40]).collect::<Vec<_>>();
+    let bits: Vec<_> = (0..32).map(|bit| 1 << bit).collect();
+    let small: Vec<_> = (0..48).chain([132, 136, 262, 0x8_0000_0002, 0x8_0001]).collect();
+    let some = [values(&bits), small].concat();
+    for (case, host_network) in Case::all().flat_map(|case| [(case, false), (case, true)]) {
+        let denials = told(case);
+        let calls = Calls::new(host_network).with_guarded_datagrams().with_made_sockets();
+        let (plain, filter) = (calls.filter(), calls.with_denials(&denials).filter());
+        assert_eq!(filter.instructions.len() == plain.instructions.len(), denials.is_empty());
+        for call in 0..600 {
+            let rules: Vec<_> =
+                denials.iter().filter(|denial| denial.call.number(ARCH) == Some(call)).collect();
+            let arguments = some.iter().flat_map(|&one| {
+                [[one, 1, 0, 0, 0, 0], [1, one, 2, 0, 0, 0], [2, 1, one, 0, 0, 0], [16, 3, one, 0, 0, 0]]
+            });
+            for arguments in arguments.step_by(if rules.is_empty() { 97 } else { 1 }) {
+                let denied = rules.iter().any(|rule| rule.holds(&arguments));
+                let expected = if denied { NOTIFY } else { run(&plain, NATIVE, call, arguments) };
+                assert_eq!(run(&filter, NATIVE, call, arguments), expected, "{call} {arguments:x?} {case:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn foreign_architectures_are_killed_and_x32_is_left_to_the_denying_program() {
+    let filter = Calls::new(true).filter();
+    assert_eq!(run(&filter, 0x4000_0003, 102, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
+    assert_eq!(run(&filter, NATIVE, 0x4000_0000 + number(libc::SYS_connect), [1; 6]), ALLOW);
+}
+
+/// When it is attached, the kernel walks the program once for every number.
+#[test]
+fn no_call_passes_all_the_others() {
+    let all = Calls::new(true).with_guarded_datagrams().with_shared_ports().with_objects();
+    let all = all.with_signals().with_metadata();
+    let filter = all.with_denials(&told(Case { told: true, mediated: true, ..Case::default() })).filter();
+    let steps = |call| {
+        let mut passed = 0;
+        walk(&filter, NATIVE, call, [0; 6], |_| passed += 1);
+        passed
+    };
+    let most = (0..600).map(steps).max().unwrap();
+    assert!(filter.instructions.len() > 120 && most < 50, "{most} of {}", filter.instructions.len());
+}
