@@ -177,10 +177,15 @@ impl Progress {
     }
 }
 
-/// What tells of refused calls, where the broker's reports go.
-pub(crate) fn refusals(program: Pid, reports: &Reports, listeners: Listeners) -> Result<Refusals, Failure> {
+/// What tells of refused calls, where the broker's reports go: somewhere, or `listeners` is not needed.
+pub(crate) fn refusals(
+    program: Pid,
+    reports: &Reports,
+    listeners: impl FnOnce() -> Listeners,
+) -> Result<Refusals, Failure> {
     let pipe = reports.as_ref().map(|reports| reports.as_fd().try_clone_to_owned()).transpose();
-    Ok(Refusals::told(program.as_raw(), pipe.map_err(broken)?, listeners))
+    let telling = pipe.map_err(broken)?.map(|pipe| (pipe, listeners()));
+    Ok(Refusals::told(program.as_raw(), telling))
 }
 
 /// Keeps none of the program's pipes open. Standard error is ours for as long as nobody else takes our reports.

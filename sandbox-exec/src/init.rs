@@ -17,8 +17,9 @@ use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout};
 use crate::attempt::Surroundings;
 use crate::broker::{self, Reports, exit_code};
 use crate::descendants::{self, Waited};
+use crate::domain::open_path;
 use crate::handover::{Handover, fork_sharing_descriptors};
-use crate::launch::{Awaited, Program, Ruleset, give_up};
+use crate::launch::{Awaited, Program, Ruleset, enter, give_up};
 use crate::mediate::{Listeners, Mediation, Mediator, Refusals};
 use crate::namespace::layout::Layout;
 use crate::namespace::{machine, tree};
@@ -84,7 +85,7 @@ impl Init<'_> {
             let listener = handover.take(program).map_err(at(Stage::Broker))?;
             drop(rules);
             retire().map_err(at(Stage::Broker))?;
-            let refusals = broker::refusals(program, self.status, listeners)?;
+            let refusals = broker::refusals(program, self.status, || listeners)?;
             return Ok(Watched { program, signals, _mediator: self.mediate(listener, refusals)? });
         }
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
@@ -93,7 +94,8 @@ impl Init<'_> {
         let surroundings = Surroundings::Full { stub: self.stub, witness: witness.as_fd() };
         let reports = told.try_clone().map_err(at(Stage::Start))?;
         let Self { confinement, ruleset, .. } = *self;
-        Program { confinement, ruleset, surroundings, project: None, rules }.run(reports)
+        enter(&confinement.project, open_path(confinement.project.as_path(), true))?;
+        Program { confinement, ruleset, surroundings, programs: &ruleset.programs, rules }.run(reports)
     }
 
     /// Threads make no forks, so it begins after the only one.

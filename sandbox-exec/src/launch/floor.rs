@@ -19,7 +19,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpid, getppid, pipe2};
 
 use super::granted::Granted;
-use super::program::{Program, give_up, no_entry};
+use super::program::{self, Program, enter, no_entry};
 use super::rules::{self, Awaited, Awaiting, Making, Ordered, Seen};
 use super::ruleset::Ruleset;
 use super::{Ahead, Launch, at};
@@ -29,7 +29,7 @@ use crate::cgroup::Cgroup;
 use crate::descendants::Bound;
 use crate::domain::{Domain, Opened, open_path};
 use crate::handover::{Handover, fork_into, fork_sharing_descriptors};
-use crate::mediate::{Hand, Listeners, Mediation, Mediator, Refusals, crew};
+use crate::mediate::{Filter, Hand, Listeners, Mediation, Mediator, Refusals, crew};
 use crate::platform::Platform;
 use crate::privilege;
 use crate::stage::{Failure, Stage};
@@ -127,18 +127,17 @@ impl Child {
         let datagrams = datagrams(ruleset).map_err(at(Stage::Start))?;
         let broker = getpid().as_raw();
         let surroundings = Surroundings::Floor { broker, datagrams: datagrams.as_ref().map(OwnedFd::as_fd) };
-        let filter = ruleset.mediation.as_ref().map(Mediation::filter);
+        let (filter, programs) = ruleset.joined();
         let handover = Handover::new().map_err(at(Stage::Start))?;
-        // For both of us. What is opened for a rule needs other capabilities.
-        privilege::drop_bounds().map_err(at(Stage::Capabilities))?;
         let (forked, group) = fork_into_group().map_err(at(Stage::Start))?;
         let Some(program) = forked else {
-            if let Err(failure) = handover.give(filter.as_ref()).map_err(at(Stage::Seccomp)) {
-                give_up(Outgoing::new(File::from(reports), Generation(0)), &failure)
+            let place = &confinement.project;
+            let bound = enter(place, Ok(project.as_fd())).and_then(|()| give_up(&handover, filter.as_ref()));
+            if let Err(failure) = bound {
+                program::give_up(Outgoing::new(File::from(reports), Generation(0)), &failure)
             }
             drop((progress, rules));
-            let project = Some(project.as_fd());
-            Program { confinement, ruleset, surroundings, project, rules: awaited }.run(reports)
+            Program { confinement, ruleset, surroundings, programs, rules: awaited }.run(reports)
         };
         let passing = Passing::Awaited(handover);
         let theirs = Some((reports, awaited, datagrams, project));
@@ -176,6 +175,13 @@ impl Child {
     }
 }
 
+/// Gives up capabilities, and with the listener the calls: no capability opens what is somebody else's from then on. Nothing of it
+/// closes a descriptor.
+fn give_up(handover: &Handover, filter: Option<&Filter>) -> Result<(), Failure> {
+    privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;
+    handover.give(filter).map_err(at(Stage::Seccomp))
+}
+
 /// Enters the domain that bounds signals, and adopts what descends from this process.
 pub(super) fn enter_bound(platform: Platform) -> Result<Bound, Failure> {
     system::set_subreaper().map_err(at(Stage::Start))?;
@@ -194,7 +200,7 @@ fn attend(
     status: &Reports,
     theirs: Option<Theirs>,
 ) -> Result<(Option<Mediator>, Opened), Failure> {
-    let refusals = broker::refusals(program, status, Listeners::here())?;
+    let refusals = broker::refusals(program, status, Listeners::here)?;
     let mediation = ruleset.mediation.clone();
     let (took, taken) = mpsc::channel();
     let (ready, mediator) = mpsc::channel();

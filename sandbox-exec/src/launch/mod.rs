@@ -26,7 +26,7 @@ use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, getppid};
 
 pub use self::ahead::{Ahead, Likely};
-pub(crate) use self::program::{Program, give_up};
+pub(crate) use self::program::{Program, enter, give_up};
 pub(crate) use self::rules::Awaited;
 pub(crate) use self::ruleset::Ruleset;
 pub use crate::broker::Reports;

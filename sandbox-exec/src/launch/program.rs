@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fs::File;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use ipc::confinement::{Attempt, BrokerReport, Confinement, RulesetReport};
 use ipc::id::Generation;
@@ -18,7 +18,6 @@ use super::execute::execute;
 use super::rules::{Awaited, Ordered};
 use super::ruleset::Ruleset;
 use crate::attempt::{Attempts, Surroundings};
-use crate::domain::open_path;
 use crate::privilege;
 use crate::seccomp;
 use crate::stage::{Failure, Stage};
@@ -30,8 +29,8 @@ pub(crate) struct Program<'a> {
     pub(crate) confinement: &'a Confinement,
     pub(crate) ruleset: &'a Ruleset,
     pub(crate) surroundings: Surroundings<'a>,
-    /// Where it will be, if its parent has opened that; it is where the parent would have found it.
-    pub(crate) project: Option<BorrowedFd<'a>>,
+    /// The seccomp programs that are left to be attached.
+    pub(crate) programs: &'a [seccomp::Program],
     /// Its rules, which its parent makes, and what it executes.
     pub(crate) rules: Awaited,
 }
@@ -52,17 +51,17 @@ impl Program<'_> {
         default_signals().map_err(at(Stage::Session))?;
         privilege::no_core_dumps().map_err(at(Stage::Session))?;
         die_with(self.surroundings.broker())?;
-        self.enter_project()?;
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
-        let Self { ruleset, surroundings, rules, .. } = self;
+        let Self { ruleset, surroundings, programs, rules, .. } = self;
         let early = matches!(surroundings, Surroundings::Floor { .. });
         if early {
             // The broker opens everything that a rule is on, and is still at it.
-            give_up_calls(ruleset)?;
+            give_up_calls(programs)?;
         }
         let (domain, plan, ordered) = rules.finish(ruleset)?;
         if !early {
-            give_up_calls(ruleset)?;
+            privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;
+            give_up_calls(programs)?;
         }
         // It may have waited for long, when nobody of the same user had to look into it.
         system::make_dumpable().map_err(at(Stage::Start))?;
@@ -76,15 +75,12 @@ impl Program<'_> {
             .map_err(at(Stage::Report))?;
         execute(&ordered.command(), &ordered.environment())
     }
+}
 
-    fn enter_project(&self) -> Result<(), Failure> {
-        let project = &self.confinement.project;
-        let entered = match self.project {
-            Some(directory) => fchdir(directory).map_err(io::Error::from),
-            None => open_path(project.as_path(), true).and_then(|directory| Ok(fchdir(directory)?)),
-        };
-        entered.map_err(|error| no_entry(project, &error))
-    }
+/// Makes a directory this process's own working directory: before it gives up what it might need for that.
+pub(crate) fn enter(project: &WirePath, directory: io::Result<impl AsFd>) -> Result<(), Failure> {
+    let entered = directory.and_then(|directory| Ok(fchdir(directory)?));
+    entered.map_err(|error| no_entry(project, &error))
 }
 
 /// Why a program cannot be where it should.
@@ -92,11 +88,9 @@ pub(super) fn no_entry(project: &WirePath, error: &io::Error) -> Failure {
     Stage::Directory.failed(format!("cannot enter {project}: {error}"))
 }
 
-/// What makes rules has been opened by now: the filters have no openat2 for root, and no capability opens what is somebody
-/// else's.
-fn give_up_calls(ruleset: &Ruleset) -> Result<(), Failure> {
-    privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;
-    ruleset.programs.iter().try_for_each(seccomp::Program::attach).map_err(at(Stage::Seccomp))
+/// What makes rules has been opened by now: the filters have no openat2 for root.
+fn give_up_calls(programs: &[seccomp::Program]) -> Result<(), Failure> {
+    programs.iter().try_for_each(seccomp::Program::attach).map_err(at(Stage::Seccomp))
 }
 
 /// Tries what must fail; the report, if it failed.

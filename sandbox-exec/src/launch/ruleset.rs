@@ -8,7 +8,7 @@ use ipc::rights::Network;
 
 use super::rules::Seen;
 use crate::environment;
-use crate::mediate::{Mediation, Sockets};
+use crate::mediate::{Filter, Mediation, Sockets};
 use crate::platform::{Platform, SCOPES};
 use crate::private::MEMORY;
 use crate::seccomp::rules::{self, Denial};
@@ -64,6 +64,17 @@ impl Ruleset {
         let mediation =
             platform.mediates(tier).then(|| mediation(seen, platform, rules::told(policy.case())));
         Ok(Self { environment, platform, tier, net: rights.net, programs, policy, mediation, missing })
+    }
+
+    /// What is attached at once, with the listener, and what is attached after it: the denying program is part of the mediating one,
+    /// where there is one.
+    pub(super) fn joined(&self) -> (Option<Filter>, &[Program]) {
+        match (&self.mediation, self.programs.split_first()) {
+            (Some(mediation), Some((standing, others))) => {
+                (Some(mediation.filter().behind(*standing)), others)
+            }
+            _ => (None, &self.programs),
+        }
     }
 
     /// Whether a child is bound by this as it is by `other`, in all but its rules.

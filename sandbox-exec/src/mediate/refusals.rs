@@ -97,9 +97,9 @@ impl Refusals {
     }
 
     /// Of this program, a child of this process, to the reader of a pipe, if there is one.
-    pub(crate) fn told(program: pid_t, pipe: Option<OwnedFd>, listeners: Listeners) -> Self {
+    pub(crate) fn told(program: pid_t, telling: Option<(OwnedFd, Listeners)>) -> Self {
         let state = |pipe| Mutex::new(State { pipe: File::from(pipe), origins: VecDeque::new() });
-        Self(pipe.map(|pipe| Telling { program, listeners, state: state(pipe) }))
+        Self(telling.map(|(pipe, listeners)| Telling { program, listeners, state: state(pipe) }))
     }
 
     /// Tells of what the rules do not allow a thread, whose call must wait until then; what that is told itself.
@@ -291,7 +291,7 @@ mod tests {
         fn new() -> Self {
             let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
             Self {
-                refusals: Refusals::told(getppid().as_raw(), Some(write), Listeners::here()),
+                refusals: Refusals::told(getppid().as_raw(), Some((write, Listeners::here()))),
                 read: read.into(),
             }
         }
@@ -356,7 +356,7 @@ mod tests {
         while has_room(&fill) {
             fill.write_all(&[0; MAX_REFUSAL]).unwrap();
         }
-        let refusals = Refusals::told(getppid().as_raw(), Some(write), Listeners::here());
+        let refusals = Refusals::told(getppid().as_raw(), Some((write, Listeners::here())));
         let began = Instant::now();
         for port in 1..100 {
             assert_eq!(refusals.tell(gettid().as_raw(), Act::Send, to(port)), Errno::ENETUNREACH);

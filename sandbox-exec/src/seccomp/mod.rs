@@ -98,6 +98,11 @@ impl Program {
         built::PROGRAMS[kind as usize][case.index()]
     }
 
+    /// What the kernel will run.
+    pub(crate) fn instructions(&self) -> &'static [sock_filter] {
+        self.instructions
+    }
+
     /// How many rules it has.
     pub fn rules(&self) -> u32 {
         self.rules

@@ -1,5 +1,5 @@
 //! The program that sends calls to the mediator; everything else it allows, since denying is another program's
-//! ([`crate::seccomp`]: its errors outrank notifications, seccomp(2)).
+//! ([`crate::seccomp`]: its errors outrank notifications, seccomp(2)). Where both are attached at once they are one, which denies first.
 //!
 //! ```text
 //!     architecture == native ? go on : kill          numbers of foreign tables mean other calls
@@ -43,6 +43,9 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use nix::libc::{self, c_int, sock_filter, sock_fprog};
 
+use self::tree::{answer, jump};
+use crate::seccomp::Program;
+
 pub(super) use self::calls::{ARCH, Calls, F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP};
 
 /// The mediation program, ready to be attached.
@@ -52,6 +55,24 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Both in one: what `denying` allows comes here. As two programs of a thread they would answer alike, since errors outrank
+    /// notifications; but each that is attached costs a fixed price, and each call's way through it.
+    #[must_use]
+    pub(crate) fn behind(self, denying: Program) -> Self {
+        let denying = denying.instructions();
+        let here = |(place, instruction): (usize, &seccompiler::sock_filter)| {
+            let seccompiler::sock_filter { code, jt, jf, k } = *instruction;
+            let instruction = sock_filter { code, jt, jf, k };
+            if instruction == answer(libc::SECCOMP_RET_ALLOW) {
+                jump(denying.len() - place - 1)
+            } else {
+                instruction
+            }
+        };
+        let denying = denying.iter().enumerate().map(here);
+        Self { instructions: denying.chain(self.instructions).collect() }
+    }
+
     /// Attaches it to this thread, for good, and returns its listener. Async-signal-safe. `no_new_privs` must be set, and no
     /// program of this thread may have a listener yet (`EBUSY`).
     pub fn attach(&self) -> io::Result<OwnedFd> {

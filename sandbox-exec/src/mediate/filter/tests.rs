@@ -1,9 +1,12 @@
+use ipc::confinement::Tier;
+use ipc::rights::Network;
 use nix::libc::c_long;
 
 use super::calls::{ALWAYS, HOST_NAMES, MADE, OWNERS, SIGNALS, number};
 use super::tree::NATIVE;
 use super::*;
 use crate::mediate::metadata;
+use crate::seccomp::Policy;
 use crate::seccomp::rules::{Case, told};
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
@@ -35,6 +38,8 @@ fn walk(
             0x54 => accumulator &= k,
             0x05 => at += k as usize,
             0x15 => at += usize::from(if accumulator == k { jt } else { jf }),
+            0x35 => at += usize::from(if accumulator >= k { jt } else { jf }),
+            0x45 => at += usize::from(if accumulator & k != 0 { jt } else { jf }),
             0x25 => at += usize::from(if accumulator > k { jt } else { jf }),
             0x06 => return k,
             other => unreachable!("operation {other:#x}"),
@@ -251,4 +256,40 @@ fn no_call_passes_all_the_others() {
     };
     let most = (0..600).map(steps).max().unwrap();
     assert!(filter.instructions.len() > 120 && most < 50, "{most} of {}", filter.instructions.len());
+}
+
+/// As the kernel judges where two programs are attached (seccomp(2)).
+#[test]
+fn behind_a_denying_program_nothing_is_allowed_that_it_denies_and_nothing_else_changes() {
+    let nothing = || Filter { instructions: vec![answer(libc::SECCOMP_RET_ALLOW)] };
+    let values: Vec<_> =
+        (0..24).map(|bit| 1 << bit).chain(0..48).chain([0x5412, 0x8901, 0x4008_6601]).collect();
+    for policy in policies() {
+        let denying = Program::standing(policy);
+        let alone = nothing().behind(denying);
+        let calls =
+            Calls::new(true).with_guarded_datagrams().with_shared_ports().with_objects().with_metadata();
+        let filter = calls.with_denials(&told(policy.case())).filter();
+        let both = filter.clone().behind(denying);
+        for call in (0..480).chain([600, 0x4000_0000, 0x4000_0000 + number(libc::SYS_connect), u32::MAX]) {
+            let arguments = values.iter().flat_map(|&one| [[one, 1, 0, 0, 0, 0], [1, one, 2, 0, one, 0]]);
+            for arguments in arguments {
+                let denied = run(&alone, NATIVE, call, arguments);
+                let expected = if denied == ALLOW { run(&filter, NATIVE, call, arguments) } else { denied };
+                assert_eq!(run(&both, NATIVE, call, arguments), expected, "{call} {arguments:x?} {policy:?}");
+            }
+        }
+        assert_eq!(run(&both, 0x4000_0003, 102, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
+    }
+}
+
+fn policies() -> impl Iterator<Item = Policy> {
+    let policy = |bits: u8| Policy {
+        net: if bits & 1 == 0 { Network::Off } else { Network::On },
+        root: bits & 2 != 0,
+        truncate: bits & 4 != 0,
+        tier: Tier::Floor,
+        told: bits & 8 != 0,
+    };
+    (0..16).map(policy)
 }
