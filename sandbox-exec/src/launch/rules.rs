@@ -45,6 +45,9 @@ pub(crate) struct Seen {
     pub(crate) private: Private,
 }
 
+/// More bytes than most words have.
+const USUAL: usize = 4 << 10;
+
 /// What the child gets once the parent is done.
 #[derive(Debug, Serialize, Deserialize)]
 struct Word {
@@ -203,7 +206,7 @@ impl<'a> Making<'a> {
 impl Awaited {
     /// Waits for the parent, and adds what was left. The plan that comes back has these rules alone.
     pub(crate) fn finish(self, ruleset: &Ruleset) -> Result<(Domain, Plan, Ordered), Failure> {
-        let mut bytes = vec![];
+        let mut bytes = Vec::with_capacity(USUAL);
         File::from(self.word).read_to_end(&mut bytes).map_err(at(Stage::Rules))?;
         if bytes.is_empty() {
             return Err(Stage::Parent.failed("the process that compiles the rules is gone"));
