@@ -7,7 +7,7 @@
 //!
 //! * `filter`: which calls. `probe`: whether there can be a listener. `listener`: where they arrive. `crew`: the threads.
 //!   `waiting`: calls that wait, and the signals of their callers.
-//! * `caller`, `memory`, `status`: who calls. `address`, `message`, `control`: what they pass.
+//! * `caller`, `memory`, `status`, `text`: who calls. `address`, `message`, `control`: what they pass.
 //! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `sock_diag`, `finder`, `connections`,
 //!   `reservations`, `introduce`, `admitted`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls. `metadata`: those on files.
@@ -81,6 +81,7 @@ mod socket;
 mod sockets;
 mod status;
 mod tables;
+mod text;
 mod tree;
 mod waiting;
 

@@ -5,7 +5,7 @@
 //! remembered is bounded, and so is what a flood of refused calls writes.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,6 +20,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::listeners::Listeners;
 use super::status::Status;
+use super::text;
 use crate::seccomp::rules::Denial;
 
 /// How many children of the program are remembered, and how many refusals beneath each.
@@ -105,7 +106,9 @@ impl Refusals {
     /// Tells of what the rules do not allow a thread, whose call must wait until then; what that is told itself.
     pub(super) fn tell(&self, thread: pid_t, act: Act, hindrance: Hindrance) -> Errno {
         let errno = hindrance.errno();
-        if let (Some(telling), Hindrance::Rules { target, .. }) = (&self.0, hindrance) {
+        if let Hindrance::Rules { target, .. } = hindrance
+            && let Some(telling) = self.hearing(thread)
+        {
             telling.tell(thread, act, target, errno);
         }
         errno
@@ -120,20 +123,21 @@ impl Refusals {
         why: impl FnOnce() -> Option<String>,
     ) -> Errno {
         let errno = Errno::from_raw(denial.answer.errno().cast_signed());
-        let hears = self.0.as_ref().filter(|telling| !telling.only_tries(thread));
-        let told = hears.and_then(|telling| Some((telling, why()?)));
+        let told = self.hearing(thread).and_then(|telling| Some((telling, why()?)));
         if let Some((telling, call)) = told {
             telling.tell(thread, Act::Call, Target::Call(call), errno);
         }
         errno
     }
+
+    /// Whoever hears of what this thread is refused.
+    fn hearing(&self, thread: pid_t) -> Option<&Telling> {
+        self.0.as_ref().filter(|telling| !telling.only_tries(thread))
+    }
 }
 
 impl Telling {
     fn tell(&self, thread: pid_t, act: Act, target: Target, errno: Errno) {
-        if self.only_tries(thread) {
-            return;
-        }
         if let Target::Socket(path) = &target
             && self.listeners.answers(path.as_path()) == Some(false)
         {
@@ -252,15 +256,15 @@ fn has_room(pipe: &File) -> bool {
 
 /// What a process calls itself (`proc_pid_comm(5)`).
 fn name(process: pid_t) -> String {
-    let name = fs::read(format!("/proc/{process}/comm")).unwrap_or_default();
+    let name = text::read(&format!("/proc/{process}/comm")).unwrap_or_default();
     let name = name.strip_suffix(b"\n").unwrap_or(&name);
     String::from_utf8_lossy(name).into_owned()
 }
 
 /// When a process began: the twenty-second field (`proc_pid_stat(5)`), counted behind its name, which may hold anything.
 fn began(process: pid_t) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    text.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()
+    let stat = text::read_string(&format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! What the kernel says of a thread (`proc_pid_status(5)`).
 
-use std::fs;
-
 use nix::errno::Errno;
 use nix::libc::pid_t;
+
+use super::text;
 
 /// A thread's status, as far as mediation looks at it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) struct Status {
 impl Status {
     /// Reads the status of a thread.
     pub(super) fn of(thread: pid_t) -> Result<Self, Errno> {
-        fs::read_to_string(format!("/proc/{thread}/status"))
+        text::read_string(&format!("/proc/{thread}/status"))
             .map(|text| Self::parse(&text))
             .map_err(|_| Errno::ESRCH)
     }
