@@ -34,10 +34,11 @@ pub fn permitted_by_mode(operation: Operation, path: &Path) -> bool {
 /// Whether the file system itself is read-only, whatever the mount: the options after ` - ` in `proc_pid_mountinfo(5)`.
 fn is_read_only_file_system(path: &Path) -> bool {
     let device = fs::metadata(path).map(|meta| (libc::major(meta.dev()), libc::minor(meta.dev())));
-    let (Ok((major, minor)), Ok(mounts)) = (device, fs::read_to_string("/proc/self/mountinfo")) else {
+    let (Ok((major, minor)), Ok(mounts)) = (device, fs::read("/proc/self/mountinfo")) else {
         return false;
     };
-    is_read_only_in(&mounts, &format!("{major}:{minor}"))
+    // The names in it hold any bytes.
+    is_read_only_in(&String::from_utf8_lossy(&mounts), &format!("{major}:{minor}"))
 }
 
 fn is_read_only_in(mounts: &str, device: &str) -> bool {

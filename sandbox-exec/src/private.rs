@@ -147,8 +147,8 @@ fn first_process() -> Result<SystemTime, &'static str> {
     if namespace.ino() == FIRST_PID_NAMESPACE {
         return Err("it is this machine's, which other programs use");
     }
-    let stat = fs::read_to_string("/proc/1/stat").map_err(|_| UNKNOWN)?;
-    let since_boot = started(&stat).ok_or(UNKNOWN)?;
+    let stat = fs::read("/proc/1/stat").map_err(|_| UNKNOWN)?;
+    let since_boot = started(&String::from_utf8_lossy(&stat)).ok_or(UNKNOWN)?;
     let now = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).map_err(|_| UNKNOWN)?);
     let age = now.checked_sub(since_boot).ok_or(UNKNOWN)?;
     // A file system's birth is read off a clock that stands still for a tick: the first process can seem younger than what it mounts.

@@ -7,7 +7,6 @@
 //! exactly, see [`Alive`]) and none is given out before every call that was left to the kernel is known to be past that look.
 
 use std::collections::HashSet;
-use std::fs;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +14,7 @@ use nix::errno::Errno;
 use nix::libc::pid_t;
 
 use super::alive::Alive;
+use super::text;
 
 /// How much processor time a thread may need from its answer to the look, in ticks of `times(2)`, which have 10 ms: of two the
 /// second is whole, a thousand times what it takes.
@@ -139,7 +139,7 @@ struct Run {
 
 impl Run {
     fn of(thread: pid_t) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{thread}/task/{thread}/stat")).ok()?)
+        Self::parse(&text::read_string(&format!("/proc/{thread}/task/{thread}/stat")).ok()?)
     }
 
     /// After the name, which may hold anything: state (the third field), and time in user (14) and system mode (15).

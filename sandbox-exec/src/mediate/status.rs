@@ -82,6 +82,16 @@ mod tests {
         assert_eq!(Status::of(pid_t::MAX), Err(Errno::ESRCH));
     }
 
+    /// As a name in many a language is once the kernel has cut it after fifteen bytes.
+    #[test]
+    fn of_a_thread_whose_name_is_no_text() {
+        let status = std::thread::spawn(|| {
+            crate::system::set_name(c"caf\xc3\xa9 \xc3");
+            Status::of(nix::unistd::gettid().as_raw())
+        });
+        assert_eq!(status.join().unwrap().map(|status| status.process), Ok(std::process::id().cast_signed()));
+    }
+
     #[test]
     fn signals_are_hexadecimal() {
         let text = "Name:\tTgid:\nTgid:\t7\nPPid:\t5\nNSpgid:\t6\t1\nThreads:\t3\nUid:\t1\t2\t3\t4\n\

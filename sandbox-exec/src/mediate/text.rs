@@ -1,10 +1,10 @@
 //! What the kernel writes anew for each reader, as in `/proc`.
 //!
-//! Such a file does not say how long it is. `std::fs::read` asks, is told nothing, and then begins with a few bytes and twice as many
-//! each time: a dozen calls for the status of a thread, which is read on the way of many answers.
+//! Such a file does not say how long it is. `std::fs::read` asks, is told nothing, and begins with a few bytes: several calls more for
+//! the status of a thread, which is read on the way of many answers.
 
 use std::fs::File;
-use std::io::{Error, ErrorKind, Read, Result};
+use std::io::{ErrorKind, Read, Result};
 
 /// More than most of these files have.
 const USUAL: usize = 4096;
@@ -14,9 +14,9 @@ pub(super) fn read(path: &str) -> Result<Vec<u8>> {
     read_all(File::open(path)?)
 }
 
-/// The same where it is text.
+/// The same as text, but for the names in it: those of threads and files hold any bytes, and the kernel cuts the former after the fifteenth.
 pub(super) fn read_string(path: &str) -> Result<String> {
-    String::from_utf8(read(path)?).map_err(|error| Error::new(ErrorKind::InvalidData, error))
+    read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn read_all(mut source: impl Read) -> Result<Vec<u8>> {
