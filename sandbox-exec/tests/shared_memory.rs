@@ -105,27 +105,3 @@ fn a_command_cannot_open_the_memory_of_what_starts_beside_it() {
     fs::write(project.path().join("stop"), "").unwrap();
     assert_eq!(finish(attacker), ("own\n".to_owned(), Ending::Exited(0)));
 }
-
-#[test]
-fn what_a_reaper_had_is_given_back() {
-    let project = tempfile::tempdir().unwrap();
-    let domain = domain(project.path());
-    let command = spec(project.path(), "true");
-    let run = |times: usize| {
-        for _ in 0..times {
-            assert_eq!(finish(domain.spawn(&command).unwrap()).1, Ending::Exited(0));
-        }
-    };
-    run(10);
-    let before = data();
-    run(100);
-    // A hundred stacks are six megabytes.
-    assert!(data() < before + 2048, "{before} kB, then {} kB", data());
-}
-
-/// How much memory of its own this process has, touched or not, in kilobytes.
-fn data() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmData:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
-}

@@ -8,8 +8,9 @@ static="${BAILIWICK_STATIC:-$root/target/$(uname -m)-unknown-linux-gnu/release}"
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/bailiwick-containers"
 image=bailiwick-tests:bookworm
 bare=bailiwick-tests:bare
-# What the works of the escape suite are made with; no certificate authorities.
-packages=git,python3,procps,libgcc-s1,gcc,libc6-dev,make,sqlite3,tmux,strace,gdb,nodejs
+# What the works of the escape suite are made with; no certificate authorities. debootstrap does not find that the last one provides
+# what gdb depends on by another name.
+packages=git,python3,procps,libgcc-s1,gcc,libc6-dev,make,sqlite3,tmux,strace,gdb,nodejs,libboost-regex1.74.0
 
 skip() {
     echo "skipped: no container engine: $*" >&2

@@ -10,6 +10,9 @@ pub const SECRET: &str = "the-victims-secret-5d1c";
 
 /// Prints where the secret lies and its own descriptor 3-style handle on it, then waits for the end of its input.
 pub fn live() -> ExitCode {
+    // Who runs the suite may ignore it, as nohup(1) does, and so would this process.
+    // SAFETY: installs the default action; no handler is involved.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
     // On the heap, so that the program file does not hold the only copy.
     let secret = SECRET.to_owned().into_bytes();
     // Where Yama restricts tracing to ancestors, this lets anybody of the same user: it is the control that must succeed.

@@ -197,13 +197,13 @@ fn check(place: &Place, listed: &str) -> Vec<String> {
 
 #[test]
 fn nearly_every_refusal_is_told_with_its_layer_and_object_and_most_are_proved() {
-    let documented = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/denials.md");
-    let listed = std::fs::read_to_string(documented).unwrap();
+    // As it was when this was built: in a container there is the suite alone.
+    let listed = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/denials.md"));
     let failures: Vec<_> = tier::everywhere()
         .into_iter()
         .flat_map(|(user, tier)| {
             let world = World::new(user);
-            check(&Place { world: &world, tier, net: "off" }, &listed)
+            check(&Place { world: &world, tier, net: "off" }, listed)
         })
         .collect();
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
