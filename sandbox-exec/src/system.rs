@@ -9,6 +9,7 @@ use std::ptr;
 
 use nix::errno::Errno;
 use nix::libc;
+use nix::sys::utsname::uname;
 use seccompiler::sock_filter;
 
 use crate::raw::call;
@@ -21,6 +22,13 @@ const RULE_PATH_BENEATH: libc::c_int = 1;
 
 /// `LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON` of linux/landlock.h.
 const RESTRICT_SELF_LOG_NEW_EXEC_ON: u32 = 1 << 1;
+
+/// Which Linux runs, as far as it says so: its first two numbers (`uname(2)`).
+pub fn release() -> Option<(u32, u32)> {
+    let name = uname().ok()?;
+    let mut numbers = name.release().to_str()?.split(|byte: char| !byte.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
 
 /// The Landlock ABI of the running kernel (`landlock_create_ruleset(2)`): `ENOSYS` where it has none, `EOPNOTSUPP` where it is
 /// switched off, and whatever a filter above this process answers.

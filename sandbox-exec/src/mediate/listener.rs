@@ -8,6 +8,8 @@ use nix::errno::Errno;
 use nix::libc::{self, c_int};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::system;
+
 /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` (linux/seccomp.h, Linux 6.6): whoever is woken runs on this processor next.
 const SYNC_WAKE_UP: libc::c_ulong = 1;
 
@@ -18,9 +20,16 @@ const RESTART: c_int = 512;
 /// `SECCOMP_USER_NOTIF_FLAG_CONTINUE` (linux/seccomp.h, Linux 5.5).
 const GO_ON: u32 = 1;
 
+/// The first Linux in which `SECCOMP_IOCTL_NOTIF_RECV` ends with the last process that could make a call.
+const ENDS: (u32, u32) = (6, 11);
+
 /// Where calls arrive.
 #[derive(Debug)]
-pub(super) struct Listener(OwnedFd);
+pub(super) struct Listener {
+    descriptor: OwnedFd,
+    /// Whether who waits to receive is told the end.
+    ends: bool,
+}
 
 /// A call that waits.
 #[derive(Clone, Copy, Debug)]
@@ -62,25 +71,38 @@ impl Listener {
     pub(super) fn new(descriptor: OwnedFd) -> Self {
         // SAFETY: passes an integer. A kernel that does not know it is only slower.
         unsafe { libc::ioctl(descriptor.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
-        Self(descriptor)
+        Self { descriptor, ends: system::release().is_some_and(|release| release >= ENDS) }
     }
 
     /// Waits for a call; `None` once no process is left that could make one.
     pub(super) fn receive(&self) -> io::Result<Option<Notification>> {
+        // Where to receive is to wait as well, it is one call less.
+        let mut waited = self.ends;
         loop {
-            let mut polled = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
-            match poll(&mut polled, PollTimeout::NONE) {
-                Err(Errno::EINTR) => continue,
-                polled => polled?,
-            };
-            let events = polled[0].revents().unwrap_or(PollFlags::empty());
-            if !events.contains(PollFlags::POLLIN) {
+            if !waited && !self.wait()? {
                 return Ok(None);
             }
             match self.take() {
-                // The caller was killed, or a signal came in between.
-                Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {}
+                // The caller was killed, a signal came in between, or there are no more.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
+                    waited = false;
+                }
                 received => return received.map(Some),
+            }
+        }
+    }
+
+    /// Waits until there is a call; whether there will be any.
+    fn wait(&self) -> io::Result<bool> {
+        loop {
+            let mut polled = [PollFd::new(self.descriptor.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut polled, PollTimeout::NONE) {
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno.into()),
+                Ok(_) => {
+                    let events = polled[0].revents().unwrap_or(PollFlags::empty());
+                    return Ok(events.contains(PollFlags::POLLIN));
+                }
             }
         }
     }
@@ -89,8 +111,9 @@ impl Listener {
         // SAFETY: a structure of integers; the kernel wants it zeroed.
         let mut received: libc::seccomp_notif = unsafe { mem::zeroed() };
         // SAFETY: the kernel writes one `seccomp_notif`, whose size is part of the request.
-        let answer =
-            unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut received) };
+        let answer = unsafe {
+            libc::ioctl(self.descriptor.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut received)
+        };
         if answer < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -106,7 +129,9 @@ impl Listener {
     /// that number is the caller's.
     pub(super) fn waits(&self, id: u64) -> bool {
         // SAFETY: the kernel reads one integer.
-        unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }
+        unsafe {
+            libc::ioctl(self.descriptor.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0
+        }
     }
 
     /// Answers a call. Nobody hears it if the caller is dead.
@@ -133,7 +158,7 @@ impl Listener {
         let response = libc::seccomp_notif_resp { id, val: value, error, flags };
         // SAFETY: the kernel reads one `seccomp_notif_resp`.
         unsafe {
-            libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response);
+            libc::ioctl(self.descriptor.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response);
         }
     }
 
@@ -162,8 +187,9 @@ impl Listener {
         let srcfd = descriptor.as_raw_fd().cast_unsigned();
         let request = libc::seccomp_notif_addfd { id, flags, srcfd, newfd: 0, newfd_flags };
         // SAFETY: the kernel reads one `seccomp_notif_addfd`.
-        let number =
-            unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const request) };
+        let number = unsafe {
+            libc::ioctl(self.descriptor.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const request)
+        };
         Errno::result(number)
     }
 }
