@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
 
 use ipc::place::{Place, is_local, is_resolver, plain, resolvers};
@@ -16,6 +16,7 @@ use super::caller::Caller;
 use super::connections::Connections;
 use super::holders::{self, Holder};
 use super::internet::{named, stays_here};
+use super::listening::{Held, Listening};
 use super::own::{Name, Own};
 use super::refusals::Hindrance;
 use super::reservations::Reservations;
@@ -30,6 +31,7 @@ pub(super) struct Host {
     /// Whether it is known which of them share their ports.
     sees_sharing: bool,
     begun: Connections,
+    listening: Listening,
     pub(super) reservations: Arc<Reservations>,
     /// What a receiver hears is changed by one at a time.
     pub(super) introducing: Mutex<()>,
@@ -40,8 +42,10 @@ pub(super) struct Host {
 pub(super) struct Inside {
     /// The address.
     pub(super) at: SocketAddr,
-    /// The sockets.
+    /// The sockets, where they were asked for.
     pub(super) receivers: Vec<Holder>,
+    /// The listener, where one was known.
+    pub(super) listener: Option<Held>,
 }
 
 /// What may be reached that is not from inside.
@@ -64,6 +68,7 @@ impl Host {
             own: Own::new()?,
             sees_sharing: false,
             begun: Connections::default(),
+            listening: Listening::default(),
             reservations,
             introducing: Mutex::default(),
         })
@@ -88,11 +93,10 @@ impl Host {
         } else {
             Some(self.admit_own(kind, place, named(to)).ok_or_else(|| self.refusal(kind, place, to))?)
         };
-        if place == Place::Host || kind.style == libc::SOCK_DGRAM {
+        if kind.style == libc::SOCK_DGRAM {
             self.name(caller, socket, kind)?;
-            if kind.is_stream() {
-                self.begun.begin(socket::cookie(socket)?);
-            }
+        } else if place == Place::Host && kind.is_stream() {
+            self.begun.begin(socket::cookie(socket)?);
         }
         Ok(own)
     }
@@ -102,13 +106,30 @@ impl Host {
         if place != Place::Host || !stays_here(to.ip()) {
             return None;
         }
+        let inside = |receivers, listener| Some(Inside { at: to, receivers, listener });
+        if let Some(listener) = self.known_listener(kind, to) {
+            return inside(vec![], Some(listener));
+        }
         if self.has_one_of_ours_alone(kind, to) {
-            return Some(Inside { at: to, receivers: vec![] });
+            return inside(vec![], None);
         }
         let mut receivers = self.holders(kind, to.port()).ok()?;
         let received = receivers.iter().any(|holder| holder.receives(to.ip()));
         receivers.retain(|holder| holder.might_receive(to.ip()));
-        (received && self.are_own(&receivers)).then_some(Inside { at: to, receivers })
+        if received && self.are_own(&receivers) { inside(receivers, None) } else { None }
+    }
+
+    /// A listener from inside that connections to an address reach, and nobody else's.
+    fn known_listener(&self, kind: Kind, to: SocketAddr) -> Option<Held> {
+        let asked = self.sees_sharing && kind.is_stream();
+        asked.then(|| self.listening.hold(to, |cookie| self.own.has_alone(cookie))).flatten()
+    }
+
+    /// Remembers who is asked for connections, by what descriptor.
+    pub(super) fn learn_listener(&self, caller: &Caller<'_>, number: RawFd, listener: &OwnedFd, kind: Kind) {
+        if self.sees_sharing && kind.is_internet() && kind.is_stream() {
+            self.listening.learn(caller, number, listener);
+        }
     }
 
     /// Whether connections to an address reach a listener from inside, and nobody else can listen there: unless it shares its port
@@ -218,8 +239,8 @@ impl Host {
         Err(errno.into())
     }
 
-    /// Gives a socket without a port one before its peer can see it, so that the peer knows it for one from inside, or can answer
-    /// it. The kernel would choose one at the same call.
+    /// Gives a datagram socket without a port one before its peer can see it, so that the peer knows it for one from inside, or can
+    /// answer it. The kernel would choose one at the same call.
     fn name(&self, caller: &Caller<'_>, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
         if port(socket)? != 0 {
             return Ok(());

@@ -8,8 +8,8 @@
 //! * `filter`: which calls. `probe`: whether there can be a listener. `listener`: where they arrive. `crew`: the threads.
 //!   `waiting`: calls that wait, and the signals of their callers.
 //! * `caller`, `memory`, `status`, `text`: who calls. `address`, `message`, `control`: what they pass.
-//! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `sock_diag`, `finder`, `connections`,
-//!   `reservations`, `introduce`, `admitted`: on the host's network.
+//! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `listening`, `sock_diag`, `finder`,
+//!   `connections`, `reservations`, `introduce`, `admitted`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls. `metadata`: those on files.
 //! * `denied`: what is denied here, so that it can be told; `namespaces`, `families`, `peers`: whether that alone is why it fails.
 //! * `refusals`: what is refused is told. `listeners`: whether a unix socket would have answered. `objects`: System V memory, semaphores and queues.
@@ -59,6 +59,7 @@ mod lineage;
 mod listen;
 mod listener;
 mod listeners;
+mod listening;
 mod made;
 mod make;
 mod memory;

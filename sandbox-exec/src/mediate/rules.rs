@@ -1,7 +1,7 @@
 //! Where a call may lead, and whom it may bring in.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 
 use ipc::place::Place;
 use ipc::refusal::Target as Refused;
@@ -11,6 +11,7 @@ use nix::libc::{self, c_int};
 use super::address::{Address, Meaning};
 use super::caller::Caller;
 use super::host::{Host, Inside};
+use super::listening::Held;
 use super::refusals::Hindrance;
 use super::socket::{self, Kind};
 use super::tree::{Tree, by_descriptor};
@@ -61,13 +62,15 @@ pub(super) struct Target {
     pub(super) address: Address,
     /// Where on this machine that is, if only what is from inside may be there.
     pub(super) inside: Option<SocketAddr>,
+    /// The listener there, which stays open until then.
+    listener: Option<Held>,
     /// What the address names, which must stay open until then.
     _held: Option<OwnedFd>,
 }
 
 impl From<Address> for Target {
     fn from(address: Address) -> Self {
-        Self { address, inside: None, _held: None }
+        Self { address, inside: None, listener: None, _held: None }
     }
 }
 
@@ -104,7 +107,7 @@ impl Rules {
             (Meaning::Path(path), _) => {
                 let found = self.tree.open(&caller.path(path)?)?;
                 let address = Address::of_path(&by_descriptor(&found));
-                return Ok(Target { address, inside: None, _held: Some(found) });
+                return Ok(Target { address, inside: None, listener: None, _held: Some(found) });
             }
             (Meaning::Abstract(name), Some(host)) => host.admit_abstract(name)?,
             _ => {}
@@ -126,8 +129,8 @@ impl Rules {
             if kind.style == libc::SOCK_DGRAM {
                 host.introduce(caller, socket, &inside)?;
             }
-            let Inside { at, .. } = inside;
-            return Ok(Target { address: Address::of_internet(at), inside: Some(at), _held: None });
+            let Inside { at, listener, .. } = inside;
+            return Ok(Target { address: Address::of_internet(at), inside: Some(at), listener, _held: None });
         }
         Ok(address.into())
     }
@@ -165,6 +168,9 @@ impl Rules {
 
     /// Whether a connection that was begun has led where it was to lead.
     pub(super) fn has_led_inside(&self, kind: Kind, target: &Target) -> bool {
+        if target.listener.as_ref().is_some_and(Held::listens) {
+            return true;
+        }
         match (self.network.host(), target.inside) {
             (Some(host), Some(inside)) => host.has_led_inside(kind, inside),
             _ => true,
@@ -205,6 +211,13 @@ impl Rules {
                 Hindrance::Rules { target: Refused::Internet(to, Place::of(to)), errno }
             }
             _ => errno.into(),
+        }
+    }
+
+    /// Remembers who is asked for connections, by what descriptor.
+    pub(super) fn learn_listener(&self, caller: &Caller<'_>, number: RawFd, listener: &OwnedFd, kind: Kind) {
+        if let Some(host) = self.network.host() {
+            host.learn_listener(caller, number, listener, kind);
         }
     }
 

@@ -126,6 +126,59 @@ fn a_port_that_was_reserved_inside_and_taken_by_the_host_is_the_hosts() {
     });
 }
 
+/// Where a listener was known to be is where it is looked for first.
+#[test]
+fn a_listener_that_was_connected_to_and_has_left_its_port_leads_nobody_to_the_hosts() {
+    as_each_user(|place| {
+        let (mut left, mut leave) = pipe();
+        let (mut taken, mut taking) = pipe();
+        let host = std::thread::spawn(move || {
+            let mut port = [0; 2];
+            let mut listeners = vec![];
+            while left.read_exact(&mut port).is_ok() {
+                // A socket that was made here is let go up to a second later.
+                let listener = || TcpListener::bind(("127.0.0.1", u16::from_ne_bytes(port))).ok();
+                listeners.push(std::iter::repeat_with(listener).flatten().next().unwrap());
+                taking.write_all(b"x").unwrap();
+            }
+            for listener in &listeners {
+                listener.set_nonblocking(true).unwrap();
+                assert!(listener.accept().is_err());
+            }
+            listeners.len()
+        });
+        on(place, || {
+            let mut leaves = |how: &dyn Fn(OwnedFd) -> Option<OwnedFd>, again: bool| {
+                let server = TcpListener::bind("127.0.0.1:0").unwrap();
+                let address = server.local_addr().unwrap();
+                for _ in 0..3 {
+                    TcpStream::connect(address).unwrap();
+                    server.accept().unwrap();
+                }
+                let stays = how(server.into());
+                leave.write_all(&address.port().to_ne_bytes()).unwrap();
+                taken.read_exact(&mut [0]).unwrap();
+                if let (true, Some(server)) = (again, &stays) {
+                    listen(server, 1);
+                    let elsewhere = TcpListener::from(server.try_clone().unwrap()).local_addr().unwrap();
+                    assert_ne!(elsewhere.port(), address.port());
+                }
+                assert_eq!(try_connect(STREAM, &address.to_string()), place.refusal());
+            };
+            let no_more = |server: OwnedFd| {
+                // SAFETY: integers.
+                assert_eq!(unsafe { libc::shutdown(server.as_raw_fd(), libc::SHUT_RD) }, 0);
+                Some(server)
+            };
+            leaves(&|_| None, false);
+            leaves(&no_more, false);
+            leaves(&no_more, true);
+            drop(leave);
+        });
+        assert_eq!(host.join().unwrap(), 3);
+    });
+}
+
 /// What is sent on a connected datagram socket is not mediated.
 #[test]
 fn the_port_that_a_datagram_socket_is_connected_to_passes_to_nobody_else() {
