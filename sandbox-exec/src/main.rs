@@ -64,13 +64,16 @@
 //! the floor tier those that change modes, owners, times, attributes and flags of files in the write roots. In the floor tier
 //! these are not protected: names, sizes and link targets of hidden files. Ports are the host's there: CMD reaches those that it bound.
 
-use std::ffi::OsString;
+#![no_main]
+
+use std::ffi::{CStr, OsStr, OsString, c_char, c_int};
 use std::fs::File;
 use std::io::{Write, stderr, stdin, stdout};
 use std::mem;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use ipc::confinement::{Confinement, Order};
 use ipc::id::Generation;
@@ -84,18 +87,38 @@ use sandbox_exec::stage::{Failure, Stage};
 use sandbox_exec::tree::{Host, Tree};
 use sandbox_exec::{descriptors, measure, probe, self_test, system};
 
-fn main() -> ExitCode {
+/// Where the C library begins, without what Rust's would do first: that reads the whole map of this process for the bounds of its
+/// stack, to name an overflow that ends it all the same, and a start would take longer by a thirtieth.
+///
+/// # Safety
+///
+/// There are so many arguments, as `execve(2)` passes them.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
+    let argument = |place| {
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { CStr::from_ptr(*arguments.add(place)) };
+        OsStr::from_bytes(bytes.to_bytes()).to_owned()
+    };
+    let arguments = (1..usize::try_from(count).unwrap_or(0)).map(argument);
+    // What panics has said so.
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| begin(arguments)));
+    outcome.unwrap_or(Stage::Broker.code()).into()
+}
+
+fn begin(arguments: impl Iterator<Item = OsString>) -> u8 {
     system::set_name(c"sandbox-exec");
     system::share_heap();
-    match run(std::env::args_os().skip(1)) {
-        Ok(status) => status.into(),
+    let ready = descriptors::open_standard().map_err(|error| Stage::Descriptors.failed(error));
+    match ready.and_then(|()| run(arguments)) {
+        Ok(status) => status,
         Err(failure) => {
             // Without standard error the exit code still says which stage failed.
             drop(writeln!(stderr(), "sandbox-exec: {failure}"));
             if failure.stage == Stage::Usage {
                 drop(writeln!(stderr(), "{USAGE}"));
             }
-            failure.stage.code().into()
+            failure.stage.code()
         }
     }
 }
