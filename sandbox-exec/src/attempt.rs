@@ -91,43 +91,52 @@ enum Act<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    /// Chooses what to try; each act of Landlock is carried out once as the control.
-    pub fn choose(plan: &'a Plan, platform: Platform, surroundings: Surroundings<'a>) -> Self {
+    /// What seccomp, or the broker behind it, refuses: nothing of that depends on the rules.
+    pub fn of_calls(net: Network, tier: Tier, platform: Platform, surroundings: Surroundings<'a>) -> Self {
+        let mut acts = vec![];
+        if let (Surroundings::Floor { datagrams, .. }, true) = (surroundings, platform.seccomp()) {
+            if tier == Tier::FloorUnmediated {
+                acts.push(("open a unix socket", Act::Socket(libc::AF_UNIX, libc::SOCK_STREAM)));
+            } else {
+                acts.push(("reach a unix socket outside", Act::Meet));
+                acts.push(("change an attribute outside the write roots", Act::Mark));
+            }
+            match net {
+                Network::On => {}
+                Network::Off if tier == Tier::FloorUnmediated => {
+                    acts.push(("open a network socket", Act::Socket(libc::AF_INET, libc::SOCK_DGRAM)));
+                }
+                Network::Off => acts.push(("reach the network", Act::Connect(datagrams))),
+            }
+        }
+        if platform.abi < SCOPES && platform.mediates(tier) {
+            // The mediator, which holds this, is at work already.
+            acts.push(("signal the broker", Act::Signal(surroundings.broker())));
+        }
+        if platform.seccomp() {
+            acts.push(("make a user namespace", Act::Namespace));
+        }
+        Self { acts, untried: vec![] }
+    }
+
+    /// What the rules and the namespaces refuse; each act of Landlock is carried out once as the control.
+    pub fn of_rules(plan: &'a Plan, platform: Platform, surroundings: Surroundings<'a>) -> Self {
         let mut attempts = Self { acts: vec![], untried: vec![] };
         match surroundings {
-            Surroundings::Floor { datagrams, .. } => attempts.floor(plan, platform, datagrams),
+            Surroundings::Floor { .. } if platform.abi > 0 => attempts.floor(plan),
+            Surroundings::Floor { .. } => {}
             Surroundings::Full { stub, witness } => attempts.full(plan, platform, stub, witness),
         }
         if platform.abi >= SCOPES {
             attempts.controlled("signal the broker", Act::Signal(surroundings.broker()));
-        } else if platform.mediates(plan.tier) {
-            // The mediator, which holds this, is at work already.
-            attempts.acts.push(("signal the broker", Act::Signal(surroundings.broker())));
-        }
-        if platform.seccomp() {
-            attempts.acts.push(("make a user namespace", Act::Namespace));
         }
         attempts
     }
 
-    fn floor(&mut self, plan: &'a Plan, platform: Platform, datagrams: Option<BorrowedFd<'a>>) {
-        if platform.abi > 0 {
-            self.controlled("write outside the write roots", Act::Write);
-            if let Some(hidden) = plan.hidden_witness.as_deref().filter(|hidden| is_readable(hidden)) {
-                self.acts.push(("read a hidden file", Act::Read(hidden)));
-            }
-        }
-        if platform.seccomp() && plan.tier == Tier::FloorUnmediated {
-            self.acts.push(("open a unix socket", Act::Socket(libc::AF_UNIX, libc::SOCK_STREAM)));
-            if plan.net == Network::Off {
-                self.acts.push(("open a network socket", Act::Socket(libc::AF_INET, libc::SOCK_DGRAM)));
-            }
-        } else if platform.seccomp() {
-            self.acts.push(("reach a unix socket outside", Act::Meet));
-            self.acts.push(("change an attribute outside the write roots", Act::Mark));
-            if plan.net == Network::Off {
-                self.acts.push(("reach the network", Act::Connect(datagrams)));
-            }
+    fn floor(&mut self, plan: &'a Plan) {
+        self.controlled("write outside the write roots", Act::Write);
+        if let Some(hidden) = plan.hidden_witness.as_deref().filter(|hidden| is_readable(hidden)) {
+            self.acts.push(("read a hidden file", Act::Read(hidden)));
         }
     }
 

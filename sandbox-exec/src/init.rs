@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use ipc::confinement::Confinement;
 use ipc::id::Generation;
@@ -85,7 +86,7 @@ impl Init<'_> {
             let listener = handover.take(program).map_err(at(Stage::Broker))?;
             drop(rules);
             retire().map_err(at(Stage::Broker))?;
-            let refusals = broker::refusals(program, self.status, || listeners)?;
+            let refusals = broker::refusals(program, self.status, Arc::default(), || listeners)?;
             return Ok(Watched { program, signals, _mediator: self.mediate(listener, refusals)? });
         }
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;

@@ -41,6 +41,7 @@ pub mod probe;
 mod raw;
 pub mod seccomp;
 pub mod self_test;
+mod spread;
 pub mod stage;
 mod stub;
 pub mod system;

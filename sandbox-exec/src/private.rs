@@ -32,6 +32,9 @@ pub(crate) const MEMORY: &str = "/dev/shm";
 /// The number of the machine's own pid namespace (`PROC_PID_INIT_INO` of `linux/proc_ns.h`).
 const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 
+/// Why nothing is granted there.
+const MACHINES_OWN: &str = "it is this machine's, which other programs use";
+
 /// A place that can be private.
 #[derive(Debug)]
 struct Place {
@@ -77,9 +80,9 @@ pub(crate) struct Private {
 
 impl Private {
     /// Looks for what is private here, beside what the rights say of these places already.
-    pub(crate) fn find(confinement: &Confinement) -> Self {
+    pub(crate) fn find(confinement: &Confinement, machines_own: bool) -> Self {
         let mut found = Self::default();
-        let first = first_process();
+        let first = if machines_own { Err(MACHINES_OWN) } else { first_process() };
         let own = confinement.terminal.then(terminal::name).flatten();
         for place in PLACES.iter().filter(|place| !is_decided(&confinement.rights, place.path)) {
             match place.judge(&first, own.as_deref()) {
@@ -140,13 +143,14 @@ fn is_decided(rights: &Rights, path: &str) -> bool {
     rights.write.contains(&place) || rights.hidden.iter().any(hides)
 }
 
+/// Whether this pid namespace is the machine's own, or nobody can tell.
+pub(crate) fn is_machines_own() -> bool {
+    fs::metadata("/proc/self/ns/pid").map_or(true, |namespace| namespace.ino() == FIRST_PID_NAMESPACE)
+}
+
 /// The earliest moment at which the first process of a pid namespace that is not the machine's own can have been made.
 fn first_process() -> Result<SystemTime, &'static str> {
     const UNKNOWN: &str = "when this container began cannot be told";
-    let namespace = fs::metadata("/proc/self/ns/pid").map_err(|_| UNKNOWN)?;
-    if namespace.ino() == FIRST_PID_NAMESPACE {
-        return Err("it is this machine's, which other programs use");
-    }
     let stat = fs::read("/proc/1/stat").map_err(|_| UNKNOWN)?;
     let since_boot = started(&String::from_utf8_lossy(&stat)).ok_or(UNKNOWN)?;
     let now = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).map_err(|_| UNKNOWN)?);

@@ -67,6 +67,38 @@ fn the_self_test_succeeds_unconfined() {
 }
 
 #[test]
+fn what_is_opened_does_not_take_the_place_of_a_closed_standard_stream() {
+    as_each_user(|place| {
+        let sandbox = place.sandbox(&[]);
+        let mut closed = place.command("/bin/sh");
+        closed
+            .args(["-c", "exec \"$0\" \"$@\" <&- 2>&-"])
+            .arg(sandbox.get_program())
+            .args(sandbox.get_args());
+        let output = closed.args(["/bin/readlink", "/proc/self/fd/0", "/proc/self/fd/2"]).output().unwrap();
+        assert_eq!(text(&output), "/dev/null\n/dev/null\n");
+    });
+}
+
+/// A child is moved to another processor than its parent's when it begins.
+#[test]
+fn a_program_may_run_where_whoever_started_it_may() {
+    const ASK: [&str; 3] = ["/bin/grep", "Cpus_allowed:", "/proc/self/status"];
+    as_each_user(|place| {
+        for bounds in [&[][..], &["/usr/bin/taskset", "-c", "0"]] {
+            let sandbox = place.sandbox(&[]);
+            let within: Vec<_> = bounds.iter().map(std::ffi::OsStr::new).collect();
+            let confined = [&[sandbox.get_program()][..], &sandbox.get_args().collect::<Vec<_>>()].concat();
+            let asked = |program: &[&std::ffi::OsStr]| {
+                let line = [&within[..], program, &ASK.map(std::ffi::OsStr::new)].concat();
+                text(&place.command(line[0]).args(&line[1..]).output().unwrap())
+            };
+            assert_eq!(asked(&confined), asked(&[]));
+        }
+    });
+}
+
+#[test]
 fn the_network_opens_a_way_out_and_nothing_else() {
     as_each_user(|place| {
         let allowed: Vec<_> = self_test(place, &["--net", "on"])

@@ -8,7 +8,8 @@ use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 
 use ipc::confinement::Confinement;
 use ipc::id::Generation;
@@ -18,6 +19,7 @@ use nix::fcntl::OFlag;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpid, getppid, pipe2};
 
+use super::attendant::Attendant;
 use super::granted::Granted;
 use super::program::{self, Program, enter, no_entry};
 use super::rules::{self, Awaited, Awaiting, Making, Ordered, Seen};
@@ -32,6 +34,7 @@ use crate::handover::{Handover, fork_into, fork_sharing_descriptors};
 use crate::mediate::{Filter, Hand, Listeners, Mediation, Mediator, Refusals, crew};
 use crate::platform::Platform;
 use crate::privilege;
+use crate::spread;
 use crate::stage::{Failure, Stage};
 use crate::system;
 
@@ -42,7 +45,7 @@ pub(super) fn run(
     instead: Option<String>,
     reports: &mut Reports,
 ) -> Result<u8, Failure> {
-    let seen = Seen::floor(&launch.confinement);
+    let seen = Seen::floor(&launch.confinement, ahead.ground());
     let mut ruleset = Ruleset::new(&seen, reports.is_some())?;
     ruleset.missing.extend(instead);
     let broker = start(launch, ahead, &seen, &ruleset, reports)?;
@@ -63,11 +66,13 @@ fn start(
         let granted = ahead.take_granted(ruleset);
         Child::fork(&launch.confinement, ruleset, granted, ahead.bound)
     })?;
-    let Child { program, bound, rules, progress, passing, theirs, group, .. } = child;
+    let Child { program, bound, mut rules, progress, calls, group, .. } = child;
+    let begun = rules.begin();
     let making = Making::new(seen, ahead.host(), rules);
     let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
     let ordered = Ordered::of(launch, ruleset);
-    match attend((making, ordered), passing, program, ruleset, status, theirs) {
+    let attended = begun.and_then(|()| attend((making, ordered), calls, program, ruleset, status));
+    match attended {
         Ok((mediator, opened)) => Ok(Broker::new(program, bound, progress, mediator).with(opened, group)),
         Err(failure) => {
             Broker::new(program, bound, progress, None).abandon();
@@ -83,12 +88,20 @@ pub(super) struct Child {
     bound: Bound,
     pub(super) rules: Awaiting,
     progress: OwnedFd,
-    passing: Passing,
-    /// What is the program's, and is let go of once it has its own.
-    theirs: Option<Theirs>,
+    calls: Calls,
     group: Option<Cgroup>,
     /// Which directory it enters: device and inode.
     pub(super) project: (u64, u64),
+}
+
+/// How a child's calls will be attended to.
+#[derive(Debug)]
+struct Calls {
+    passing: Passing,
+    /// What is the program's, and is let go of once it has its own.
+    theirs: Option<Theirs>,
+    /// The thread that will, where one waits for that.
+    attendant: Option<Attendant>,
 }
 
 /// Its reports, its rules, what it will try to reach the network with, and its working directory.
@@ -139,9 +152,10 @@ impl Child {
             drop((progress, rules));
             Program { confinement, ruleset, surroundings, programs, rules: awaited }.run(reports)
         };
-        let passing = Passing::Awaited(handover);
+        spread::apart(program.as_raw());
         let theirs = Some((reports, awaited, datagrams, project));
-        Ok(Self { program, bound, rules, progress, passing, theirs, group, project: place })
+        let calls = Calls { passing: Passing::Awaited(handover), theirs, attendant: None };
+        Ok(Self { program, bound, rules, progress, calls, group, project: place })
     }
 
     /// The directory in which a program will be, and which that is.
@@ -155,11 +169,13 @@ impl Child {
         open().map_err(|error| no_entry(project, &error))
     }
 
-    /// Waits until the child has a table of descriptors of its own, and lets go of what is open for it.
+    /// Waits until the child has a table of descriptors of its own, lets go of what is open for it, and has a thread wait beside it:
+    /// this process makes no fork while there is this child.
     pub(super) fn separate(&mut self) -> Result<(), Failure> {
-        let passing = mem::replace(&mut self.passing, Passing::Done(None));
-        self.passing = Passing::Done(passing.take(self.program)?);
-        self.theirs = None;
+        let passing = mem::replace(&mut self.calls.passing, Passing::Done(None));
+        self.calls.passing = Passing::Done(passing.take(self.program)?);
+        self.calls.theirs = None;
+        self.calls.attendant = Some(Attendant::begin().map_err(at(Stage::Broker))?);
         Ok(())
     }
 
@@ -190,22 +206,20 @@ pub(super) fn enter_bound(platform: Platform) -> Result<Bound, Failure> {
     Bound::enter(signals.as_ref(), getppid().as_raw()).map_err(at(Stage::Landlock))
 }
 
-/// Makes the rules, and beside that gets the mediator ready: what the program tries first of all, it answers. `theirs` is the
-/// program's, and is let go of once it has its own.
+/// Makes the rules, and beside that gets the mediator ready: what the program tries first of all, it answers.
 fn attend(
     (mut making, ordered): (Making<'_>, Ordered),
-    passing: Passing,
+    Calls { passing, theirs, attendant }: Calls,
     program: Pid,
     ruleset: &Ruleset,
     status: &Reports,
-    theirs: Option<Theirs>,
 ) -> Result<(Option<Mediator>, Opened), Failure> {
-    let refusals = broker::refusals(program, status, Listeners::here)?;
+    let tries = Arc::new(AtomicBool::new(true));
+    let refusals = broker::refusals(program, status, Arc::clone(&tries), Listeners::here)?;
     let mediation = ruleset.mediation.clone();
     let (took, taken) = mpsc::channel();
     let (ready, mediator) = mpsc::channel();
-    // Threads make no forks, so they begin after the only one.
-    crew::thread(move || {
+    let life = move || {
         let listener = passing.take(program);
         drop((took, theirs));
         let (outcome, first) = match listener.and_then(|listener| mediate(mediation, listener, refusals)) {
@@ -216,11 +230,17 @@ fn attend(
         // Who waited for it may have failed meanwhile, and ends everything.
         drop(ready.send(outcome));
         first.into_iter().for_each(Hand::work);
-    })
+    };
+    match attendant {
+        Some(attendant) => attendant.attend(Box::new(life)),
+        // Threads make no forks, so they begin after the only one.
+        None => crew::thread(life).map(drop),
+    }
     .map_err(at(Stage::Broker))?;
     let opened = making.plan().and_then(|plan| making.add(plan, ordered));
     // Until the program has left our table of descriptors, nothing is closed that was open before it began.
     let _has_left: Result<(), mpsc::RecvError> = taken.recv();
+    tries.store(false, Ordering::Release);
     let opened = opened.and_then(|opened| making.tell().map(|()| opened));
     let mediator = mediator.recv().unwrap_or_else(|_| Err(Stage::Broker.failed("the mediator panicked")));
     privilege::drop_capabilities().map_err(at(Stage::Broker))?;

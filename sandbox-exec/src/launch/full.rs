@@ -27,7 +27,7 @@ use crate::stub::Stub;
 /// Starts the program in the full tier and waits for its end.
 pub(super) fn run(launch: &Launch, ahead: &mut Ahead, reports: &mut Reports) -> Result<u8, Failure> {
     let layout = layout(&launch.confinement, &launch.command);
-    let seen = Seen::full(&launch.confinement, &layout);
+    let seen = Seen::full(&launch.confinement, ahead.ground(), &layout);
     let ruleset = Ruleset::new(&seen, reports.is_some())?;
     let granted = ahead.take_granted(&ruleset);
     let (child, awaited) = rules::begin(&ruleset, granted)?;

@@ -15,7 +15,7 @@ use nix::unistd::{fchdir, getppid, setsid};
 
 use super::at;
 use super::execute::execute;
-use super::rules::{Awaited, Ordered};
+use super::rules::Awaited;
 use super::ruleset::Ruleset;
 use crate::attempt::{Attempts, Surroundings};
 use crate::privilege;
@@ -52,24 +52,43 @@ impl Program<'_> {
         privilege::no_core_dumps().map_err(at(Stage::Session))?;
         die_with(self.surroundings.broker())?;
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
-        let Self { ruleset, surroundings, programs, rules, .. } = self;
+        let Self { ruleset, surroundings, programs, mut rules, .. } = self;
+        let of_calls =
+            || try_all(&Attempts::of_calls(ruleset.net, ruleset.tier, ruleset.platform, surroundings));
         let early = matches!(surroundings, Surroundings::Floor { .. });
+        let mut tried = vec![];
         if early {
             // The broker opens everything that a rule is on, and is still at it.
             give_up_calls(programs)?;
+            rules.begun()?;
+            // It may have waited for long, when nobody of the same user had to look into it. Now the mediator does.
+            system::make_dumpable().map_err(at(Stage::Start))?;
+            tried.extend(of_calls()?);
         }
         let (domain, plan, ordered) = rules.finish(ruleset)?;
         if !early {
             privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;
             give_up_calls(programs)?;
         }
-        // It may have waited for long, when nobody of the same user had to look into it.
-        system::make_dumpable().map_err(at(Stage::Start))?;
-        let attempts = Attempts::choose(&plan, ruleset.platform, surroundings);
+        let of_rules = Attempts::of_rules(&plan, ruleset.platform, surroundings);
         // In the full tier the mounts refuse first.
         let domain = domain.recorded(early && ordered.recorded);
         domain.enter().map_err(at(Stage::Landlock))?;
-        let ruleset = attempt(&attempts, ruleset, &ordered, domain.rules())?;
+        if let (Some(untried), false) = (of_rules.untried.first(), ordered.allow_degraded) {
+            return Err(Stage::Attempt.failed(untried));
+        }
+        tried.extend(try_all(&of_rules)?);
+        if !early {
+            tried.extend(of_calls()?);
+        }
+        let ruleset = RulesetReport {
+            tier: ruleset.tier,
+            landlock_abi: ruleset.platform.abi,
+            rules: domain.rules(),
+            seccomp_rules: ruleset.seccomp_rules(),
+            missing: ordered.missing.iter().chain(&of_rules.untried).cloned().collect(),
+            attempts: tried,
+        };
         reports
             .send(&BrokerReport::Started { pid: std::process::id(), ruleset })
             .map_err(at(Stage::Report))?;
@@ -93,31 +112,13 @@ fn give_up_calls(programs: &[seccomp::Program]) -> Result<(), Failure> {
     programs.iter().try_for_each(seccomp::Program::attach).map_err(at(Stage::Seccomp))
 }
 
-/// Tries what must fail; the report, if it failed.
-fn attempt(
-    attempts: &Attempts<'_>,
-    ruleset: &Ruleset,
-    ordered: &Ordered,
-    rules: u32,
-) -> Result<RulesetReport, Failure> {
-    if let (Some(untried), false) = (attempts.untried.first(), ordered.allow_degraded) {
-        return Err(Stage::Attempt.failed(untried));
-    }
+/// Tries what must fail.
+fn try_all(attempts: &Attempts<'_>) -> Result<Vec<Attempt>, Failure> {
     let tried = attempts.run();
-    if let Some(attempt) = tried.iter().find(|attempt| !attempt.denied) {
-        let Attempt { act, errno, .. } = attempt;
+    if let Some(Attempt { act, errno, .. }) = tried.iter().find(|attempt| !attempt.denied) {
         return Err(Stage::Attempt.failed(format!("\"{act}\" was not denied (error {errno})")));
     }
-    let mut missing = ordered.missing.clone();
-    missing.extend(attempts.untried.iter().cloned());
-    Ok(RulesetReport {
-        tier: ruleset.tier,
-        landlock_abi: ruleset.platform.abi,
-        rules,
-        seccomp_rules: ruleset.seccomp_rules(),
-        missing,
-        attempts: tried,
-    })
+    Ok(tried)
 }
 
 /// Says why there will be no program, and ends this process.

@@ -16,17 +16,19 @@ use ipc::confinement::{Confinement, Tier};
 use ipc::path::WirePath;
 use ipc::rights::Rights;
 use nix::fcntl::OFlag;
+use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::pipe2;
 use serde::{Deserialize, Serialize};
 
 use super::granted::Granted;
+use super::ground::Ground;
 use super::ruleset::Ruleset;
 use super::{Launch, at};
 use crate::attempt;
 use crate::compile::{self, Access, PathRule, Plan};
 use crate::domain::{Domain, Opened};
-use crate::mediate;
 use crate::namespace::layout::{Layout, TMP};
+use crate::platform::Platform;
 use crate::private::Private;
 use crate::stage::{Failure, Stage};
 use crate::terminal;
@@ -37,8 +39,7 @@ use crate::tree::Host;
 pub(crate) struct Seen {
     pub(crate) confinement: Confinement,
     pub(crate) tier: Tier,
-    /// Whether the kernel gives the broker a listener.
-    pub(crate) listener: bool,
+    pub(crate) platform: Platform,
     /// Whether the program has a `/tmp` of its own.
     own_tmp: bool,
     /// What was found to be private, where the tier makes nothing so.
@@ -78,7 +79,8 @@ pub(super) struct Awaiting {
     /// A ruleset that has some of the rules already.
     pub(super) granted: Option<Granted>,
     empty: Domain,
-    to: OwnedFd,
+    begun: File,
+    to: File,
 }
 
 /// The rules of a child, in the making.
@@ -96,25 +98,26 @@ pub(super) struct Making<'a> {
 pub(crate) struct Awaited {
     granted: Option<Domain>,
     empty: Domain,
-    word: OwnedFd,
+    /// No pipe: who is woken by one is taken to follow on a writer that sleeps, and waits for that one's processor.
+    begun: File,
+    word: File,
 }
 
 impl Seen {
     /// Mediated where the kernel gives the broker a listener.
-    pub(crate) fn floor(confinement: &Confinement) -> Self {
-        let listener = mediate::has_listener();
-        let tier = if listener { Tier::Floor } else { Tier::FloorUnmediated };
-        let private = Private::find(confinement);
-        Self { confinement: confinement.clone(), tier, listener, own_tmp: false, private }
+    pub(crate) fn floor(confinement: &Confinement, ground: Ground) -> Self {
+        let Ground { platform, machines_own } = ground;
+        let tier = if platform.listener { Tier::Floor } else { Tier::FloorUnmediated };
+        let private = Private::find(confinement, machines_own);
+        Self { confinement: confinement.clone(), tier, platform, own_tmp: false, private }
     }
 
     /// What lies under a `/tmp` that the program does not see is not its concern, and nothing in its own is kept from it.
-    pub(crate) fn full(confinement: &Confinement, layout: &Layout) -> Self {
+    pub(crate) fn full(confinement: &Confinement, ground: Ground, layout: &Layout) -> Self {
         let mut confinement = confinement.in_tier(Tier::Full);
         confinement.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
-        let listener = mediate::has_listener();
-        let own_tmp = layout.tmp.is_some();
-        Self { confinement, tier: Tier::Full, listener, own_tmp, private: Private::default() }
+        let (platform, own_tmp) = (ground.platform, layout.tmp.is_some());
+        Self { confinement, tier: Tier::Full, platform, own_tmp, private: Private::default() }
     }
 
     /// What is hidden in a `/tmp` of the program's own.
@@ -151,11 +154,21 @@ impl Seen {
 /// A ruleset without rules yet, and one with some if there is one, for both sides of a fork.
 pub(super) fn begin(ruleset: &Ruleset, granted: Option<Granted>) -> Result<(Awaiting, Awaited), Failure> {
     let empty = Domain::empty(ruleset.net, ruleset.tier, ruleset.platform).map_err(at(Stage::Rules))?;
+    let begun = EventFd::from_flags(EfdFlags::EFD_CLOEXEC).map_err(at(Stage::Start))?;
+    let begun = File::from(OwnedFd::from(begun));
     let (word, to) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let share = |domain: &Domain| domain.try_clone().map_err(at(Stage::Start));
     let theirs = granted.as_ref().map(|granted| share(&granted.domain)).transpose()?;
-    let awaited = Awaited { granted: theirs, empty: share(&empty)?, word };
-    Ok((Awaiting { granted, empty, to }, awaited))
+    let heard = begun.try_clone().map_err(at(Stage::Start))?;
+    let awaited = Awaited { granted: theirs, empty: share(&empty)?, begun: heard, word: word.into() };
+    Ok((Awaiting { granted, empty, begun, to: to.into() }, awaited))
+}
+
+impl Awaiting {
+    /// Tells the child that its broker gets ready: what the child tries from now on will be answered.
+    pub(super) fn begin(&mut self) -> Result<(), Failure> {
+        self.begun.write_all(&1_u64.to_ne_bytes()).map_err(at(Stage::Start))
+    }
 }
 
 impl<'a> Making<'a> {
@@ -194,8 +207,8 @@ impl<'a> Making<'a> {
     }
 
     /// Tells the child.
-    pub(super) fn tell(self) -> Result<(), Failure> {
-        match File::from(self.child.to).write_all(&self.word) {
+    pub(super) fn tell(mut self) -> Result<(), Failure> {
+        match self.child.to.write_all(&self.word) {
             // The child is gone: its report says why.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => written.map_err(at(Stage::Start)),
@@ -204,10 +217,15 @@ impl<'a> Making<'a> {
 }
 
 impl Awaited {
+    /// Waits until the broker of its program gets ready. Nobody waits for one that ended: this process would end with it.
+    pub(crate) fn begun(&mut self) -> Result<(), Failure> {
+        self.begun.read_exact(&mut [0; size_of::<u64>()]).map_err(at(Stage::Rules))
+    }
+
     /// Waits for the parent, and adds what was left. The plan that comes back has these rules alone.
-    pub(crate) fn finish(self, ruleset: &Ruleset) -> Result<(Domain, Plan, Ordered), Failure> {
+    pub(crate) fn finish(mut self, ruleset: &Ruleset) -> Result<(Domain, Plan, Ordered), Failure> {
         let mut bytes = Vec::with_capacity(USUAL);
-        File::from(self.word).read_to_end(&mut bytes).map_err(at(Stage::Rules))?;
+        self.word.read_to_end(&mut bytes).map_err(at(Stage::Rules))?;
         if bytes.is_empty() {
             return Err(Stage::Parent.failed("the process that compiles the rules is gone"));
         }
@@ -273,7 +291,7 @@ mod tests {
         let seen = |tier, own_tmp| Seen {
             confinement: confinement.clone(),
             tier,
-            listener: true,
+            platform: Platform::probe(),
             own_tmp,
             private: Private::default(),
         };

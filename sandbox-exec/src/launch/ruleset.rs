@@ -40,8 +40,7 @@ impl Ruleset {
         let temp = temp.as_ref().map(AsRef::as_ref);
         let environment = environment::build(std::env::vars_os(), environment, temp);
         let tier = seen.tier;
-        let platform =
-            Platform { listener: seen.listener, ..Platform::probe() }.lowered(seen.confinement.landlock_abi);
+        let platform = seen.platform.lowered(seen.confinement.landlock_abi);
         let absent = platform.absent_layers(tier);
         if !absent.is_empty() && !allow_degraded {
             let layers = absent.join("; ");

@@ -4,7 +4,7 @@
 //! So no call is handed from thread to thread, and none that waits holds up another for long.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use super::Shared;
 use crate::privilege::clear_capabilities;
@@ -149,8 +149,8 @@ impl Count {
 }
 
 /// A thread of a crew.
-pub(crate) fn thread(life: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-    thread::Builder::new().name("mediator".into()).stack_size(STACK).spawn(life).map(drop)
+pub(crate) fn thread(life: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    thread::Builder::new().name("mediator".into()).stack_size(STACK).spawn(life)
 }
 
 fn add_to(count: &mut Count, shared: &Arc<Shared>) -> std::io::Result<()> {

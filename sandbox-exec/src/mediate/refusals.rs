@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ipc::confinement::BrokerReport;
 use ipc::frame;
@@ -70,6 +71,7 @@ pub struct Refusals(Option<Telling>);
 #[derive(Debug)]
 struct Telling {
     program: pid_t,
+    tries: Arc<AtomicBool>,
     /// The unix sockets of the host.
     listeners: Listeners,
     state: Mutex<State>,
@@ -97,10 +99,15 @@ impl Refusals {
         Self(None)
     }
 
-    /// Of this program, a child of this process, to the reader of a pipe, if there is one.
-    pub(crate) fn told(program: pid_t, telling: Option<(OwnedFd, Listeners)>) -> Self {
+    /// Of this program, a child of this process, to the reader of a pipe, if there is one. For as long as it is known that it only
+    /// `tries` what must be refused, it is not asked what it calls itself.
+    pub(crate) fn told(
+        program: pid_t,
+        tries: Arc<AtomicBool>,
+        telling: Option<(OwnedFd, Listeners)>,
+    ) -> Self {
         let state = |pipe| Mutex::new(State { pipe: File::from(pipe), origins: VecDeque::new() });
-        Self(telling.map(|(pipe, listeners)| Telling { program, listeners, state: state(pipe) }))
+        Self(telling.map(|(pipe, listeners)| Telling { program, tries, listeners, state: state(pipe) }))
     }
 
     /// Tells of what the rules do not allow a thread, whose call must wait until then; what that is told itself.
@@ -163,7 +170,7 @@ impl Telling {
 
     /// Whether this thread will be the program, and tries what must be refused.
     fn only_tries(&self, thread: pid_t) -> bool {
-        thread == self.program && name(thread) == OWN_NAME
+        thread == self.program && (self.tries.load(Ordering::Acquire) || name(thread) == OWN_NAME)
     }
 
     /// The process of a thread, and the child of the program that it descends from, if it is not the program itself. What
@@ -295,7 +302,11 @@ mod tests {
         fn new() -> Self {
             let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
             Self {
-                refusals: Refusals::told(getppid().as_raw(), Some((write, Listeners::here()))),
+                refusals: Refusals::told(
+                    getppid().as_raw(),
+                    Arc::default(),
+                    Some((write, Listeners::here())),
+                ),
                 read: read.into(),
             }
         }
@@ -360,7 +371,7 @@ mod tests {
         while has_room(&fill) {
             fill.write_all(&[0; MAX_REFUSAL]).unwrap();
         }
-        let refusals = Refusals::told(getppid().as_raw(), Some((write, Listeners::here())));
+        let refusals = Refusals::told(getppid().as_raw(), Arc::default(), Some((write, Listeners::here())));
         let began = Instant::now();
         for port in 1..100 {
             assert_eq!(refusals.tell(gettid().as_raw(), Act::Send, to(port)), Errno::ENETUNREACH);

@@ -16,6 +16,7 @@ use ipc::rights::Network;
 use self::unchanged::Unchanged;
 use super::floor::{self, Child};
 use super::granted::Granted;
+use super::ground::Ground;
 use super::rules::Seen;
 use super::ruleset::Ruleset;
 use super::waiting::Waiting;
@@ -33,6 +34,7 @@ use crate::tree::Host;
 pub struct Ahead {
     /// Who this process has become for it.
     identity: Option<Identity>,
+    ground: Option<Ground>,
     unchanged: Option<Unchanged>,
     /// Rulesets with rules in these directories, for each network.
     granted: Vec<Granted>,
@@ -67,10 +69,12 @@ impl Ahead {
             // As the floor does before it forks.
             privilege::drop_bounds().map_err(at(Stage::Capabilities))?;
         }
+        let ground = ahead.ground();
+        ahead.ground = Some(ground);
         let seen = if is_floor {
-            Seen::floor(&confinement)
+            Seen::floor(&confinement, ground)
         } else {
-            Seen::full(&confinement, &full::layout(&confinement, command))
+            Seen::full(&confinement, ground, &full::layout(&confinement, command))
         };
         let ruleset = Ruleset::new(&seen, told)?;
         ahead.list(&seen, &ruleset);
@@ -133,6 +137,11 @@ impl Ahead {
     /// The file system as it is now, with the directories that have not changed already listed.
     pub(super) fn host(&self) -> Host {
         self.unchanged.as_ref().map(Unchanged::host).unwrap_or_default()
+    }
+
+    /// What this process stands on.
+    pub(super) fn ground(&self) -> Ground {
+        self.ground.map_or_else(Ground::find, Ground::again)
     }
 
     /// A ruleset with some of its rules, if there is one.
