@@ -31,7 +31,7 @@ use crate::cgroup::Cgroup;
 use crate::descendants::Bound;
 use crate::domain::{Domain, Opened, open_path};
 use crate::handover::{Handover, fork_into, fork_sharing_descriptors};
-use crate::mediate::{Filter, Hand, Listeners, Mediation, Mediator, Refusals, crew};
+use crate::mediate::{Filter, Hand, Listeners, Mediation, Mediator, Prepared, Refusals, crew};
 use crate::platform::Platform;
 use crate::privilege;
 use crate::spread;
@@ -220,9 +220,11 @@ fn attend(
     let (took, taken) = mpsc::channel();
     let (ready, mediator) = mpsc::channel();
     let life = move || {
+        let prepared = prepare(mediation, refusals);
         let listener = passing.take(program);
         drop((took, theirs));
-        let (outcome, first) = match listener.and_then(|listener| mediate(mediation, listener, refusals)) {
+        let begun = listener.and_then(|listener| begin(prepared?, listener));
+        let (outcome, first) = match begun {
             Ok(Some((mediator, first))) => (Ok(Some(mediator)), Some(first)),
             Ok(None) => (Ok(None), None),
             Err(failure) => (Err(failure), None),
@@ -269,15 +271,12 @@ fn fork_into_group() -> io::Result<(Option<Pid>, Option<Cgroup>)> {
 
 /// What the threads perform for the program needs no capabilities: nothing is opened for it with any, and each thread gives up its
 /// own, as this one does.
-fn mediate(
-    mediation: Option<Mediation>,
-    listener: Option<OwnedFd>,
-    refusals: Refusals,
-) -> Result<Option<(Mediator, Hand)>, Failure> {
+fn prepare(mediation: Option<Mediation>, refusals: Refusals) -> Result<Option<Prepared>, Failure> {
     privilege::clear_capabilities().map_err(at(Stage::Broker))?;
-    listener
-        .zip(mediation)
-        .map(|(listener, mediation)| Mediator::begin(listener, mediation, refusals))
-        .transpose()
-        .map_err(at(Stage::Broker))
+    mediation.map(|mediation| Prepared::new(mediation, refusals)).transpose().map_err(at(Stage::Broker))
+}
+
+fn begin(prepared: Option<Prepared>, listener: Option<OwnedFd>) -> Result<Option<(Mediator, Hand)>, Failure> {
+    let both = prepared.zip(listener);
+    both.map(|(prepared, listener)| prepared.begin(listener)).transpose().map_err(at(Stage::Broker))
 }

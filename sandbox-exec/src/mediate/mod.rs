@@ -223,17 +223,23 @@ impl Mediator {
     /// Landlock domain or in one that it is nested in. Its threads give up every capability, and may look at programs that have
     /// none, in the sense of ptrace(2).
     pub fn start(listener: OwnedFd, mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
-        let (mediator, first) = Self::begin(listener, mediation, refusals)?;
+        let (mediator, first) = Prepared::new(mediation, refusals)?.begin(listener)?;
         crew::thread(move || first.work())?;
         Ok(mediator)
     }
 
-    /// The same for a thread that will be the first of its threads itself.
-    pub(crate) fn begin(
-        listener: OwnedFd,
-        mediation: Mediation,
-        refusals: Refusals,
-    ) -> io::Result<(Self, Hand)> {
+    /// Waits until no mediated program is left.
+    pub fn wait(&self) {
+        self.shared.crew.wait();
+    }
+}
+
+/// All that a mediator needs but its listener.
+pub(crate) struct Prepared(Box<dyn FnOnce(Listener) -> Shared>);
+
+impl Prepared {
+    /// Gets it ready, on a thread that will be the first of the mediator's threads itself, or makes that.
+    pub(crate) fn new(mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
         waiting::prepare_interruption()?;
         let network = if mediation.host_network {
             let host = Host::new(mediation.net, mediation.reach)?;
@@ -247,31 +253,33 @@ impl Mediator {
             Sockets::Duplicated => None,
         };
         allow_many_descriptors()?;
-        let shared = Arc::new(Shared {
-            listener: Listener::new(listener),
+        let metadata = Metadata::new()?;
+        let denied = Denied::new(mediation.denials);
+        Ok(Self(Box::new(move |listener| Shared {
+            listener,
             rules,
             objects: mediation.objects.then(Objects::default),
             signals: mediation.signals.then(Signals::new),
-            metadata: Metadata::new()?,
-            denied: Denied::new(mediation.denials),
+            metadata,
+            denied,
             refusals,
             threads: Threads::default(),
             made,
             waiting: Waiting::default(),
             watched: Mutex::default(),
             crew: Crew::default(),
-        });
+        })))
+    }
+
+    /// Begins to mediate.
+    pub(crate) fn begin(self, listener: OwnedFd) -> io::Result<(Mediator, Hand)> {
+        let shared = Arc::new(self.0(Listener::new(listener)));
         let first = Hand::first(&shared);
         if shared.made.is_some() {
             let holding = Arc::clone(&shared);
             thread::Builder::new().name("sockets".into()).spawn(move || holding.watch_sockets())?;
         }
-        Ok((Self { shared }, first))
-    }
-
-    /// Waits until no mediated program is left.
-    pub fn wait(&self) {
-        self.shared.crew.wait();
+        Ok((Mediator { shared }, first))
     }
 }
 
