@@ -215,7 +215,7 @@ struct Row {
 
 const SPARE: Row = Row {
     process: "spare",
-    kinds: &["pipe", "anon_inode:[landlock-ruleset]", "anon_inode:seccomp notify"],
+    kinds: &["pipe", "anon_inode:[eventfd]", "anon_inode:[landlock-ruleset]", "anon_inode:seccomp notify"],
     trees: false,
     to_the_supervisor: 5,
 };
@@ -225,6 +225,7 @@ const WAITING: Row = Row {
     kinds: &[
         "pipe",
         "socket",
+        "anon_inode:[eventfd]",
         "anon_inode:[landlock-ruleset]",
         "anon_inode:seccomp notify",
         "anon_inode:[pidfd]",
