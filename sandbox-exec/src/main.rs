@@ -89,7 +89,7 @@ use sandbox_exec::tree::{Host, Tree};
 use sandbox_exec::{descriptors, measure, probe, self_test, system};
 
 /// Where the C library begins, without what Rust's would do first: that reads the whole map of this process for the bounds of its
-/// stack, to name an overflow that ends it all the same, and a start would take longer by a thirtieth.
+/// stack, to name an overflow that ends it all the same, and a start would take longer by a twentieth.
 ///
 /// # Safety
 ///

@@ -2,8 +2,8 @@
 //!
 //! * `ruleset`: what the child needs, made before there is one. `rules`: its Landlock rules, made beside it. `program`: the
 //!   child's life up to exec.
-//! * `ground`: what is the same for every start. `ahead`: what is done before the rights are known. `granted`: rules that are added by then. `waiting`: a child by then.
-//! * `attendant`: a thread, by then.
+//! * `ground`: what is the same for every start. `ahead`: what is done before the rights are known. `granted`: rules that are added
+//!   by then. `waiting`, `attendant`: a child, and a thread, by then.
 //! * `floor`: the process that was started becomes the broker; its child is confined and becomes the program.
 //! * `full`: the process that was started becomes the stub; its child is the broker and the init of new namespaces, and
 //!   that one's child the program.

@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// The most that are remembered: what the longest queue holds (`net.core.somaxconn`). Those that a server closed without
-/// accepting are never asked for.
+/// The most that are remembered: what the longest queue holds (`net.core.somaxconn`). Who began before as many others, and was not
+/// accepted since, is not let in. Those that a server closed without accepting are never asked for.
 const MOST: usize = 4096;
 
 /// The cookies of the clients.

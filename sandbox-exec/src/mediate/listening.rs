@@ -40,15 +40,14 @@ pub(super) struct Held {
 }
 
 impl Listening {
-    /// Remembers a listener by the descriptor through which it is asked for connections.
+    /// Remembers a listener by the descriptor through which it is asked for connections, until it is not there any more.
     pub(super) fn learn(&self, caller: &Caller<'_>, number: RawFd, listener: &OwnedFd) {
         let Ok(cookie) = socket::cookie(listener) else { return };
-        if self.lock().front().is_some_and(|known| known.cookie == cookie) {
+        if self.lock().iter().any(|known| known.cookie == cookie) {
             return;
         }
         let (Some(at), Some(thread)) = (place(listener), caller.opened()) else { return };
         let mut all = self.lock();
-        all.retain(|known| known.cookie != cookie);
         all.truncate(MOST - 1);
         all.push_front(Known { cookie, at, thread, number });
     }
