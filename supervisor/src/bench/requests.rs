@@ -3,10 +3,9 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
+use nix::sys::resource::UsageWho;
 
-use super::stats::{Report, Row, interleaved, timed};
+use super::stats::{Report, Row, cpu_time, interleaved, timed};
 use super::{BenchError, Setup};
 use crate::replay::{ReplayServer, Script, sse};
 
@@ -103,16 +102,9 @@ fn words(count: usize) -> String {
 
 fn cpu(setup: &Setup, reply: String) -> Result<Duration, BenchError> {
     let server = ReplayServer::start(Script::new().reply(reply))?;
-    let before = children()?;
+    let before = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
     exec(setup, &server)?;
-    Ok(children()?.saturating_sub(before))
-}
-
-/// CPU time of all children that were waited for, getrusage(2).
-fn children() -> Result<Duration, BenchError> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-    Ok(Duration::from_micros(u64::try_from(micros)?))
+    Ok(cpu_time(UsageWho::RUSAGE_CHILDREN)?.saturating_sub(before))
 }
 
 pub(super) fn last_words() -> String {

@@ -3,6 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use serde::Serialize;
 
 use super::BenchError;
@@ -71,6 +73,15 @@ impl Report {
         }
     }
 
+    /// The same between their medians.
+    pub(crate) fn factor_of_medians(&mut self, ours: usize, floor: usize, target: f64) {
+        if let (Some(ours), Some(floor)) = (self.rows.get(ours), self.rows.get(floor)) {
+            let what = format!("{} / {}, medians", ours.subject, floor.subject);
+            let value = ours.median / floor.median;
+            self.ratios.push(Ratio { what, value, target });
+        }
+    }
+
     /// Adds a target that is an absolute figure.
     pub(crate) fn absolute(&mut self, what: &str, value: f64, target: f64) {
         self.ratios.push(Ratio { what: what.to_owned(), value, target });
@@ -109,6 +120,13 @@ pub(super) fn timed(act: impl FnOnce() -> Result<(), BenchError>) -> Result<Dura
     let began = Instant::now();
     act()?;
     Ok(began.elapsed())
+}
+
+/// CPU time by now (getrusage(2)): of this thread, this process, or all children that were waited for.
+pub(super) fn cpu_time(who: UsageWho) -> Result<Duration, BenchError> {
+    let usage = getrusage(who)?;
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok(Duration::from_micros(u64::try_from(micros)?))
 }
 
 #[cfg(test)]

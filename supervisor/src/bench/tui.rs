@@ -1,19 +1,17 @@
 //! The terminal UI without a terminal: what a frame costs while a reply streams into a long transcript.
 
 use std::fs;
-use std::time::Duration;
 
 use ipc::approval::ApprovalMode;
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::ConversationId;
 use ipc::rights::Network;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
+use nix::sys::resource::UsageWho;
 use ratatui::layout::Size;
 use tui::keymap::Keymap;
 use tui::{Capabilities, Colour, Model, Moment, Msg, Previews, Start};
 
-use super::stats::{Report, Row};
+use super::stats::{Report, Row, cpu_time};
 use super::{BenchError, Setup};
 use crate::app::tui::Painter;
 
@@ -40,14 +38,16 @@ pub(super) fn streaming_frame(setup: &Setup) -> Result<Report, BenchError> {
     let grown = resident()? - memory;
     let mut samples = Vec::new();
     for batch in 0..BATCHES {
-        let before = cpu()?;
+        let before = cpu_time(UsageWho::RUSAGE_THREAD)?;
         for frame in 0..FRAMES {
             for word in ["some ", "words ", "of a ", "reply\n"] {
                 tell(&mut model, u64::from(batch * FRAMES + frame) * 17, word);
             }
             draw(&mut painter, &model)?;
         }
-        samples.push(cpu()?.saturating_sub(before).as_secs_f64() * 1e6 / f64::from(FRAMES));
+        samples.push(
+            cpu_time(UsageWho::RUSAGE_THREAD)?.saturating_sub(before).as_secs_f64() * 1e6 / f64::from(FRAMES),
+        );
     }
     let row = Row::of("CPU per streaming frame, 200x50, 100,000 lines", "µs", &samples);
     let median = row.median / 1000.0;
@@ -84,13 +84,6 @@ fn model(setup: &Setup) -> Result<Model, BenchError> {
         capabilities: Capabilities { colour: Colour::Sixteen, size: (SIZE.width, SIZE.height) },
         previews: Previews { prefix: |_| String::new(), pattern: |_| String::new() },
     }))
-}
-
-/// CPU time of this thread by now.
-fn cpu() -> Result<Duration, BenchError> {
-    let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
-    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-    Ok(Duration::from_micros(u64::try_from(micros)?))
 }
 
 /// The memory of this process, in MiB: `VmRSS` of `proc_pid_status(5)`.
