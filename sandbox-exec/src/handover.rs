@@ -4,34 +4,33 @@
 //! own table of descriptors, attaches the filter, and leaves the table, in which the listener then remains. The broker
 //! closes none of these descriptors until it was told the number.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
 use nix::libc::{self, c_long};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::unistd::{Pid, pipe2};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::unistd::Pid;
 
 use crate::mediate::Filter;
 use crate::system::{self, check};
 
-/// Told instead of a number where there is no filter.
-const NONE: RawFd = -1;
+/// Told where there is no filter; other numbers are told with one more added. Zero cannot be told.
+const NONE: u64 = 1;
+const FIRST: u64 = NONE + 1;
 
-/// Both ends of the pipe on which the number is told; each process uses one.
+/// Where the number is told.
+///
+/// No pipe: who is woken by one is taken to follow on a writer that sleeps, and takes that one's processor, though the program
+/// goes on.
 #[derive(Debug)]
-pub(crate) struct Handover {
-    told: OwnedFd,
-    tell: OwnedFd,
-}
+pub(crate) struct Handover(EventFd);
 
 impl Handover {
     /// Made before the fork.
     pub(crate) fn new() -> io::Result<Self> {
-        let (told, tell) = pipe2(OFlag::O_CLOEXEC)?;
-        Ok(Self { told, tell })
+        Ok(Self(EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?))
     }
 
     /// The program's side: attaches the filter, if there is one, and leaves the broker's table. Nothing may have been closed
@@ -42,8 +41,8 @@ impl Handover {
             filter.map(Filter::attach).transpose().map(|listener| listener.map(IntoRawFd::into_raw_fd));
         // Whatever happened: from now on this process closes only what is its own.
         system::leave_descriptors()?;
-        let number = listener?.unwrap_or(NONE);
-        File::from(self.tell.try_clone()?).write_all(&number.to_ne_bytes())
+        let told = listener?.map_or(NONE, |number| FIRST + u64::from(number.cast_unsigned()));
+        Ok(self.0.write(told).map(drop)?)
     }
 
     /// The broker's side: the listener, or nothing if there is no filter, or the program, a child, ended before it was told.
@@ -51,10 +50,8 @@ impl Handover {
         // Adding to the shared table harms nobody. Not by SIGCHLD: that can be another child's, of whoever this process was before
         // it was executed.
         let process = system::open_process(program.as_raw())?;
-        let mut ready = [
-            PollFd::new(self.told.as_fd(), PollFlags::POLLIN),
-            PollFd::new(process.as_fd(), PollFlags::POLLIN),
-        ];
+        let mut ready =
+            [PollFd::new(self.0.as_fd(), PollFlags::POLLIN), PollFd::new(process.as_fd(), PollFlags::POLLIN)];
         loop {
             match poll(&mut ready, PollTimeout::NONE) {
                 Err(Errno::EINTR) => {}
@@ -63,11 +60,10 @@ impl Handover {
                 Ok(_) => return Ok(None),
             }
         }
-        let mut number = [0; size_of::<RawFd>()];
-        File::from(self.told).read_exact(&mut number)?;
-        let number = RawFd::from_ne_bytes(number);
+        let number =
+            self.0.read()?.checked_sub(FIRST).map(RawFd::try_from).transpose().map_err(io::Error::other)?;
         // SAFETY: the child put it into this table, and nothing else knows of it.
-        Ok((number != NONE).then(|| unsafe { OwnedFd::from_raw_fd(number) }))
+        Ok(number.map(|number| unsafe { OwnedFd::from_raw_fd(number) }))
     }
 }
 

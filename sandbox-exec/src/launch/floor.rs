@@ -191,11 +191,11 @@ impl Child {
     }
 }
 
-/// Gives up capabilities, and with the listener the calls: no capability opens what is somebody else's from then on. Nothing of it
-/// closes a descriptor.
+/// Gives up calls, with the listener, and capabilities: none opens what is somebody else's from then on. While they go, the mediator
+/// begins.
 fn give_up(handover: &Handover, filter: Option<&Filter>) -> Result<(), Failure> {
-    privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;
-    handover.give(filter).map_err(at(Stage::Seccomp))
+    handover.give(filter).map_err(at(Stage::Seccomp))?;
+    privilege::drop_capabilities().map_err(at(Stage::Capabilities))
 }
 
 /// Enters the domain that bounds signals, and adopts what descends from this process.

@@ -90,7 +90,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 
 use ipc::refusal::Act;
@@ -190,10 +190,11 @@ impl Mediation {
     }
 }
 
-/// A running mediator.
+/// A running mediator. What its threads share is let go of by the last of them.
 #[derive(Debug)]
 pub struct Mediator {
-    shared: Arc<Shared>,
+    threads: Weak<Shared>,
+    objects: Option<Arc<Objects>>,
 }
 
 /// What its threads share.
@@ -201,7 +202,7 @@ pub struct Mediator {
 struct Shared {
     listener: Listener,
     rules: Rules,
-    objects: Option<Objects>,
+    objects: Option<Arc<Objects>>,
     signals: Option<Signals>,
     metadata: Metadata,
     denied: Denied,
@@ -230,7 +231,9 @@ impl Mediator {
 
     /// Waits until no mediated program is left.
     pub fn wait(&self) {
-        self.shared.crew.wait();
+        if let Some(shared) = self.threads.upgrade() {
+            shared.crew.wait();
+        }
     }
 }
 
@@ -258,7 +261,7 @@ impl Prepared {
         Ok(Self(Box::new(move |listener| Shared {
             listener,
             rules,
-            objects: mediation.objects.then(Objects::default),
+            objects: mediation.objects.then(Arc::default),
             signals: mediation.signals.then(Signals::new),
             metadata,
             denied,
@@ -279,14 +282,15 @@ impl Prepared {
             let holding = Arc::clone(&shared);
             thread::Builder::new().name("sockets".into()).spawn(move || holding.watch_sockets())?;
         }
-        Ok((Mediator { shared }, first))
+        let objects = shared.objects.clone();
+        Ok((Mediator { threads: Arc::downgrade(&shared), objects }, first))
     }
 }
 
 /// It is dropped when no mediated program is left.
 impl Drop for Mediator {
     fn drop(&mut self) {
-        if let Some(objects) = &self.shared.objects {
+        if let Some(objects) = &self.objects {
             objects.remove_all();
         }
     }
