@@ -58,7 +58,7 @@
 //! dumps;
 //! death with the parent; every path of a rule is opened; every capability set empty and the securebits locked;
 //! `no_new_privs`; seccomp; Landlock at the best ABI; then one forbidden act for each layer, which must fail (in the
-//! floor tier what seccomp and the broker refuse is tried before Landlock).
+//! floor tier seccomp comes before the capabilities, and what it and the broker refuse is tried before Landlock).
 //!
 //! Descriptors 0, 1 and 2 are the caller's to choose: a terminal there can be read and written by CMD, though not typed into. The
 //! broker, in the full tier PID 1 of the namespaces, performs for CMD the calls that lead to sockets, where they are allowed, and in

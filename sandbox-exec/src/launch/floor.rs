@@ -149,7 +149,7 @@ impl Child {
             if let Err(failure) = bound {
                 program::give_up(Outgoing::new(File::from(reports), Generation(0)), &failure)
             }
-            drop((progress, rules));
+            drop((progress, rules, handover));
             Program { confinement, ruleset, surroundings, programs, rules: awaited }.run(reports)
         };
         spread::apart(program.as_raw());
