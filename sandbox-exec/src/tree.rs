@@ -116,15 +116,42 @@ impl Tree for Host {
         };
         let parent = self.directory(parent);
         let place = parent.path.join(name);
-        if !parent.exists || self.lacks(&parent.path, name) {
+        let listed = self.entries(&parent.path).ok();
+        let candidates = listed.as_ref().map(|listed| Candidates::of(listed, name));
+        if !parent.exists || candidates.as_ref().is_some_and(|candidates| candidates.0.is_empty()) {
             return Found { path: place, identity: None };
         }
-        match fs::symlink_metadata(&place) {
-            Ok(meta) if meta.is_symlink() => Found { path: resolve(&place), identity: Some(meta.into()) },
-            Ok(meta) => Found { path: place, identity: Some(meta.into()) },
-            Err(_) => Found { path: place, identity: None },
-        }
+        let Ok(meta) = fs::symlink_metadata(&place) else {
+            return Found { path: place, identity: None };
+        };
+        let called = candidates.and_then(|candidates| candidates.called(name, meta.ino()));
+        let place = called.map_or(place, |called| parent.path.join(called));
+        let path = if meta.is_symlink() { resolve(&place) } else { place };
+        Found { path, identity: Some(meta.into()) }
     }
+}
+
+/// The entries of a directory that a name can mean. Where a file system folds case (ext4 and tmpfs with `casefold`, vfat, exFAT), that is not
+/// one of the very name alone; a rule is made for each entry, by the name that is listed.
+struct Candidates<'a>(Vec<&'a Entry>);
+
+impl<'a> Candidates<'a> {
+    fn of(listed: &'a [Entry], name: &OsStr) -> Self {
+        Self(listed.iter().filter(|entry| might_be(&entry.name, name)).collect())
+    }
+
+    /// Under which name that is listed, if not under its own, a name leads to this inode.
+    fn called(&self, name: &OsStr, inode: u64) -> Option<&'a OsStr> {
+        let Self(candidates) = self;
+        let is_listed = candidates.iter().any(|entry| entry.name == name);
+        let other = candidates.iter().find(|entry| entry.inode == inode).filter(|_| !is_listed);
+        other.map(|entry| entry.name.as_os_str())
+    }
+}
+
+/// Whether a file system can take one name for another: what letters beyond ASCII fold to differs.
+fn might_be(listed: &OsStr, name: &OsStr) -> bool {
+    listed.eq_ignore_ascii_case(name) || !listed.is_ascii() || !name.is_ascii()
 }
 
 impl Host {
@@ -136,11 +163,6 @@ impl Host {
     /// What was listed.
     pub(crate) fn into_listings(self) -> Listings {
         self.listed.into_inner()
-    }
-
-    /// Whether a directory that can be listed has no entry of this name.
-    fn lacks(&self, directory: &Path, name: &OsStr) -> bool {
-        self.entries(directory).is_ok_and(|entries| !entries.iter().any(|entry| entry.name == name))
     }
 
     /// Where `path`, which something may lie in, leads.
@@ -190,5 +212,37 @@ mod tests {
         assert_eq!(host.find(&root.join("link/c")).path, root.join("real/c"));
         assert_eq!(host.find(Path::new("/")).path, Path::new("/"));
         assert_eq!(resolve(Path::new("/")), Path::new("/"));
+    }
+
+    /// As a file system lists it that folds case, and where both are the same.
+    #[test]
+    fn what_is_listed_under_another_name_is_found_under_that() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(directory.path()).unwrap();
+        fs::write(root.join(".env"), "").unwrap();
+        fs::create_dir(root.join("sub")).unwrap();
+        let entry = |listed: &str, name: &str, kind| {
+            let inode = fs::metadata(root.join(name)).unwrap().ino();
+            Entry { name: listed.into(), kind, inode }
+        };
+        let entries = [entry(".ENV", ".env", Kind::Other), entry("Süb", "sub", Kind::Directory)];
+        let host = Host::with(HashMap::from([(root.clone().into_os_string(), Rc::from(entries))]));
+        let found = |name: &str| {
+            let Found { path, identity } = host.find(&root.join(name));
+            (path.strip_prefix(&root).unwrap().to_owned(), identity.is_some())
+        };
+        assert_eq!(found(".env"), (".ENV".into(), true));
+        assert_eq!(found("sub"), ("Süb".into(), true));
+        assert_eq!(found("sub/key").0, Path::new("Süb/key"), "and what lies in it");
+        assert_eq!(found(".envrc"), (".envrc".into(), false));
+    }
+
+    #[test]
+    fn names_that_may_be_one_are_exactly_these() {
+        let can_be = |(listed, name): (&str, &str)| might_be(listed.as_ref(), name.as_ref());
+        let same =
+            [(".env", ".env"), (".ENV", ".env"), ("\u{212a}ey", "key"), ("key", "\u{212a}ey"), ("Ü", "ü")];
+        assert!(same.into_iter().all(can_be));
+        assert!(![(".env", ".envrc"), ("a", "b"), ("", "a")].into_iter().any(can_be));
     }
 }
