@@ -14,7 +14,8 @@
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use ipc::confinement::Confinement;
@@ -80,9 +81,9 @@ pub(crate) struct Private {
 
 impl Private {
     /// Looks for what is private here, beside what the rights say of these places already.
-    pub(crate) fn find(confinement: &Confinement, machines_own: bool) -> Self {
+    pub(crate) fn find(confinement: &Confinement) -> Self {
         let mut found = Self::default();
-        let first = if machines_own { Err(MACHINES_OWN) } else { first_process() };
+        let first = if is_machines_own() { Err(MACHINES_OWN) } else { first_process() };
         let own = confinement.terminal.then(terminal::name).flatten();
         for place in PLACES.iter().filter(|place| !is_decided(&confinement.rights, place.path)) {
             match place.judge(&first, own.as_deref()) {
@@ -101,9 +102,9 @@ impl Private {
         self.places.iter().flat_map(|place| place.rules.iter().copied())
     }
 
-    /// Whether shared memory is.
-    pub(crate) fn has_memory(&self) -> bool {
-        self.places.iter().any(|place| place.path == MEMORY)
+    /// Where the program can make names of shared memory.
+    pub(crate) fn memory(&self) -> impl Iterator<Item = PathBuf> {
+        self.places.iter().map(|place| place.path).filter(|path| *path == MEMORY).map(PathBuf::from)
     }
 }
 
@@ -143,9 +144,12 @@ fn is_decided(rights: &Rights, path: &str) -> bool {
     rights.write.contains(&place) || rights.hidden.iter().any(hides)
 }
 
-/// Whether this pid namespace is the machine's own, or nobody can tell.
-pub(crate) fn is_machines_own() -> bool {
-    fs::metadata("/proc/self/ns/pid").map_or(true, |namespace| namespace.ino() == FIRST_PID_NAMESPACE)
+/// Whether this pid namespace, which stays that of a process, is the machine's own, or nobody can tell.
+fn is_machines_own() -> bool {
+    static IS_ITS_OWN: OnceLock<bool> = OnceLock::new();
+    let look =
+        || fs::metadata("/proc/self/ns/pid").map_or(true, |namespace| namespace.ino() == FIRST_PID_NAMESPACE);
+    *IS_ITS_OWN.get_or_init(look)
 }
 
 /// The earliest moment at which the first process of a pid namespace that is not the machine's own can have been made.

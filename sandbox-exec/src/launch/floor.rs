@@ -70,8 +70,11 @@ fn start(
     let begun = rules.begin();
     let making = Making::new(seen, ahead.host(), rules);
     let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
-    let ordered = Ordered::of(launch, ruleset);
-    let attended = begun.and_then(|()| attend((making, ordered), calls, program, ruleset, status));
+    let ordered = Ordered::of(launch, ruleset, seen);
+    // What is private is known by now.
+    let own = seen.private().memory();
+    let mediation = ruleset.mediation.clone().map(|mediation| mediation.with_writable(own));
+    let attended = begun.and_then(|()| attend((making, ordered), calls, program, mediation, status));
     match attended {
         Ok((mediator, opened)) => Ok(Broker::new(program, bound, progress, mediator).with(opened, group)),
         Err(failure) => {
@@ -211,12 +214,11 @@ fn attend(
     (mut making, ordered): (Making<'_>, Ordered),
     Calls { passing, theirs, attendant }: Calls,
     program: Pid,
-    ruleset: &Ruleset,
+    mediation: Option<Mediation>,
     status: &Reports,
 ) -> Result<(Option<Mediator>, Opened), Failure> {
     let tries = Arc::new(AtomicBool::new(true));
     let refusals = broker::refusals(program, status, Arc::clone(&tries), Listeners::here)?;
-    let mediation = ruleset.mediation.clone();
     let (took, taken) = mpsc::channel();
     let (ready, mediator) = mpsc::channel();
     let life = move || {

@@ -52,7 +52,7 @@ pub(super) fn run(launch: &Launch, ahead: &mut Ahead, reports: &mut Reports) -> 
             let stub = Stub::new(init, progress, met);
             release(init, map)?;
             let plan = making.plan()?;
-            let opened = making.add(plan, Ordered::of(launch, &ruleset))?;
+            let opened = making.add(plan, Ordered::of(launch, &ruleset, &seen))?;
             making.tell()?;
             drop(opened);
             // A stub keeps nothing of what was done ahead of its start.

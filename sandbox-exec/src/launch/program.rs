@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::thread;
 
 use ipc::confinement::{Attempt, BrokerReport, Confinement, RulesetReport};
 use ipc::id::Generation;
@@ -64,6 +65,9 @@ impl Program<'_> {
             // It may have waited for long, when nobody of the same user had to look into it. Now the mediator does.
             system::make_dumpable().map_err(at(Stage::Start))?;
             tried.extend(of_calls()?);
+            // The mediator, which has answered, has yet to go to sleep on this processor: a program that is executed beside somebody
+            // is moved to another.
+            thread::yield_now();
         }
         let (domain, plan, ordered) = rules.finish(ruleset)?;
         if !early {

@@ -5,6 +5,7 @@
 //! mount it was reached by: only for what the full tier puts in the place of the host's (its own `/tmp`, `/dev` and `/proc`) the
 //! child, which alone sees it, adds the rules.
 
+use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -42,8 +43,8 @@ pub(crate) struct Seen {
     pub(crate) platform: Platform,
     /// Whether the program has a `/tmp` of its own.
     own_tmp: bool,
-    /// What was found to be private, where the tier makes nothing so.
-    pub(crate) private: Private,
+    /// What was found to be private, where the tier makes nothing so; looked for when it is asked for.
+    private: OnceCell<Private>,
 }
 
 /// More bytes than most words have.
@@ -106,10 +107,9 @@ pub(crate) struct Awaited {
 impl Seen {
     /// Mediated where the kernel gives the broker a listener.
     pub(crate) fn floor(confinement: &Confinement, ground: Ground) -> Self {
-        let Ground { platform, machines_own } = ground;
+        let Ground { platform } = ground;
         let tier = if platform.listener { Tier::Floor } else { Tier::FloorUnmediated };
-        let private = Private::find(confinement, machines_own);
-        Self { confinement: confinement.clone(), tier, platform, own_tmp: false, private }
+        Self { confinement: confinement.clone(), tier, platform, own_tmp: false, private: OnceCell::new() }
     }
 
     /// What lies under a `/tmp` that the program does not see is not its concern, and nothing in its own is kept from it.
@@ -117,7 +117,12 @@ impl Seen {
         let mut confinement = confinement.in_tier(Tier::Full);
         confinement.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
         let (platform, own_tmp) = (ground.platform, layout.tmp.is_some());
-        Self { confinement, tier: Tier::Full, platform, own_tmp, private: Private::default() }
+        Self { confinement, tier: Tier::Full, platform, own_tmp, private: OnceCell::from(Private::default()) }
+    }
+
+    /// What was found to be private: nothing that a child needs before its rules.
+    pub(super) fn private(&self) -> &Private {
+        self.private.get_or_init(|| Private::find(&self.confinement))
     }
 
     /// What is hidden in a `/tmp` of the program's own.
@@ -131,7 +136,7 @@ impl Seen {
         let Confinement { rights, project, hidden_files, terminal, .. } = &self.confinement;
         let rights = with_project(rights, project);
         let mut plan = compile::compile(&rights, hidden_files, self.tier, host).map_err(at(Stage::Rules))?;
-        plan.allow_private(self.private.rules());
+        plan.allow_private(self.private().rules());
         if *terminal {
             plan.allow_terminal(terminal::paths(self.tier));
         }
@@ -247,14 +252,14 @@ impl Awaited {
 }
 
 impl Ordered {
-    pub(super) fn of(launch: &Launch, ruleset: &Ruleset) -> Self {
+    pub(super) fn of(launch: &Launch, ruleset: &Ruleset, seen: &Seen) -> Self {
         let environment = ruleset.environment.iter().map(|(name, value)| (name.into(), value.into()));
         Self {
             command: launch.command.iter().map(WirePath::from).collect(),
             environment: environment.collect(),
             recorded: launch.confinement.recorded,
             allow_degraded: launch.confinement.allow_degraded,
-            missing: ruleset.missing.clone(),
+            missing: ruleset.missing.iter().chain(&seen.private().denied).cloned().collect(),
         }
     }
 
@@ -293,7 +298,7 @@ mod tests {
             tier,
             platform: Platform::probe(),
             own_tmp,
-            private: Private::default(),
+            private: OnceCell::new(),
         };
         let hosts = |seen: Seen| {
             ["/", "/tmp", "/tmp/x", "/tmpx", "/dev/null", "/proc", "/sys"]

@@ -59,7 +59,6 @@ impl Ruleset {
         missing.extend(seen.hidden_in_own_tmp().map(|hidden| {
             format!("{hidden} is below /tmp: where it does not exist now, it can be read when it comes")
         }));
-        missing.extend(seen.private.denied.iter().cloned());
         let mediation =
             platform.mediates(tier).then(|| mediation(seen, platform, rules::told(policy.case())));
         Ok(Self { environment, platform, tier, net: rights.net, programs, policy, mediation, missing })
@@ -96,8 +95,7 @@ impl Ruleset {
 /// Unix sockets may be reached wherever the program could have made them.
 fn mediation(seen: &Seen, platform: Platform, denials: Vec<Denial>) -> Mediation {
     let (rights, tier) = (&seen.confinement.rights, seen.tier);
-    let has_memory = tier == Tier::Full || seen.private.has_memory();
-    let own = [MEMORY].map(PathBuf::from).into_iter().filter(|_| has_memory);
+    let own = [MEMORY].map(PathBuf::from).into_iter().filter(|_| tier == Tier::Full);
     Mediation {
         net: rights.net,
         reach: rights.reach,

@@ -167,6 +167,13 @@ impl Mediation {
         calls.with_denials(&self.denials).filter()
     }
 
+    /// With more trees in which unix sockets may be reached, and metadata changed.
+    #[must_use]
+    pub(crate) fn with_writable(mut self, more: impl Iterator<Item = PathBuf>) -> Self {
+        self.writable.extend(more);
+        self
+    }
+
     /// Whether the same calls are brought under `other`, where the same are denied.
     pub(crate) fn brings_like(&self, other: &Self) -> bool {
         let features = |mediation: &Self| {
