@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use crate::mediate::Filter;
 use crate::system::{self, check};
 
-/// Told where there is no filter; other numbers are told with one more added. Zero cannot be told.
+/// Told where there is no filter; a number is told from [`FIRST`] on. Zero cannot be told.
 const NONE: u64 = 1;
 const FIRST: u64 = NONE + 1;
 
