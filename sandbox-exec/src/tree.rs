@@ -1,5 +1,7 @@
 //! The view of a file system that rights are compiled against.
 
+mod candidates;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -8,6 +10,12 @@ use std::io;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+
+use nix::sys::statfs::{
+    BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FsType, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC, statfs,
+};
+
+use self::candidates::Candidates;
 
 /// What compilation has to know of a file system; a plain value stands in for it in tests.
 pub trait Tree {
@@ -101,7 +109,14 @@ impl Tree for Host {
             let kind = entry.file_type()?.into();
             Ok(Entry { kind, inode: entry.ino(), name: entry.file_name() })
         };
-        let listed: Rc<[Entry]> = fs::read_dir(directory)?.map(entry).collect::<io::Result<_>>()?;
+        let mut listed: Rc<[Entry]> = fs::read_dir(directory)?.map(entry).collect::<io::Result<_>>()?;
+        if let Some(listed) = Rc::get_mut(&mut listed).filter(|listed| !lists_inodes(directory, listed)) {
+            for entry in listed {
+                // Of what went away since, nothing has to be known.
+                entry.inode =
+                    self.identity(&directory.join(&entry.name)).map_or(entry.inode, |found| found.inode);
+            }
+        }
         self.listed.borrow_mut().insert(directory.as_os_str().to_owned(), Rc::clone(&listed));
         Ok(listed)
     }
@@ -115,43 +130,14 @@ impl Tree for Host {
             return Found { path: resolve(path), identity: self.identity(path).ok() };
         };
         let parent = self.directory(parent);
-        let place = parent.path.join(name);
-        let listed = self.entries(&parent.path).ok();
-        let candidates = listed.as_ref().map(|listed| Candidates::of(listed, name));
-        if !parent.exists || candidates.as_ref().is_some_and(|candidates| candidates.0.is_empty()) {
-            return Found { path: place, identity: None };
+        if !parent.exists {
+            return Found { path: parent.path.join(name), identity: None };
         }
-        let Ok(meta) = fs::symlink_metadata(&place) else {
-            return Found { path: place, identity: None };
-        };
-        let called = candidates.and_then(|candidates| candidates.called(name, meta.ino()));
-        let place = called.map_or(place, |called| parent.path.join(called));
-        let path = if meta.is_symlink() { resolve(&place) } else { place };
-        Found { path, identity: Some(meta.into()) }
+        let (place, meta) = self.entry(&parent.path, name);
+        let is_link = meta.as_ref().is_some_and(Metadata::is_symlink);
+        let path = if is_link { self.as_listed(&resolve(&place)) } else { place };
+        Found { path, identity: meta.map(Identity::from) }
     }
-}
-
-/// The entries of a directory that a name can mean. Where a file system folds case (ext4 and tmpfs with `casefold`, vfat, exFAT), that is not
-/// one of the very name alone; a rule is made for each entry, by the name that is listed.
-struct Candidates<'a>(Vec<&'a Entry>);
-
-impl<'a> Candidates<'a> {
-    fn of(listed: &'a [Entry], name: &OsStr) -> Self {
-        Self(listed.iter().filter(|entry| might_be(&entry.name, name)).collect())
-    }
-
-    /// Under which name that is listed, if not under its own, a name leads to this inode.
-    fn called(&self, name: &OsStr, inode: u64) -> Option<&'a OsStr> {
-        let Self(candidates) = self;
-        let is_listed = candidates.iter().any(|entry| entry.name == name);
-        let other = candidates.iter().find(|entry| entry.inode == inode).filter(|_| !is_listed);
-        other.map(|entry| entry.name.as_os_str())
-    }
-}
-
-/// Whether a file system can take one name for another: what letters beyond ASCII fold to differs.
-fn might_be(listed: &OsStr, name: &OsStr) -> bool {
-    listed.eq_ignore_ascii_case(name) || !listed.is_ascii() || !name.is_ascii()
 }
 
 impl Host {
@@ -163,6 +149,29 @@ impl Host {
     /// What was listed.
     pub(crate) fn into_listings(self) -> Listings {
         self.listed.into_inner()
+    }
+
+    /// What a name means in a directory, a path without links, and by which name that is listed.
+    fn entry(&self, directory: &Path, name: &OsStr) -> (PathBuf, Option<Metadata>) {
+        let place = directory.join(name);
+        let listed = self.entries(directory).ok();
+        let candidates = listed.as_ref().map(|listed| Candidates::of(listed, name));
+        if candidates.as_ref().is_some_and(Candidates::are_none) {
+            return (place, None);
+        }
+        let Ok(meta) = fs::symlink_metadata(&place) else {
+            return (place, None);
+        };
+        let called = candidates.and_then(|candidates| candidates.called(name, meta.ino()));
+        (called.map_or(place, |called| directory.join(called)), Some(meta))
+    }
+
+    /// A path without links, by the names that its directories list.
+    fn as_listed(&self, path: &Path) -> PathBuf {
+        path.iter().fold(PathBuf::new(), |place, name| match name.as_encoded_bytes() {
+            b"/" => place.join(name),
+            _ => self.entry(&place, name).0,
+        })
     }
 
     /// Where `path`, which something may lie in, leads.
@@ -183,6 +192,23 @@ impl From<Metadata> for Identity {
     }
 }
 
+/// File systems that list an entry with the number that `stat` gives of it.
+const LIST_INODES: [FsType; 4] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC];
+
+/// Whether the numbers in a list are those that `stat` gives: others make them up for the list (FUSE, vfat), or list those of what they lie
+/// on.
+fn lists_inodes(directory: &Path, listed: &[Entry]) -> bool {
+    let device = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.dev());
+    match statfs(directory).map(|found| found.filesystem_type()) {
+        // Where all layers lie on one file system, files have its own device (the kernel's `filesystems/overlayfs`, "inode properties").
+        Ok(OVERLAYFS_SUPER_MAGIC) => {
+            let file = listed.iter().find(|entry| entry.kind == Kind::Other);
+            file.is_none_or(|file| device(&directory.join(&file.name)) == device(directory))
+        }
+        kind => kind.is_ok_and(|kind| LIST_INODES.contains(&kind)),
+    }
+}
+
 /// Canonicalises the part of `path` that exists and appends the rest.
 pub fn resolve(path: &Path) -> PathBuf {
     if let Ok(canonical) = fs::canonicalize(path) {
@@ -196,6 +222,12 @@ pub fn resolve(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
+    use nix::errno::Errno;
+    use nix::mount::{MsFlags, mount};
+    use nix::sched::{CloneFlags, unshare};
+
     use super::*;
 
     #[test]
@@ -238,11 +270,58 @@ mod tests {
     }
 
     #[test]
-    fn names_that_may_be_one_are_exactly_these() {
-        let can_be = |(listed, name): (&str, &str)| might_be(listed.as_ref(), name.as_ref());
-        let same =
-            [(".env", ".env"), (".ENV", ".env"), ("\u{212a}ey", "key"), ("key", "\u{212a}ey"), ("Ü", "ü")];
-        assert!(same.into_iter().all(can_be));
-        assert!(![(".env", ".envrc"), ("a", "b"), ("", "a")].into_iter().any(can_be));
+    fn where_numbers_differ_and_behind_links_the_name_says_what_is_meant() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(directory.path()).unwrap();
+        fs::create_dir(root.join("sub")).unwrap();
+        std::os::unix::fs::symlink("sub", root.join("link")).unwrap();
+        let entry = |name: &str, kind| Entry { name: name.into(), kind, inode: u64::MAX };
+        let entries = [entry("SUB", Kind::Directory), entry("link", Kind::Link)];
+        let host = Host::with(HashMap::from([(root.clone().into_os_string(), Rc::from(entries))]));
+        let found = |name: &str| host.find(&root.join(name));
+        let identity = host.identity(&root.join("sub")).ok();
+        assert_eq!(found("sub"), Found { path: root.join("SUB"), identity });
+        assert_eq!(found("sub/key").path, root.join("SUB/key"));
+        assert_eq!(found("link").path, root.join("SUB"));
+        assert_eq!(found("link/key").path, root.join("SUB/key"));
+    }
+
+    /// On an overlay whose layers lie on two file systems a file that was changed has a number of its own, and is listed with that of
+    /// what it lies on.
+    #[test]
+    fn numbers_are_asked_for_where_lists_have_others() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().to_owned();
+        let tried = thread::spawn(move || {
+            unshare(CloneFlags::CLONE_NEWNS)?;
+            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+            mount(None::<&str>, "/", None::<&str>, private, None::<&str>)?;
+            let at = |name: &str| path.join(name);
+            for layer in ["lower", "upper"] {
+                fs::create_dir(at(layer)).unwrap();
+                mount(Some("none"), &at(layer), Some("tmpfs"), MsFlags::empty(), None::<&str>)?;
+            }
+            for directory in ["upper/upper", "upper/work", "merged"] {
+                fs::create_dir(at(directory)).unwrap();
+            }
+            fs::write(at("lower/changed"), "").unwrap();
+            let options = format!(
+                "lowerdir={0}/lower,upperdir={0}/upper/upper,workdir={0}/upper/work,xino=off",
+                path.display()
+            );
+            mount(Some("none"), &at("merged"), Some("overlay"), MsFlags::empty(), Some(options.as_str()))?;
+            fs::write(at("merged/changed"), "changed").unwrap();
+            fs::hard_link(at("merged/changed"), at("merged/other")).unwrap();
+            let listed = fs::read_dir(at("merged")).unwrap().map(|entry| entry.unwrap().ino());
+            let number = fs::metadata(at("merged/changed")).unwrap().ino();
+            assert!(listed.into_iter().any(|listed| listed != number), "otherwise nothing is tried here");
+            for entry in Host::default().entries(&at("merged")).unwrap().iter() {
+                assert_eq!(entry.inode, number, "{entry:?}");
+            }
+            Ok::<_, Errno>(())
+        });
+        if let Err(error) = tried.join().unwrap() {
+            eprintln!("skipped: a namespace to mount in (needs root: {error})");
+        }
     }
 }
