@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use ipc::confinement::Tier;
@@ -18,8 +17,9 @@ use landlock::{
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::libc;
+use nix::sys::stat::Mode;
 
 use crate::compile::{Access, PathRule, Plan};
 use crate::descriptors;
@@ -155,10 +155,7 @@ impl Domain {
         if platform.abi < crate::platform::SCOPES {
             return Ok(None);
         }
-        let root = File::options()
-            .read(true)
-            .custom_flags(libc::O_PATH)
-            .open("/")
+        let root = open_path(Path::new("/"), false)
             .map_err(|source| DomainError::Open { path: "/".into(), source })?;
         let ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
@@ -251,7 +248,8 @@ pub(crate) fn open_path(path: &Path, named: bool) -> io::Result<File> {
             opened => return Ok(opened?.into()),
         }
     }
-    File::options().read(true).custom_flags(flags.bits()).open(path)
+    // Rust's own way to open takes `O_PATH` away where the C library counts it among the access modes (musl).
+    Ok(open(path, flags, Mode::empty())?.into())
 }
 
 /// Gone, or a mount that answers nobody (a dead FUSE or NFS server; another user's FUSE mount).

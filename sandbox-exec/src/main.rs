@@ -88,6 +88,11 @@ use sandbox_exec::stage::{Failure, Stage};
 use sandbox_exec::tree::{Host, Tree};
 use sandbox_exec::{descriptors, measure, probe, self_test, system};
 
+/// This C library asks the kernel for each few pages anew, and gives them back as soon: dozens of calls and faults in a start.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 /// Where the C library begins, without what Rust's would do first: that reads the whole map of this process for the bounds of its
 /// stack, to name an overflow that ends it all the same, and a start would take longer by a twentieth.
 ///

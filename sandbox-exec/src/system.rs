@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use nix::errno::Errno;
-use nix::libc;
+use nix::libc::{self, c_uint};
 use nix::sys::utsname::uname;
 use seccompiler::sock_filter;
 
@@ -182,6 +182,14 @@ pub(crate) fn leave_descriptors() -> io::Result<()> {
 /// Turns the answer of a system call into a result.
 pub(crate) fn check(answer: libc::c_long) -> io::Result<()> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A command of `ioctl(2)` as the C library takes it: the kernel reads 32 bits of it.
+pub(crate) fn ioctl_command(command: c_uint) -> libc::Ioctl {
+    #[cfg(target_env = "musl")]
+    return command.cast_signed();
+    #[cfg(not(target_env = "musl"))]
+    return command.into();
 }
 
 /// What of the heap is freed stays, up to here: a start frees most of what it used, and would use it again; in bytes.

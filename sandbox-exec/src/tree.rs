@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nix::sys::statfs::{
-    BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FsType, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC, statfs,
+    BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FsType, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC, statfs,
 };
 
 use self::candidates::Candidates;
@@ -191,6 +191,9 @@ impl From<Metadata> for Identity {
         Self { device: meta.dev(), inode: meta.ino(), directory: meta.is_dir() }
     }
 }
+
+/// Of linux/magic.h; the C library's own constant is not in every one of them.
+pub(crate) const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 
 /// File systems that list an entry with the number that `stat` gives of it.
 const LIST_INODES: [FsType; 4] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC];

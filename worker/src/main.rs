@@ -34,6 +34,11 @@ use tokio::runtime::{Builder, Runtime};
 use tracing::Level;
 use worker::serve::serve;
 
+/// This C library asks the kernel for each few pages anew, and gives them back as soon.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 /// The most threads for calls that wait for a disk, and how long an idle one stays.
 const THREADS: usize = 8;
 const KEEP_ALIVE: Duration = Duration::from_secs(1);

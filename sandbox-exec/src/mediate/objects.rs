@@ -242,9 +242,9 @@ impl Kind {
                     Ok(status.shm_segsz)
                 }
                 Self::Semaphores => {
-                    let mut status: libc::semid_ds = std::mem::zeroed();
+                    let mut status: Semaphores = std::mem::zeroed();
                     Errno::result(libc::semctl(id, 0, libc::IPC_STAT, &raw mut status))?;
-                    Ok(usize::try_from(status.sem_nsems).unwrap_or(usize::MAX))
+                    Ok(usize::try_from(status.count).unwrap_or(usize::MAX))
                 }
                 Self::Queue => {
                     let mut status: libc::msqid_ds = std::mem::zeroed();
@@ -255,6 +255,16 @@ impl Kind {
             }
         }
     }
+}
+
+/// `struct semid64_ds` (asm/sembuf.h), which not every C library declares.
+#[repr(C)]
+struct Semaphores {
+    _permissions: libc::ipc_perm,
+    /// Two, each with as much unused beside it on some architectures.
+    _times: [u64; if cfg!(target_arch = "x86_64") { 4 } else { 2 }],
+    count: libc::c_ulong,
+    _unused: [libc::c_ulong; 2],
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use super::address::integer;
 use super::filter::{F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP};
 use super::listener::Answer;
 use super::status::Status;
+use crate::system::ioctl_command;
 
 /// `F_OWNER_TID`, `F_OWNER_PID` (asm-generic/fcntl.h).
 const OWNER_THREAD: c_int = 0;
@@ -34,7 +35,9 @@ impl Call<'_, '_> {
                 let descriptor = self.caller.descriptor(integer(number))?;
                 self.caller.still_waits()?;
                 // SAFETY: the kernel reads an integer.
-                perform(unsafe { libc::ioctl(descriptor.as_raw_fd(), command.into(), &raw const owner) })
+                perform(unsafe {
+                    libc::ioctl(descriptor.as_raw_fd(), ioctl_command(command), &raw const owner)
+                })
             }
             _ => Err(Errno::ENOSYS),
         }

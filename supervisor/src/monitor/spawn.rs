@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io;
 use std::iter;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -16,8 +15,9 @@ use ipc::confinement::{Confinement, Order};
 use ipc::frame::FrameError;
 use ipc::id::Generation;
 use ipc::pipe::Outgoing;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::pipe2;
 use tokio::sync::oneshot;
@@ -353,13 +353,13 @@ impl Streams {
 
 /// Opens a program to be executed by its descriptor: above those that a child's own descriptors are mapped to.
 fn open_program(path: &Path) -> io::Result<OwnedFd> {
-    let file = File::options().read(true).custom_flags(libc::O_PATH).open(path)?;
+    let file = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
     Ok(fcntl_dup(&file, STATUS_FD + 1)?)
 }
 
 /// A duplicate with a number of at least `least`. It does not close on exec: where the program is a script, its interpreter
 /// opens it by this number. Nothing but sandbox-exec is executed here, which closes it first of all.
-fn fcntl_dup(file: &File, least: i32) -> nix::Result<OwnedFd> {
+fn fcntl_dup(file: impl AsFd, least: i32) -> nix::Result<OwnedFd> {
     let number = fcntl(file, FcntlArg::F_DUPFD(least))?;
     pidfd::own(number).map_err(|_| nix::Error::EBADF)
 }

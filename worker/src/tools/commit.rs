@@ -18,10 +18,11 @@ use ipc::denial::Operation;
 use ipc::effect::{FileEffect, FileState, Patch};
 use ipc::tool::{ToolErrorKind, Written, WrittenFile};
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, openat, renameat, renameat2};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat, renameat};
 use nix::sys::prctl::set_dumpable;
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, unlinkat};
+use rustix::fs::{RenameFlags, renameat_with};
 
 use super::place::{Missing, open_directory};
 use crate::fault::{Result, errno_of, failed, refused, refused_io};
@@ -206,7 +207,8 @@ impl Temporary {
         if replace {
             renameat(directory, from, directory, name)?;
         } else {
-            match renameat2(directory, from, directory, name, RenameFlags::RENAME_NOREPLACE) {
+            let renamed = renameat_with(directory, from, directory, name, RenameFlags::NOREPLACE);
+            match renamed.map_err(|error| Errno::from_raw(error.raw_os_error())) {
                 // A file system without the flag (rename(2)): the comparison just before has to do.
                 Err(Errno::EINVAL | Errno::ENOSYS) => renameat(directory, from, directory, name)?,
                 renamed => renamed?,

@@ -19,10 +19,10 @@ use std::time::{Duration, SystemTime};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::statfs::{
-    BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FsType, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC, statfs,
+    BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FsType, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC, statfs,
 };
 
-use crate::tree::{Entry, Host, Tree};
+use crate::tree::{Entry, Host, Tree, XFS_SUPER_MAGIC};
 
 /// File systems of this machine's own, whose inodes change when the kernel changes them.
 const KEEPS_TIMES: [FsType; 5] =

@@ -11,6 +11,7 @@ use nix::libc::{self, c_char, c_int, c_uint, c_void, mode_t, timespec};
 use nix::sys::stat::fstat;
 
 use super::super::tree::by_descriptor;
+use crate::system::ioctl_command;
 
 /// The bits that make a file run as its owner or group.
 const SET_ID: mode_t = libc::S_ISUID | libc::S_ISGID;
@@ -108,6 +109,6 @@ fn set_flags(file: &OwnedFd, request: c_uint, value: &[u8]) -> Result<(), Errno>
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(by_descriptor(file));
     let opened = opened.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))?;
     // SAFETY: the kernel reads as many bytes as the request has, which is how many there are.
-    let answer = unsafe { libc::ioctl(opened.as_raw_fd(), libc::Ioctl::from(request), value.as_ptr()) };
+    let answer = unsafe { libc::ioctl(opened.as_raw_fd(), ioctl_command(request), value.as_ptr()) };
     Errno::result(answer).map(drop)
 }
