@@ -249,9 +249,11 @@ pub(super) fn send(
         message.msg_control = control.as_ptr().cast_mut().cast();
         message.msg_controllen = control.len() as _;
     }
+    // As the kernel takes it: musl's own function has no room for as many descriptors as a message can have. What pads the lengths
+    // there is zero.
     // SAFETY: the kernel only reads what the header points to, all of which outlives the call.
-    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, flags) };
-    Errno::result(sent).map(isize::cast_unsigned)
+    let sent = unsafe { libc::syscall(libc::SYS_sendmsg, socket.as_raw_fd(), &raw const message, flags) };
+    Errno::result(sent).map(|sent| usize::try_from(sent).unwrap_or(0))
 }
 
 /// `accept4(2)`, close-on-exec here: a socket, and who is at its other end.

@@ -85,12 +85,13 @@ pub(crate) fn send_to(socket: &OwnedFd, data: &[u8], address: &[u8], flags: c_in
 pub(crate) fn header(parts: &mut [libc::iovec], address: &[u8], control: &[u8]) -> libc::msghdr {
     // SAFETY: integers and pointers, which may be null.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
-    (header.msg_iov, header.msg_iovlen) = (parts.as_mut_ptr(), parts.len());
+    (header.msg_iov, header.msg_iovlen) = (parts.as_mut_ptr(), parts.len() as _);
     if !address.is_empty() {
         (header.msg_name, header.msg_namelen) = (address.as_ptr().cast_mut().cast(), length(address));
     }
     if !control.is_empty() {
-        (header.msg_control, header.msg_controllen) = (control.as_ptr().cast_mut().cast(), control.len());
+        (header.msg_control, header.msg_controllen) =
+            (control.as_ptr().cast_mut().cast(), control.len() as _);
     }
     header
 }

@@ -17,10 +17,10 @@ const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
 const FILE_SETATTR: c_long = 469;
 /// `linux/fs.h` and `linux/msdos_fs.h`.
-const GET_FLAGS: libc::Ioctl = 0x8008_6601;
+const GET_FLAGS: libc::Ioctl = 0x8008_6601_u32 as _;
 const SET_FLAGS: libc::Ioctl = 0x4008_6602;
 const SET_VERSION: libc::Ioctl = 0x4008_7602;
-const GET_MORE_FLAGS: libc::Ioctl = 0x801C_581F;
+const GET_MORE_FLAGS: libc::Ioctl = 0x801C_581F_u32 as _;
 const SET_MORE_FLAGS: libc::Ioctl = 0x401C_5820;
 const SET_FAT_ATTRIBUTES: libc::Ioctl = 0x4004_7211;
 /// The flag that only dump(8) looks at, by both interfaces.

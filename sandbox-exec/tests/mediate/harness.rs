@@ -402,7 +402,7 @@ fn private_network() {
         let mut request: libc::ifreq = std::mem::zeroed();
         request.ifr_name[..2].copy_from_slice(&[b'l'.cast_signed(), b'o'.cast_signed()]);
         request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_UP).unwrap();
-        assert_eq!(libc::ioctl(socket, libc::SIOCSIFFLAGS, &raw const request), 0);
+        assert_eq!(libc::ioctl(socket, libc::SIOCSIFFLAGS as _, &raw const request), 0);
         libc::close(socket);
     }
     // SAFETY: integers.

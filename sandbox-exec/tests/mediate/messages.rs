@@ -20,7 +20,7 @@ pub(crate) fn receive_descriptor(socket: &impl AsRawFd) -> File {
     let mut parts = [part(&byte)];
     parts[0].iov_base = byte.as_mut_ptr().cast();
     let mut header = header(&mut parts, &[], &[]);
-    (header.msg_control, header.msg_controllen) = (room.as_mut_ptr().cast(), room.len());
+    (header.msg_control, header.msg_controllen) = (room.as_mut_ptr().cast(), room.len() as _);
     // SAFETY: the kernel writes to what the header points to, as much as it says.
     assert_eq!(unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) }, 1);
     let number = i32::from_ne_bytes(*room[16..].first_chunk().unwrap());

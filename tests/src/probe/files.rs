@@ -129,9 +129,9 @@ fn swap_race(a: &Arguments) -> io::Result<Vec<u8>> {
 
 fn rename_exchange(from: &Path, to: &Path) -> io::Result<Vec<u8>> {
     let (from, to) = (path_of(from)?, path_of(to)?);
-    let here = libc::AT_FDCWD;
+    let (here, exchange) = (libc::AT_FDCWD, libc::RENAME_EXCHANGE);
     // SAFETY: both paths are C strings.
-    done(unsafe { libc::renameat2(here, from.as_ptr(), here, to.as_ptr(), libc::RENAME_EXCHANGE) })
+    done(unsafe { libc::syscall(libc::SYS_renameat2, here, from.as_ptr(), here, to.as_ptr(), exchange) })
 }
 
 fn path_of(path: &Path) -> io::Result<CString> {

@@ -16,7 +16,7 @@ const NAME: &std::ffi::CStr = c"user.adversary";
 const SYS_FCHMODAT2: c_long = 452;
 
 /// `FS_IOC_GETFLAGS` and `FS_IOC_SETFLAGS` on 64 bits, and the flag that only dump(8) looks at; linux/fs.h.
-const GET_FLAGS: libc::Ioctl = 0x8008_6601;
+const GET_FLAGS: libc::Ioctl = 0x8008_6601_u32 as _;
 const SET_FLAGS: libc::Ioctl = 0x4008_6602;
 const NO_DUMP: c_int = 0x40;
 

@@ -8,6 +8,7 @@ use std::process::Command;
 use nix::libc::{self, c_int};
 
 use super::super::rules::{Arch, calls, constants};
+use crate::system::ioctl_command;
 
 /// What `SYS_name` is where this test runs.
 macro_rules! compiled {
@@ -181,7 +182,7 @@ fn constants_are_those_of_libc() {
         (constants::FS_IOC_SETFLAGS, libc::FS_IOC_SETFLAGS),
         (constants::FS_IOC_SETVERSION, libc::FS_IOC_SETVERSION),
     ] {
-        assert_eq!(u64::from(ours), theirs);
+        assert_eq!(ioctl_command(ours), theirs);
     }
 }
 
