@@ -12,21 +12,34 @@ test:
 escape:
     cargo test -p tests --test escape --test secrets --test life --test storm --test protocol
 
+# The same against the small programs.
+escape-small:
+    rustup target add {{arch()}}-unknown-linux-musl
+    cargo build --workspace --bins
+    cargo build --target {{arch()}}-unknown-linux-musl -p sandbox-exec -p worker
+    BAILIWICK_PROGRAMS=$PWD/target/{{arch()}}-unknown-linux-musl/debug cargo test -p tests --test escape --test secrets --test life --test storm --test protocol
+
 # Format, lint.
 lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
 
-# The three programs, static, for any container image.
-static:
-    RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{arch()}}-unknown-linux-gnu -p supervisor -p sandbox-exec -p worker
+# What is executed at every start, static and of a small C library.
+small:
+    rustup target add {{arch()}}-unknown-linux-musl
+    cargo build --release --target {{arch()}}-unknown-linux-musl -p sandbox-exec -p worker
+
+# The three programs, static, for any container image: in target/static.
+static: small
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{arch()}}-unknown-linux-gnu -p supervisor
+    install -D -t target/static target/{{arch()}}-unknown-linux-gnu/release/bailiwick \
+        target/{{arch()}}-unknown-linux-musl/release/bailiwick-worker target/{{arch()}}-unknown-linux-musl/release/sandbox-exec
 
 # The three programs, as README's "Install" says.
-install PREFIX:
+install PREFIX: small
     cargo build --release -p supervisor
-    RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{arch()}}-unknown-linux-gnu -p sandbox-exec -p worker
     install -D -t {{PREFIX}}/bin target/release/bailiwick \
-        target/{{arch()}}-unknown-linux-gnu/release/bailiwick-worker target/{{arch()}}-unknown-linux-gnu/release/sandbox-exec
+        target/{{arch()}}-unknown-linux-musl/release/bailiwick-worker target/{{arch()}}-unknown-linux-musl/release/sandbox-exec
 
 # Measurements beside their floors, of what is installed.
 bench NAME="": (install "target/installed")

@@ -11,7 +11,7 @@
 //!
 //! What cannot be found out is not granted.
 
-use std::fs::{self, Metadata};
+use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,7 @@ use ipc::path::WirePath;
 use ipc::rights::Rights;
 use nix::time::{ClockId, clock_getres, clock_gettime};
 use nix::unistd::{SysconfVar, sysconf};
+use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, StatxTimestamp, statx};
 
 use crate::compile::Access;
 use crate::terminal;
@@ -44,7 +45,7 @@ struct Place {
     name: &'static str,
     /// What is always in it.
     always: &'static [&'static str],
-    born: fn(&Metadata) -> io::Result<SystemTime>,
+    born: fn(&Path) -> io::Result<SystemTime>,
     rules: &'static [(&'static str, Access)],
 }
 
@@ -53,7 +54,7 @@ const PLACES: [Place; 2] = [
         path: MEMORY,
         name: "shared memory",
         always: &[],
-        born: Metadata::created,
+        born: created,
         rules: &[(MEMORY, Access::ALL)],
     },
     // devpts keeps no time of birth. Its root changes only by chmod and chown, which make it look younger to nobody inside:
@@ -111,9 +112,10 @@ impl Private {
 impl Place {
     /// Why it is not to be granted, if it is not.
     fn judge(&self, first: &Result<SystemTime, &'static str>, own: Option<&Path>) -> Result<(), String> {
-        let metadata = fs::symlink_metadata(self.path).map_err(|error| error.to_string())?;
+        fs::symlink_metadata(self.path).map_err(|error| error.to_string())?;
         let first = (*first)?;
-        let born = (self.born)(&metadata).map_err(|error| format!("its age cannot be told ({error})"))?;
+        let born =
+            (self.born)(Path::new(self.path)).map_err(|error| format!("its age cannot be told ({error})"))?;
         if born < first {
             return Err("it is older than this container: it comes from outside".to_owned());
         }
@@ -172,12 +174,27 @@ fn started(stat: &str) -> Option<Duration> {
     ticks.checked_mul(1000)?.checked_div(per_second).map(Duration::from_millis)
 }
 
-fn changed(metadata: &Metadata) -> io::Result<SystemTime> {
-    let [seconds, nanoseconds] = [metadata.ctime(), metadata.ctime_nsec()].map(u64::try_from);
-    let since = seconds
-        .ok()
-        .zip(nanoseconds.ok())
-        .map(|(seconds, nanoseconds)| Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds));
+/// When it was made. Rust asks for that only by way of glibc.
+fn created(path: &Path) -> io::Result<SystemTime> {
+    let found = look(path)?;
+    if found.stx_mask & StatxFlags::BTIME.bits() == 0 {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    moment(&found.stx_btime)
+}
+
+/// When it was last changed.
+fn changed(path: &Path) -> io::Result<SystemTime> {
+    moment(&look(path)?.stx_ctime)
+}
+
+fn look(path: &Path) -> io::Result<Statx> {
+    let wanted = StatxFlags::BTIME | StatxFlags::CTIME;
+    Ok(statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, wanted)?)
+}
+
+fn moment(time: &StatxTimestamp) -> io::Result<SystemTime> {
+    let since = u64::try_from(time.tv_sec).ok().map(|seconds| Duration::new(seconds, time.tv_nsec));
     since
         .and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since))
         .ok_or_else(|| io::Error::other("a time before 1970"))
@@ -193,6 +210,15 @@ mod tests {
         assert_eq!(started(&stat("sh")), Some(Duration::from_millis(2500)));
         assert_eq!(started(&stat(") S 0 1 1 ) (")), Some(Duration::from_millis(2500)));
         assert_eq!(started("1 (sh) S 0"), None);
+    }
+
+    #[test]
+    fn what_is_made_now_is_made_and_changed_now() {
+        let before = SystemTime::now() - Duration::from_secs(1);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let times = [created(file.path()), changed(file.path())].map(Result::unwrap);
+        assert!(times.iter().all(|time| before < *time && *time <= SystemTime::now()), "{times:?}");
+        assert_eq!(times[0], fs::metadata(file.path()).unwrap().created().unwrap());
     }
 
     #[test]

@@ -4,7 +4,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 built="${BAILIWICK_BUILT:-$root/target/debug}"
-static="${BAILIWICK_STATIC:-$root/target/$(uname -m)-unknown-linux-gnu/release}"
+static="${BAILIWICK_STATIC:-$root/target/static}"
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/bailiwick-containers"
 image=bailiwick-tests:bookworm
 bare=bailiwick-tests:bare

@@ -88,6 +88,9 @@ impl Programs {
     }
 }
 
+/// Names a directory whose programs are tested in the place of those that cargo built beside the tests: those for another target.
+const INSTEAD: &str = "BAILIWICK_PROGRAMS";
+
 /// `target/PROFILE`, seen from a test binary in its `deps`.
 fn built() -> PathBuf {
     let me = std::env::current_exe().expect("a test has a path");
@@ -96,18 +99,27 @@ fn built() -> PathBuf {
 
 fn copy() -> PathBuf {
     let built = built();
+    let instead = std::env::var_os(INSTEAD).map(PathBuf::from);
+    let origin = |name: &str| {
+        let instead = instead.as_ref().map(|instead| instead.join(name)).filter(|path| path.exists());
+        instead.unwrap_or_else(|| built.join(name))
+    };
+    assert!(
+        instead.is_none() || NAMES.iter().any(|name| !origin(name).starts_with(&built)),
+        "{INSTEAD} names a directory without any of the programs"
+    );
     // A plain user's are as good where they are, unless that is `/tmp`, which the full tier has of its own.
-    if !geteuid().is_root() && !built.starts_with("/tmp") {
+    if instead.is_none() && !geteuid().is_root() && !built.starts_with("/tmp") {
         return built;
     }
     // One copy per build, shared by all test processes: named after the programs' own times and sizes.
-    let stamp: Vec<String> = NAMES.iter().map(|name| stamp(&built.join(name))).collect();
+    let stamp: Vec<String> = NAMES.iter().map(|name| stamp(&origin(name))).collect();
     let place = Path::new(PLACE).join(format!("bailiwick-tests-{}", stamp.join("-")));
     if !place.is_dir() {
         let fresh =
             tempfile::Builder::new().prefix("bailiwick-tests-").tempdir_in(PLACE).expect("a temp directory");
         for name in NAMES {
-            let (from, to) = (built.join(name), fresh.path().join(name));
+            let (from, to) = (origin(name), fresh.path().join(name));
             // Another name of the same file where that is possible: debug builds are large.
             if fs::hard_link(&from, &to).is_err() {
                 copy_program(&from, &to);

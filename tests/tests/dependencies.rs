@@ -33,7 +33,7 @@ const TABLE: &[(Row, &[&[&str]])] = &[
         Row {
             name: "sandbox-exec",
             ours: &["ipc"],
-            packages: &["landlock", "seccompiler", "caps", "nix"],
+            packages: &["landlock", "seccompiler", "caps", "nix", "rustix", "dlmalloc"],
             never: &["mio", "socket2"],
         },
         &[RUNTIME, NETWORK, TERMINAL],
