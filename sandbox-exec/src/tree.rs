@@ -224,7 +224,7 @@ pub fn resolve(path: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::thread;
 
     use nix::errno::Errno;
@@ -232,6 +232,19 @@ mod tests {
     use nix::sched::{CloneFlags, unshare};
 
     use super::*;
+
+    /// Does something in a mount namespace of its own, where there can be one.
+    pub(crate) fn with_own_mounts(act: impl FnOnce() -> Result<(), Errno> + Send + 'static) {
+        let tried = thread::spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNS)?;
+            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+            mount(None::<&str>, "/", None::<&str>, private, None::<&str>)?;
+            act()
+        });
+        if let Err(error) = tried.join().unwrap() {
+            eprintln!("skipped: a namespace to mount in (needs root: {error})");
+        }
+    }
 
     #[test]
     fn resolve_follows_what_exists_and_keeps_the_rest() {
@@ -295,10 +308,7 @@ mod tests {
     fn numbers_are_asked_for_where_lists_have_others() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().to_owned();
-        let tried = thread::spawn(move || {
-            unshare(CloneFlags::CLONE_NEWNS)?;
-            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-            mount(None::<&str>, "/", None::<&str>, private, None::<&str>)?;
+        with_own_mounts(move || {
             let at = |name: &str| path.join(name);
             for layer in ["lower", "upper"] {
                 fs::create_dir(at(layer)).unwrap();
@@ -321,10 +331,7 @@ mod tests {
             for entry in Host::default().entries(&at("merged")).unwrap().iter() {
                 assert_eq!(entry.inode, number, "{entry:?}");
             }
-            Ok::<_, Errno>(())
+            Ok(())
         });
-        if let Err(error) = tried.join().unwrap() {
-            eprintln!("skipped: a namespace to mount in (needs root: {error})");
-        }
     }
 }
