@@ -109,14 +109,15 @@ impl Tree for Host {
             let kind = entry.file_type()?.into();
             Ok(Entry { kind, inode: entry.ino(), name: entry.file_name() })
         };
-        let mut listed: Rc<[Entry]> = fs::read_dir(directory)?.map(entry).collect::<io::Result<_>>()?;
-        if let Some(listed) = Rc::get_mut(&mut listed).filter(|listed| !lists_inodes(directory, listed)) {
-            for entry in listed {
+        let mut listed: Vec<Entry> = fs::read_dir(directory)?.map(entry).collect::<io::Result<_>>()?;
+        if !lists_inodes(directory, &listed) {
+            for entry in &mut listed {
                 // Of what went away since, nothing has to be known.
-                entry.inode =
-                    self.identity(&directory.join(&entry.name)).map_or(entry.inode, |found| found.inode);
+                let found = self.identity(&directory.join(&entry.name));
+                entry.inode = found.map_or(entry.inode, |found| found.inode);
             }
         }
+        let listed: Rc<[Entry]> = listed.into();
         self.listed.borrow_mut().insert(directory.as_os_str().to_owned(), Rc::clone(&listed));
         Ok(listed)
     }
