@@ -117,7 +117,8 @@ fn node_and_tmux_work() {
             &[
                 "/bin/sh",
                 "-c",
-                "tmux -S t new-session -d 'sleep 100' && tmux -S t list-sessions && tmux -S t kill-server",
+                // A server that was told to end still answers for a moment: the next one has another name.
+                "tmux -S t$$ new-session -d 'sleep 100' && tmux -S t$$ list-sessions && tmux -S t$$ kill-server",
             ],
         );
     });
