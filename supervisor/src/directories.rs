@@ -78,6 +78,11 @@ impl Directories {
         self.state.join("live")
     }
 
+    /// The place for what the tripwire moves out of git directories.
+    pub fn aside(&self) -> PathBuf {
+        self.state.join("moved-aside")
+    }
+
     /// The key file of a provider.
     pub fn key_file(&self, provider: &str) -> PathBuf {
         self.config.join(format!("{provider}.key"))

@@ -42,8 +42,7 @@ impl ModePlaces {
             root.as_path().starts_with(place) || place.starts_with(root.as_path())
         };
         self.watch.as_ref().filter(|watch| {
-            let places = || watch.git_directories.iter().chain([&watch.project]);
-            rights.write.iter().any(|root| places().any(|place| meets(root, place)))
+            rights.write.iter().any(|root| watch.places().any(|place| meets(root, place)))
         })
     }
 }
@@ -56,6 +55,9 @@ impl Driver {
             && let Some(watch) = self.modes.watch_under(&rights)
         {
             self.tripwire = Some(Guard::start(watch.clone()).map_err(DriverError::Tripwire)?);
+        }
+        if let Some(guard) = &mut self.tripwire {
+            guard.widen(rights.write.iter().map(|root| root.as_path().to_owned()).collect());
         }
         let present = self.worker.confinement().clone();
         let environment = self.modes.environment(mode).unwrap_or(&present.environment).clone();

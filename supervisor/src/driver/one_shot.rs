@@ -116,23 +116,20 @@ impl OneShot {
         Ok(Confinement { rights, ..self.standing.clone() })
     }
 
-    /// What of the project is watched: nothing under a patch, which is what was shown, and nothing that was granted itself.
+    /// The directories that are watched: none under a patch, which is what was shown, and nothing that was granted itself.
     fn watched(&self, rights: &Rights) -> Option<Watch> {
         let project = self.standing.project.as_path();
-        let meets =
-            |root: &WirePath| root.as_path().starts_with(project) || project.starts_with(root.as_path());
-        if matches!(*self.effect, Effect::Patch(_)) || !rights.write.iter().any(meets) {
-            return None;
-        }
         let mut watch = self.watch.clone().unwrap_or_else(|| {
             let kept = rights.protected.iter().filter_map(|path| path.as_path().strip_prefix(project).ok());
             Watch { kept: kept.map(Path::to_owned).collect(), ..Watch::of(project.to_owned()) }
         });
-        let roots: Vec<_> = watch.git_directories.iter().chain([&watch.project]).cloned().collect();
-        let inside = |path: &&Path| roots.iter().any(|root| path.starts_with(root) && path != root);
         let granted = self.grant().write;
-        watch.granted.extend(granted.iter().map(WirePath::as_path).filter(inside).map(Path::to_owned));
-        Some(watch)
+        let granted: Vec<_> = granted.iter().map(|path| path.as_path().to_owned()).collect();
+        watch.writable.extend(rights.write.iter().map(|path| path.as_path().to_owned()));
+        watch.add_granted(&granted);
+        let is_watched = |root: &WirePath| watch.places().any(|place| meets(root.as_path(), place));
+        let may_write = rights.write.iter().any(is_watched);
+        (may_write && !matches!(*self.effect, Effect::Patch(_))).then_some(watch)
     }
 
     fn grant(&self) -> Grant {
@@ -209,6 +206,10 @@ impl OneShot {
             Effect::Exec(exec) => PATIENCE + Duration::from_millis(exec.timeout_ms),
         }
     }
+}
+
+fn meets(root: &Path, place: &Path) -> bool {
+    root.starts_with(place) || place.starts_with(root)
 }
 
 /// Takes what there is of what the host runs later.

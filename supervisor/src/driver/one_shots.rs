@@ -1,11 +1,10 @@
 //! Approved effects while they are carried out: each in a task of its own, which writes nothing down itself.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ipc::effect::Effect;
+use ipc::effect::{Effect, FileEffect};
 use ipc::event::{EventKind, Observer as Witness};
 use ipc::frontend::UiEventKind;
 use ipc::id::{AgentId, CallId};
@@ -17,6 +16,7 @@ use tokio::task::JoinSet;
 use super::one_shot::{Journal, OneShot, OneShotError, Unlogged};
 use super::{Driver, DriverError, millis};
 use crate::core::Input;
+use crate::tripwire::{Approved, digest};
 
 /// How much may wait for the main loop: a command that prints waits as well.
 const INBOX: usize = 8;
@@ -32,7 +32,7 @@ pub(super) struct OneShots {
 struct Shot {
     began: Instant,
     /// The files of a patch: what becomes of them was shown byte by byte.
-    files: Vec<PathBuf>,
+    files: Vec<Approved>,
     /// Until it is asked to end.
     cancel: Option<oneshot::Sender<()>>,
 }
@@ -200,9 +200,11 @@ impl Driver {
     }
 }
 
-fn files(effect: &Effect) -> Vec<PathBuf> {
-    match effect {
-        Effect::Patch(patch) => patch.files.iter().map(|file| file.path.as_path().to_owned()).collect(),
-        Effect::Exec(_) => Vec::new(),
-    }
+fn files(effect: &Effect) -> Vec<Approved> {
+    let Effect::Patch(patch) = effect else { return Vec::new() };
+    let approved = |file: &FileEffect| Approved {
+        path: file.path.as_path().to_owned(),
+        digest: file.new.as_ref().map(|new| digest(&new.bytes)),
+    };
+    patch.files.iter().map(approved).collect()
 }

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::{Driver, DriverError};
 use crate::core::Input;
-use crate::tripwire::{Change, Report, Tripwire, Watch};
+use crate::tripwire::{Approved, Change, Report, Tripwire, Watch};
 
 /// The most places that the model is told of; the log has them all.
 const MOST_TOLD: usize = 12;
@@ -21,6 +21,8 @@ const MOST_TOLD: usize = 12;
 pub struct Guard {
     state: State,
     writing: HashSet<CallId>,
+    /// What agents came to be allowed to write while it was set.
+    widened: Vec<PathBuf>,
 }
 
 enum State {
@@ -33,7 +35,7 @@ impl Guard {
     /// Begins to take what there is.
     pub fn start(watch: Watch) -> io::Result<Self> {
         let state = State::Setting(aside("tripwire", move || Tripwire::set(&watch))?);
-        Ok(Self { state, writing: HashSet::new() })
+        Ok(Self { state, writing: HashSet::new(), widened: Vec::new() })
     }
 
     /// Whether what there is is still being taken: nothing may write until it is.
@@ -45,7 +47,9 @@ impl Guard {
     pub(super) async fn set(&mut self) -> Result<(), DriverError> {
         if let State::Setting(setting) = &mut self.state {
             let set = setting.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
-            self.state = State::Set(set.map_err(DriverError::Tripwire)?);
+            let mut set = set.map_err(DriverError::Tripwire)?;
+            set.widen(std::mem::take(&mut self.widened));
+            self.state = State::Set(set);
         }
         Ok(())
     }
@@ -58,9 +62,17 @@ impl Guard {
     }
 
     /// What was approved by its bytes is not put back.
-    pub(super) fn accept(&mut self, approved: &[PathBuf]) {
+    pub(super) fn accept(&mut self, approved: &[Approved]) {
         if let State::Set(tripwire) = &mut self.state {
             tripwire.accept(approved);
+        }
+    }
+
+    /// Lets agents write these directories as well, from now on.
+    pub(super) fn widen(&mut self, writable: Vec<PathBuf>) {
+        match &mut self.state {
+            State::Set(tripwire) => tripwire.widen(writable),
+            State::Setting(_) => self.widened.extend(writable),
         }
     }
 

@@ -4,11 +4,12 @@
 //! `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS` is, and works where a container's filter has no openat2.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, FileType, Permissions};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
@@ -17,6 +18,9 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 /// How deep a directory that is removed may be; each level holds a descriptor.
 const DEEPEST: usize = 200;
+
+/// How often a file under a lease is opened again.
+const LEASE_POLL: Duration = Duration::from_millis(20);
 
 const LOOK: OFlag = OFlag::O_CLOEXEC.union(OFlag::O_NOFOLLOW).union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY);
 
@@ -52,6 +56,30 @@ pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<Own
     }
 }
 
+/// Opens a directory to list it; one of our own that its modes close is opened up for that moment only.
+pub(super) fn open_closed_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
+    with_mode(&at, name, 0o700, |at, name| open_directory(at, name))
+}
+
+/// Does something to a file or directory, again with more permissions for its owner if the first try is denied.
+fn with_mode<A: AsFd, T>(
+    at: &A,
+    name: &OsStr,
+    more: u32,
+    act: impl Fn(&A, &OsStr) -> nix::Result<T>,
+) -> nix::Result<T> {
+    match act(at, name) {
+        Err(Errno::EACCES) => {
+            let mode = stat(at, name)?.st_mode & 0o7777;
+            set_mode(at, name, mode | more)?;
+            let done = act(at, name);
+            set_mode(at, name, mode)?;
+            done
+        }
+        done => done,
+    }
+}
+
 /// Changes the mode of a file or directory; of a link never.
 pub(super) fn set_mode(at: impl AsFd, name: &OsStr, mode: u32) -> nix::Result<()> {
     let held = openat(at, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
@@ -79,6 +107,25 @@ pub(super) fn read(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<Opti
     Ok((content.len() <= most).then_some(content))
 }
 
+/// Reads like [`read`] what is our own, whatever its mode; waits as long as the kernel gives the holder of a lease on it.
+pub(super) fn read_own(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<Option<Vec<u8>>> {
+    let until = Instant::now() + lease_break_time();
+    loop {
+        match with_mode(&at, name, 0o400, |at, name| read(at, name, most)) {
+            // The first open has told the holder to give the lease up.
+            Err(Errno::EWOULDBLOCK) if Instant::now() < until => std::thread::sleep(LEASE_POLL),
+            read => return read,
+        }
+    }
+}
+
+/// The time after which the kernel breaks a lease, `/proc/sys/fs/lease-break-time`, and a second more.
+fn lease_break_time() -> Duration {
+    let set = fs::read_to_string("/proc/sys/fs/lease-break-time").ok();
+    let seconds = set.and_then(|seconds| seconds.trim().parse().ok()).unwrap_or(45);
+    Duration::from_secs(seconds) + Duration::from_secs(1)
+}
+
 /// Where a link points.
 pub(super) fn target(at: impl AsFd, name: &OsStr) -> nix::Result<OsString> {
     readlinkat(at, name)
@@ -89,19 +136,26 @@ pub(super) fn list(directory: &OwnedFd, most: usize) -> io::Result<Vec<(OsString
     let entries = fs::read_dir(own_path(directory))?;
     let named = |entry: io::Result<fs::DirEntry>| {
         let entry = entry?;
-        Ok((entry.file_name(), entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink())))
+        Ok((entry.file_name(), leads_on(entry.file_type().ok())))
     };
     entries.take(most).map(named).collect()
 }
 
-/// Tells every name in a directory, however many, and whether it is a directory or a link.
-pub(super) fn each(directory: &OwnedFd, mut tell: impl FnMut(OsString, bool)) -> io::Result<()> {
+/// Reports every name in a directory, however many, with its type where the file system tells it.
+pub(super) fn each(
+    directory: &OwnedFd,
+    mut report: impl FnMut(OsString, Option<FileType>),
+) -> io::Result<()> {
     for entry in fs::read_dir(own_path(directory))? {
         let entry = entry?;
-        let leads_on = entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink());
-        tell(entry.file_name(), leads_on);
+        report(entry.file_name(), entry.file_type().ok());
     }
     Ok(())
+}
+
+/// True for a directory, and for a link to anything.
+pub(super) fn leads_on(file_type: Option<FileType>) -> bool {
+    file_type.is_some_and(|kind| kind.is_dir() || kind.is_symlink())
 }
 
 /// The path by which /proc leads to what a descriptor holds.

@@ -1,12 +1,14 @@
 //! What a change of a watched place means.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use super::addresses::Ground;
 use super::config::{Entry, parse};
-use super::keys::is_harmless;
-use super::state::{Body, Kind, Listing, Place};
+use super::keys::{Places, is_harmless};
+use super::paused;
+use super::state::{Body, Kind, Listing, Place, Rule};
 
 /// What becomes of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +17,10 @@ pub(super) enum Verdict {
     Pass,
     /// The place becomes again what it was.
     Restore(String),
-    /// Only this part of a configuration stays.
+    /// Only this part of a file stays.
     Keep(Vec<u8>, String),
+    /// It is moved aside, where nothing acts on it, and the place becomes again what it was.
+    MoveAside(String),
     /// What came into a directory since goes, without a look at each.
     Thin(Listing),
 }
@@ -28,7 +32,15 @@ pub(super) struct Surroundings<'a> {
     pub(super) root: &'a Path,
     /// The git directories beneath it that are looked at.
     pub(super) repositories: [&'a BTreeSet<PathBuf>; 2],
+    /// The entries of configurations that were the person's own at the start.
+    pub(super) own: &'a Own,
+    /// Where remotes may lie.
+    pub(super) ground: Ground<'a>,
 }
+
+/// The entries that a person's configurations had at the start and that no agent may set, by the path of the file; absent for a file
+/// that git does not accept.
+pub(super) type Own = BTreeMap<PathBuf, Option<Vec<Entry>>>;
 
 impl Surroundings<'_> {
     /// Judges one place.
@@ -38,20 +50,26 @@ impl Surroundings<'_> {
             (Some(before), Some(now)) => before.is_like(now),
             _ => false,
         };
-        if alike {
-            return Verdict::Pass;
-        }
         let kinds = [before, now].map(|place| place.map(|place| place.kind));
         let kind = match kinds {
             [Some(one), Some(other)] if one != other => Kind::Whole,
             [one, other] => other.or(one).unwrap_or(Kind::Whole),
         };
+        // What they lead to can change while they stay.
+        let leads_on = matches!(kind, Kind::Config | Kind::State(Rule::ConflictedPaths));
+        if alike && !leads_on {
+            return Verdict::Pass;
+        }
         let harmless = |test: &dyn Fn(&Place) -> bool| before.is_none_or(test) && now.is_none_or(test);
         let passes = match kind {
             Kind::Config => return self.config(path, before, now),
+            Kind::State(rule) => return self.state(path, rule, before, now),
+            Kind::Unknown if now.is_some() => {
+                return Verdict::MoveAside("no part of a git directory".to_owned());
+            }
+            Kind::Unknown => false,
             Kind::Whole | Kind::Hook => false,
             Kind::CommonDirectory => harmless(&|place| is_common_of_worktree(path, place)),
-            Kind::Todo => harmless(&names_no_command),
             // Where there is none any more, git finds what lies above, or nothing.
             Kind::GitFile => now.is_none_or(|place| {
                 before.is_none_or(|before| self.leads_to_own_repository(path, before))
@@ -61,49 +79,98 @@ impl Surroundings<'_> {
         if passes { Verdict::Pass } else { Verdict::Restore(what_happened(before, now).to_owned()) }
     }
 
-    /// What an agent may not change has to be the same, in the same order.
-    fn config(self, path: &Path, before: Option<&Place>, now: Option<&Place>) -> Verdict {
-        let (Some(kept), Some(found)) = (self.guarded(path, before), self.guarded(path, now)) else {
-            return Verdict::Restore("no configuration that git accepts".to_owned());
+    /// An operation may go on, end, or begin; it may not come to execute something or to lead elsewhere.
+    fn state(self, path: &Path, rule: Rule, before: Option<&Place>, now: Option<&Place>) -> Verdict {
+        let Some(now) = now else { return Verdict::Pass };
+        let before = before.and_then(content);
+        let Some(text) = content(now) else { return Verdict::MoveAside("not a file".to_owned()) };
+        let is_harmless = match rule {
+            Rule::ConflictedPaths => self.are_files_of_the_work_tree(path, text),
+            Rule::Alternates => self.are_open_stores(path, text),
+            _ => paused::is_harmless(rule, text, before),
         };
-        if kept.iter().map(Entry::meaning).eq(found.iter().map(Entry::meaning)) {
+        if is_harmless {
             return Verdict::Pass;
         }
-        let mut names: Vec<_> = kept
-            .iter()
-            .filter(|entry| !found.iter().any(|other| other.meaning() == entry.meaning()))
-            .chain(found.iter().filter(|entry| !kept.iter().any(|other| other.meaning() == entry.meaning())))
-            .map(Entry::name)
-            .collect();
+        let without = if rule == Rule::Todo { paused::without_commands(text, before) } else { None };
+        match without {
+            Some((kept, why)) => Verdict::Keep(kept, why),
+            None => Verdict::MoveAside("leads git elsewhere, or to a program, when it goes on".to_owned()),
+        }
+    }
+
+    /// `git rerere` reads and writes these files, through links as well.
+    fn are_files_of_the_work_tree(self, path: &Path, text: &[u8]) -> bool {
+        let Some(top) = path.ancestors().find(|above| above.file_name().is_some_and(|name| name == ".git")) else {
+            return text.is_empty();
+        };
+        let top = top.parent().unwrap_or(Path::new(""));
+        // A worktree, or a module, has its files elsewhere.
+        let is_own = path.parent().is_some_and(|git| git.file_name().is_some_and(|name| name == ".git"));
+        let stays = |file: &Path| {
+            let inside = lexically(top, file).filter(|_| file.is_relative() && is_own);
+            inside.is_some_and(|inside| inside.starts_with(top) && !has_links(self.root, &inside))
+        };
+        paused::conflicted_paths(text).is_some_and(|files| files.into_iter().all(stays))
+    }
+
+    fn are_open_stores(self, path: &Path, text: &[u8]) -> bool {
+        // Relative to `objects`.
+        let objects = path.parent().and_then(Path::parent).map(|objects| self.root.join(objects));
+        let is_open = |line: &[u8]| {
+            let line = Path::new(std::ffi::OsStr::from_bytes(line));
+            objects.as_deref().is_some_and(|objects| self.ground.has_open_store(objects, line))
+        };
+        text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#")).all(is_open)
+    }
+
+    /// What an agent may not change has to be the same, in the same order.
+    fn config(self, path: &Path, before: Option<&Place>, now: Option<&Place>) -> Verdict {
+        let alike = before.zip(now).is_some_and(|(before, now)| before.is_like(now));
+        let kept = match self.own.get(path) {
+            Some(own) => own.clone(),
+            None => Some(Vec::new()),
+        };
+        let (Some(kept), Some(found)) = (kept, self.guarded(path, now)) else {
+            let why = "no configuration that git accepts".to_owned();
+            return if alike { Verdict::Pass } else { Verdict::Restore(why) };
+        };
+        if is_same(&kept, &found) {
+            return Verdict::Pass;
+        }
+        let is_in = |entry: &Entry, others: &[Entry]| others.iter().any(|other| other.meaning() == entry.meaning());
+        let added: Vec<_> = found.iter().filter(|entry| !is_in(entry, &kept)).cloned().collect();
+        let mut names: Vec<_> =
+            kept.iter().filter(|entry| !is_in(entry, &found)).chain(&added).map(Entry::name).collect();
         names.dedup();
         if names.is_empty() {
             names.push("the order of its keys".to_owned());
         }
         let why = names.join(", ");
-        let text = now.and_then(content).filter(|_| kept.is_empty()).map(|text| without(text, &found));
-        match text {
-            Some(text) if self.is_worth_keeping(path, &text, before) => Verdict::Keep(text, why),
+        match now.and_then(content).map(|text| without(text, &added)) {
+            Some(text) if self.is_worth_keeping(path, &text, before, &kept) => Verdict::Keep(text, why),
             _ => Verdict::Restore(why),
         }
     }
 
-    /// What is left is read again: it has to be free of what was cut out, and to say more than there was.
-    fn is_worth_keeping(self, path: &Path, text: &[u8], before: Option<&Place>) -> bool {
+    /// What is left is read again: it has to have the person's own entries and no other guarded ones, and to say something else than
+    /// there was.
+    fn is_worth_keeping(self, path: &Path, text: &[u8], before: Option<&Place>, kept: &[Entry]) -> bool {
         let Ok(left) = parse(text) else { return false };
         let known = before.and_then(content).and_then(|text| parse(text).ok()).unwrap_or_default();
-        left.iter().all(|entry| self.is_harmless(path, entry))
-            && !left.iter().map(Entry::meaning).eq(known.iter().map(Entry::meaning))
+        let guarded: Vec<_> = left.iter().filter(|entry| !self.is_harmless(path, entry)).cloned().collect();
+        is_same(kept, &guarded) && !is_same(&left, &known)
     }
 
     /// The entries of a configuration that an agent may not change; a missing one has none, a strange one is none.
-    fn guarded(self, path: &Path, place: Option<&Place>) -> Option<Vec<Entry>> {
+    pub(super) fn guarded(self, path: &Path, place: Option<&Place>) -> Option<Vec<Entry>> {
         let Some(place) = place else { return Some(Vec::new()) };
         let entries = parse(content(place)?).ok()?;
         Some(entries.into_iter().filter(|entry| !self.is_harmless(path, entry)).collect())
     }
 
     fn is_harmless(self, path: &Path, entry: &Entry) -> bool {
-        is_harmless(entry, |value| self.is_worktree_of_module(path, value))
+        is_harmless(entry, &OfConfiguration { around: self, path })
     }
 
     /// Whether `core.worktree` of a module names a directory of the project that is not in a git directory.
@@ -156,16 +223,28 @@ fn is_common_of_worktree(path: &Path, place: &Place) -> bool {
         && content(place).is_some_and(|text| text.strip_suffix(b"\n").unwrap_or(text) == b"../..")
 }
 
-/// Whether a rebase that goes on will run nothing but git: `exec`, or `x` for short, names a command.
-fn names_no_command(place: &Place) -> bool {
-    let Some(text) = content(place) else { return false };
-    text.split(|byte| *byte == b'\n').all(|line| {
-        let word = line.trim_ascii_start().split(u8::is_ascii_whitespace).next().unwrap_or_default();
-        !matches!(word, b"exec" | b"x")
-    })
+fn is_same(one: &[Entry], other: &[Entry]) -> bool {
+    one.iter().map(Entry::meaning).eq(other.iter().map(Entry::meaning))
 }
 
-fn content(place: &Place) -> Option<&[u8]> {
+/// A configuration, and what its values can lead to.
+struct OfConfiguration<'a> {
+    around: Surroundings<'a>,
+    path: &'a Path,
+}
+
+impl Places for OfConfiguration<'_> {
+    fn worktree_leads_back(&self, value: &[u8]) -> bool {
+        self.around.is_worktree_of_module(self.path, value)
+    }
+
+    fn may_be_remote(&self, path: &Path) -> bool {
+        let directory = self.around.root.join(self.path.parent().unwrap_or(Path::new("")));
+        self.around.ground.is_open(&directory, path)
+    }
+}
+
+pub(super) fn content(place: &Place) -> Option<&[u8]> {
     match &place.body {
         Body::File(content) => Some(content),
         _ => None,

@@ -2,6 +2,9 @@
 //!
 //! What names a program, a file, an include, a rewrite of addresses or a transport is not in it.
 
+use std::path::Path;
+
+use super::addresses::Address;
 use super::config::Entry;
 
 /// `section.key` without a subsection, whatever the value.
@@ -35,7 +38,15 @@ const PLAIN: &[(&str, &[&str])] = &[
     ),
     (
         "extensions",
-        &["objectformat", "compatobjectformat", "refstorage", "worktreeconfig", "relativeworktrees", "noop"],
+        &[
+            "objectformat",
+            "compatobjectformat",
+            "refstorage",
+            "worktreeconfig",
+            "relativeworktrees",
+            "noop",
+            "partialclone",
+        ],
     ),
     ("user", &["name", "email", "useconfigonly"]),
     ("author", &["name", "email"]),
@@ -48,6 +59,7 @@ const PLAIN: &[(&str, &[&str])] = &[
     ("rebase", &["autostash", "autosquash", "updaterefs"]),
     ("rerere", &["enabled", "autoupdate"]),
     ("receive", &["denycurrentbranch", "denynonfastforwards", "denydeletes"]),
+    ("uploadpack", &["allowfilter", "allowanysha1inwant", "allowreachablesha1inwant", "allowtipsha1inwant"]),
     ("gc", &["auto", "autodetach"]),
     ("maintenance", &["auto"]),
     ("color", &["ui"]),
@@ -56,54 +68,84 @@ const PLAIN: &[(&str, &[&str])] = &[
     ("lfs", &["repositoryformatversion"]),
 ];
 
-/// Keys whose value decides.
-type Test = fn(&[u8]) -> bool;
+/// How the value of a key decides.
+#[derive(Clone, Copy)]
+enum Test {
+    /// By itself.
+    Value(fn(&[u8]) -> bool),
+    /// By the place that it leads to.
+    Address,
+}
 
 /// `section.key` without a subsection, by value.
-const BY_VALUE: &[(&str, &str, Test)] = &[("commit", "gpgsign", is_off), ("tag", "gpgsign", is_off)];
+const BY_VALUE: &[(&str, &str, Test)] =
+    &[("commit", "gpgsign", Test::Value(is_off)), ("tag", "gpgsign", Test::Value(is_off))];
 
 /// `section.*.key`, by value.
 const BY_SUBSECTION: &[(&str, &str, Test)] = &[
-    ("remote", "url", is_plain_address),
-    ("remote", "pushurl", is_plain_address),
-    ("remote", "fetch", any),
-    ("remote", "push", any),
-    ("remote", "mirror", any),
-    ("remote", "prune", any),
-    ("remote", "tagopt", is_tag_option),
-    ("branch", "remote", is_plain_address),
-    ("branch", "pushremote", is_plain_address),
-    ("branch", "merge", any),
-    ("branch", "rebase", any),
-    ("branch", "description", any),
-    ("submodule", "url", is_plain_address),
-    ("submodule", "branch", any),
-    ("submodule", "active", any),
-    ("submodule", "ignore", any),
-    ("submodule", "shallow", any),
-    ("submodule", "fetchrecursesubmodules", any),
-    ("submodule", "update", is_update),
+    ("remote", "url", Test::Address),
+    ("remote", "pushurl", Test::Address),
+    ("remote", "fetch", Test::Value(any)),
+    ("remote", "push", Test::Value(any)),
+    ("remote", "mirror", Test::Value(any)),
+    ("remote", "prune", Test::Value(any)),
+    ("remote", "promisor", Test::Value(any)),
+    ("remote", "partialclonefilter", Test::Value(any)),
+    ("remote", "tagopt", Test::Value(is_tag_option)),
+    ("branch", "remote", Test::Address),
+    ("branch", "pushremote", Test::Address),
+    ("branch", "merge", Test::Value(any)),
+    ("branch", "rebase", Test::Value(any)),
+    ("branch", "description", Test::Value(any)),
+    ("submodule", "url", Test::Address),
+    ("submodule", "branch", Test::Value(any)),
+    ("submodule", "active", Test::Value(any)),
+    ("submodule", "ignore", Test::Value(any)),
+    ("submodule", "shallow", Test::Value(any)),
+    ("submodule", "fetchrecursesubmodules", Test::Value(any)),
+    ("submodule", "update", Test::Value(is_update)),
 ];
 
-/// Whether an agent may set, change or remove this entry. `worktree_leads_back` says whether a `core.worktree` of this
-/// file may say so.
-pub(super) fn is_harmless(entry: &Entry, worktree_leads_back: impl FnOnce(&[u8]) -> bool) -> bool {
+/// The places that a value may lead to.
+pub(super) trait Places {
+    /// True if `core.worktree` of this file may say so.
+    fn worktree_leads_back(&self, value: &[u8]) -> bool;
+
+    /// True if a remote of this file may lie at a local path.
+    fn may_be_remote(&self, path: &Path) -> bool;
+}
+
+/// True if an agent may set, change or remove this entry.
+pub(super) fn is_harmless(entry: &Entry, places: &impl Places) -> bool {
     let (section, subsection, key, value) = entry.meaning();
     let value = value.unwrap_or(b"true");
     if subsection.is_some() {
-        return decided(BY_SUBSECTION, section, key, value);
+        return decided(BY_SUBSECTION, (section, key), value, places);
     }
     if (section, key) == (b"core", b"worktree") {
-        return worktree_leads_back(value);
+        return places.worktree_leads_back(value);
     }
     let plain = PLAIN
         .iter()
         .any(|(name, keys)| name.as_bytes() == section && keys.iter().any(|known| known.as_bytes() == key));
-    plain || section == b"advice" || decided(BY_VALUE, section, key, value)
+    plain || section == b"advice" || decided(BY_VALUE, (section, key), value, places)
 }
 
-fn decided(table: &[(&str, &str, Test)], section: &[u8], key: &[u8], value: &[u8]) -> bool {
-    table.iter().any(|(a, b, test)| (a.as_bytes(), b.as_bytes()) == (section, key) && test(value))
+fn decided(
+    table: &[(&str, &str, Test)],
+    (section, key): (&[u8], &[u8]),
+    value: &[u8],
+    places: &impl Places,
+) -> bool {
+    let found = table.iter().find(|(a, b, _)| (a.as_bytes(), b.as_bytes()) == (section, key));
+    found.is_some_and(|(_, _, test)| match test {
+        Test::Value(test) => test(value),
+        Test::Address => match Address::of(value) {
+            Address::Remote => true,
+            Address::Local(path) => places.may_be_remote(&path),
+            Address::Strange => false,
+        },
+    })
 }
 
 fn any(_: &[u8]) -> bool {
@@ -123,43 +165,25 @@ fn is_update(value: &[u8]) -> bool {
     [&b"checkout"[..], b"rebase", b"merge", b"none"].contains(&value)
 }
 
-/// An address of a well-known transport, a path, or a remote's name: no `helper::address`, which runs
-/// git-remote-helper, nothing that a program could take for an option, and nothing below a git directory, where a push
-/// would run the hooks of a repository that nobody sees.
-fn is_plain_address(value: &[u8]) -> bool {
-    const SCHEMES: &[&[u8]] = &[b"https", b"http", b"ssh", b"git", b"file", b"git+ssh", b"ssh+git"];
-    if value.first().is_none_or(|first| *first == b'-') || value.iter().any(u8::is_ascii_control) {
-        return false;
-    }
-    let mut steps = value.split(|byte| *byte == b'/').filter(|step| !step.is_empty());
-    if steps.any(|step| step == b".git") && steps.next().is_some() {
-        return false;
-    }
-    let contains = |needle: &[u8]| value.windows(needle.len()).position(|window| window == needle);
-    if contains(b"::")
-        .is_some_and(|at| value[..at].iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-'))
-    {
-        return false;
-    }
-    match contains(b"://") {
-        Some(at) => {
-            let host = value[at + 3..].first();
-            SCHEMES.contains(&value[..at].to_ascii_lowercase().as_slice()) && host != Some(&b'-')
-        }
-        None => true,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tripwire::config::parse;
 
+    struct Project;
+
+    impl Places for Project {
+        fn worktree_leads_back(&self, value: &[u8]) -> bool {
+            value == b"../../../sub"
+        }
+
+        fn may_be_remote(&self, path: &Path) -> bool {
+            !path.starts_with("/cache") && !path.components().rev().skip(1).any(|step| step.as_os_str() == ".git")
+        }
+    }
+
     fn harmless(text: &str) -> bool {
-        parse(text.as_bytes())
-            .unwrap()
-            .iter()
-            .all(|entry| is_harmless(entry, |value| value == b"../../../sub"))
+        parse(text.as_bytes()).unwrap().iter().all(|entry| is_harmless(entry, &Project))
     }
 
     #[test]
@@ -217,6 +241,10 @@ mod tests {
             "[remote \"o\"]\nurl = odd://x",
             "[remote \"o\"]\nurl = .git/evil",
             "[remote \"o\"]\nurl = file:///p/.git/./objects/evil",
+            "[remote \"o\"]\nurl = file:///p/%2egit/objects/evil",
+            "[remote \"o\"]\npushurl = /cache/evil",
+            "[branch \"b\"]\npushremote = /cache/evil",
+            "[submodule \"x\"]\nurl = file:///cache/evil",
             "[remote \"o\"]\ntagOpt = --upload-pack=x",
             "[branch \"b\"]\nremote = ext::sh",
             "[submodule \"x\"]\nupdate = !x",

@@ -7,13 +7,18 @@
 //!
 //! This denies nothing: between a change and the end of its call, the change is there.
 
+mod addresses;
 mod anchor;
+mod aside;
 pub(crate) mod beneath;
 mod config;
 mod judge;
 mod keys;
+mod layout;
 mod names;
+mod paused;
 mod references;
+mod repository;
 mod restore;
 mod state;
 mod walk;
@@ -23,8 +28,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use sha2::{Digest as _, Sha256};
+
+use addresses::Ground;
 use anchor::{Anchor, Found};
-use judge::{Surroundings, Verdict};
+use judge::{Own, Surroundings, Verdict, content};
 pub(crate) use judge::{git_file_target, worktree_in};
 pub(crate) use names::is_acted_on;
 use names::{GIT, Root};
@@ -34,34 +43,89 @@ use state::{Kind, State};
 /// How often what changed is put back before it is left: whoever changes it lives no more, or should not.
 const ROUNDS: usize = 3;
 
-/// What is watched.
+/// The directories to watch, and what in them may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
     /// The project, canonical.
     pub project: PathBuf,
     /// Git directories of the project that lie elsewhere, canonical.
     pub git_directories: Vec<PathBuf>,
+    /// Other write roots that are repositories, canonical.
+    pub repositories: Vec<PathBuf>,
     /// What the user has given away, canonical.
     pub granted: Vec<PathBuf>,
     /// What else in the project is to stay as it is, relative to it; given away or not.
     pub kept: Vec<PathBuf>,
+    /// The directories that an agent may write, canonical: a remote there may have hooks that nobody looks at.
+    pub writable: Vec<PathBuf>,
+    /// The directory for what is moved aside; without one, what has no part in a git directory is removed.
+    pub aside: Option<PathBuf>,
 }
 
 impl Watch {
     /// Of a project, and of nothing else.
     pub const fn of(project: PathBuf) -> Self {
-        Self { project, git_directories: Vec::new(), granted: Vec::new(), kept: Vec::new() }
+        Self {
+            project,
+            git_directories: Vec::new(),
+            repositories: Vec::new(),
+            granted: Vec::new(),
+            kept: Vec::new(),
+            writable: Vec::new(),
+            aside: None,
+        }
     }
+
+    /// Adds what the user gave away: another repository is watched as the project is, and of what lies in a watched directory a
+    /// change may stay.
+    pub fn add_granted(&mut self, paths: &[PathBuf]) {
+        let is_outside = |path: &&PathBuf| !path.starts_with(&self.project) && !self.project.starts_with(path);
+        let others: Vec<_> = paths.iter().filter(is_outside).filter(|path| is_repository(path)).cloned().collect();
+        self.repositories.extend(others);
+        let roots: Vec<_> = self.places().map(Path::to_owned).collect();
+        let inside = |path: &&PathBuf| roots.iter().any(|root| path.starts_with(root) && *path != root);
+        // A repository in the project is found there, and watched.
+        let is_repository = |path: &&PathBuf| path.file_name().is_some_and(|name| name != GIT) && is_repository(path);
+        let granted: Vec<_> = paths.iter().filter(inside).filter(|path| !is_repository(path)).cloned().collect();
+        self.granted.extend(granted);
+    }
+
+    /// The directories that are watched.
+    pub fn places(&self) -> impl Iterator<Item = &Path> {
+        let others = self.git_directories.iter().chain(&self.repositories);
+        [&self.project].into_iter().chain(others).map(PathBuf::as_path)
+    }
+}
+
+/// True for a directory that has a repository at its top, or is a bare one.
+fn is_repository(directory: &Path) -> bool {
+    let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
+    has(GIT) || ["HEAD", "objects", "refs"].into_iter().all(has)
 }
 
 /// Keeps what the host runs later.
 #[derive(Debug)]
 pub struct Tripwire {
     roots: Vec<Watched>,
-    given: Given,
-    /// Repositories elsewhere in the project, which is the first root.
-    nested: State,
+    around: Around,
     notes: BTreeSet<String>,
+}
+
+/// A place that somebody approved, byte by byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approved {
+    /// The file, absolute.
+    pub path: PathBuf,
+    /// The digest of its content; absent if it is removed.
+    pub digest: Option<Digest>,
+}
+
+/// A SHA-256 of a file's content.
+pub type Digest = [u8; 32];
+
+/// The digest by which an approved content is known again.
+pub fn digest(content: &[u8]) -> Digest {
+    Sha256::digest(content).into()
 }
 
 /// What a look brought.
@@ -92,66 +156,98 @@ struct Watched {
     /// What something watched leads to.
     references: References,
     state: State,
+    /// Repositories elsewhere in a project.
+    nested: State,
+    /// The entries of configurations that are the person's own.
+    own: Own,
     anchor: Anchor,
 }
 
+/// What is the same for all roots.
+#[derive(Debug)]
+struct Around {
+    given: Given,
+    searched: Vec<PathBuf>,
+    writable: Vec<PathBuf>,
+    aside: Option<PathBuf>,
+}
+
 impl Tripwire {
-    /// Takes what there is. Blocks for as long as it takes to walk the project.
+    /// Takes what there is. Blocks for as long as it takes to walk the project, and for a file under a lease as long as the kernel
+    /// lets a lease be held.
+    ///
+    /// Fails if something on the fixed list is there and cannot be read: it could not be put back.
     pub fn set(watch: &Watch) -> io::Result<Self> {
         let mut roots = watch.roots()?;
-        let nested = roots
-            .first()
-            .map(|project| walk::nested(&project.held, &project.state.repositories, None))
-            .unwrap_or_default();
-        references::follow(&mut roots, &nested);
-        Ok(Self { roots, given: watch.given(), nested, notes: BTreeSet::new() })
+        for watched in roots.iter_mut().filter(|watched| watched.root == Root::Project) {
+            watched.nested = walk::nested(&watched.held, &watched.state.repositories, None);
+        }
+        references::follow(&mut roots);
+        let around = watch.around();
+        if let Some(unread) = roots.iter().find_map(|watched| watched.unread(&around.given)) {
+            return Err(unread);
+        }
+        for watched in &mut roots {
+            watched.take_own(&around);
+        }
+        Ok(Self { roots, around, notes: BTreeSet::new() })
+    }
+
+    /// Lets agents write these directories as well, from now on.
+    pub fn widen(&mut self, writable: impl IntoIterator<Item = PathBuf>) {
+        self.around.writable.extend(writable);
     }
 
     /// After a call: compares the fixed list, and puts back what changed.
     pub fn check(&mut self) -> Report {
         let mut report = Report::default();
-        let nested = std::mem::take(&mut self.nested.repositories);
         for (index, watched) in self.roots.iter_mut().enumerate() {
+            let full = (index > 0).then(|| watched.path.clone());
+            let first = report.changes.len();
             watched.anchored(&mut report);
-            let view = View { path: &watched.path, known: &nested, given: &self.given };
-            let look = |before: &State| watched.root.look(&watched.held, &watched.references, Some(before));
-            let name = |path: &Path| if index == 0 { path.to_owned() } else { watched.path.join(path) };
-            settle(&watched.held, &mut watched.state, view, look, &mut |mut change| {
-                change.path = name(&change.path);
-                report.changes.push(change);
-            });
-            report.notes.extend(watched.state.notes.iter().cloned());
+            let Watched { held, root, references, state, nested, own, path, .. } = watched;
+            let view = View { path, known: &nested.repositories, own, around: &self.around };
+            let look = |before: &State| root.look(held, references, Some(before));
+            settle(held, state, view, look, &mut report.changes);
+            report.notes.extend(state.notes.iter().cloned());
+            named(&mut report.changes[first..], full.as_deref());
         }
-        self.nested.repositories = nested;
         self.told_once(report)
     }
 
     /// At the end of a turn: the fixed list, and repositories anywhere in the project. Blocks like [`Tripwire::set`].
     pub fn check_everything(&mut self) -> Report {
         let mut report = self.check();
-        if let Some(project) = self.roots.first() {
-            let known = &project.state.repositories;
-            let view = View { path: &project.path, known, given: &self.given };
-            let look = |before: &State| walk::nested(&project.held, known, Some(before));
-            settle(&project.held, &mut self.nested, view, look, &mut |change| report.changes.push(change));
-            report.notes.extend(self.nested.notes.iter().cloned());
+        for (index, watched) in self.roots.iter_mut().enumerate() {
+            if watched.root != Root::Project {
+                continue;
+            }
+            let full = (index > 0).then(|| watched.path.clone());
+            let first = report.changes.len();
+            let Watched { held, state, nested, own, path, .. } = watched;
+            let known = &state.repositories;
+            let view = View { path, known, own, around: &self.around };
+            let look = |before: &State| walk::nested(held, known, Some(before));
+            settle(held, nested, view, look, &mut report.changes);
+            report.notes.extend(nested.notes.iter().cloned());
+            named(&mut report.changes[first..], full.as_deref());
         }
         self.told_once(report)
     }
 
-    /// Takes these places as they are now: somebody approved, byte by byte, what was written there.
-    pub fn accept(&mut self, approved: &[PathBuf]) {
+    /// Takes these places as they are now, as far as they have the content that somebody approved.
+    pub fn accept(&mut self, approved: &[Approved]) {
         for watched in &mut self.roots {
-            let inside: Vec<_> =
-                approved.iter().filter_map(|path| path.strip_prefix(&watched.path).ok()).collect();
+            let inside: Vec<_> = approved
+                .iter()
+                .filter_map(|approved| Some((approved.path.strip_prefix(&watched.path).ok()?, approved)))
+                .collect();
             if inside.is_empty() {
                 continue;
             }
             let now = watched.root.look(&watched.held, &watched.references, Some(&watched.state));
-            for path in inside {
-                if let Some(place) = now.places.get(path) {
-                    watched.state.places.insert(path.to_owned(), place.clone());
-                }
+            for (path, approved) in inside {
+                watched.accept(path, approved, &now, &self.around);
             }
         }
     }
@@ -162,11 +258,20 @@ impl Tripwire {
     }
 }
 
+/// Places of the project are told relative to it, all others in full.
+fn named(changes: &mut [Change], root: Option<&Path>) {
+    if let Some(root) = root {
+        for change in changes {
+            change.path = root.join(&change.path);
+        }
+    }
+}
+
 impl Watch {
     /// What of it there is, for the kernel to protect where it can: files and directories that no link leads to.
     pub fn existing(&self) -> io::Result<Vec<PathBuf>> {
         let mut roots = self.roots()?;
-        references::follow(&mut roots, &State::default());
+        references::follow(&mut roots);
         let mut existing = Vec::new();
         for Watched { path, state, .. } in &roots {
             existing.extend(names::to_protect(state).into_iter().map(|inside| path.join(inside)));
@@ -181,10 +286,21 @@ impl Watch {
         Given { granted: self.granted.clone().into(), kept }
     }
 
+    fn around(&self) -> Around {
+        Around {
+            given: self.given(),
+            searched: [&self.project].into_iter().chain(&self.repositories).cloned().collect(),
+            writable: self.writable.clone(),
+            aside: self.aside.clone(),
+        }
+    }
+
     /// The project first.
     fn roots(&self) -> io::Result<Vec<Watched>> {
+        let project = Watched::new(Root::Project, &self.project, &self.kept);
         let elsewhere = self.git_directories.iter().map(|path| Watched::new(Root::GitDirectory, path, &[]));
-        [Watched::new(Root::Project, &self.project, &self.kept)].into_iter().chain(elsewhere).collect()
+        let others = self.repositories.iter().map(|path| Watched::new(Root::Project, path, &[]));
+        [project].into_iter().chain(elsewhere).chain(others).collect()
     }
 }
 
@@ -208,11 +324,57 @@ impl Watched {
         let references = kept.iter().map(|path| (path.clone(), Kind::Whole)).collect();
         let state = root.look(&held, &references, None);
         let anchor = Anchor::new(&held);
-        Ok(Self { root, path: path.to_owned(), held, references, state, anchor })
+        let (nested, own) = (State::default(), Own::new());
+        Ok(Self { root, path: path.to_owned(), held, references, state, nested, own, anchor })
     }
 
     fn look(&self) -> State {
         self.root.look(&self.held, &self.references, None)
+    }
+
+    /// Why something that is not given away cannot be kept.
+    fn unread(&self, given: &Given) -> Option<io::Error> {
+        let is_kept = |(path, _): &&(PathBuf, Errno)| !given.has(&self.path.join(path));
+        let (path, error) = self.state.unread.iter().find(is_kept)?;
+        let path = self.path.join(path);
+        Some(io::Error::other(format!(
+            "cannot read {0}: {1}, so that a change of it could not be undone\nhint: make it readable, or give it away with \
+             --write {0}",
+            path.display(),
+            error.desc()
+        )))
+    }
+
+    fn take_own(&mut self, around: &Around) {
+        let places: Vec<_> = [&self.state, &self.nested]
+            .into_iter()
+            .flat_map(|state| &state.places)
+            .filter(|(_, place)| place.kind == Kind::Config)
+            .map(|(path, place)| (path.clone(), place.clone()))
+            .collect();
+        let view = View { path: &self.path, known: &self.nested.repositories, own: &Own::new(), around };
+        let own = places.into_iter().map(|(path, place)| {
+            let guarded = view.surroundings(&self.state).guarded(&path, Some(&place));
+            (path, guarded)
+        });
+        self.own = own.collect();
+    }
+
+    fn accept(&mut self, path: &Path, approved: &Approved, now: &State, around: &Around) {
+        let found = now.places.get(path);
+        if found.and_then(content).map(digest) != approved.digest {
+            return;
+        }
+        let Some(place) = found else {
+            self.state.places.remove(path);
+            return;
+        };
+        self.state.places.insert(path.to_owned(), place.clone());
+        if place.kind == Kind::Config {
+            let view = View { path: &self.path, known: &self.nested.repositories, own: &Own::new(), around };
+            let guarded = view.surroundings(&self.state).guarded(path, Some(place));
+            self.own.insert(path.to_owned(), guarded);
+        }
     }
 
     fn anchored(&mut self, report: &mut Report) {
@@ -233,20 +395,27 @@ impl Watched {
 struct View<'a> {
     path: &'a Path,
     known: &'a BTreeSet<PathBuf>,
-    given: &'a Given,
+    own: &'a Own,
+    around: &'a Around,
 }
 
-impl View<'_> {
-    fn verdicts(&self, before: &State, now: &State) -> BTreeMap<PathBuf, Verdict> {
-        let around = Surroundings { root: self.path, repositories: [self.known, &now.repositories] };
+impl<'a> View<'a> {
+    fn surroundings(self, now: &'a State) -> Surroundings<'a> {
+        let ground = Ground { searched: &self.around.searched, writable: &self.around.writable };
+        Surroundings { root: self.path, repositories: [self.known, &now.repositories], own: self.own, ground }
+    }
+
+    fn verdicts(self, before: &State, now: &'a State) -> BTreeMap<PathBuf, Verdict> {
+        let around = self.surroundings(now);
+        let is_given = |path: &Path| self.around.given.has(&self.path.join(path));
         let paths: BTreeSet<&PathBuf> = before.places.keys().chain(now.places.keys()).collect();
         let judged = paths
             .into_iter()
-            .filter(|path| !self.given.has(&self.path.join(path)))
+            .filter(|path| !is_given(path))
             .map(|path| (path.clone(), around.judge(path, before.places.get(path), now.places.get(path))));
         let mut verdicts: BTreeMap<_, _> = judged.filter(|(_, verdict)| *verdict != Verdict::Pass).collect();
         for (path, listing) in now.crowded.iter().filter(|(path, _)| !before.crowded.contains_key(*path)) {
-            if !self.given.has(&self.path.join(path)) {
+            if !is_given(path) {
                 verdicts.entry(path.clone()).or_insert(Verdict::Thin(*listing));
             }
         }
@@ -260,7 +429,7 @@ fn settle(
     state: &mut State,
     view: View<'_>,
     look: impl Fn(&State) -> State,
-    tell: &mut dyn FnMut(Change),
+    report: &mut Vec<Change>,
 ) {
     let mut changes: BTreeMap<PathBuf, String> = BTreeMap::new();
     for round in 0..=ROUNDS {
@@ -270,45 +439,47 @@ fn settle(
             *state = now;
             break;
         }
-        for (path, verdict) in &verdicts {
-            changes.entry(path.clone()).or_insert_with(|| what(verdict));
-        }
         if round == ROUNDS {
             let left = |path: &PathBuf| verdicts.contains_key(path);
-            for (path, what) in changes {
-                tell(Change { restored: !left(&path), path, what });
-            }
+            report.extend(changes.into_iter().map(|(path, what)| Change { restored: !left(&path), path, what }));
             state.notes = now.notes;
             return;
         }
-        put_back(held, state, &verdicts);
-    }
-    for (path, what) in changes {
-        tell(Change { path, what, restored: true });
-    }
-}
-
-/// Failures show in the next look.
-fn put_back(held: &OwnedFd, before: &State, verdicts: &BTreeMap<PathBuf, Verdict>) {
-    for (path, verdict) in verdicts {
-        let done = match verdict {
-            Verdict::Pass => Ok(()),
-            Verdict::Restore(_) => restore::restore(held, path, before),
-            Verdict::Keep(content, _) => restore::keep(held, path, content),
-            Verdict::Thin(listing) => restore::thin(held, path, *listing, before),
-        };
-        if let Err(error) = done {
-            tracing::warn!(path = %path.display(), %error, "cannot be put back");
+        for (path, verdict) in verdicts {
+            let what = put_back(held, state, &path, verdict, view.around.aside.as_deref());
+            changes.entry(path).or_insert(what);
         }
     }
+    report.extend(changes.into_iter().map(|(path, what)| Change { path, what, restored: true }));
 }
 
-fn what(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Pass => String::new(),
-        Verdict::Thin(_) => "filled with files".to_owned(),
-        Verdict::Restore(what) | Verdict::Keep(_, what) => what.clone(),
+/// What had happened, for the report. Failures show in the next look.
+fn put_back(held: &OwnedFd, before: &State, path: &Path, verdict: Verdict, aside: Option<&Path>) -> String {
+    let (done, what) = match verdict {
+        Verdict::Pass => (Ok(()), String::new()),
+        Verdict::Restore(what) => (restore::restore(held, path, before), what),
+        Verdict::Keep(content, what) => (restore::keep(held, path, &content), what),
+        Verdict::Thin(listing) => {
+            (restore::thin(held, path, listing, before), "filled with files".to_owned())
+        }
+        Verdict::MoveAside(why) => {
+            let moved = aside.map(|aside| aside::move_aside(held, path, aside));
+            let what = match &moved {
+                Some(Ok(to)) => format!("{why}; moved to {}", to.display()),
+                _ => why,
+            };
+            // Without a place for it, it goes like anything else that was planted; one that takes it no more keeps it.
+            let done = match moved {
+                Some(Err(error)) => Err(beneath::errno(&error)),
+                _ => restore::restore(held, path, before),
+            };
+            (done, what)
+        }
+    };
+    if let Err(error) = done {
+        tracing::warn!(path = %path.display(), %error, "cannot be put back");
     }
+    what
 }
 
 #[cfg(test)]
@@ -329,7 +500,8 @@ mod tests {
         let mut tripwire = Tripwire::set(&Watch::of(project.clone())).unwrap();
         let approved = "[core]\n\tbare = false\n\tpager = less\n";
         fs::write(&config, approved).unwrap();
-        tripwire.accept(&[config.clone(), project.join("a.txt")]);
+        let of = |path: &Path, text: &str| Approved { path: path.to_owned(), digest: Some(digest(text.as_bytes())) };
+        tripwire.accept(&[of(&config, approved), of(&project.join("a.txt"), "x")]);
         assert_eq!(tripwire.check_everything(), Report::default());
         fs::write(&config, "[core]\n\tpager = evil\n").unwrap();
         fs::write(project.join(".envrc"), "evil").unwrap();

@@ -1,15 +1,11 @@
 //! The fixed list of what the host runs later, and how a git directory is looked at.
 
-use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use super::beneath;
 use super::references::References;
+use super::repository::{Depth, REMOTES};
 use super::state::{Kind, Listing, Look, State};
-
-/// How deep modules of modules are looked for.
-const DEEPEST_MODULE: usize = 12;
 
 /// Names at the top of a project, and in directories there, that a program of the user's reads and acts on by itself:
 /// when a directory is opened or entered, at a commit, at the start of an editor or of an agent.
@@ -104,9 +100,6 @@ pub(super) const WORKSPACE: &[u8] = b".code-workspace";
 /// The git directory of a project.
 pub(super) const GIT: &str = ".git";
 
-/// Where a git directory has remotes outside of its configuration, gitrepository-layout(5).
-const REMOTES: &[&str] = &["remotes", "branches"];
-
 /// What a root is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Root {
@@ -122,7 +115,7 @@ impl Root {
         let mut look = Look::new(before);
         match self {
             Self::Project => look.project(root),
-            Self::GitDirectory => look.git_directory(root, Path::new(""), DEEPEST_MODULE),
+            Self::GitDirectory => look.git_directory(root, Path::new(""), Depth::OWN),
         }
         for (path, kind) in references {
             // What is watched for itself is judged as what it is.
@@ -143,7 +136,7 @@ impl Look<'_> {
             self.place(root, PathBuf::from(name), Kind::Whole);
         }
         if let Some(git) = self.enter(root, Path::new(GIT)) {
-            self.git_directory(&git, Path::new(GIT), DEEPEST_MODULE);
+            self.git_directory(&git, Path::new(GIT), Depth::OWN);
         }
     }
 
@@ -158,69 +151,6 @@ impl Look<'_> {
             }
         }
         self.place(held.as_ref().unwrap_or(root), path.to_owned(), kind);
-    }
-
-    /// Everything in a git directory that makes git run a program.
-    pub(super) fn git_directory(&mut self, git: &OwnedFd, path: &Path, depth: usize) {
-        self.state.repositories.insert(path.to_owned());
-        self.place(git, path.join("config"), Kind::Config);
-        self.place(git, path.join("config.worktree"), Kind::Config);
-        self.place(git, path.join("commondir"), Kind::CommonDirectory);
-        if let Some(rebase) = self.enter(git, &path.join("rebase-merge")) {
-            self.place(&rebase, path.join("rebase-merge/git-rebase-todo"), Kind::Todo);
-        }
-        for name in REMOTES {
-            self.each(git, path.join(name));
-        }
-        self.hooks(git, path.join("hooks"));
-        self.worktrees(git, path.join("worktrees"), depth);
-        self.modules(git, path.join("modules"), depth);
-    }
-
-    /// Any change of what is in it counts; `git init` makes the directory itself.
-    fn each(&mut self, git: &OwnedFd, path: PathBuf) {
-        let Some(directory) = self.enter(git, &path) else { return };
-        for (name, _) in self.entries(&directory, &path, Listing::Whole) {
-            self.place(&directory, path.join(name), Kind::Whole);
-        }
-    }
-
-    fn hooks(&mut self, git: &OwnedFd, path: PathBuf) {
-        let Some(hooks) = self.enter(git, &path) else { return };
-        for (name, _) in self.entries(&hooks, &path, Listing::Hooks) {
-            self.place(&hooks, path.join(name), Kind::Hook);
-        }
-    }
-
-    fn worktrees(&mut self, git: &OwnedFd, path: PathBuf, depth: usize) {
-        let Some(worktrees) = self.enter(git, &path) else { return };
-        for (name, _) in self.entries(&worktrees, &path, Listing::Repositories) {
-            let path = path.join(name);
-            // All of it: without its `commondir` it is a git directory like any other.
-            if let Some(worktree) = self.enter(&worktrees, &path)
-                && let Some(depth) = depth.checked_sub(1)
-            {
-                self.git_directory(&worktree, &path, depth);
-            }
-        }
-    }
-
-    /// A module's name may have slashes, so that a directory is a module, or holds some.
-    fn modules(&mut self, at: &OwnedFd, path: PathBuf, depth: usize) {
-        let Some(depth) = depth.checked_sub(1) else {
-            self.state.notes.push(format!("{} is not watched: it is too deep", path.display()));
-            return;
-        };
-        let Some(modules) = self.enter(at, &path) else { return };
-        for (name, _) in self.entries(&modules, &path, Listing::Repositories) {
-            let path = path.join(name);
-            let Some(module) = self.enter(&modules, &path) else { continue };
-            self.git_directory(&module, &path, depth);
-            if beneath::stat(&module, OsStr::new("HEAD")).is_err() {
-                drop(module);
-                self.modules(&modules, path, depth);
-            }
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::Watched;
 use super::config::{Entry, parse};
-use super::names::{self, GIT};
+use super::names::{self, GIT, Root};
 use super::state::{Body, Kind, Place, State};
 
 /// How often what was found may lead on; git follows ten includes (`MAX_INCLUDE_DEPTH`).
@@ -56,10 +56,10 @@ const HOOKS: &[&str] = &[
 /// Places that are watched because something leads there, and how they are judged.
 pub(super) type References = BTreeMap<PathBuf, Kind>;
 
-/// Lets each root watch what any of them leads to. The first root is the project, in which the nested repositories lie.
-pub(super) fn follow(roots: &mut [Watched], nested: &State) {
+/// Lets each root watch what any of them leads to.
+pub(super) fn follow(roots: &mut [Watched]) {
     for _ in 0..DEEPEST {
-        let found = Search::new(roots, nested).everything();
+        let found = Search::new(roots).everything();
         let mut has_grown = false;
         for watched in roots.iter_mut() {
             let inside = found.iter().filter_map(|(path, kind)| {
@@ -95,11 +95,11 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(roots: &'a [Watched], nested: &'a State) -> Self {
-        let mut sources: Vec<_> = roots.iter().map(|root| (root.path.as_path(), &root.state)).collect();
-        let project = roots.first().map(|root| root.path.as_path());
-        sources.extend(project.map(|project| (project, nested)));
-        let tops = project.map(|project| tops(project, nested)).unwrap_or_default();
+    fn new(roots: &'a [Watched]) -> Self {
+        let states = |root: &'a Watched| [&root.state, &root.nested].map(|state| (root.path.as_path(), state));
+        let sources: Vec<_> = roots.iter().flat_map(states).collect();
+        let projects = roots.iter().filter(|root| root.root == Root::Project);
+        let tops = projects.flat_map(|root| tops(&root.path, &root.nested)).collect();
         Self { sources, tops, found: References::new(), outside: personal() }
     }
 
@@ -208,7 +208,7 @@ fn personal() -> Vec<PathBuf> {
     places.into_iter().flatten().chain([PathBuf::from("/etc/gitconfig")]).collect()
 }
 
-fn home() -> Option<PathBuf> {
+pub(super) fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
@@ -233,7 +233,7 @@ fn expanded(value: &[u8]) -> Option<PathBuf> {
 }
 
 /// Every link on the way of a path from a directory, and where it ends, whether or not something is there.
-fn steps(from: &Path, path: &Path) -> Vec<PathBuf> {
+pub(super) fn steps(from: &Path, path: &Path) -> Vec<PathBuf> {
     let reversed = |path: &Path| -> Vec<OsString> {
         path.components().rev().map(|step| step.as_os_str().to_owned()).collect()
     };

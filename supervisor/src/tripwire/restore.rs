@@ -40,8 +40,8 @@ pub(super) fn thin(root: &OwnedFd, path: &Path, listing: Listing, before: &State
         beneath::open_own_directory(&parent, name)?
     };
     let mut outcome = Ok(());
-    let seen = beneath::each(&directory, |name, leads_on| {
-        if listing.has(&name, leads_on) && !before.knows(&path.join(&name)) {
+    let seen = beneath::each(&directory, |name, file_type| {
+        if listing.has(&name, file_type) && !before.knows(&path.join(&name)) {
             outcome = outcome.and(beneath::remove(&directory, &name));
         }
     });

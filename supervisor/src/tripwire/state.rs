@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::fs::FileType;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use nix::errno::Errno;
 use nix::sys::stat::{FileStat, SFlag};
 
 use super::beneath;
+use super::layout::{self, Part, part};
 use super::names::{GIT, OURS, WORKSPACE};
 
 /// The largest file whose content is kept.
@@ -18,6 +20,9 @@ const LARGEST: usize = 2 << 20;
 
 /// The most bytes that are kept in all.
 const MOST_BYTES: usize = 64 << 20;
+
+/// The same once what has no part in a git directory is looked at: it may not use up what the rest needs.
+const MOST_BYTES_UNKNOWN: usize = 32 << 20;
 
 /// The most entries of directories that are looked at, beside those that were there before.
 const MOST_ENTRIES: usize = 20_000;
@@ -36,10 +41,39 @@ pub(super) enum Kind {
     Hook,
     /// Where a git directory says that its configuration and hooks are.
     CommonDirectory,
-    /// What a rebase that waits will do: it may name commands.
-    Todo,
+    /// A file in a git directory that git acts on later, by its content.
+    State(Rule),
     /// A `.git` that is a file, and says where the git directory is.
     GitFile,
+    /// An entry of a git directory that is no part of its layout.
+    Unknown,
+}
+
+/// The content that a file of git's own state may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Commands of a rebase, none of them one to execute.
+    Todo,
+    /// A strategy that git has built in.
+    Strategy,
+    /// Options of such a strategy.
+    StrategyOptions,
+    /// The option to sign, without a key.
+    Sign,
+    /// Names of branches, commits or terms.
+    Revision,
+    /// Assignments of an author.
+    Author,
+    /// Words that are quoted for a shell.
+    QuotedWords,
+    /// Options of `git apply` that stay within the work tree.
+    ApplyOptions,
+    /// A configuration of a cherry-pick or revert.
+    SequencerOptions,
+    /// Files of the work tree, none of them behind a link.
+    ConflictedPaths,
+    /// Other object stores: within the project, or where no agent can write.
+    Alternates,
 }
 
 /// What stands there.
@@ -66,16 +100,22 @@ pub(super) enum Listing {
     Repositories,
     /// The top of a project: our own files, and those that an editor opens as a project.
     Top,
+    /// The top of a git directory: all but plain files of data.
+    GitDirectory,
+    /// All but files and directories, in a directory of git's data.
+    Special,
 }
 
 impl Listing {
     /// Whether an entry is watched.
-    pub(super) fn has(self, name: &OsStr, leads_on: bool) -> bool {
+    pub(super) fn has(self, name: &OsStr, file_type: Option<FileType>) -> bool {
         match self {
             Self::Whole => name != GIT,
             Self::Hooks => !name.as_bytes().ends_with(b".sample"),
-            Self::Repositories => leads_on,
+            Self::Repositories => beneath::leads_on(file_type),
             Self::Top => name.as_bytes().starts_with(OURS) || name.as_bytes().ends_with(WORKSPACE),
+            Self::GitDirectory => !layout::is_plain_data(name, file_type) && part(name) != Part::Watched,
+            Self::Special => !file_type.is_some_and(|kind| kind.is_file() || kind.is_dir()),
         }
     }
 }
@@ -121,6 +161,8 @@ pub(super) struct State {
     pub(super) crowded: BTreeMap<PathBuf, Listing>,
     /// What could not be looked at, one sentence each.
     pub(super) notes: Vec<String>,
+    /// What is there and cannot be read, with the reason; a file that is only too large is not among them.
+    pub(super) unread: Vec<(PathBuf, Errno)>,
 }
 
 /// Looks; every content is read anew.
@@ -128,13 +170,15 @@ pub(super) struct Look<'a> {
     before: Option<&'a State>,
     bytes: usize,
     entries: usize,
+    /// The directories of data that were entered.
+    pub(super) trees: usize,
     pub(super) state: State,
 }
 
 impl<'a> Look<'a> {
     /// What was there `before` is looked at whatever else there is now: a crowd hides nothing.
     pub(super) fn new(before: Option<&'a State>) -> Self {
-        Self { before, bytes: 0, entries: 0, state: State::default() }
+        Self { before, bytes: 0, entries: 0, trees: 0, state: State::default() }
     }
 
     /// Looks at one name; of a directory at everything in it.
@@ -150,25 +194,28 @@ impl<'a> Look<'a> {
             Err(error) => return self.note(&path, &error.to_string()),
         };
         let is_directory = beneath::kind(&stat) == SFlag::S_IFDIR;
-        let place = self.look(at, &name, kind, &stat);
+        let place = self.look(at, &path, &name, kind, &stat);
         self.state.places.insert(path.clone(), place);
-        if is_directory && kind != Kind::Config {
-            self.tree(at, &path, &name, depth);
+        // What has no part in a git directory is moved aside as a whole.
+        let is_moved = kind == Kind::Unknown && self.before.is_some_and(|before| !before.knows(&path));
+        if is_directory && kind != Kind::Config && !is_moved {
+            self.tree(at, &path, kind, depth);
         }
     }
 
     /// Everything in a directory of which any change counts.
-    fn tree(&mut self, at: &OwnedFd, path: &Path, name: &OsStr, depth: usize) {
+    fn tree(&mut self, at: &OwnedFd, path: &Path, kind: Kind, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else {
             return self.note(path, "it is too deep to be watched");
         };
-        match beneath::open_own_directory(at, name) {
+        let kind = if kind == Kind::Unknown { kind } else { Kind::Whole };
+        match beneath::open_own_directory(at, path.file_name().unwrap_or_default()) {
             Ok(directory) => {
                 for (entry, _) in self.entries(&directory, path, Listing::Whole) {
-                    self.place_within(&directory, path.join(entry), Kind::Whole, depth);
+                    self.place_within(&directory, path.join(entry), kind, depth);
                 }
             }
-            Err(error) => self.note(path, &error.to_string()),
+            Err(error) => self.cannot_read(path, error),
         }
     }
 
@@ -184,7 +231,7 @@ impl<'a> Look<'a> {
         match beneath::open_own_directory(at, name) {
             Ok(directory) => Some(directory),
             Err(error) => {
-                self.note(path, &error.to_string());
+                self.cannot_read(path, error);
                 None
             }
         }
@@ -196,10 +243,10 @@ impl<'a> Look<'a> {
         directory: &OwnedFd,
         path: &Path,
         listing: Listing,
-    ) -> Vec<(OsString, bool)> {
+    ) -> Vec<(OsString, Option<FileType>)> {
         let mut kept = Vec::new();
-        let seen = beneath::each(directory, |name, leads_on| {
-            if !listing.has(&name, leads_on) {
+        let seen = beneath::each(directory, |name, file_type| {
+            if !listing.has(&name, file_type) {
                 return;
             }
             if !self.before.is_some_and(|before| before.knows(&path.join(&name))) {
@@ -209,10 +256,10 @@ impl<'a> Look<'a> {
                 }
                 self.entries += 1;
             }
-            kept.push((name, leads_on));
+            kept.push((name, file_type));
         });
         if let Err(error) = seen {
-            self.note(path, &error.to_string());
+            self.cannot_read(path, beneath::errno(&error));
         }
         // Beyond what was crowded before, what came since is removed.
         if self.state.crowded.contains_key(path)
@@ -223,27 +270,40 @@ impl<'a> Look<'a> {
         kept
     }
 
-    fn look(&mut self, at: &OwnedFd, name: &OsStr, kind: Kind, stat: &FileStat) -> Place {
-        let body = self.body(at, name, stat).unwrap_or_else(|| Body::Closed(Stamp::of(stat)));
+    fn look(&mut self, at: &OwnedFd, path: &Path, name: &OsStr, kind: Kind, stat: &FileStat) -> Place {
+        let body = self.body(at, name, kind, stat).unwrap_or_else(|error| {
+            self.cannot_read(path, error);
+            None
+        });
+        let body = body.unwrap_or_else(|| Body::Closed(Stamp::of(stat)));
         Place { kind, body, mode: stat.st_mode & 0o7777 }
     }
 
     /// Absent for what cannot be kept.
-    fn body(&mut self, at: &OwnedFd, name: &OsStr, stat: &FileStat) -> Option<Body> {
+    fn body(&mut self, at: &OwnedFd, name: &OsStr, kind: Kind, stat: &FileStat) -> nix::Result<Option<Body>> {
         match beneath::kind(stat) {
-            SFlag::S_IFDIR => Some(Body::Directory),
-            SFlag::S_IFLNK => beneath::target(at, name).ok().map(Body::Link),
+            SFlag::S_IFDIR => Ok(Some(Body::Directory)),
+            SFlag::S_IFLNK => beneath::target(at, name).map(|target| Some(Body::Link(target))),
             SFlag::S_IFREG => {
-                let left = LARGEST.min(MOST_BYTES.saturating_sub(self.bytes));
-                let content = beneath::read(at, name, left).ok().flatten()?;
-                self.bytes += content.len();
-                Some(Body::File(content.into()))
+                let most = if kind == Kind::Unknown { MOST_BYTES_UNKNOWN } else { MOST_BYTES };
+                let left = LARGEST.min(most.saturating_sub(self.bytes));
+                let content = beneath::read_own(at, name, left)?;
+                self.bytes += content.as_ref().map_or(0, Vec::len);
+                Ok(content.map(|content| Body::File(content.into())))
             }
-            _ => None,
+            _ => Ok(None),
         }
     }
 
-    fn note(&mut self, path: &Path, why: &str) {
+    fn cannot_read(&mut self, path: &Path, error: Errno) {
+        self.note(path, &error.to_string());
+        // What is gone meanwhile was read as far as it was there.
+        if error != Errno::ENOENT {
+            self.state.unread.push((path.to_owned(), error));
+        }
+    }
+
+    pub(super) fn note(&mut self, path: &Path, why: &str) {
         if self.state.notes.len() < 20 {
             self.state.notes.push(format!("{} is not watched: {why}", path.display()));
         }
@@ -258,9 +318,9 @@ impl State {
 }
 
 impl Place {
-    /// Whether it is a file or directory, which a mount can hold.
-    pub(super) fn is_solid(&self) -> bool {
-        matches!(self.body, Body::File(_) | Body::Directory)
+    /// True if a mount can hold it, which needs no content: anything but a link.
+    pub(super) const fn is_solid(&self) -> bool {
+        !matches!(self.body, Body::Link(_))
     }
 }
 

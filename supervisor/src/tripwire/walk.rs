@@ -10,6 +10,7 @@ use nix::sys::stat::SFlag;
 
 use super::beneath;
 use super::names::GIT;
+use super::repository::Depth;
 use super::state::{Kind, Look, State};
 
 /// The most entries that a walk sees.
@@ -23,9 +24,6 @@ const DEEPEST: usize = 100;
 
 /// The longest that a walk may take.
 const LONGEST: Duration = Duration::from_secs(5);
-
-/// How deep modules of nested repositories are looked for.
-const DEEPEST_MODULE: usize = 6;
 
 /// Looks at every repository beneath a project but those that are `known`: its own, and its modules and worktrees.
 pub(super) fn nested(root: &OwnedFd, known: &BTreeSet<PathBuf>, before: Option<&State>) -> State {
@@ -61,7 +59,7 @@ impl Walk<'_> {
         let is_new = !self.known.contains(path) && !self.look.state.repositories.contains(path);
         if is_new && has("HEAD") && (has("objects") && has("refs") || has("commondir")) {
             self.look.state.directories.insert(path.to_owned());
-            self.look.git_directory(held, path, DEEPEST_MODULE);
+            self.look.git_directory(held, path, Depth::BARE);
         }
         if has(GIT) && path != Path::new("") {
             self.git(held, path.join(GIT));
@@ -78,7 +76,7 @@ impl Walk<'_> {
 
     fn below(&mut self, held: &OwnedFd, path: &Path, name: OsString, depth: usize) {
         let path = path.join(&name);
-        match beneath::open_directory(held, &name) {
+        match beneath::open_closed_directory(held, &name) {
             Ok(directory) => match depth.checked_sub(1) {
                 Some(depth) => self.directory(&directory, &path, depth),
                 None => self.stop(&format!("{} is too deep", path.display())),
@@ -94,7 +92,7 @@ impl Walk<'_> {
         if stat.is_ok_and(|stat| beneath::kind(&stat) == SFlag::S_IFREG) {
             self.look.place(held, path, Kind::GitFile);
         } else if let Some(git) = self.look.enter(held, &path) {
-            self.look.git_directory(&git, &path, DEEPEST_MODULE);
+            self.look.git_directory(&git, &path, Depth::NESTED);
         }
     }
 

@@ -7,6 +7,8 @@
 mod attack;
 mod configuration;
 mod everyday;
+mod operations;
+mod paused;
 mod planted;
 mod settings;
 mod worktrees;

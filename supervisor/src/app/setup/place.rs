@@ -68,9 +68,12 @@ impl Setup {
         if mode.may_write() {
             warn_of_unwritable(&scope.project, identity);
         }
-        let watch = scope.watch(mode);
+        let mut watch = scope.watch(mode, &directories);
         let protected = scope.protected(watch.as_ref())?;
         let temp = private_temp(&directories, identity)?;
+        if let Some(watch) = &mut watch {
+            watch.writable.push(temp.path().to_owned());
+        }
         let environment = environment(&wanted.env, owner.as_ref(), temp.path())?;
         let caches = CacheVariables { temp: temp.path(), home: home(owner.as_ref()) };
         let in_auto = caches.lasting(&environment, scope.caches.as_deref());

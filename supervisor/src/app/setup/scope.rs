@@ -92,21 +92,17 @@ impl Scope {
         Ok(Self { project, hidden, elsewhere, caches, given, kept, write, auto })
     }
 
-    /// What is watched, if an agent may write in the project at all. Only what the user gives away *inside* a watched root
-    /// is given away.
-    pub(super) fn watch(&self, mode: Mode) -> Option<Watch> {
-        let Self { project, elsewhere, given, .. } = self;
-        let meets = |path: &PathBuf| path.starts_with(project) || project.starts_with(path);
-        if !mode.may_write() && !given.iter().any(meets) {
-            return None;
-        }
+    /// The directories to watch, if an agent may write in one of them at all.
+    pub(super) fn watch(&self, mode: Mode, directories: &Directories) -> Option<Watch> {
+        let Self { project, elsewhere, given, caches, .. } = self;
         let git_directories: Vec<_> = elsewhere.directory.iter().cloned().collect();
-        let inside = |path: &PathBuf, root: &Path| path.starts_with(root) && path != root;
-        let granted = given.iter().filter(|path| {
-            inside(path, project) || git_directories.iter().any(|directory| inside(path, directory))
-        });
-        let granted = granted.cloned().collect();
-        Some(Watch { git_directories, granted, kept: self.kept.clone(), ..Watch::of(project.to_owned()) })
+        let mut watch = Watch { git_directories, kept: self.kept.clone(), ..Watch::of(project.to_owned()) };
+        watch.add_granted(given);
+        watch.aside = Some(directories.aside().join(project.file_name().unwrap_or_default()));
+        watch.writable = given.iter().chain(caches).chain([project]).chain(&elsewhere.directory).cloned().collect();
+        let meets = |path: &PathBuf| path.starts_with(project) || project.starts_with(path);
+        let may_write = mode.may_write() || !watch.repositories.is_empty() || given.iter().any(meets);
+        may_write.then_some(watch)
     }
 
     /// What there is of that which the host runs later, here and where git writes for others.

@@ -1,0 +1,285 @@
+//! The layout of a git directory: the names that git's data model needs, and how each is judged.
+//!
+//! From gitrepository-layout(5) and the names that git 2.47 has compiled in. The list is an allowlist: a name that is not here may
+//! be one that some version of git, or a tool beside it, executes or includes.
+
+use std::ffi::OsStr;
+use std::fs::FileType;
+
+use super::state::{Kind, Rule};
+
+/// The role of an entry at the top of a git directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A regular file that git only reads data from.
+    Data,
+    /// A directory of such files, as deep as it is.
+    Tree,
+    /// The object store: only its top and its lists of packs are looked at, since git never writes an object through a link.
+    Objects,
+    /// A file whose content decides.
+    Judged(Kind),
+    /// The state of a paused operation.
+    Paused(Operation),
+    /// Configuration, hooks, and directories of repositories, which are looked at by themselves.
+    Watched,
+    /// No part of a git directory.
+    Unknown,
+}
+
+/// An operation that git can leave paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    /// `git rebase`, by merging.
+    RebaseMerge,
+    /// `git am`, and `git rebase --apply`.
+    RebaseApply,
+    /// `git cherry-pick` and `git revert` of several commits.
+    Sequencer,
+}
+
+const DATA: &[&str] = &[
+    "ADD_EDIT.patch",
+    "AUTO_MERGE",
+    "BISECT_ANCESTORS_OK",
+    "BISECT_EXPECTED_REV",
+    "BISECT_FIRST_PARENT",
+    "BISECT_LOG",
+    "BISECT_RUN",
+    "EDIT_DESCRIPTION",
+    "HEAD",
+    "MERGE_MODE",
+    "NOTES_MERGE_PARTIAL",
+    "NOTES_MERGE_REF",
+    "addp-hunk-edit.diff",
+    "description",
+    "gc.log",
+    "gc.pid",
+    "gitdir",
+    "index",
+    "locked",
+    "packed-refs",
+    "packed-refs.new",
+    "shallow",
+];
+
+/// Data under names that end in anything: indexes of several parts, and files that git has not renamed yet.
+const DATA_PREFIXES: &[&str] = &["index.", "sharedindex.", "sharedindex_", "next-index-", "shallow_"];
+
+const TREES: &[&str] = &[
+    "NOTES_MERGE_WORKTREE",
+    "filter-repo",
+    "info",
+    "lfs",
+    "logs",
+    "refs",
+    "reftable",
+    "rr-cache",
+    "subtree-cache",
+];
+
+const JUDGED: &[(&str, Rule)] = &[
+    ("BISECT_NAMES", Rule::QuotedWords),
+    ("BISECT_START", Rule::Revision),
+    ("BISECT_TERMS", Rule::Revision),
+    ("MERGE_AUTOSTASH", Rule::Revision),
+    ("MERGE_RR", Rule::ConflictedPaths),
+];
+
+const WATCHED: &[&str] =
+    &["branches", "commondir", "config", "config.worktree", "hooks", "modules", "remotes", "worktrees"];
+
+/// What git itself writes into the directory of a paused operation, and reads from it without acting on it.
+const PAUSED_DATA: &[(Operation, &[&str])] = &[
+    (
+        Operation::RebaseMerge,
+        &[
+            "allow_rerere_autoupdate",
+            "amend",
+            "cdate_is_adate",
+            "current-fixups",
+            "drop_redundant_commits",
+            "dropped",
+            "end",
+            "head-name",
+            "ignore_date",
+            "interactive",
+            "keep_redundant_commits",
+            "message",
+            "message-fixup",
+            "message-squash",
+            "msgnum",
+            "no-reschedule-failed-exec",
+            "onto",
+            "orig-head",
+            "patch",
+            "quiet",
+            "refs-to-delete",
+            "reschedule-failed-exec",
+            "rewritten-list",
+            "rewritten-pending",
+            "signoff",
+            "squash-onto",
+            "stopped-sha",
+            "trailer",
+            "update-refs",
+            "verbose",
+        ],
+    ),
+    (
+        Operation::RebaseApply,
+        &[
+            "abort-safety",
+            "allow_rerere_autoupdate",
+            "applying",
+            "dirtyindex",
+            "final-commit",
+            "head-name",
+            "info",
+            "interactive",
+            "keep",
+            "last",
+            "messageid",
+            "msg",
+            "msg-clean",
+            "next",
+            "no_inbody_headers",
+            "onto",
+            "orig-head",
+            "original-commit",
+            "patch",
+            "patch-format",
+            "patch-merge-index",
+            "quiet",
+            "quoted-cr",
+            "rebasing",
+            "rewritten",
+            "scissors",
+            "sign",
+            "signoff",
+            "threeway",
+            "utf8",
+            "verbose",
+        ],
+    ),
+    (Operation::Sequencer, &["abort-safety", "head"]),
+];
+
+const PAUSED_JUDGED: &[(Operation, &[(&str, Rule)])] = &[
+    (
+        Operation::RebaseMerge,
+        &[
+            ("author-script", Rule::Author),
+            ("autostash", Rule::Revision),
+            ("done", Rule::Todo),
+            ("git-rebase-todo", Rule::Todo),
+            ("git-rebase-todo.backup", Rule::Todo),
+            ("gpg_sign_opt", Rule::Sign),
+            ("strategy", Rule::Strategy),
+            ("strategy_opts", Rule::StrategyOptions),
+        ],
+    ),
+    (
+        Operation::RebaseApply,
+        &[
+            ("apply-opt", Rule::ApplyOptions),
+            ("author-script", Rule::Author),
+            ("autostash", Rule::Revision),
+            ("gpg_sign_opt", Rule::Sign),
+            ("strategy", Rule::Strategy),
+            ("strategy_opts", Rule::StrategyOptions),
+        ],
+    ),
+    (Operation::Sequencer, &[("opts", Rule::SequencerOptions), ("todo", Rule::Todo)]),
+];
+
+/// The role of an entry at the top of a git directory, by its name.
+pub(super) fn part(name: &OsStr) -> Part {
+    let Some(name) = name.to_str() else { return Part::Unknown };
+    match name {
+        "objects" => return Part::Objects,
+        "rebase-merge" => return Part::Paused(Operation::RebaseMerge),
+        "rebase-apply" => return Part::Paused(Operation::RebaseApply),
+        "sequencer" => return Part::Paused(Operation::Sequencer),
+        _ => {}
+    }
+    if let Some((_, rule)) = JUDGED.iter().find(|(judged, _)| *judged == name) {
+        return Part::Judged(Kind::State(*rule));
+    }
+    if WATCHED.contains(&name) {
+        return Part::Watched;
+    }
+    if TREES.contains(&name) {
+        return Part::Tree;
+    }
+    let is_lock = name.strip_suffix(".lock").is_some_and(|name| part(OsStr::new(name)) != Part::Unknown);
+    if is_lock || is_data(name) { Part::Data } else { Part::Unknown }
+}
+
+fn is_data(name: &str) -> bool {
+    DATA.contains(&name)
+        || DATA_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || is_root_ref(name)
+        || is_message(name)
+}
+
+/// A ref outside of `refs`, such as `ORIG_HEAD` (`is_root_ref_syntax` of git).
+fn is_root_ref(name: &str) -> bool {
+    name.ends_with("_HEAD") && name.bytes().all(|byte| byte.is_ascii_uppercase() || b"_-".contains(&byte))
+}
+
+/// A text that an editor is given, such as `COMMIT_EDITMSG`.
+fn is_message(name: &str) -> bool {
+    (name.ends_with("EDITMSG") || name.ends_with("_MSG"))
+        && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+}
+
+/// How an entry of a paused operation is judged; absent where it is data.
+pub(super) fn kind_in(operation: Operation, name: &OsStr) -> Option<Kind> {
+    let Some(name) = name.to_str() else { return Some(Kind::Unknown) };
+    let judged = PAUSED_JUDGED.iter().filter(|(one, _)| *one == operation).flat_map(|(_, files)| *files);
+    if let Some((_, rule)) = judged.clone().find(|(file, _)| *file == name) {
+        return Some(Kind::State(*rule));
+    }
+    let base = name.strip_suffix(".lock").unwrap_or(name);
+    let mut data = PAUSED_DATA.iter().filter(|(one, _)| *one == operation).flat_map(|(_, files)| *files);
+    let is_known = data.any(|file| *file == base);
+    // The patches that are still to be applied are numbered.
+    let is_patch = operation == Operation::RebaseApply && name.bytes().all(|byte| byte.is_ascii_digit());
+    let is_lock = base != name && judged.clone().any(|(file, _)| *file == base);
+    (!is_patch && !is_lock && !is_known).then_some(Kind::Unknown)
+}
+
+/// True if an entry needs no look: a file of data that is a regular file.
+pub(super) fn is_plain_data(name: &OsStr, file_type: Option<FileType>) -> bool {
+    part(name) == Part::Data && file_type.is_some_and(|kind| kind.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_of_git_are_parts_and_others_are_not() {
+        for name in ["HEAD", "ORIG_HEAD", "FETCH_HEAD", "index", "index.lock", "COMMIT_EDITMSG", "MERGE_MSG", "config.lock"] {
+            assert_eq!(part(OsStr::new(name)), Part::Data, "{name}");
+        }
+        for name in ["annex", "branchless", "sl", "hooks2", "HOOKS", ".COMMIT_EDITMSG.swp", "head", "X_HEAD.bak", "x.lock"] {
+            assert_eq!(part(OsStr::new(name)), Part::Unknown, "{name}");
+        }
+        assert_eq!(part(OsStr::new("refs")), Part::Tree);
+        assert_eq!(part(OsStr::new("hooks")), Part::Watched);
+    }
+
+    #[test]
+    fn the_files_of_a_paused_operation_are_data_judged_or_unknown() {
+        let kind = |operation, name: &str| kind_in(operation, OsStr::new(name));
+        assert_eq!(kind(Operation::RebaseMerge, "onto"), None);
+        assert_eq!(kind(Operation::RebaseMerge, "git-rebase-todo.lock"), None);
+        assert_eq!(kind(Operation::RebaseMerge, "git-rebase-todo"), Some(Kind::State(Rule::Todo)));
+        assert_eq!(kind(Operation::RebaseMerge, "git-merge-x"), Some(Kind::Unknown));
+        assert_eq!(kind(Operation::RebaseApply, "0001"), None);
+        assert_eq!(kind(Operation::Sequencer, "0001"), Some(Kind::Unknown));
+        assert_eq!(kind(Operation::Sequencer, "opts"), Some(Kind::State(Rule::SequencerOptions)));
+    }
+}

@@ -1,0 +1,290 @@
+//! The state of paused operations: content that a host's git acts on when the operation goes on.
+//!
+//! Each rule is an allowlist of the forms that git itself writes. `sequencer.c`, `builtin/am.c` and `builtin/bisect.c` of git 2.47
+//! read these files; versions before 2.20 were shell scripts that sourced some of them.
+
+use std::path::Path;
+
+use super::config::{self, Entry};
+use super::state::Rule;
+
+/// The strategies that git runs by itself, without looking for `git-merge-NAME`.
+const STRATEGIES: &[&str] = &["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
+
+/// Options of a strategy, merge-strategies(7).
+const STRATEGY_OPTIONS: &[&str] = &[
+    "ours",
+    "theirs",
+    "ignore-space-change",
+    "ignore-all-space",
+    "ignore-space-at-eol",
+    "ignore-cr-at-eol",
+    "renormalize",
+    "no-renormalize",
+    "find-renames",
+    "no-renames",
+    "rename-threshold",
+    "patience",
+    "histogram",
+    "diff-algorithm",
+    "subtree",
+];
+
+/// Options that `git am` hands on to `git apply`; none names a file outside of the work tree.
+const APPLY_OPTIONS: &[&str] = &[
+    "--whitespace",
+    "--ignore-space-change",
+    "--ignore-whitespace",
+    "--directory",
+    "--exclude",
+    "--include",
+    "--reject",
+    "--3way",
+];
+
+/// Commands of a todo that make git run nothing but itself, and their short forms, git-rebase(1).
+const COMMANDS: &[&str] = &[
+    "pick", "p", "reword", "r", "edit", "e", "squash", "s", "fixup", "f", "break", "b", "drop", "d", "label", "l",
+    "reset", "t", "merge", "m", "update-ref", "u", "noop", "revert",
+];
+
+/// Keys of `sequencer/opts` without a meaning of their own beyond yes, no or a number.
+const SEQUENCER_KEYS: &[&str] = &[
+    "no-commit",
+    "edit",
+    "allow-empty",
+    "allow-empty-message",
+    "drop-redundant-commits",
+    "keep-redundant-commits",
+    "signoff",
+    "record-origin",
+    "allow-ff",
+    "mainline",
+    "allow-rerere-auto",
+    "default-msg-cleanup",
+];
+
+/// True if git runs nothing and writes nowhere else because of this content. `before` is the content at the last look, whose own
+/// commands may stay.
+pub(super) fn is_harmless(rule: Rule, text: &[u8], before: Option<&[u8]>) -> bool {
+    let Ok(text) = std::str::from_utf8(text) else {
+        // Names of authors and paths may be in any encoding; what is executed may not.
+        return matches!(rule, Rule::Author | Rule::QuotedWords) && words(text).is_some();
+    };
+    match rule {
+        Rule::Todo => commands_added(text, before).is_empty(),
+        Rule::Strategy => STRATEGIES.contains(&text.trim_end_matches('\n')),
+        Rule::StrategyOptions => text.split_ascii_whitespace().all(is_strategy_option),
+        Rule::ApplyOptions => are_apply_options(text),
+        Rule::Sign => text.trim_end_matches('\n') == "-S",
+        Rule::Revision => text.lines().all(is_revision),
+        Rule::Author => is_author(text),
+        Rule::QuotedWords => words(text.as_bytes()).is_some(),
+        Rule::SequencerOptions => is_sequencer_options(text.as_bytes()),
+        // These depend on what is around them: the judge has their rules.
+        Rule::ConflictedPaths | Rule::Alternates => false,
+    }
+}
+
+/// The lines of a todo that name something to execute, and were not there before.
+pub(super) fn commands_added<'a>(text: &'a str, before: Option<&[u8]>) -> Vec<&'a str> {
+    let before = before.and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default();
+    let known: Vec<_> = before.lines().map(str::trim).collect();
+    let is_added = |line: &&str| !is_command_of_git(line) && !known.contains(&line.trim());
+    text.lines().filter(is_added).collect()
+}
+
+/// A todo without the commands that were added.
+pub(super) fn without_commands(text: &[u8], before: Option<&[u8]>) -> Option<(Vec<u8>, String)> {
+    let text = std::str::from_utf8(text).ok()?;
+    let added = commands_added(text, before);
+    let kept: String = text.split_inclusive('\n').filter(|line| !added.contains(&line.trim_end_matches(['\n', '\r']))).collect();
+    let said = format!("runs a command: {}", added.join("; "));
+    is_harmless(Rule::Todo, kept.as_bytes(), before).then(|| (kept.into_bytes(), said))
+}
+
+/// The comment character is a setting, so that a comment is only what begins with the default one.
+fn is_command_of_git(line: &str) -> bool {
+    let line = line.trim_start();
+    line.is_empty()
+        || line.starts_with('#')
+        || line.split_ascii_whitespace().next().is_some_and(|word| COMMANDS.contains(&word))
+}
+
+/// A word as `quote_cmdline` of git writes it, or versions before 2.40: in quotes, with or without its dashes.
+fn is_strategy_option(word: &str) -> bool {
+    let bare = |quote: char| word.strip_prefix(quote).and_then(|word| word.strip_suffix(quote));
+    let word = bare('"').or_else(|| bare('\'')).unwrap_or(word);
+    let word = word.strip_prefix("--").unwrap_or(word);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"=%./_-".contains(&byte);
+    word.bytes().all(is_plain) && STRATEGY_OPTIONS.contains(&word.split_once('=').map_or(word, |(name, _)| name))
+}
+
+fn are_apply_options(text: &str) -> bool {
+    let is_known = |word: &Vec<u8>| {
+        let Ok(word) = std::str::from_utf8(word) else { return false };
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        is_apply_option(name) && !(name == "--directory" && leads_up(value))
+    };
+    words(text.as_bytes()).is_some_and(|words| words.iter().all(is_known))
+}
+
+/// `-pN`, `-CN`, or one by name.
+fn is_apply_option(name: &str) -> bool {
+    let number = name.strip_prefix("-p").or_else(|| name.strip_prefix("-C"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+        || APPLY_OPTIONS.contains(&name)
+}
+
+/// True if a directory may lead out of the work tree.
+fn leads_up(directory: &str) -> bool {
+    directory.starts_with('/') || directory.split('/').any(|step| step == "..")
+}
+
+/// A branch, a commit, or a term: nothing that a command would take for an option.
+fn is_revision(line: &str) -> bool {
+    !line.starts_with('-') && line.bytes().all(|byte| byte.is_ascii_graphic() || byte > 0x7f)
+}
+
+/// `GIT_AUTHOR_…='…'` lines, which old versions of git have a shell read.
+fn is_author(text: &str) -> bool {
+    text.lines().all(|line| {
+        let Some((name, value)) = line.split_once('=') else { return false };
+        ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"].contains(&name)
+            && words(value.as_bytes()).is_some_and(|words| words.len() == 1)
+    })
+}
+
+/// The words of a line that git quoted for a shell (`sq_quote_argv`): each in single quotes, with `'\''` and `'\!'` in it.
+fn words(text: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut words = Vec::new();
+    let mut rest = text.trim_ascii();
+    while !rest.is_empty() {
+        let mut word = Vec::new();
+        loop {
+            rest = rest.strip_prefix(b"'")?;
+            let end = rest.iter().position(|byte| *byte == b'\'')?;
+            word.extend_from_slice(&rest[..end]);
+            rest = &rest[end + 1..];
+            match rest {
+                [b'\\', quoted @ (b'\'' | b'!'), ..] => word.push(*quoted),
+                _ => break,
+            }
+            rest = &rest[2..];
+        }
+        words.push(word);
+        if !rest.is_empty() && !rest.starts_with(b" ") {
+            return None;
+        }
+        rest = rest.trim_ascii_start();
+    }
+    Some(words)
+}
+
+fn is_sequencer_options(text: &[u8]) -> bool {
+    config::parse(text).is_ok_and(|entries| entries.iter().all(is_sequencer_option))
+}
+
+fn is_sequencer_option(entry: &Entry) -> bool {
+    let value = entry.value.as_deref().and_then(|value| std::str::from_utf8(value).ok()).unwrap_or_default();
+    let Ok(key) = std::str::from_utf8(&entry.key) else { return false };
+    let is_known = match key {
+        "strategy" => STRATEGIES.contains(&value),
+        "strategy-option" => STRATEGY_OPTIONS.contains(&value.split_once('=').map_or(value, |(name, _)| name)),
+        "gpg-sign" => value.is_empty(),
+        _ => SEQUENCER_KEYS.contains(&key),
+    };
+    entry.section == b"options" && entry.subsection.is_none() && is_known
+}
+
+/// The paths of `MERGE_RR`, which `git rerere` and `git commit` read and write in the work tree: `ID TAB PATH NUL`.
+pub(super) fn conflicted_paths(text: &[u8]) -> Option<Vec<&Path>> {
+    use std::os::unix::ffi::OsStrExt;
+    let records = text.strip_suffix(b"\0").unwrap_or(text);
+    if records.is_empty() {
+        return Some(Vec::new());
+    }
+    let path = |record: &'_ [u8]| record.iter().position(|byte| *byte == b'\t').map(|at| at + 1);
+    records
+        .split(|byte| *byte == 0)
+        .map(|record| path(record).map(|at| Path::new(std::ffi::OsStr::from_bytes(&record[at..]))))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn harmless(rule: Rule, text: &str) -> bool {
+        is_harmless(rule, text.as_bytes(), None)
+    }
+
+    #[test]
+    fn state_that_git_writes_is_harmless() {
+        for (rule, text) in [
+            (Rule::Todo, "pick 1234 # one\nfixup -C 5 two\n\n# Rebase\nbreak\nmerge -C a b # c\nupdate-ref refs/heads/x\n"),
+            (Rule::Strategy, "ort\n"),
+            (Rule::StrategyOptions, " '--ours' '--diff-algorithm=patience'\n"),
+            (Rule::StrategyOptions, "\"theirs\" \"subtree=sub/dir\" \"rename-threshold=50%\"\n"),
+            (Rule::ApplyOptions, " '-p1' '--whitespace=fix' '--directory=sub/dir'"),
+            (Rule::ApplyOptions, ""),
+            (Rule::Sign, "-S\n"),
+            (Rule::Revision, "refs/heads/main\n"),
+            (Rule::Revision, "bad\ngood\n"),
+            (Rule::Author, "GIT_AUTHOR_NAME='O'\\''Neil'\nGIT_AUTHOR_EMAIL='a@b'\nGIT_AUTHOR_DATE='@1 +0000'\n"),
+            (Rule::QuotedWords, " 'a b' 'c'\\''d'\n"),
+            (Rule::SequencerOptions, "[options]\n\tallow-ff = true\n\tstrategy = ort\n\tmainline = 1\n"),
+        ] {
+            assert!(harmless(rule, text), "{rule:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn state_that_runs_or_leads_elsewhere_is_not() {
+        for (rule, text) in [
+            (Rule::Todo, "pick 1\nexec ./evil\n"),
+            (Rule::Todo, "x ./evil"),
+            (Rule::Todo, "\t exec\tevil"),
+            (Rule::Todo, ";x evil"),
+            (Rule::Strategy, "x/../.git/x"),
+            (Rule::Strategy, "ort\nevil"),
+            (Rule::StrategyOptions, "'--ours'x"),
+            (Rule::StrategyOptions, "'--evil'"),
+            (Rule::StrategyOptions, "\"ours;evil\""),
+            (Rule::StrategyOptions, "ours $(evil)"),
+            (Rule::ApplyOptions, "'--build-fake-ancestor=/home/me/.bashrc'"),
+            (Rule::ApplyOptions, "'--directory=../..'"),
+            (Rule::ApplyOptions, "'--unsafe-paths'"),
+            (Rule::Sign, "-Skey"),
+            (Rule::Revision, "--orphan=x"),
+            (Rule::Revision, "a b"),
+            (Rule::Author, "GIT_AUTHOR_NAME='x'; evil\n"),
+            (Rule::Author, "PATH='x'\n"),
+            (Rule::Author, "GIT_AUTHOR_NAME=$(evil)\n"),
+            (Rule::QuotedWords, "'a' $(evil)"),
+            (Rule::QuotedWords, "'a'$(evil)"),
+            (Rule::SequencerOptions, "[options]\n\tstrategy = x/../.git/x\n"),
+            (Rule::SequencerOptions, "[include]\n\tpath = x\n"),
+            (Rule::SequencerOptions, "[options]\n\tgpg-sign = key\n"),
+        ] {
+            assert!(!harmless(rule, text), "{rule:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn commands_of_the_person_stay_and_added_ones_are_cut_out() {
+        let before = b"exec make test\npick 1\nexec make test\n";
+        assert!(is_harmless(Rule::Todo, b"pick 1\nexec make test\n", Some(before)));
+        let now = b"pick 1\nexec make test\nexec evil\n";
+        let (kept, said) = without_commands(now, Some(before)).unwrap();
+        assert_eq!(kept, b"pick 1\nexec make test\n");
+        assert_eq!(said, "runs a command: exec evil");
+    }
+
+    #[test]
+    fn conflicted_paths_are_found() {
+        assert_eq!(conflicted_paths(b"1234\ta/b\0" as &[u8]), Some(vec![Path::new("a/b")]));
+        assert_eq!(conflicted_paths(b""), Some(vec![]));
+        assert_eq!(conflicted_paths(b"1234 a"), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! A git directory: everything in it that git, now or when a paused operation goes on, may execute or follow.
+//!
+//! The rule is an allowlist. Data that git only reads stays ([`layout`](super::layout)), as long as it is a regular file: through a
+//! link `git commit` of the host would write wherever the link leads.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use super::beneath;
+use super::layout::{self, Operation, Part};
+use super::state::{Kind, Listing, Look, Rule};
+
+/// Where a git directory has remotes outside of its configuration, gitrepository-layout(5).
+pub(super) const REMOTES: &[&str] = &["remotes", "branches"];
+
+/// The most directories of git's data that one look enters.
+const MOST_TREES: usize = 100_000;
+
+/// How deep a directory of git's data is entered; each level holds a descriptor.
+const DEEPEST_TREE: usize = 100;
+
+/// How far a look goes into repositories within a repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Depth {
+    modules: usize,
+    /// False for a directory that only looks like a repository: what it holds besides may be a person's files.
+    is_strict: bool,
+}
+
+impl Depth {
+    /// Of a project's own git directory.
+    pub(super) const OWN: Self = Self { modules: 12, is_strict: true };
+    /// Of one that was found in a project.
+    pub(super) const NESTED: Self = Self { modules: 6, is_strict: true };
+    /// Of a directory in a project that has the entries of a bare repository.
+    pub(super) const BARE: Self = Self { modules: 6, is_strict: false };
+
+    const fn below(self) -> Option<Self> {
+        match self.modules.checked_sub(1) {
+            Some(modules) => Some(Self { modules, is_strict: true }),
+            None => None,
+        }
+    }
+}
+
+impl Look<'_> {
+    /// Looks at everything in a git directory that git may act on.
+    pub(super) fn git_directory(&mut self, git: &OwnedFd, path: &Path, depth: Depth) {
+        self.state.repositories.insert(path.to_owned());
+        self.place(git, path.join("config"), Kind::Config);
+        self.place(git, path.join("config.worktree"), Kind::Config);
+        self.place(git, path.join("commondir"), Kind::CommonDirectory);
+        for name in REMOTES {
+            self.each(git, path.join(name));
+        }
+        self.hooks(git, path.join("hooks"));
+        self.worktrees(git, path.join("worktrees"), depth);
+        self.modules(git, path.join("modules"), depth);
+        self.layout(git, path, depth);
+    }
+
+    /// Any change of what is in it counts; `git init` makes the directory itself.
+    fn each(&mut self, git: &OwnedFd, path: PathBuf) {
+        let Some(directory) = self.enter(git, &path) else { return };
+        for (name, _) in self.entries(&directory, &path, Listing::Whole) {
+            self.place(&directory, path.join(name), Kind::Whole);
+        }
+    }
+
+    fn hooks(&mut self, git: &OwnedFd, path: PathBuf) {
+        let Some(hooks) = self.enter(git, &path) else { return };
+        for (name, _) in self.entries(&hooks, &path, Listing::Hooks) {
+            self.place(&hooks, path.join(name), Kind::Hook);
+        }
+    }
+
+    fn worktrees(&mut self, git: &OwnedFd, path: PathBuf, depth: Depth) {
+        let Some(worktrees) = self.enter(git, &path) else { return };
+        for (name, _) in self.entries(&worktrees, &path, Listing::Repositories) {
+            let path = path.join(name);
+            // All of it: without its `commondir` it is a git directory like any other.
+            if let Some(worktree) = self.enter(&worktrees, &path)
+                && let Some(depth) = depth.below()
+            {
+                self.git_directory(&worktree, &path, depth);
+            }
+        }
+    }
+
+    /// A module's name may have slashes, so that a directory is a module, or holds some.
+    fn modules(&mut self, at: &OwnedFd, path: PathBuf, depth: Depth) {
+        let Some(depth) = depth.below() else {
+            return self.note(&path, "it is too deep");
+        };
+        let Some(modules) = self.enter(at, &path) else { return };
+        for (name, _) in self.entries(&modules, &path, Listing::Repositories) {
+            let path = path.join(name);
+            let Some(module) = self.enter(&modules, &path) else { continue };
+            let is_repository = beneath::stat(&module, OsStr::new("HEAD")).is_ok();
+            let depth = Depth { is_strict: is_repository, ..depth };
+            self.git_directory(&module, &path, depth);
+            if !is_repository {
+                drop(module);
+                self.modules(&modules, path, depth);
+            }
+        }
+    }
+
+    /// Everything else at the top of a git directory, what has no part in it last.
+    fn layout(&mut self, git: &OwnedFd, path: &Path, depth: Depth) {
+        let entries = self.entries(git, path, Listing::GitDirectory);
+        let mut unknown = Vec::new();
+        for (name, _) in entries {
+            let place = path.join(&name);
+            match layout::part(&name) {
+                Part::Watched => {}
+                Part::Data => self.place(git, place, Kind::Whole),
+                Part::Judged(kind) => self.place(git, place, kind),
+                Part::Tree => self.data(git, place, DEEPEST_TREE),
+                Part::Objects => self.objects(git, place),
+                Part::Paused(operation) => self.paused(git, place, operation),
+                Part::Unknown => unknown.push((name, place)),
+            }
+        }
+        for (name, place) in unknown {
+            self.unknown(git, &name, place, depth);
+        }
+    }
+
+    fn unknown(&mut self, git: &OwnedFd, name: &OsStr, place: PathBuf, depth: Depth) {
+        // A module whose name begins with that of another one.
+        let head = beneath::open_directory(git, name).and_then(|found| beneath::stat(&found, OsStr::new("HEAD")));
+        let is_module = place.components().any(|step| step.as_os_str() == "modules") && head.is_ok();
+        if depth.is_strict && !is_module {
+            self.place(git, place, Kind::Unknown);
+        }
+    }
+
+    /// Only files and directories are data.
+    fn data(&mut self, at: &OwnedFd, path: PathBuf, depth: usize) {
+        self.trees += 1;
+        if self.trees > MOST_TREES || depth == 0 {
+            return self.note(&path, "git's data goes on too far there");
+        }
+        let unread = self.state.unread.len();
+        let entered = self.enter(at, &path);
+        // No agent of the same user writes where this one cannot read.
+        self.state.unread.truncate(unread);
+        let Some(directory) = entered else { return };
+        for name in self.special_and_directories(&directory, &path) {
+            self.data(&directory, path.join(name), depth - 1);
+        }
+    }
+
+    /// Takes what is neither file nor directory as places; the directories.
+    fn special_and_directories(&mut self, directory: &OwnedFd, path: &Path) -> Vec<OsString> {
+        for (name, _) in self.entries(directory, path, Listing::Special) {
+            self.place(directory, path.join(name), Kind::Whole);
+        }
+        let mut directories = Vec::new();
+        // What cannot be listed was noted just now.
+        let _ = beneath::each(directory, |name, file_type| {
+            if file_type.is_some_and(|kind| kind.is_dir()) {
+                directories.push(name);
+            }
+        });
+        directories
+    }
+
+    fn objects(&mut self, git: &OwnedFd, path: PathBuf) {
+        let Some(objects) = self.enter(git, &path) else { return };
+        for name in self.special_and_directories(&objects, &path) {
+            if name == "info" {
+                let path = path.join(name);
+                if let Some(info) = self.enter(&objects, &path) {
+                    for name in ["alternates", "http-alternates"] {
+                        self.place(&info, path.join(name), Kind::State(Rule::Alternates));
+                    }
+                }
+                self.data(&objects, path, DEEPEST_TREE);
+            } else if name == "pack" {
+                self.data(&objects, path.join(name), DEEPEST_TREE);
+            }
+        }
+    }
+
+    fn paused(&mut self, git: &OwnedFd, path: PathBuf, operation: Operation) {
+        let Some(directory) = self.enter(git, &path) else { return };
+        for (name, file_type) in self.entries(&directory, &path, Listing::Whole) {
+            match layout::kind_in(operation, &name) {
+                Some(kind) => self.place(&directory, path.join(name), kind),
+                None if file_type.is_some_and(|kind| kind.is_file()) => {}
+                None => self.place(&directory, path.join(name), Kind::Whole),
+            }
+        }
+    }
+}
