@@ -145,8 +145,8 @@ pub enum DriverError {
     /// The project's state cannot be taken, so that there would be no patch.
     #[error(transparent)]
     Changes(#[from] ObserverError),
-    /// What the host runs later cannot be watched.
-    #[error("cannot watch what the host runs later: {0}")]
+    /// Files that the host runs later cannot be protected.
+    #[error("cannot protect files that programs outside run later: {0}")]
     Tripwire(#[source] io::Error),
     /// The core ended without saying how.
     #[error("the agent stopped without a result")]
@@ -199,7 +199,7 @@ impl Driver {
             }
             DriverError::Tripwire(_) => {
                 self.tripwire = None;
-                EndReason::Internal
+                EndReason::NoSandbox
             }
             error @ (DriverError::Log(_) | DriverError::NoEnd) => return Err(error),
         };

@@ -41,9 +41,9 @@ impl ModePlaces {
         let meets = |root: &WirePath, place: &Path| {
             root.as_path().starts_with(place) || place.starts_with(root.as_path())
         };
-        self.watch.as_ref().filter(|watch| {
-            rights.write.iter().any(|root| watch.places().any(|place| meets(root, place)))
-        })
+        self.watch
+            .as_ref()
+            .filter(|watch| rights.write.iter().any(|root| watch.places().any(|place| meets(root, place))))
     }
 }
 

@@ -80,7 +80,7 @@ pub enum OneShotError {
     #[error("nothing was carried out: {0}")]
     Effect(#[from] EffectError),
     /// What the host runs later cannot be watched: nothing was done.
-    #[error("nothing was carried out: cannot watch what the host runs later: {0}")]
+    #[error("nothing was carried out: cannot protect files that programs outside run later: {0}")]
     Watch(#[source] io::Error),
     /// What the host runs later could be watched, and then not be looked at.
     #[error(

@@ -30,7 +30,8 @@ impl Address {
             return Self::Strange;
         }
         let find = |needle: &[u8]| value.windows(needle.len()).position(|window| window == needle);
-        let is_name = |at: usize| value[..at].iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
+        let is_name =
+            |at: usize| value[..at].iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
         if find(b"::").is_some_and(is_name) {
             return Self::Strange;
         }
@@ -124,9 +125,9 @@ impl Ground<'_> {
     }
 
     fn is_end_open(self, base: &Path, path: &Path, is_seen: impl Fn(&Path) -> bool) -> bool {
-        steps(base, path).last().is_none_or(|end| {
-            (self.is_searched(end) && is_seen(end)) || !self.is_writable(end)
-        })
+        steps(base, path)
+            .last()
+            .is_none_or(|end| (self.is_searched(end) && is_seen(end)) || !self.is_writable(end))
     }
 
     fn is_searched(self, path: &Path) -> bool {

@@ -70,10 +70,11 @@ fn with_mode<A: AsFd, T>(
 ) -> nix::Result<T> {
     match act(at, name) {
         Err(Errno::EACCES) => {
-            let mode = stat(at, name)?.st_mode & 0o7777;
-            set_mode(at, name, mode | more)?;
+            let closed = stat(at, name)?.st_mode & 0o7777;
+            // Another user's stays closed.
+            set_mode(at, name, closed | more).map_err(|_| Errno::EACCES)?;
             let done = act(at, name);
-            set_mode(at, name, mode)?;
+            set_mode(at, name, closed)?;
             done
         }
         done => done,

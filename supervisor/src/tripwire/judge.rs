@@ -67,8 +67,7 @@ impl Surroundings<'_> {
             Kind::Unknown if now.is_some() => {
                 return Verdict::MoveAside("no part of a git directory".to_owned());
             }
-            Kind::Unknown => false,
-            Kind::Whole | Kind::Hook => false,
+            Kind::Unknown | Kind::Whole | Kind::Hook => false,
             Kind::CommonDirectory => harmless(&|place| is_common_of_worktree(path, place)),
             // Where there is none any more, git finds what lies above, or nothing.
             Kind::GitFile => now.is_none_or(|place| {
@@ -101,7 +100,8 @@ impl Surroundings<'_> {
 
     /// `git rerere` reads and writes these files, through links as well.
     fn are_files_of_the_work_tree(self, path: &Path, text: &[u8]) -> bool {
-        let Some(top) = path.ancestors().find(|above| above.file_name().is_some_and(|name| name == ".git")) else {
+        let Some(top) = path.ancestors().find(|above| above.file_name().is_some_and(|name| name == ".git"))
+        else {
             return text.is_empty();
         };
         let top = top.parent().unwrap_or(Path::new(""));
@@ -121,7 +121,9 @@ impl Surroundings<'_> {
             let line = Path::new(std::ffi::OsStr::from_bytes(line));
             objects.as_deref().is_some_and(|objects| self.ground.has_open_store(objects, line))
         };
-        text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#")).all(is_open)
+        text.split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty() && !line.starts_with(b"#"))
+            .all(is_open)
     }
 
     /// What an agent may not change has to be the same, in the same order.
@@ -138,7 +140,8 @@ impl Surroundings<'_> {
         if is_same(&kept, &found) {
             return Verdict::Pass;
         }
-        let is_in = |entry: &Entry, others: &[Entry]| others.iter().any(|other| other.meaning() == entry.meaning());
+        let is_in =
+            |entry: &Entry, others: &[Entry]| others.iter().any(|other| other.meaning() == entry.meaning());
         let added: Vec<_> = found.iter().filter(|entry| !is_in(entry, &kept)).cloned().collect();
         let mut names: Vec<_> =
             kept.iter().filter(|entry| !is_in(entry, &found)).chain(&added).map(Entry::name).collect();

@@ -178,7 +178,8 @@ mod tests {
         }
 
         fn may_be_remote(&self, path: &Path) -> bool {
-            !path.starts_with("/cache") && !path.components().rev().skip(1).any(|step| step.as_os_str() == ".git")
+            !path.starts_with("/cache")
+                && !path.components().rev().skip(1).any(|step| step.as_os_str() == ".git")
         }
     }
 

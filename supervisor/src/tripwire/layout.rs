@@ -261,10 +261,29 @@ mod tests {
 
     #[test]
     fn the_names_of_git_are_parts_and_others_are_not() {
-        for name in ["HEAD", "ORIG_HEAD", "FETCH_HEAD", "index", "index.lock", "COMMIT_EDITMSG", "MERGE_MSG", "config.lock"] {
+        for name in [
+            "HEAD",
+            "ORIG_HEAD",
+            "FETCH_HEAD",
+            "index",
+            "index.lock",
+            "COMMIT_EDITMSG",
+            "MERGE_MSG",
+            "config.lock",
+        ] {
             assert_eq!(part(OsStr::new(name)), Part::Data, "{name}");
         }
-        for name in ["annex", "branchless", "sl", "hooks2", "HOOKS", ".COMMIT_EDITMSG.swp", "head", "X_HEAD.bak", "x.lock"] {
+        for name in [
+            "annex",
+            "branchless",
+            "sl",
+            "hooks2",
+            "HOOKS",
+            ".COMMIT_EDITMSG.swp",
+            "head",
+            "X_HEAD.bak",
+            "x.lock",
+        ] {
             assert_eq!(part(OsStr::new(name)), Part::Unknown, "{name}");
         }
         assert_eq!(part(OsStr::new("refs")), Part::Tree);

@@ -79,14 +79,18 @@ impl Watch {
     /// Adds what the user gave away: another repository is watched as the project is, and of what lies in a watched directory a
     /// change may stay.
     pub fn add_granted(&mut self, paths: &[PathBuf]) {
-        let is_outside = |path: &&PathBuf| !path.starts_with(&self.project) && !self.project.starts_with(path);
-        let others: Vec<_> = paths.iter().filter(is_outside).filter(|path| is_repository(path)).cloned().collect();
+        let is_outside =
+            |path: &&PathBuf| !path.starts_with(&self.project) && !self.project.starts_with(path);
+        let others: Vec<_> =
+            paths.iter().filter(is_outside).filter(|path| is_repository(path)).cloned().collect();
         self.repositories.extend(others);
         let roots: Vec<_> = self.places().map(Path::to_owned).collect();
         let inside = |path: &&PathBuf| roots.iter().any(|root| path.starts_with(root) && *path != root);
         // A repository in the project is found there, and watched.
-        let is_repository = |path: &&PathBuf| path.file_name().is_some_and(|name| name != GIT) && is_repository(path);
-        let granted: Vec<_> = paths.iter().filter(inside).filter(|path| !is_repository(path)).cloned().collect();
+        let is_repository =
+            |path: &&PathBuf| path.file_name().is_some_and(|name| name != GIT) && is_repository(path);
+        let granted: Vec<_> =
+            paths.iter().filter(inside).filter(|path| !is_repository(path)).cloned().collect();
         self.granted.extend(granted);
     }
 
@@ -441,7 +445,11 @@ fn settle(
         }
         if round == ROUNDS {
             let left = |path: &PathBuf| verdicts.contains_key(path);
-            report.extend(changes.into_iter().map(|(path, what)| Change { restored: !left(&path), path, what }));
+            report.extend(changes.into_iter().map(|(path, what)| Change {
+                restored: !left(&path),
+                path,
+                what,
+            }));
             state.notes = now.notes;
             return;
         }
@@ -500,7 +508,10 @@ mod tests {
         let mut tripwire = Tripwire::set(&Watch::of(project.clone())).unwrap();
         let approved = "[core]\n\tbare = false\n\tpager = less\n";
         fs::write(&config, approved).unwrap();
-        let of = |path: &Path, text: &str| Approved { path: path.to_owned(), digest: Some(digest(text.as_bytes())) };
+        let of = |path: &Path, text: &str| Approved {
+            path: path.to_owned(),
+            digest: Some(digest(text.as_bytes())),
+        };
         tripwire.accept(&[of(&config, approved), of(&project.join("a.txt"), "x")]);
         assert_eq!(tripwire.check_everything(), Report::default());
         fs::write(&config, "[core]\n\tpager = evil\n").unwrap();
@@ -508,5 +519,22 @@ mod tests {
         assert_eq!(tripwire.check_everything().changes.len(), 2);
         assert_eq!(fs::read_to_string(&config).unwrap(), approved);
         assert!(!project.join(".envrc").exists());
+    }
+
+    #[test]
+    fn content_that_nobody_approved_is_not_accepted() {
+        let place = tempfile::tempdir().unwrap();
+        let project = fs::canonicalize(place.path()).unwrap();
+        fs::write(project.join(".envrc"), "one").unwrap();
+        let mut tripwire = Tripwire::set(&Watch::of(project.clone())).unwrap();
+        let path = project.join(".envrc");
+        // Somebody else changed it between the commit and this look.
+        fs::write(&path, "evil").unwrap();
+        tripwire.accept(&[Approved { path: path.clone(), digest: Some(digest(b"two")) }]);
+        assert_eq!(tripwire.check().changes.len(), 1);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        fs::remove_file(&path).unwrap();
+        tripwire.accept(&[Approved { path: path.clone(), digest: None }]);
+        assert_eq!(tripwire.check(), Report::default());
     }
 }

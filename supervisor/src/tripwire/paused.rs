@@ -44,8 +44,30 @@ const APPLY_OPTIONS: &[&str] = &[
 
 /// Commands of a todo that make git run nothing but itself, and their short forms, git-rebase(1).
 const COMMANDS: &[&str] = &[
-    "pick", "p", "reword", "r", "edit", "e", "squash", "s", "fixup", "f", "break", "b", "drop", "d", "label", "l",
-    "reset", "t", "merge", "m", "update-ref", "u", "noop", "revert",
+    "pick",
+    "p",
+    "reword",
+    "r",
+    "edit",
+    "e",
+    "squash",
+    "s",
+    "fixup",
+    "f",
+    "break",
+    "b",
+    "drop",
+    "d",
+    "label",
+    "l",
+    "reset",
+    "t",
+    "merge",
+    "m",
+    "update-ref",
+    "u",
+    "noop",
+    "revert",
 ];
 
 /// Keys of `sequencer/opts` without a meaning of their own beyond yes, no or a number.
@@ -98,7 +120,10 @@ pub(super) fn commands_added<'a>(text: &'a str, before: Option<&[u8]>) -> Vec<&'
 pub(super) fn without_commands(text: &[u8], before: Option<&[u8]>) -> Option<(Vec<u8>, String)> {
     let text = std::str::from_utf8(text).ok()?;
     let added = commands_added(text, before);
-    let kept: String = text.split_inclusive('\n').filter(|line| !added.contains(&line.trim_end_matches(['\n', '\r']))).collect();
+    let kept: String = text
+        .split_inclusive('\n')
+        .filter(|line| !added.contains(&line.trim_end_matches(['\n', '\r'])))
+        .collect();
     let said = format!("runs a command: {}", added.join("; "));
     is_harmless(Rule::Todo, kept.as_bytes(), before).then(|| (kept.into_bytes(), said))
 }
@@ -117,7 +142,8 @@ fn is_strategy_option(word: &str) -> bool {
     let word = bare('"').or_else(|| bare('\'')).unwrap_or(word);
     let word = word.strip_prefix("--").unwrap_or(word);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"=%./_-".contains(&byte);
-    word.bytes().all(is_plain) && STRATEGY_OPTIONS.contains(&word.split_once('=').map_or(word, |(name, _)| name))
+    word.bytes().all(is_plain)
+        && STRATEGY_OPTIONS.contains(&word.split_once('=').map_or(word, |(name, _)| name))
 }
 
 fn are_apply_options(text: &str) -> bool {
@@ -190,7 +216,9 @@ fn is_sequencer_option(entry: &Entry) -> bool {
     let Ok(key) = std::str::from_utf8(&entry.key) else { return false };
     let is_known = match key {
         "strategy" => STRATEGIES.contains(&value),
-        "strategy-option" => STRATEGY_OPTIONS.contains(&value.split_once('=').map_or(value, |(name, _)| name)),
+        "strategy-option" => {
+            STRATEGY_OPTIONS.contains(&value.split_once('=').map_or(value, |(name, _)| name))
+        }
         "gpg-sign" => value.is_empty(),
         _ => SEQUENCER_KEYS.contains(&key),
     };
@@ -222,7 +250,10 @@ mod tests {
     #[test]
     fn state_that_git_writes_is_harmless() {
         for (rule, text) in [
-            (Rule::Todo, "pick 1234 # one\nfixup -C 5 two\n\n# Rebase\nbreak\nmerge -C a b # c\nupdate-ref refs/heads/x\n"),
+            (
+                Rule::Todo,
+                "pick 1234 # one\nfixup -C 5 two\n\n# Rebase\nbreak\nmerge -C a b # c\nupdate-ref refs/heads/x\n",
+            ),
             (Rule::Strategy, "ort\n"),
             (Rule::StrategyOptions, " '--ours' '--diff-algorithm=patience'\n"),
             (Rule::StrategyOptions, "\"theirs\" \"subtree=sub/dir\" \"rename-threshold=50%\"\n"),
@@ -231,7 +262,10 @@ mod tests {
             (Rule::Sign, "-S\n"),
             (Rule::Revision, "refs/heads/main\n"),
             (Rule::Revision, "bad\ngood\n"),
-            (Rule::Author, "GIT_AUTHOR_NAME='O'\\''Neil'\nGIT_AUTHOR_EMAIL='a@b'\nGIT_AUTHOR_DATE='@1 +0000'\n"),
+            (
+                Rule::Author,
+                "GIT_AUTHOR_NAME='O'\\''Neil'\nGIT_AUTHOR_EMAIL='a@b'\nGIT_AUTHOR_DATE='@1 +0000'\n",
+            ),
             (Rule::QuotedWords, " 'a b' 'c'\\''d'\n"),
             (Rule::SequencerOptions, "[options]\n\tallow-ff = true\n\tstrategy = ort\n\tmainline = 1\n"),
         ] {

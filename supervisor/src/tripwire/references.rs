@@ -96,7 +96,8 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(roots: &'a [Watched]) -> Self {
-        let states = |root: &'a Watched| [&root.state, &root.nested].map(|state| (root.path.as_path(), state));
+        let states =
+            |root: &'a Watched| [&root.state, &root.nested].map(|state| (root.path.as_path(), state));
         let sources: Vec<_> = roots.iter().flat_map(states).collect();
         let projects = roots.iter().filter(|root| root.root == Root::Project);
         let tops = projects.flat_map(|root| tops(&root.path, &root.nested)).collect();

@@ -130,7 +130,8 @@ impl Look<'_> {
 
     fn unknown(&mut self, git: &OwnedFd, name: &OsStr, place: PathBuf, depth: Depth) {
         // A module whose name begins with that of another one.
-        let head = beneath::open_directory(git, name).and_then(|found| beneath::stat(&found, OsStr::new("HEAD")));
+        let head =
+            beneath::open_directory(git, name).and_then(|found| beneath::stat(&found, OsStr::new("HEAD")));
         let is_module = place.components().any(|step| step.as_os_str() == "modules") && head.is_ok();
         if depth.is_strict && !is_module {
             self.place(git, place, Kind::Unknown);

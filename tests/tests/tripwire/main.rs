@@ -10,5 +10,7 @@ mod everyday;
 mod operations;
 mod paused;
 mod planted;
+mod roots;
 mod settings;
+mod unread;
 mod worktrees;

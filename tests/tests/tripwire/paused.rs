@@ -49,11 +49,26 @@ const RUN_LATER: &[(&str, &str, &str, &str)] = &[
         "echo \"'--build-fake-ancestor=$CANARY'\" > .git/rebase-apply/apply-opt",
         "git am --skip; git am --skip",
     ),
-    ("command of a rebase", PAUSED_REBASE, "echo \"exec $E\" >> .git/rebase-merge/git-rebase-todo", "git rebase --continue"),
+    (
+        "command of a rebase",
+        PAUSED_REBASE,
+        "echo \"exec $E\" >> .git/rebase-merge/git-rebase-todo",
+        "git rebase --continue",
+    ),
     ("message behind a link", "", "ln -sfn $CANARY .git/COMMIT_EDITMSG", "git commit -q --allow-empty -m x"),
     ("log behind a link", "", "ln -sfn $CANARY .git/logs/HEAD", "git commit -q --allow-empty -m x"),
-    ("branches behind a link", "", "mkdir .git/refs/own; ln -sfn \"${CANARY%/*}\" .git/refs/own/x", "git update-ref refs/own/x/canary HEAD"),
-    ("index behind a link", "", "mv .git/index i; ln -sfn $CANARY .git/index; cp i $CANARY 2>/dev/null", "rm -f $CANARY; git add -A"),
+    (
+        "branches behind a link",
+        "",
+        "mkdir .git/refs/own; ln -sfn \"${CANARY%/*}\" .git/refs/own/x",
+        "git update-ref refs/own/x/canary HEAD",
+    ),
+    (
+        "index behind a link",
+        "",
+        "mv .git/index i; ln -sfn $CANARY .git/index; cp i $CANARY 2>/dev/null",
+        "rm -f $CANARY; git add -A",
+    ),
     (
         "store of another repository",
         "git init -q --bare \"$C/r\";",
@@ -70,9 +85,15 @@ fn variables(world: &World) -> String {
 fn what_an_agent_leaves_paused_runs_nothing_when_the_host_goes_on() {
     for (user, tier) in tier::everywhere() {
         for (name, state, plant, go_on) in RUN_LATER {
-            let go_on = |world: &World| shell(world, &format!("{}export GIT_EDITOR=true; {go_on}; true", variables(world)));
+            let go_on = |world: &World| {
+                shell(world, &format!("{}export GIT_EDITOR=true; {go_on}; true", variables(world)))
+            };
             let control = repository(user);
-            let unconfined = format!("{IDENTITY}{}C={}/cache; {state} {plant}", variables(&control), control.home().display());
+            let unconfined = format!(
+                "{IDENTITY}{}C={}/cache; {state} {plant}",
+                variables(&control),
+                control.home().display()
+            );
             shell(&control, &unconfined);
             go_on(&control);
             assert!(is_marked(&control), "{name}: the attack does nothing without us");
@@ -145,7 +166,12 @@ fn a_tools_own_state_in_a_git_directory_stays_what_it_was() {
         let world = repository(user);
         let own = world.file(".git/branchless/state", "person\n");
         world.give(own.parent().unwrap());
-        let done = sandbox(&world, tier, &[], "echo evil > .git/branchless/state; echo evil > .git/branchless/new; true");
+        let done = sandbox(
+            &world,
+            tier,
+            &[],
+            "echo evil > .git/branchless/state; echo evil > .git/branchless/new; true",
+        );
         assert_eq!(fs::read_to_string(&own).unwrap(), "person\n", "{tier}: {}", done.stderr);
         assert!(!world.project().join(".git/branchless/new").exists(), "{tier}: {}", done.stderr);
         assert!(done.stderr.contains("moved to"), "{tier}: {}", done.stderr);
@@ -157,7 +183,10 @@ fn a_tools_own_state_in_a_git_directory_stays_what_it_was() {
 fn a_persons_own_commands_stay_in_a_paused_rebase() {
     for (user, tier) in tier::everywhere() {
         let world = repository(user);
-        let made = shell(&world, &format!("{PAUSED_REBASE} echo 'exec true' >> .git/rebase-merge/git-rebase-todo; git status"));
+        let made = shell(
+            &world,
+            &format!("{PAUSED_REBASE} echo 'exec true' >> .git/rebase-merge/git-rebase-todo; git status"),
+        );
         assert_eq!(made.code, 0, "{}", made.stderr);
         sandbox(&world, tier, &[], "sed -i '1iexec false' .git/rebase-merge/git-rebase-todo");
         let todo = world.read(".git/rebase-merge/git-rebase-todo");

@@ -9,7 +9,7 @@ use crate::attack::{attack, is_known};
 /// What a person does in a project, later.
 const PERSON: &str = "git status; git add -A; git commit -qm later; git log -p -1 | cat; git diff HEAD~1; \
     GIT_EDITOR=true git rebase --continue; git checkout -q -b later; git stash; git push -q; \
-    for d in sub sub/bare hidden.git .g2; do [ -d $d ] && (cd $d && git status; git log -1 -p; git add .; git commit -qm x); done; \
+    for d in sub sub/bare hidden.git .g2 dark/sub; do [ -d $d ] && (cd $d && git status; git log -1 -p; git add .; git commit -qm x); done; \
     true";
 
 /// Each would run `evil.sh` when a person works in the project; `$E` is its path.
@@ -74,6 +74,10 @@ const RUN_BY_GIT: &[(&str, &str)] = &[
         "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@e GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@e; \
             git commit -q --allow-empty -m more; GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1; \
             echo \"exec $E </dev/null\" >> .git/rebase-merge/git-rebase-todo",
+    ),
+    (
+        "in a directory that cannot be listed",
+        "mkdir dark; git init -q dark/sub; git -C dark/sub config core.fsmonitor \"$E\"; chmod 0311 dark",
     ),
     (
         "in the git directory",

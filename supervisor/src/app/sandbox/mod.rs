@@ -69,7 +69,7 @@ enum StartError {
     Settings(#[from] ConfigError),
     #[error(transparent)]
     Setup(#[from] SetupError),
-    #[error("cannot keep what the host runs later: {0}")]
+    #[error("cannot protect files that programs outside run later: {0}")]
     Tripwire(io::Error),
     #[error("cannot hand in the standard streams: {0}")]
     Streams(io::Error),

@@ -99,7 +99,8 @@ impl Scope {
         let mut watch = Watch { git_directories, kept: self.kept.clone(), ..Watch::of(project.to_owned()) };
         watch.add_granted(given);
         watch.aside = Some(directories.aside().join(project.file_name().unwrap_or_default()));
-        watch.writable = given.iter().chain(caches).chain([project]).chain(&elsewhere.directory).cloned().collect();
+        watch.writable =
+            given.iter().chain(caches).chain([project]).chain(&elsewhere.directory).cloned().collect();
         let meets = |path: &PathBuf| path.starts_with(project) || project.starts_with(path);
         let may_write = mode.may_write() || !watch.repositories.is_empty() || given.iter().any(meets);
         may_write.then_some(watch)
