@@ -16,6 +16,7 @@ mod doctor;
 pub mod driver;
 pub mod gate;
 mod inside;
+mod listed;
 pub mod monitor;
 pub mod policy;
 pub mod prompt;

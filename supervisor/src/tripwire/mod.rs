@@ -20,6 +20,7 @@ mod paused;
 mod references;
 mod repository;
 mod restore;
+mod settings;
 mod state;
 mod walk;
 
@@ -35,9 +36,9 @@ use addresses::Ground;
 use anchor::{Anchor, Found};
 use judge::{Own, Surroundings, Verdict, content};
 pub(crate) use judge::{git_file_target, worktree_in};
-pub(crate) use names::is_acted_on;
 use names::{GIT, Root};
 use references::References;
+pub(crate) use settings::is_acted_on;
 use state::{Kind, State};
 
 /// How often what changed is put back before it is left: whoever changes it lives no more, or should not.

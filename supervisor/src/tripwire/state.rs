@@ -13,7 +13,8 @@ use nix::sys::stat::{FileStat, SFlag};
 
 use super::beneath;
 use super::layout::{self, Part, part};
-use super::names::{GIT, OURS, WORKSPACE};
+use super::names::GIT;
+use super::settings;
 
 /// The largest file whose content is kept.
 const LARGEST: usize = 2 << 20;
@@ -98,8 +99,8 @@ pub(super) enum Listing {
     Hooks,
     /// Directories, and what may lead to one.
     Repositories,
-    /// The top of a project: our own files, and those that an editor opens as a project.
-    Top,
+    /// This directory of a project: names that match a pattern of the list of settings.
+    Settings(&'static Path),
     /// The top of a git directory: all but plain files of data.
     GitDirectory,
     /// All but files and directories, in a directory of git's data.
@@ -113,7 +114,7 @@ impl Listing {
             Self::Whole => name != GIT,
             Self::Hooks => !name.as_bytes().ends_with(b".sample"),
             Self::Repositories => beneath::leads_on(file_type),
-            Self::Top => name.as_bytes().starts_with(OURS) || name.as_bytes().ends_with(WORKSPACE),
+            Self::Settings(directory) => settings::is_listed(directory, name),
             Self::GitDirectory => !layout::is_plain_data(name, file_type) && part(name) != Part::Watched,
             Self::Special => !file_type.is_some_and(|kind| kind.is_file() || kind.is_dir()),
         }
