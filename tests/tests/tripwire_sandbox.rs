@@ -72,7 +72,7 @@ fn nothing_that_a_command_planted_is_run_by_a_persons_git() {
 /// Files that other programs act on, which are not there yet: neither tier has anything to bind, and nobody says "denied".
 #[test]
 fn what_is_missing_stays_missing_and_is_told_by_name() {
-    const NAMES: [&str; 4] = [".bailiwick.toml", ".envrc", ".mcp.json", ".vscode/tasks.json"];
+    const NAMES: [&str; 4] = [".bailiwick.toml", ".envrc", ".hg/hgrc", ".mcp.json"];
     for user in User::all() {
         for tier in ["floor", "full"] {
             let world = repository(user);

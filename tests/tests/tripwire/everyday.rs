@@ -65,7 +65,12 @@ const LEGITIMATE: &[(Needs, &str)] = &[
         Needs::Nothing,
         "git commit -q --allow-empty -m more && GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -i HEAD~1",
     ),
-    (Needs::Nothing, "mkdir .vscode && echo {} > .vscode/c_cpp_properties.json"),
+    // What is left to the patch.
+    (
+        Needs::Nothing,
+        "mkdir -p .github/workflows && echo 'on: push' > .github/workflows/ci.yml && echo A=1 > .env && \
+        touch flake.nix shell.nix devenv.nix Makefile package.json conftest.py .eslintrc.js AGENTS.md .tool-versions",
+    ),
 ];
 
 #[test]

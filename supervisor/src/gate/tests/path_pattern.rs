@@ -82,7 +82,7 @@ fn what_the_host_runs_later_is_not_covered_anywhere() {
     ] {
         assert!(!covered("**", &format!("/home/me/p/{path}")), "{path}");
     }
-    for path in [".gitignore", "git/config", ".vscode/snippets.json", "cargo/config.toml"] {
+    for path in [".gitignore", "git/config", "vscode/tasks.json", "cargo/config.toml"] {
         assert!(covered("**", &format!("/home/me/p/{path}")), "{path}");
     }
 }
