@@ -148,6 +148,9 @@ fn has_private_tmp(rights: &Rights, project: &WirePath, temp: Option<&WirePath>,
 }
 
 /// Rights and private temp directory as a program sees them in this tier; see [`Confinement::in_tier`].
+///
+/// A write root below the host's `/tmp` stays a root of its own beside a private `/tmp`: they are two places. Such rights are
+/// sorted, and not in the form of [`Rights::normalised`], which would drop that root.
 pub fn rights_in_tier(
     rights: &Rights,
     project: &WirePath,
@@ -163,7 +166,8 @@ pub fn rights_in_tier(
             *root = TMP.into();
         }
     }
-    (seen.normalised(), Some(TMP.into()))
+    seen.write.sort_unstable();
+    (seen, Some(TMP.into()))
 }
 
 /// Moves a path in `from` to the same place in `to`.
@@ -334,6 +338,16 @@ mod tests {
     fn a_project_below_tmp_is_still_named() {
         let below = confinement("/tmp/p", &["/tmp/p", "/tmp/bw-1"]);
         assert_eq!(seen(&below, Tier::Full), "rw . $TMPDIR · ro / · net off");
+    }
+
+    #[test]
+    fn a_write_root_below_tmp_is_another_place_than_the_private_one() {
+        let below = confinement("/p", &["/p", "/tmp/bw-1", "/tmp/x/q"]);
+        let line = "rw . $TMPDIR /tmp/x/q · ro / · net off";
+        assert_eq!([Tier::Full, Tier::Floor].map(|tier| seen(&below, tier)), [line, line]);
+        let seen = below.in_tier(Tier::Full).rights;
+        assert_eq!(seen.write, ["/p", "/tmp", "/tmp/x/q"].map(WirePath::from));
+        assert_ne!(seen, confinement("/p", &["/p", "/tmp/bw-1"]).in_tier(Tier::Full).rights);
     }
 
     #[test]

@@ -172,8 +172,9 @@ fn hidden_in_write_roots(rights: &Rights, tier: Tier) -> impl Iterator<Item = St
         Tier::Full => "",
         Tier::Floor | Tier::FloorUnmediated => "it cannot be read, but it can be replaced, and ",
     };
-    let within = |root| rights.hidden.iter().filter(move |hidden| hidden.is_within(root));
-    rights.write.iter().flat_map(within).map(move |hidden| {
+    let hidden = rights.hidden.iter();
+    let inside = hidden.filter(|hidden| rights.write.iter().any(|root| hidden.is_within(root)));
+    inside.map(move |hidden| {
         format!("{hidden} is inside a write root: {replaced}files made later beside it cannot be read")
     })
 }

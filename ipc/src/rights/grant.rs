@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::lattice::Rights;
 use super::network::{Network, Reach};
 use super::roots::intersection;
+use super::word::Word;
 use crate::path::WirePath;
 
 /// Rights beyond the standing ones, for exactly one effect.
@@ -46,7 +47,7 @@ impl fmt::Display for Grant {
         }
         if !self.write.is_empty() {
             f.write_str("write")?;
-            self.write.iter().try_for_each(|path| write!(f, " {path}"))?;
+            self.write.iter().try_for_each(|path| write!(f, " {}", Word(path)))?;
         }
         if self.net == Network::On {
             f.write_str(if self.write.is_empty() { "net on" } else { " · net on" })?;

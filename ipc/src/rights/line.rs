@@ -5,14 +5,18 @@ use std::fmt;
 use super::execution::Execution;
 use super::lattice::Rights;
 use super::network::Network;
+use super::word::Word;
 use crate::path::WirePath;
+
+/// The character that stands between the items of a line; no path in it has this character.
+pub(super) const SEPARATOR: char = '·';
 
 impl Rights {
     /// The rights in one line, as the status bar, the log, `doctor` and denials show them.
     ///
     /// `project` prints as `.`, `temp` as `$TMPDIR`: `rw . $TMPDIR · ro / minus hidden · net off`.
     pub fn line<'a>(&'a self, project: &'a WirePath, temp: Option<&'a WirePath>) -> RightsLine<'a> {
-        RightsLine { rights: self, project, temp, caches: None, read_only: &[] }
+        RightsLine { rights: self, project, temp, caches: None }
     }
 }
 
@@ -23,7 +27,6 @@ pub struct RightsLine<'a> {
     project: &'a WirePath,
     temp: Option<&'a WirePath>,
     caches: Option<&'a WirePath>,
-    read_only: &'a [WirePath],
 }
 
 impl<'a> RightsLine<'a> {
@@ -33,29 +36,21 @@ impl<'a> RightsLine<'a> {
         Self { caches, ..self }
     }
 
-    /// The line without what lies in a write root and cannot be written all the same.
-    #[must_use]
-    pub const fn without(self, read_only: &'a [WirePath]) -> Self {
-        Self { read_only, ..self }
-    }
-
     fn paths(&self, f: &mut fmt::Formatter<'_>, label: &str, paths: &[WirePath]) -> fmt::Result {
         f.write_str(label)?;
         // The project first and the temp directory second: they are what a reader looks for. Then what is always there.
         let rank =
             |path: &WirePath| (path != self.project, Some(path) != self.temp, Some(path) != self.caches);
-        let mut ordered: Vec<_> = paths.iter().collect();
-        let inside = |path: &&WirePath| {
-            self.project != *path && self.project.is_within(path) && !self.read_only.contains(self.project)
+        // A project inside another root is named all the same; `/` says it by itself, and in a private `/tmp` it does not lie.
+        let is_inside = |place: &&WirePath| {
+            let holds = |root: &WirePath| {
+                Some(root) != self.temp && root.as_path().parent().is_some() && place.is_within(root)
+            };
+            !paths.contains(place) && paths.iter().any(holds)
         };
-        // A project inside another root is named all the same; `/` says it by itself.
-        ordered.extend(
-            paths.iter().find(inside).filter(|path| path.as_path().parent().is_some()).map(|_| self.project),
-        );
-        let holds =
-            |path: &WirePath| self.caches.is_some_and(|caches| caches.is_within(path) && caches != path);
-        let writable = |caches: &&WirePath| label == "rw" && !self.read_only.contains(caches);
-        ordered.extend(self.caches.filter(writable).filter(|_| paths.iter().any(holds)));
+        let caches = self.caches.filter(|_| label == "rw");
+        let inside = [Some(self.project), caches].into_iter().flatten().filter(is_inside);
+        let mut ordered: Vec<_> = paths.iter().chain(inside).collect();
         ordered.sort_by_key(|path| rank(path));
         for path in ordered {
             if path == self.project {
@@ -65,7 +60,7 @@ impl<'a> RightsLine<'a> {
             } else if Some(path) == self.caches {
                 f.write_str(" caches")?;
             } else {
-                write!(f, " {path}")?;
+                write!(f, " {}", Word(path))?;
             }
         }
         Ok(())
@@ -102,7 +97,12 @@ impl fmt::Display for RightsLine<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
+    use crate::confinement::{Tier, rights_in_tier};
 
     #[test]
     fn line_names_what_a_reader_looks_for() {
@@ -122,23 +122,58 @@ mod tests {
             rights.line(&project, Some(&temp)).with_caches(rights.write.last()).to_string(),
             "rw . $TMPDIR caches /data · ro / minus hidden · net off"
         );
-        let inside = "/tmp/bw-1/caches".into();
+        let inside = "/data/caches".into();
         assert_eq!(
             rights.line(&project, Some(&temp)).with_caches(Some(&inside)).to_string(),
             "rw . $TMPDIR caches /data /home/me/.cache/bailiwick/projects/p-1 · ro / minus hidden · net off"
         );
         let (below, caches) = ("/tmp/p".into(), "/tmp/caches".into());
-        let private = Rights { write: vec!["/tmp".into()], ..rights.clone() };
-        let line = |read_only: &[WirePath]| {
-            let line = private.line(&below, private.write.first()).with_caches(Some(&caches));
-            line.without(read_only).to_string()
+        let line = |write: &[&str]| {
+            let private = Rights { write: write.iter().map(WirePath::from).collect(), ..rights.clone() };
+            private.line(&below, Some(&"/tmp".into())).with_caches(Some(&caches)).to_string()
         };
-        assert_eq!(line(&[]), "rw . $TMPDIR caches · ro / minus hidden · net off");
-        assert_eq!(line(&[below.clone(), caches.clone()]), "rw $TMPDIR · ro / minus hidden · net off");
+        assert_eq!(line(&["/tmp"]), "rw $TMPDIR · ro / minus hidden · net off");
+        assert_eq!(
+            line(&["/tmp", "/tmp/caches", "/tmp/p"]),
+            "rw . $TMPDIR caches · ro / minus hidden · net off"
+        );
         rights.write.clear();
         rights.hidden.clear();
         rights.net = Network::On;
         rights.exec = Execution::Denied;
         assert_eq!(rights.line(&project, None).to_string(), "ro / · net on · no commands");
+    }
+
+    #[test]
+    fn a_path_reads_as_no_other_item() {
+        let rights = Rights { write: vec!["/home/me/rv · net on · b".into()], ..Rights::default() };
+        assert_eq!(
+            rights.line(&"/p".into(), None).to_string(),
+            r#"rw "/home/me/rv \u{b7} net on \u{b7} b" · ro nothing · net off"#
+        );
+    }
+
+    /// Roots of the host, some below its `/tmp`; `/tmp/bw-1` is the private temp directory.
+    fn write() -> impl Strategy<Value = Vec<WirePath>> {
+        let path =
+            select(vec!["/tmp", "/tmp/bw-1", "/tmp/p", "/tmp/p/c", "/tmp/x", "/p", "/p/c", "/c", "/d"]);
+        vec(path.prop_map(WirePath::from), 0..5)
+    }
+
+    proptest! {
+        #[test]
+        fn every_tier_has_the_same_line_of_the_same_rights(
+            write in write(),
+            project in select(vec!["/p", "/tmp/p", "/tmp"]),
+            caches in select(vec!["/c", "/p/c", "/tmp/p/c", "/tmp/c"]),
+        ) {
+            let rights = Rights { read: vec!["/".into()], write, ..Rights::default() }.normalised();
+            let (project, temp, caches) = (project.into(), "/tmp/bw-1".into(), caches.into());
+            let line = |tier| {
+                let (seen, temp) = rights_in_tier(&rights, &project, Some(&temp), tier);
+                seen.line(&project, temp.as_ref()).with_caches(Some(&caches)).to_string()
+            };
+            prop_assert_eq!(line(Tier::Full), line(Tier::Floor));
+        }
     }
 }

@@ -12,6 +12,7 @@ mod lattice;
 mod line;
 mod network;
 mod roots;
+mod word;
 
 pub use change::RightsChange;
 pub use execution::{Execution, Limits};

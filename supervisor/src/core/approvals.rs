@@ -271,7 +271,7 @@ impl Agent {
         let Committing { tool, grant, after } = *committing;
         let (result, observer) = match outcome {
             Ok(outcome) => {
-                let had = self.seen.with_grant(&grant);
+                let had = self.config.standing.with_grant(&grant).seen_in(self.seen.tier);
                 (self.result_of(call, &tool, outcome, &had), Observer::Worker)
             }
             Err(reason) => (CallResult::not_done(ToolCallStatus::Failed, reason), Observer::Supervisor),

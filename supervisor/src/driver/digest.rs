@@ -16,25 +16,25 @@ pub(super) struct Digests {
 }
 
 impl Digests {
-    /// `seen` is the confinement as the worker's tier shows it. What was tried at the start is no part of what is enforced, and
-    /// the random name of the temp directory none of what the rights are; how many rules it takes depends on how many
-    /// neighbours what is hidden has just now. Equal starts have equal digests.
-    pub(super) fn new(seen: &Confinement, report: &RulesetReport) -> Self {
-        let seen = &without_temps_name(seen);
+    /// The paths of `confinement` are the host's own, which name one place each; a private `/tmp` gives two places one name.
+    ///
+    /// Equal starts have equal digests: no attempt at the start is part of a ruleset, the random name of the temp directory
+    /// is no part of the rights, and the number of rules depends on the neighbours that a hidden place has just now.
+    pub(super) fn new(confinement: &Confinement, report: &RulesetReport) -> Self {
         let report = RulesetReport { attempts: Vec::new(), rules: 0, ..report.clone() };
-        let Confinement { rights, project, temp, read_only, identity, .. } = seen;
+        let Confinement { rights, project, temp, read_only, identity, .. } = &without_temps_name(confinement);
         let ruleset = digest(&(rights, project, temp, read_only, identity, report));
         Self { rights: digest(rights), ruleset }
     }
 }
 
-/// A name that no path has, since none is relative.
+/// The symbol for the private temp directory. No right has this path, since none is relative.
 const TEMP: &str = "$TMPDIR";
 
-fn without_temps_name(seen: &Confinement) -> Confinement {
-    let mut plain = seen.clone();
+fn without_temps_name(confinement: &Confinement) -> Confinement {
+    let mut plain = confinement.clone();
     for root in plain.rights.write.iter_mut().chain(&mut plain.temp) {
-        if Some(&*root) == seen.temp.as_ref() {
+        if Some(&*root) == confinement.temp.as_ref() {
             *root = TEMP.into();
         }
     }
@@ -43,8 +43,8 @@ fn without_temps_name(seen: &Confinement) -> Confinement {
 }
 
 /// What names a ruleset in the log.
-pub(crate) fn ruleset_digest(seen: &Confinement, report: &RulesetReport) -> String {
-    Digests::new(seen, report).ruleset
+pub(crate) fn ruleset_digest(confinement: &Confinement, report: &RulesetReport) -> String {
+    Digests::new(confinement, report).ruleset
 }
 
 /// SHA-256 of a value's encoding. Empty where the value has no encoding: it would not have reached a worker either.
@@ -65,8 +65,10 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use ipc::confinement::{Attempt, Tier};
     use ipc::path::WirePath;
-    use ipc::rights::{Network, Reach, Rights, RightsChange};
+    use ipc::rights::{Execution, Limits, Network, Reach, Rights};
+    use proptest::collection::vec;
     use proptest::prelude::*;
+    use proptest::sample::select;
 
     use super::*;
 
@@ -81,7 +83,7 @@ mod tests {
     }
 
     fn report(tier: Tier) -> RulesetReport {
-        let (missing, attempts) = (vec![], vec![]);
+        let (missing, attempts) = (Vec::new(), Vec::new());
         RulesetReport { tier, landlock_abi: 7, rules: 3, seccomp_rules: 9, missing, attempts }
     }
 
@@ -109,32 +111,71 @@ mod tests {
         assert_ne!(other("/a", &["/a", "/p"]), other("/z", &["/a", "/p"]), "it may not be written here");
     }
 
-    fn change() -> impl Strategy<Value = RightsChange> {
-        let path = prop_oneof!["/a", "/a/b", "/p", "/p/c"].prop_map(|path| WirePath::from(&path));
-        let reach = any::<bool>().prop_map(|host| Reach { host, ..Reach::default() });
-        prop_oneof![
-            (any::<bool>(), reach).prop_map(|(on, reach)| {
-                RightsChange::Network { net: if on { Network::On } else { Network::Off }, reach }
-            }),
-            path.clone().prop_map(|path| RightsChange::AddWrite { path }),
-            path.prop_map(|path| RightsChange::RemoveWrite { path }),
-        ]
+    /// The private temp directory of a session, where its rights name it.
+    const SYMBOL: &str = "/temp";
+
+    /// Rights in which the private temp directory is [`SYMBOL`]; below `/tmp` there are write roots of the host.
+    fn rights() -> impl Strategy<Value = Rights> {
+        let path = select(vec!["/tmp", "/tmp/x", "/tmp/x/q", "/tmp/y", "/p", "/p/a", "/home", "/"]);
+        let paths = || vec(path.clone().prop_map(WirePath::from), 0..3);
+        let net = prop_oneof![Just(Network::Off), Just(Network::On)];
+        let reach =
+            any::<[bool; 3]>().prop_map(|[host, link_local, metadata]| Reach { host, link_local, metadata });
+        let exec = prop_oneof![Just(Execution::Denied), Just(Execution::Allowed)];
+        let limits =
+            (1..3u64, 1..3u64).prop_map(|(timeout_ms, output_bytes)| Limits { timeout_ms, output_bytes });
+        let lists = (paths(), paths(), paths(), paths(), any::<bool>());
+        (lists, net, reach, exec, limits).prop_map(|(lists, net, reach, exec, limits)| {
+            let (read, hidden, mut write, protected, has_temp) = lists;
+            write.extend(has_temp.then(|| WirePath::from(SYMBOL)));
+            Rights { read, hidden, write, protected, net, reach, exec, limits }.normalised()
+        })
+    }
+
+    /// One right is another's, and all others are the same.
+    fn with_one_of(rights: &Rights, other: Rights, field: usize) -> Rights {
+        let mut changed = rights.clone();
+        match field {
+            0 => changed.read = other.read,
+            1 => changed.hidden = other.hidden,
+            2 => changed.write = other.write,
+            3 => changed.protected = other.protected,
+            4 => changed.net = other.net,
+            5 => changed.reach = other.reach,
+            6 => changed.exec = other.exec,
+            _ => changed.limits = other.limits,
+        }
+        changed.normalised()
+    }
+
+    /// The rights of a session whose temp directory has this name.
+    fn named(rights: &Rights, temp: &str) -> Rights {
+        let mut rights = rights.clone();
+        for root in rights.write.iter_mut().filter(|root| **root == SYMBOL.into()) {
+            *root = temp.into();
+        }
+        rights.normalised()
+    }
+
+    fn digests(rights: &Rights, temp: &str, tier: Tier) -> Digests {
+        let rights = named(rights, temp);
+        let confinement = Confinement { temp: Some(temp.into()), ..Confinement::new(rights, "/p".into()) };
+        Digests::new(&confinement, &report(tier))
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
         #[test]
-        fn digests_differ_exactly_where_rights_do(changes in proptest::collection::vec(change(), 1..8)) {
-            let digests = |rights: &Rights| {
-                let seen = Confinement { rights: rights.clone(), ..confinement() };
-                Digests::new(&seen, &report(Tier::Floor))
-            };
-            let mut rights = confinement().rights;
-            for change in changes {
-                let changed = rights.with_change(&change);
-                let (before, after) = (digests(&rights), digests(&changed));
-                prop_assert_eq!(changed == rights, before.rights == after.rights);
-                prop_assert_eq!(changed == rights, before.ruleset == after.ruleset);
-                rights = changed;
+        fn digests_differ_exactly_where_rights_do(
+            left in rights(), other in rights(), field in 0..8usize, tier in select(vec![Tier::Full, Tier::Floor]),
+        ) {
+            let right = with_one_of(&left, other.clone(), field);
+            for right in [&right, &other] {
+                let same = named(&left, "/tmp/bw-aa") == named(right, "/tmp/bw-aa");
+                let (before, after) = (digests(&left, "/tmp/bw-aa", tier), digests(right, "/tmp/zz-bw", tier));
+                prop_assert_eq!(same, before.rights == after.rights);
+                prop_assert_eq!(same, before.ruleset == after.ruleset);
             }
         }
     }

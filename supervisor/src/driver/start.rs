@@ -103,8 +103,7 @@ impl Driver {
 
 /// What is told of a worker that is ready; `confinement` has the host's own paths.
 pub(super) fn worker_started(worker: &Worker, confinement: &Confinement) -> WorkerStarted {
-    let seen = confinement.in_tier(worker.ruleset.tier);
-    let digests = Digests::new(&seen, &worker.ruleset);
+    let digests = Digests::new(confinement, &worker.ruleset);
     WorkerStarted {
         generation: worker.generation,
         pid: worker.pid,

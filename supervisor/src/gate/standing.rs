@@ -92,14 +92,13 @@ impl Standing {
         }
     }
 
-    /// The same standing with exactly what is granted beside it.
+    /// The same standing with exactly what is granted beside it; `self` has the host's own paths.
     #[must_use]
     pub fn with_grant(&self, grant: &Grant) -> Self {
         let mut rights = self.rights.with_grant(grant);
         // What is protected is granted by its very name, or not at all.
         rights.protected.retain(|place| !grant.write.contains(place));
-        let read_only = self.read_only.iter().filter(|place| !grant.write.contains(place)).cloned().collect();
-        Self { rights, read_only, ..self.clone() }
+        Self { rights, ..self.clone() }
     }
 
     /// The same rights as a worker of this tier sees them; `self` has the host's own paths.
@@ -115,12 +114,26 @@ impl Standing {
     /// The rights in one line.
     pub fn line(&self) -> String {
         let line = self.rights.line(&self.project, self.temp.as_ref());
-        line.with_caches(self.caches.as_ref()).without(&self.read_only).to_string()
+        line.with_caches(self.caches.as_ref()).to_string()
     }
 
     /// Whether `path` may be changed.
     pub fn allows_write(&self, path: &WirePath) -> bool {
-        self.rights.allows_write(path) && !self.read_only.iter().any(|place| path.is_within(place))
+        self.rights.allows_write(path) && !self.is_read_only(path)
+    }
+
+    /// The write root that decides about `path`: the deepest that holds it.
+    pub fn write_root(&self, path: &WirePath) -> Option<&WirePath> {
+        // Sorted by components, a root follows those that hold it.
+        self.rights.write.iter().rfind(|root| path.is_within(root))
+    }
+
+    /// Whether `path` lies in a read-only place of a write root, and in no deeper write root.
+    fn is_read_only(&self, path: &WirePath) -> bool {
+        let root = self.write_root(path);
+        let closes =
+            |place: &WirePath| path.is_within(place) && !root.is_some_and(|root| root.is_within(place));
+        self.read_only.iter().any(closes)
     }
 
     /// What to say where a protected git configuration refused a write: git goes on, and often exits with 0.

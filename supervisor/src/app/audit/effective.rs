@@ -81,7 +81,7 @@ impl Effective {
             tier: ruleset.tier,
             mode: standing.mode,
             rights: standing.line(),
-            ruleset_digest: ruleset_digest(&confinement.in_tier(ruleset.tier), &ruleset),
+            ruleset_digest: ruleset_digest(&confinement, &ruleset),
             missing: ruleset.missing.clone(),
             differences: differences.chain(open).collect(),
             paths,

@@ -94,8 +94,7 @@ impl Judge<'_> {
 
     fn writable(&self) -> Answer {
         let standing = self.policy.standing;
-        let root = standing.rights.write.iter().find(|root| self.real.is_within(root));
-        let (because, origin) = match root {
+        let (because, origin) = match standing.write_root(&self.real) {
             Some(root) => self.policy.origins.of_write_root(root, standing),
             None => ("it may be changed".to_owned(), None),
         };

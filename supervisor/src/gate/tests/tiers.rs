@@ -2,6 +2,7 @@
 
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Layer, Operation};
+use ipc::rights::Grant;
 use ipc::tool::{Access, CommandExit, CommandResult, FailedAccess, ShellExec, ToolError, ToolErrorKind};
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 
@@ -124,6 +125,32 @@ fn a_project_in_a_private_tmp_is_as_closed_as_elsewhere() {
     assert!(full.allows_write(&"/tmp/q".into()));
     let denial = explain(&full, Operation::Write, "/tmp/p/x", EROFS).unwrap();
     assert_eq!((denial.layer, denial.grant.as_deref()), (Layer::Mounts, Some("--mode auto")));
+}
+
+#[test]
+fn a_write_root_below_the_hosts_tmp_is_told_from_the_private_one() {
+    let mut host = auto();
+    host.rights.write.push("/tmp/x/q".into());
+    host.rights = host.rights.normalised();
+    let full = host.seen_in(Tier::Full);
+    assert!(full.line().contains(" /tmp/x/q ") && !auto().seen_in(Tier::Full).line().contains("/tmp"));
+    assert_eq!(full.line(), host.line(), "the line is about the same rights");
+    let root = |path: &str| full.write_root(&path.into()).cloned();
+    assert_eq!(root("/tmp/x/q/f"), Some("/tmp/x/q".into()));
+    assert_eq!((root("/tmp/x/f"), root("/etc")), (Some("/tmp".into()), None));
+}
+
+#[test]
+fn a_write_root_inside_a_closed_project_in_a_private_tmp_is_open() {
+    let mut below = deny();
+    below.project = "/tmp/p".into();
+    let grant = Grant { write: vec!["/tmp/p/out".into()], ..Grant::default() };
+    for tier in [Tier::Full, Tier::Floor] {
+        let granted = below.with_grant(&grant).seen_in(tier);
+        let writable = ["/tmp/p/out/f", "/tmp/p/f"].map(|path| granted.allows_write(&path.into()));
+        assert_eq!(writable, [true, false], "{tier}");
+        assert!(granted.line().contains("/tmp/p/out"), "{tier} {}", granted.line());
+    }
 }
 
 #[test]

@@ -1,0 +1,65 @@
+//! A path as one word of a line of text.
+
+use std::fmt;
+
+use super::line::SEPARATOR;
+use crate::path::WirePath;
+
+/// A path among other words. One of plain characters stands as it is; any other is quoted and escaped, so that no path reads
+/// as two words, as another item of the line, or as another path.
+pub(super) struct Word<'a>(pub(super) &'a WirePath);
+
+impl fmt::Display for Word<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_path().to_str() {
+            Some(text) if text.chars().all(is_plain) => f.write_str(text),
+            _ => f.write_str(&format!("{:?}", self.0).replace(SEPARATOR, r"\u{b7}")),
+        }
+    }
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || "/._-+:@%,=~#".contains(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn word(path: &WirePath) -> String {
+        Word(path).to_string()
+    }
+
+    #[test]
+    fn a_usual_path_stands_as_it_is_and_any_other_is_quoted() {
+        for plain in ["/home/me/p", "/tmp/bw-1", "/srv/Größe/a.b_c+d@e"] {
+            assert_eq!(word(&plain.into()), plain);
+        }
+        assert_eq!(word(&"/home/me/a b".into()), r#""/home/me/a b""#);
+        assert_eq!(word(&"/rv · net on · b".into()), r#""/rv \u{b7} net on \u{b7} b""#);
+        assert_eq!(word(&"/a\n\"\u{202e}".into()), r#""/a\n\"\u{202e}""#);
+        assert_eq!(word(&b"/a\xff".to_vec().into()), r#""/a\xFF""#);
+    }
+
+    fn path() -> impl Strategy<Value = WirePath> {
+        let odd = prop_oneof![
+            Just(b" \xc2\xb7 net on".to_vec()),
+            Just(b"\xef\xbf\xbd".to_vec()),
+            Just(b"\\xFF".to_vec()),
+            proptest::collection::vec(1u8.., 0..4),
+        ];
+        proptest::collection::vec(odd, 0..3).prop_map(|parts| [b"/".to_vec(), parts.concat()].concat().into())
+    }
+
+    proptest! {
+        #[test]
+        fn no_two_paths_are_the_same_word_and_none_is_an_item(left in path(), right in path()) {
+            prop_assert_eq!(left == right, word(&left) == word(&right));
+            prop_assert!(!word(&left).contains(SEPARATOR) && !word(&left).contains(char::is_control));
+            let is_bare = !word(&left).starts_with('"');
+            prop_assert!(!(is_bare && word(&left).contains(char::is_whitespace)));
+        }
+    }
+}
