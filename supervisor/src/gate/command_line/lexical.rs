@@ -18,15 +18,43 @@ pub(super) fn is_admissible(text: &str) -> bool {
                 Some('\'') => is_literal(c),
                 Some(_) => is_literal(c) && is_inert(c),
             };
-            match quote {
-                None if is_quote(c) => quote = Some(c),
-                None => operators += usize::from(is_operator(c)),
-                Some(open) if open == c => quote = None,
-                _ => {}
-            }
+            operators += usize::from(quote.is_none() && is_operator(c));
+            quote = quote_behind(quote, c);
             admissible && operators <= MAX_OPERATORS
         })
         && quote.is_none()
+}
+
+/// The text with a `;` for each line break that ends a command, and a blank for one that ends none. The parser takes a line
+/// break behind a pipeline for a blank: `a | b | c` and `d 2>&1` on the next line are one call of `c` to it.
+///
+/// Every byte keeps its place. A line break in quotes stays, and so does one behind `<` or `>`, where bash accepts none.
+pub(super) fn on_one_line(text: &str) -> String {
+    let (mut quote, mut last) = (None, ';');
+    let plain = |c, last| match (c, last) {
+        ('\n', '<' | '>') => c,
+        ('\n', ';' | '&' | '|') => ' ',
+        ('\n', _) => ';',
+        _ => c,
+    };
+    let joined = text.chars().map(|c| {
+        let c = if quote.is_none() { plain(c, last) } else { c };
+        quote = quote_behind(quote, c);
+        if !is_blank(c) {
+            last = c;
+        }
+        c
+    });
+    joined.collect()
+}
+
+/// The quote that is open behind a character.
+const fn quote_behind(quote: Option<char>, c: char) -> Option<char> {
+    match quote {
+        None if is_quote(c) => Some(c),
+        Some(open) if open == c => None,
+        _ => quote,
+    }
 }
 
 /// A character that means itself in an unquoted word, wherever it stands but for `~`.

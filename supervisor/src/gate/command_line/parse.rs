@@ -5,7 +5,7 @@
 
 use tree_sitter::{Node, Parser};
 
-use super::lexical::{is_admissible, is_blank, is_inert, is_plain_word};
+use super::lexical::{is_admissible, is_blank, is_inert, is_plain_word, on_one_line};
 
 /// How many simple commands a covered command may have.
 const MAX_COMMANDS: usize = 64;
@@ -13,7 +13,7 @@ const MAX_COMMANDS: usize = 64;
 /// How deep a tree of so many commands may be: each joins and redirects what stands left of it.
 const MAX_DEPTH: usize = 4 * MAX_COMMANDS;
 
-/// What may join two commands, but for line breaks.
+/// The operators that may join two commands; a line break that does is read as `;`.
 const OPERATORS: [&str; 4] = [";", "&&", "||", "|"];
 
 /// Redirections that touch no file, without blanks.
@@ -39,6 +39,7 @@ pub(super) fn simple_commands(text: &str) -> Option<Vec<SimpleCommand>> {
     }
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+    let text = &on_one_line(text);
     let tree = parser.parse(text, None)?;
     let root = tree.root_node();
     if root.has_error() || root.kind() != "program" {
@@ -46,7 +47,7 @@ pub(super) fn simple_commands(text: &str) -> Option<Vec<SimpleCommand>> {
     }
     let mut reader = Reader { text, end: 0, commands: Vec::new() };
     reader.statement(root, 0)?;
-    let rest = text.get(reader.end..)?.trim_matches(is_space);
+    let rest = text.get(reader.end..)?.trim_matches(is_blank);
     ["", ";"].contains(&rest).then_some(reader.commands)
 }
 
@@ -91,15 +92,11 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Between two commands there is an operator or a line break, and nothing else; before the first there is nothing.
+    /// Between two commands there is an operator, and nothing else; before the first there is nothing.
     fn join(&mut self, node: Node<'_>) -> Option<()> {
-        let gap = self.gap(node)?;
-        let operator = gap.trim_matches(is_space);
-        let joined = match (self.commands.is_empty(), operator) {
-            (true, operator) => operator.is_empty(),
-            (false, "") => gap.contains('\n'),
-            (false, operator) => OPERATORS.contains(&operator),
-        };
+        let operator = self.gap(node)?.trim_matches(is_blank);
+        let joined =
+            if self.commands.is_empty() { operator.is_empty() } else { OPERATORS.contains(&operator) };
         joined.then_some(())
     }
 
@@ -174,8 +171,4 @@ impl<'a> Reader<'a> {
 /// A node that stands for what is written, as it is written.
 fn is_sound(node: Node<'_>) -> bool {
     !(node.is_error() || node.is_missing() || node.is_extra())
-}
-
-const fn is_space(c: char) -> bool {
-    is_blank(c) || c == '\n'
 }

@@ -24,6 +24,14 @@ const LINES: &[&str] = &[
     "cargo test\rcurl x",
     "cargo test ;; curl x",
     "cargo test;&curl x",
+    "cargo test | cargo test | cargo test\ncurl x 2>&1",
+    // Line breaks where bash takes none.
+    "cargo test >\n/dev/null",
+    "cargo test 2>&\n1",
+    "cargo test\n| cargo test",
+    "cargo test\n&& cargo test",
+    "cargo test\n;",
+    "cargo test;\n;",
     // Substitutions and expansions.
     "cargo test $(curl x)",
     "cargo test `curl x`",

@@ -36,6 +36,8 @@ fn a_list_is_covered_where_every_part_is() {
         "cargo test; git status;",
         "cargo test &&\n\n  git status\necho done\n",
         "cargo test |\ntail",
+        "cargo test | tail | cargo test\ncargo test 2>&1",
+        "cargo test | tail | tail 'a\n;|' \n\n\tcd x\n",
         "cargo test 'two\nlines'",
         "git status \"ünïcödé – “x” 😀\"",
         "cd x && cargo test",
