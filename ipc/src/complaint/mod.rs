@@ -8,7 +8,7 @@ mod names;
 mod places;
 
 pub use calls::{DENIED_CALLS, DeniedCall, When, denied_call};
-pub use places::{Asked, NamedPlace, Permits, named_in, process_of, processes_in, start_of};
+pub use places::{Asked, NamedPlace, Permits, complains, named_in, process_of, processes_in, start_of};
 
 use std::ffi::OsStr;
 use std::path::Path;

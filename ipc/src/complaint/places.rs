@@ -110,6 +110,11 @@ pub struct Asked {
     pub remove: Option<i32>,
 }
 
+/// Whether any line of an output complains.
+pub fn complains(texts: [&str; 2]) -> bool {
+    texts.into_iter().flat_map(str::lines).take(MAX_LINES).any(|line| Complaint::new(line).is_some())
+}
+
 /// The names in the lines of an output that complain, each once, in their order.
 pub fn named_in(texts: [&str; 2]) -> Vec<&str> {
     let mut seen = BTreeSet::new();

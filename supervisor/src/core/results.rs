@@ -359,7 +359,7 @@ impl Agent {
             && let Some(first) = denials.first()
         {
             if result.exit == CommandExit::Code(0) {
-                // It could do without: that is for the log, and nothing to be told as the reason of anything.
+                rendered.content.push_str(&self.despite_success(command, &denials, standing));
                 self.log_denials(call, denials, (standing, Observer::Worker));
             } else {
                 rendered.content.push_str(self.asking_hint(command, first));
@@ -445,6 +445,17 @@ impl Agent {
     pub(super) fn asks(&self) -> bool {
         let Self { seen, config, .. } = self;
         seen.mode == ApprovalMode::Ask && config.activity == Activity::Execute && config.id.is_root()
+    }
+
+    /// Tells a command that exited with 0 of the writes that it was refused: it looks as if they were done. It could do without
+    /// everything else, which the log has.
+    fn despite_success(&self, command: &ShellExec, denials: &[Denial], standing: &Standing) -> String {
+        let writes: Vec<_> = denials.iter().filter(|denial| denial.operation == Operation::Write).collect();
+        let Some(first) = writes.first() else { return String::new() };
+        let sentences: Vec<_> = writes.iter().map(ToString::to_string).collect();
+        let (sentences, rights) = (sentences.join(".\n"), standing.line());
+        let hint = self.asking_hint(command, first);
+        format!("{hint}\nDespite exit code 0: {sentences}. Your rights: {rights}")
     }
 
     /// How a command that was refused something could ask for it.

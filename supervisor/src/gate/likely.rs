@@ -1,4 +1,4 @@
-//! What a failed command's output says of denials. Programs print what they like, so by itself this is never more than likely.
+//! Denials that a command's output tells of. Programs print what they like, so by itself this is never more than likely.
 //!
 //! A line is believed only where the rights do not cover the path that it names, and plain permissions, as they were found
 //! when the command had ended, do: what the machine refuses by itself is no denial. Where its worker tried the same act again and
@@ -16,6 +16,7 @@ use super::Standing;
 use super::calls::is_same_call;
 use super::message::Message;
 use super::standing::{is_kernel_tree, no_set_id};
+use super::succeeded::despite_success;
 use super::unreached::{UNREACHED, unreached};
 
 /// The most lines that are looked at.
@@ -28,18 +29,23 @@ impl Standing {
     /// The denials that a command most likely ran into, read from its output, each once. Never one of a path that the rights
     /// cover.
     pub fn likely(&self, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {
+        let succeeded = result.exit == CommandExit::Code(0);
         let mut found: Vec<Denial> = Vec::new();
-        if matches!(result.exit, CommandExit::Code(0)) {
+        if succeeded && result.named.is_empty() {
             return found;
         }
         let text = [result.head.as_str(), result.tail.as_str()];
         let lines = || text.iter().flat_map(|text| text.lines()).take(MAX_LINES);
         let paths = lines().filter_map(|line| {
-            let named = || self.refused(call, line, &result.named);
+            let named = || self.refused(call, line, result);
+            if succeeded {
+                return named();
+            }
             self.refused_call(line).or_else(|| self.refused_process(line, &result.named)).or_else(named)
         });
-        // The network is off for every command that reads, whatever the rights: no right is missing.
-        let networked = call.access != Access::Read && self.rights.net == Network::Off;
+        // The network is off for every command that reads, whatever the rights: no right is missing. A command that succeeded
+        // needed none.
+        let networked = !succeeded && call.access != Access::Read && self.rights.net == Network::Off;
         let addresses =
             lines().filter(|line| networked && self.denied_call(line).is_none()).filter_map(unreached);
         let addresses = addresses.map(|address| self.unreachable(&address, Grade::Likely));
@@ -55,10 +61,10 @@ impl Standing {
     }
 
     /// The denial that a line complains of: of the first path that it names and that the rights do not cover.
-    fn refused(&self, call: &ShellExec, line: &str, places: &[NamedPlace]) -> Option<Denial> {
+    fn refused(&self, call: &ShellExec, line: &str, result: &CommandResult) -> Option<Denial> {
         let message = Message::new(call, line)?;
         // A worker can claim what it likes: a path that is none is no place.
-        let places = || places.iter().filter(|place| place.path.as_path().is_absolute());
+        let places = || result.named.iter().filter(|place| place.path.as_path().is_absolute());
         let named = message.complaint().paths();
         let places: Vec<_> =
             named.iter().filter_map(|name| places().find(|place| place.named == **name)).collect();
@@ -67,7 +73,12 @@ impl Standing {
         }
         places.into_iter().find_map(|place| {
             let denial = self.missing_for(&message, place)?;
-            self.graded(&message, place, denial)
+            let denial = self.graded(&message, place, denial)?;
+            if result.exit == CommandExit::Code(0) {
+                despite_success(&message, place, denial)
+            } else {
+                Some(denial)
+            }
         })
     }
 

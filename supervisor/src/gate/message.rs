@@ -4,6 +4,8 @@ use ipc::complaint::{Asked, Complaint, NamedPlace};
 use ipc::denial::Operation;
 use ipc::tool::{Access, ShellExec};
 
+use super::succeeded::{SHOWS_TEXT, programs_in};
+
 /// Programs whose complaint about a path is about reading it.
 const READERS: [&str; 16] = [
     "cat",
@@ -158,6 +160,14 @@ impl<'a> Message<'a> {
             Operation::Write => write,
             _ => None,
         }
+    }
+
+    /// Whether the command itself most likely met the refusal. A command of nothing but programs that show text repeats the words of
+    /// others, unless one of its own programs complains, or its shell of a redirection.
+    pub(super) fn is_of_the_command(&self, named: &str) -> bool {
+        let started = programs_in(&self.call.command);
+        let only_shows = started.iter().all(|program| SHOWS_TEXT.contains(program));
+        !only_shows || started.contains(&self.complaint.program()) || self.redirects_to(named)
     }
 
     fn has(&self, any: &[&str]) -> bool {

@@ -16,6 +16,7 @@ mod process;
 mod proved;
 mod recorded;
 mod standing;
+mod succeeded;
 mod unreached;
 
 pub use change::{Change, Unchanged};

@@ -7,4 +7,5 @@ mod beside;
 mod ordinary;
 mod proved;
 mod recorded;
+mod succeeded;
 mod told;

@@ -1,14 +1,13 @@
-//! The places that a failed command's output complains of: what plain permissions allow there, and what the kernel says of them.
+//! The places that a command's output complains of: what plain permissions allow there, and what the kernel says of them.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use ipc::complaint::{NamedPlace, Permits, named_in, process_of, processes_in, start_of};
+use ipc::complaint::{NamedPlace, Permits, complains, named_in, process_of, processes_in, start_of};
 use ipc::denial::Operation;
 use ipc::effect::Exec;
 use ipc::path::WirePath;
-use ipc::tool::CommandExit;
 use nix::unistd::geteuid;
 use sandbox_exec::modes::permitted_by_mode;
 use tokio::task::spawn_blocking;
@@ -24,9 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The most places that are tried again.
 const MOST_TRIED: usize = 8;
 
-/// Looks at the places that the output of a command names, if it failed.
-pub async fn look(assignment: &Assignment, exec: &Exec, exit: CommandExit, ends: &Ends) -> Vec<NamedPlace> {
-    if exit == CommandExit::Code(0) || !complains(ends) {
+/// Looks at the places that the output of a command names. Its exit status says nothing of them: `touch /etc/x; true`.
+pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
+    if !complains([&ends.head, &ends.tail]) {
         return Vec::new();
     }
     let (rights, tier) = (assignment.rights.clone(), assignment.tier);
@@ -39,11 +38,6 @@ pub async fn look(assignment: &Assignment, exec: &Exec, exit: CommandExit, ends:
         places
     });
     timeout(PATIENCE, looking).await.map(Result::unwrap_or_default).unwrap_or_default()
-}
-
-fn complains(ends: &Ends) -> bool {
-    let text = [ends.head.as_str(), ends.tail.as_str()];
-    !named_in(text).is_empty() || !processes_in(text).is_empty()
 }
 
 fn places(exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
@@ -120,19 +114,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_failed_is_looked_at_where_the_command_was() {
+    async fn a_complaint_is_looked_at_where_the_command_was() {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().canonicalize().unwrap();
         fs::create_dir(directory.join("sub")).unwrap();
         fs::write(directory.join("sub/x"), "").unwrap();
         let said = ends("touch: cannot touch 'x': Permission denied\n");
         let run = exec(&directory, "cd sub && touch x");
-        let found = look(&nothing(&directory), &run, CommandExit::Code(1), &said).await;
+        let found = look(&nothing(&directory), &run, &said).await;
         let [found] = found.try_into().unwrap();
         assert_eq!(found.path, directory.join("sub/x").into());
         assert_eq!((found.nearest, found.permits.write, found.permits.own), (None, true, true));
         assert_eq!(found.asked.write, Some(0), "nothing confines this process");
-        assert_eq!(look(&nothing(&directory), &run, CommandExit::Code(0), &said).await, []);
+        assert_eq!(look(&nothing(&directory), &run, &ends("touch: created\n")).await, []);
     }
 
     #[test]

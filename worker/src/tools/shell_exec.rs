@@ -131,7 +131,7 @@ impl Commands {
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(CommandResult {
             exit,
-            named: named::look(assignment, exec, exit, &ends).await,
+            named: named::look(assignment, exec, &ends).await,
             head: ends.head,
             omitted_bytes: ends.omitted,
             tail: ends.tail,

@@ -1,4 +1,6 @@
-//! What a failed command lacked, as far as its own words tell.
+//! Denials that a command ran into, as far as its own words tell.
+
+use std::ffi::OsString;
 
 use ipc::complaint::{NamedPlace, named_in};
 use ipc::confinement::Tier;
@@ -12,8 +14,10 @@ use super::super::say;
 use super::super::setup::{Setup, User};
 use crate::gate::{ApprovalMode, Standing};
 
-/// What is known of a command that has ended.
-pub(super) struct Failed<'a> {
+/// A command that has ended, as far as it is known.
+pub(super) struct Finished<'a> {
+    /// Its words, for what they say of redirections.
+    pub(super) command: String,
     pub(super) status: u8,
     /// The end of what it said.
     pub(super) errors: &'a [u8],
@@ -23,20 +27,12 @@ pub(super) struct Failed<'a> {
     pub(super) recorded: Vec<Recorded>,
 }
 
-/// Says which rights a failed command seems to have lacked.
-pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, failed: Failed<'_>) {
-    let Failed { status, errors, refused, recorded } = failed;
-    if status == 0 {
-        return;
-    }
+/// Says which rights a command seems to have lacked: one that succeeded, nothing but those of refused writes, since it did
+/// without the others.
+pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, finished: Finished<'_>) {
+    let Finished { command, status, errors, refused, recorded } = finished;
     let standing = Standing { rights, ..setup.standing() }.seen_in(tier);
-    let call = ShellExec {
-        command: String::new(),
-        access: Access::Standing,
-        network: None,
-        cwd: None,
-        timeout_ms: None,
-    };
+    let call = ShellExec { command, access: Access::Standing, network: None, cwd: None, timeout_ms: None };
     let head = String::from_utf8_lossy(errors).into_owned();
     let result = CommandResult {
         exit: CommandExit::Code(status.into()),
@@ -54,7 +50,8 @@ pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, failed: Failed<
     if let Some(hint) = standing.refused_connection(&result) {
         say(hint);
     }
-    let denials = standing.denials(&call, &result);
+    let mut denials = standing.denials(&call, &result);
+    denials.retain(|denial| status != 0 || denial.operation == Operation::Write);
     for mut denial in denials.iter().cloned() {
         denial.grant = grant(&denial, &standing);
         say(&format!("{denial} · rights: {}", standing.line()));
@@ -63,6 +60,15 @@ pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, failed: Failed<
         && let Some(hint) = standing.refused_git_config(&result)
     {
         say(hint.trim_matches(['(', ')']));
+    }
+}
+
+/// A command as a line of a shell: for one that is run by a shell, the line that it was given.
+pub(super) fn text_of(command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    match words.as_slice() {
+        [shell, flag, line, ..] if shell.ends_with("sh") && flag.ends_with('c') => line.to_string(),
+        _ => words.join(" "),
     }
 }
 

@@ -13,7 +13,7 @@ use ipc::refusal::Refusal;
 use ipc::rights::{Network, Rights};
 use tokio::time::timeout;
 
-use self::explain::{Failed, explain};
+use self::explain::{Finished, explain};
 use self::restored::restored;
 use self::stopped::Stopped;
 use super::args::{AccessArg, SandboxArgs};
@@ -37,6 +37,7 @@ const LEAVING: Duration = Duration::from_secs(2);
 
 /// Runs the command; gives its status.
 pub(super) async fn run(args: SandboxArgs) -> Exit {
+    let command = explain::text_of(&args.command);
     let (setup, running) = match start(args).await {
         Ok(started) => started,
         Err(error) => {
@@ -47,7 +48,7 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
     let rights = running.rights.clone();
     match attend(running).await {
         Ok(Report { status, errors, held: Ok(tier), refused, recorded }) => {
-            explain(&setup, rights, tier, Failed { status, errors: &errors, refused, recorded });
+            explain(&setup, rights, tier, Finished { command, status, errors: &errors, refused, recorded });
             Exit::Status(status)
         }
         // sandbox-exec has said on standard error at which stage it stopped.

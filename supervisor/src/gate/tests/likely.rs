@@ -177,12 +177,66 @@ fn nothing_is_claimed_where_the_rights_cover_the_path_or_no_path_is_named() {
 }
 
 #[test]
-fn command_that_succeeded_was_denied_nothing() {
+fn a_refused_write_is_told_whatever_the_exit_status() {
     let output = "touch: cannot touch '/etc/x': Permission denied";
-    let likely = |exit| all(&auto(), &shell("touch /etc/x"), exit, output);
-    assert_eq!(likely(CommandExit::Code(0)), []);
-    assert_eq!(likely(CommandExit::Code(1)).len(), 1);
-    assert_eq!(likely(CommandExit::TimedOut).len(), 1);
+    for exit in [CommandExit::Code(0), CommandExit::Code(1), CommandExit::TimedOut] {
+        assert_eq!(all(&auto(), &shell("touch /etc/x; true"), exit, output).len(), 1, "{exit:?}");
+    }
+}
+
+/// Command, output.
+const SHOWN: &[(&str, &str)] = &[
+    ("cat build.log", "touch: cannot touch '/etc/x': Permission denied"),
+    ("cd a && LC_ALL=C tail -n 99 build.log 2>&1 | head", "touch: cannot touch '/etc/x': Permission denied"),
+    ("grep -hrE 'denied|touch' . | sort", "touch: cannot touch '/etc/x': Permission denied"),
+    ("git log -1", "rm: cannot remove '/etc/x': Permission denied"),
+    ("cat build.log", "bash: line 1: /etc/x: Permission denied"),
+    ("cat log > out", "bash: line 1: /etc/x: Permission denied"),
+];
+
+#[test]
+fn text_that_a_successful_command_shows_is_no_denial() {
+    for (command, output) in SHOWN {
+        let told = |exit| all(&auto(), &shell(command), exit, output);
+        assert_eq!(told(CommandExit::Code(0)), [], "{command}: {output}");
+    }
+    // The twins: a program that does more, a redirection of its own, and a complaint of its own.
+    for (command, output) in [
+        ("make 2>&1 | tail -3", "touch: cannot touch '/etc/x': Permission denied"),
+        ("cat log > /etc/x; true", "bash: line 1: /etc/x: Permission denied"),
+        ("sed -i s/a/b/ /etc/x; true", "sed: couldn't write /etc/x: Permission denied"),
+        ("git config --global a b; true", "error: could not lock config file /etc/x: Permission denied"),
+    ] {
+        assert_eq!(all(&auto(), &shell(command), CommandExit::Code(0), output).len(), 1, "{command}");
+    }
+}
+
+#[test]
+fn nothing_but_a_write_is_told_of_a_command_that_succeeded() {
+    let lines = [
+        "cat: /home/me/.ssh/id: Permission denied",
+        "find: ‘/home/me/.ssh’: Permission denied",
+        "curl: (6) Could not resolve host: example.org",
+        "unshare: unshare failed: Operation not permitted",
+        "  File \"socket.py\", line 9\nPermissionError: [Errno 13] Permission denied",
+    ];
+    for line in lines {
+        assert_eq!(all(&auto(), &shell("x"), CommandExit::Code(0), line), [], "{line}");
+    }
+}
+
+#[test]
+fn a_line_that_does_not_tell_of_a_write_takes_the_kernels_word() {
+    let (call, output) = (shell("x; true"), "PermissionError: [Errno 13] Permission denied: '/etc/x'");
+    let told = |write| {
+        let mut named = open_places(&auto(), &call, output);
+        named[0].asked = Asked { write, ..Asked::default() };
+        auto().likely(&call, &CommandResult { named, ..ended(CommandExit::Code(0), output) })
+    };
+    assert_eq!(told(Some(EACCES)).iter().map(|it| it.grade).collect::<Vec<_>>(), [Grade::Likely]);
+    for other in [None, Some(0), Some(EROFS)] {
+        assert_eq!(told(other), [], "{other:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,79 @@
+//! Refused writes of a command that exited with 0: `touch /etc/x; true`, `make | tail`.
+//!
+//! Nothing failed, so only the line itself says that something was tried. It counts where it is about a write, the kernel or the
+//! line's own words confirm that, and the command does more than show text. Reads are left out: a search meets hidden places in
+//! passing, and loses nothing.
+
+use ipc::complaint::NamedPlace;
+use ipc::denial::{Denial, Grade, Operation};
+
+use super::message::Message;
+
+/// Programs that print the text of others, and for `git` its subcommands that do. Those that change directories besides.
+pub(super) const SHOWS_TEXT: [&str; 40] = [
+    "ag", "awk", "bat", "blame", "cat", "cd", "column", "comm", "cut", "diff", "dmesg", "echo", "egrep",
+    "fgrep", "fold", "grep", "head", "hexdump", "jq", "less", "log", "ls", "more", "nl", "od", "printf",
+    "rg", "sed", "show", "sort", "strings", "tac", "tail", "tr", "true", "uniq", "wc", "xxd", "zcat",
+    "zgrep",
+];
+
+/// Words of a shell in the place of a program.
+const KEYWORDS: [&str; 10] = ["!", "do", "done", "elif", "else", "fi", "if", "then", "until", "while"];
+
+/// The denial of a command that succeeded, if it holds for such a one: never more than likely.
+pub(super) fn despite_success(message: &Message<'_>, place: &NamedPlace, denial: Denial) -> Option<Denial> {
+    let is_confirmed = match message.answer(place, denial.operation) {
+        Some(_) => denial.grade == Grade::Proved,
+        None => message.tells_of_writing(&place.named),
+    };
+    let holds =
+        denial.operation == Operation::Write && is_confirmed && message.is_of_the_command(&place.named);
+    holds.then_some(Denial { grade: Grade::Likely, errno: None, ..denial })
+}
+
+/// The programs that a command starts, as far as its text tells: the first word of each of its parts, outside of quotes.
+pub(super) fn programs_in(command: &str) -> Vec<&str> {
+    let mut quote = None;
+    let ends_part = |c: char| match quote {
+        Some(open) => {
+            quote = quote.filter(|_| c != open);
+            false
+        }
+        None => {
+            quote = Some(c).filter(|c| ['\'', '"'].contains(c));
+            ";|&\n(){}`".contains(c)
+        }
+    };
+    command.split(ends_part).filter_map(program).collect()
+}
+
+/// The program of one part, behind keywords and the variables that it is given: `do LC_ALL=C /bin/ls`. The rest of `2>&1` has none.
+fn program(part: &str) -> Option<&str> {
+    let comes_before = |word: &&str| word.contains('=') || KEYWORDS.contains(word);
+    let mut words = part.split_whitespace().skip_while(comes_before);
+    let first = words.next().filter(|word| word.starts_with(|c: char| !c.is_ascii_digit() && c != '>'))?;
+    let name = first.rsplit('/').next().unwrap_or(first);
+    if name == "git" { words.find(|word| !word.starts_with('-')) } else { Some(name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_of_a_command_names_its_program() {
+        let table: [(&str, &[&str]); 8] = [
+            ("cat x", &["cat"]),
+            ("LC_ALL=C /bin/cat 'a; touch x' | tail -3", &["cat", "tail"]),
+            ("cd x && make all 2>&1 | tail", &["cd", "make", "tail"]),
+            ("cat x &>/dev/null", &["cat"]),
+            ("git --no-pager log -1", &["log"]),
+            ("grep -E \"a|b\" x || true", &["grep", "true"]),
+            ("if true; then touch $f; fi", &["true", "touch"]),
+            ("", &[]),
+        ];
+        for (command, programs) in table {
+            assert_eq!(programs_in(command), programs, "{command}");
+        }
+    }
+}
