@@ -4,10 +4,12 @@
 //! those are: so both read it in the same way. Programs print what they like: nothing here is more than what they say.
 
 mod calls;
+mod lines;
 mod names;
 mod places;
 
 pub use calls::{DENIED_CALLS, DeniedCall, When, denied_call};
+pub use lines::{Line, lines};
 pub use places::{Asked, NamedPlace, Permits, complains, named_in, process_of, processes_in, start_of};
 
 use std::ffi::OsStr;
@@ -28,6 +30,15 @@ const APART: [&str; 2] = ["invalid cross-device link", "cross-device link not pe
 /// Programs, and calls, that signal a process by its number.
 const SIGNALLERS: [&str; 7] = ["kill", "killpg", "pkill", "sigqueue", "tgkill", "tkill", "pidfd_send_signal"];
 
+/// Where POSIX shared memory and semaphores lie (`shm_overview(7)`, `sem_overview(7)`).
+const MEMORY: &str = "/dev/shm";
+
+/// Words of a line that names a call for POSIX shared memory or semaphores, in lower case.
+const OF_MEMORY: [&str; 3] = ["shm_open", "sem_open", "could not open shared memory segment"];
+
+/// Begins each name that Python's `multiprocessing.shared_memory` makes up.
+const PYTHONS_SEGMENT: &str = "/psm_";
+
 /// What a program prints where the kernel does not have a call, in lower case.
 const NOT_THERE: &str = "function not implemented";
 
@@ -38,12 +49,16 @@ pub struct Complaint<'a> {
     lower: String,
     phrase: &'static str,
     at: usize,
+    /// Whether a trace above it ends in a call for shared memory.
+    in_memory: bool,
 }
 
 impl<'a> Complaint<'a> {
     /// The line as a complaint, if it is one.
-    pub fn new(line: &'a str) -> Option<Self> {
-        Self::of(line, REFUSALS.into_iter().chain([HELD]).chain(APART))
+    pub fn new(line: impl Into<Line<'a>>) -> Option<Self> {
+        let line = line.into();
+        let complaint = Self::of(line.text, REFUSALS.into_iter().chain([HELD]).chain(APART))?;
+        Some(Self { in_memory: line.in_memory, ..complaint })
     }
 
     /// The line as a complaint of a system call, if it is one.
@@ -54,7 +69,7 @@ impl<'a> Complaint<'a> {
     fn of(line: &'a str, mut phrases: impl Iterator<Item = &'static str>) -> Option<Self> {
         let lower = line.to_ascii_lowercase();
         let (phrase, at) = phrases.find_map(|phrase| Some((phrase, lower.find(phrase)?)))?;
-        let complaint = Self { line, lower, phrase, at };
+        let complaint = Self { line, lower, phrase, at, in_memory: false };
         (!complaint.is_quotation()).then_some(complaint)
     }
 
@@ -108,8 +123,18 @@ impl<'a> Complaint<'a> {
         words.split_whitespace().filter(|word| !word.contains('/')).collect::<Vec<_>>().join(" ")
     }
 
+    /// Whether it is about POSIX shared memory or semaphores, whose names are no paths.
+    fn is_of_memory(&self) -> bool {
+        let names_segment = || quoted(self.line).iter().any(|name| name.starts_with(PYTHONS_SEGMENT));
+        let says_so = || OF_MEMORY.iter().any(|words| self.lower.contains(words));
+        self.phrase == "permission denied" && (self.in_memory || says_so() || names_segment())
+    }
+
     /// The paths that the line names: quoted ones, then those between colons.
     pub fn paths(&self) -> Vec<&'a str> {
+        if self.is_of_memory() {
+            return vec![MEMORY];
+        }
         let mut paths = quoted(self.line);
         let before = self.before();
         for segment in before.split(": ").skip(usize::from(has_speaker(before))) {

@@ -7,11 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::Complaint;
+use super::{Complaint, lines};
 use crate::path::WirePath;
-
-/// The most lines that are looked at.
-pub(super) const MAX_LINES: usize = 4000;
 
 /// The most places that are looked at: hostile output has no more.
 const MAX_PLACES: usize = 32;
@@ -112,21 +109,19 @@ pub struct Asked {
 
 /// Whether any line of an output complains.
 pub fn complains(texts: [&str; 2]) -> bool {
-    texts.into_iter().flat_map(str::lines).take(MAX_LINES).any(|line| Complaint::new(line).is_some())
+    lines(texts).any(|line| Complaint::new(line).is_some())
 }
 
 /// The names in the lines of an output that complain, each once, in their order.
 pub fn named_in(texts: [&str; 2]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
-    let lines = texts.into_iter().flat_map(str::lines).take(MAX_LINES);
-    let names = lines.filter_map(Complaint::new).flat_map(|complaint| complaint.paths());
+    let names = lines(texts).filter_map(Complaint::new).flat_map(|complaint| complaint.paths());
     names.filter(|name| seen.insert(*name)).take(MAX_PLACES).collect()
 }
 
 /// The processes that the lines of an output say may not be signalled, each once, as their directories in `/proc`.
 pub fn processes_in(texts: [&str; 2]) -> Vec<String> {
-    let lines = texts.into_iter().flat_map(str::lines).take(MAX_LINES);
-    let numbers = lines.filter_map(|line| Complaint::new(line)?.process());
+    let numbers = lines(texts).filter_map(|line| Complaint::new(line)?.process());
     let seen: BTreeSet<_> = numbers.take(MAX_PLACES).collect();
     seen.into_iter().map(|number| format!("/proc/{number}")).collect()
 }

@@ -72,6 +72,44 @@ fn what_quotes_a_complaint_is_none() {
 }
 
 #[test]
+fn shared_memory_is_named_where_it_lies() {
+    for line in [
+        "PermissionError: [Errno 13] Permission denied: '/psm_f1e2'",
+        "shm_open: Permission denied",
+        "tool: sem_open(/lock) failed: Permission denied",
+        "FATAL:  could not open shared memory segment \"/PostgreSQL.1\": Permission denied",
+    ] {
+        assert_eq!(paths(line), ["/dev/shm"], "{line}");
+    }
+    for line in [
+        "tool: '/psm': Permission denied",
+        "rm: cannot remove '/psm_x': Operation not permitted",
+        "shm_open: x",
+    ] {
+        assert!(!paths(line).contains(&"/dev/shm"), "{line}");
+    }
+}
+
+#[test]
+fn a_trace_tells_that_its_error_is_of_shared_memory() {
+    let trace = |module: &str, error: &str| {
+        format!(
+            "  File \"/x/{module}.py\", line 9, in f\n    f(\n     ^^\n{error}\nls: cannot open '/y': Permission denied\n"
+        )
+    };
+    let bare = "PermissionError: [Errno 13] Permission denied";
+    let named = "PermissionError: [Errno 13] Permission denied: '/seg'";
+    let [lock, segment, other] = [
+        trace("multiprocessing/synchronize", bare),
+        trace("multiprocessing/shared_memory", named),
+        trace("multiprocessing/pool", named),
+    ];
+    assert_eq!(named_in([&lock, ""]), ["/dev/shm", "/y"]);
+    assert_eq!(named_in([&segment, ""]), ["/dev/shm", "/y"]);
+    assert_eq!(named_in([&other, ""]), ["/seg", "/y"]);
+}
+
+#[test]
 fn names_come_once_and_not_without_end() {
     let complaint = |n| format!("touch: cannot touch '/etc/{n}': Permission denied\n");
     let many = (0..100).map(complaint).collect::<Vec<_>>().concat();

@@ -4,7 +4,7 @@
 //! when the command had ended, do: what the machine refuses by itself is no denial. Where its worker tried the same act again and
 //! the kernel gave the error that the line has, the denial is proved; where the kernel let it, there is none.
 
-use ipc::complaint::{NamedPlace, REFUSALS};
+use ipc::complaint::{Line, NamedPlace, REFUSALS, lines};
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Object};
 use ipc::path::WirePath;
@@ -19,9 +19,6 @@ use super::standing::{is_kernel_tree, no_set_id};
 use super::succeeded::despite_success;
 use super::unreached::{UNREACHED, unreached};
 
-/// The most lines that are looked at.
-const MAX_LINES: usize = 4000;
-
 /// The most denials of one command that are told.
 pub(super) const MAX_DENIALS: usize = 4;
 
@@ -35,19 +32,21 @@ impl Standing {
             return found;
         }
         let text = [result.head.as_str(), result.tail.as_str()];
-        let lines = || text.iter().flat_map(|text| text.lines()).take(MAX_LINES);
+        let lines = || lines(text);
         let paths = lines().filter_map(|line| {
             let named = || self.refused(call, line, result);
             if succeeded {
                 return named();
             }
+            let line = line.text;
             self.refused_call(line).or_else(|| self.refused_process(line, &result.named)).or_else(named)
         });
         // The network is off for every command that reads, whatever the rights: no right is missing. A command that succeeded
         // needed none.
         let networked = !succeeded && call.access != Access::Read && self.rights.net == Network::Off;
+        let addresses = lines().map(|line| line.text);
         let addresses =
-            lines().filter(|line| networked && self.denied_call(line).is_none()).filter_map(unreached);
+            addresses.filter(|line| networked && self.denied_call(line).is_none()).filter_map(unreached);
         let addresses = addresses.map(|address| self.unreachable(&address, Grade::Likely));
         for denial in paths.chain(addresses) {
             if found.len() < MAX_DENIALS && !found.iter().any(|other| is_same(other, &denial)) {
@@ -55,13 +54,13 @@ impl Standing {
             }
         }
         if found.is_empty() && networked {
-            found.extend(self.refused_socket(lines()));
+            found.extend(self.refused_socket(lines().map(|line| line.text)));
         }
         found
     }
 
     /// The denial that a line complains of: of the first path that it names and that the rights do not cover.
-    fn refused(&self, call: &ShellExec, line: &str, result: &CommandResult) -> Option<Denial> {
+    fn refused(&self, call: &ShellExec, line: Line<'_>, result: &CommandResult) -> Option<Denial> {
         let message = Message::new(call, line)?;
         // A worker can claim what it likes: a path that is none is no place.
         let places = || result.named.iter().filter(|place| place.path.as_path().is_absolute());

@@ -1,6 +1,6 @@
 //! One line of a command's output that complains of a path: whether it was about changing it, and how.
 
-use ipc::complaint::{Asked, Complaint, NamedPlace};
+use ipc::complaint::{Asked, Complaint, Line, NamedPlace};
 use ipc::denial::Operation;
 use ipc::tool::{Access, ShellExec};
 
@@ -77,7 +77,7 @@ pub(super) struct Message<'a> {
 
 impl<'a> Message<'a> {
     /// The line as a complaint, if it is one.
-    pub(super) fn new(call: &'a ShellExec, line: &'a str) -> Option<Self> {
+    pub(super) fn new(call: &'a ShellExec, line: Line<'a>) -> Option<Self> {
         let complaint = Complaint::new(line)?;
         let words = complaint.words();
         Some(Self { call, complaint, words })

@@ -18,6 +18,9 @@ use super::unreached::unreached;
 /// Git's own configuration, as most projects have it.
 const GIT_CONFIG: &str = ".git/config";
 
+/// Shared memory: below `/dev`, and no device.
+const MEMORY: &str = "/dev/shm";
+
 /// Why no flag opens a protected place.
 const RUN_LATER: &str = "which the user's own programs act on";
 
@@ -282,14 +285,15 @@ impl Standing {
         }
     }
 
-    /// What would allow exactly this write: nothing for hidden, protected and kernel-owned trees, nor
+    /// What would allow exactly this write: nothing for hidden, protected and kernel-owned trees (but for shared memory), nor
     /// for the whole file system. Git's configuration is protected, and has a right of its own.
     pub fn write_grant(&self, path: &WirePath) -> Option<String> {
         if self.rights.protected.contains(path) && is_git_config(path) {
             return Some(self.git_config_grant(path));
         }
         let closed = self.rights.hidden.iter().chain(&self.rights.protected);
-        if closed.into_iter().any(|root| path.is_within(root)) || is_kernel_tree(path) {
+        let is_memory = path.is_within(&MEMORY.into());
+        if closed.into_iter().any(|root| path.is_within(root)) || (is_kernel_tree(path) && !is_memory) {
             return None;
         }
         if path.as_path() == Path::new("/") {

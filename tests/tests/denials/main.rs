@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod beside;
+mod memory;
 mod ordinary;
 mod proved;
 mod recorded;

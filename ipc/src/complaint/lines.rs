@@ -1,0 +1,37 @@
+//! The lines of an output, each with what a trace above it tells.
+
+/// The most lines that are looked at.
+const MAX_LINES: usize = 4000;
+
+/// Python's modules that make POSIX shared memory and semaphores: `File ".../multiprocessing/synchronize.py", line 57`.
+const OF_MEMORY: [&str; 2] = ["multiprocessing/shared_memory.py\"", "multiprocessing/synchronize.py\""];
+
+/// One line of an output.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    /// The line itself.
+    pub text: &'a str,
+    /// True if it is the error at the end of a trace whose last call made shared memory or a semaphore: it may name no path.
+    pub in_memory: bool,
+}
+
+impl<'a> From<&'a str> for Line<'a> {
+    /// A line by itself.
+    fn from(text: &'a str) -> Self {
+        Self { text, in_memory: false }
+    }
+}
+
+/// The lines of an output, the first so many.
+pub fn lines(texts: [&str; 2]) -> impl Iterator<Item = Line<'_>> {
+    let mut in_memory = false;
+    texts.into_iter().flat_map(str::lines).take(MAX_LINES).map(move |text| {
+        // Each call of a trace begins anew, and the lines of its source follow, indented as well.
+        if text.trim_start().starts_with("File \"") {
+            in_memory = OF_MEMORY.iter().any(|module| text.contains(module));
+        }
+        let ends = in_memory && !text.starts_with(' ');
+        in_memory &= !ends;
+        Line { text, in_memory: ends }
+    })
+}
