@@ -33,16 +33,14 @@ pub(super) fn despite_success(message: &Message<'_>, place: &NamedPlace, denial:
 
 /// The programs that a command starts, as far as its text tells: the first word of each of its parts, outside of quotes.
 pub(super) fn programs_in(command: &str) -> Vec<&str> {
-    let mut quote = None;
-    let ends_part = |c: char| match quote {
-        Some(open) => {
+    let mut quote: Option<char> = None;
+    let ends_part = |c: char| {
+        if let Some(open) = quote {
             quote = quote.filter(|_| c != open);
-            false
+            return false;
         }
-        None => {
-            quote = Some(c).filter(|c| ['\'', '"'].contains(c));
-            ";|&\n(){}`".contains(c)
-        }
+        quote = Some(c).filter(|c| ['\'', '"'].contains(c));
+        ";|&\n(){}`".contains(c)
     };
     command.split(ends_part).filter_map(program).collect()
 }

@@ -39,9 +39,9 @@ fn world(user: User) -> (World, String) {
     for name in ["", "file", "closed"] {
         let path = outside.join(name);
         if name == "file" {
-            fs::write(&path, "content").unwrap()
+            fs::write(&path, "content").unwrap();
         } else {
-            fs::create_dir(&path).unwrap()
+            fs::create_dir(&path).unwrap();
         }
         world.give(&path);
     }
