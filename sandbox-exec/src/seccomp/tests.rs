@@ -431,6 +431,11 @@ fn what_programs_need_stays_allowed() {
             (calls::PRCTL, vec![15]),
             (calls::PRCTL, vec![0x5961_6d61]),
             (calls::SETSOCKOPT, vec![0, 6, 1]),
+            // F_GETFL, F_SETLK, F_DUPFD_CLOEXEC and F_ADD_SEALS.
+            (calls::FCNTL, vec![0, 3]),
+            (calls::FCNTL, vec![0, 6]),
+            (calls::FCNTL, vec![0, 1030]),
+            (calls::FCNTL, vec![0, 1033]),
         ] {
             assert_eq!(answer(program, call, &arguments), ALLOW, "{call:?} {arguments:?}");
         }

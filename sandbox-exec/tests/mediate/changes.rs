@@ -20,6 +20,7 @@ const FILE_SETATTR: c_long = 469;
 const GET_FLAGS: libc::Ioctl = 0x8008_6601_u32 as _;
 const SET_FLAGS: libc::Ioctl = 0x4008_6602;
 const SET_VERSION: libc::Ioctl = 0x4008_7602;
+const SET_VERSION_OF_EXT4: libc::Ioctl = 0x4008_6604;
 const GET_MORE_FLAGS: libc::Ioctl = 0x801C_581F_u32 as _;
 const SET_MORE_FLAGS: libc::Ioctl = 0x401C_5820;
 const SET_FAT_ATTRIBUTES: libc::Ioctl = 0x4004_7211;
@@ -127,6 +128,10 @@ fn flags(file: c_int) -> Answers {
             ("FS_IOC_SETFLAGS", set),
             ("FS_IOC_FSSETXATTR", outcome(libc::ioctl(file, SET_MORE_FLAGS, &raw const more).into())),
             ("FS_IOC_SETVERSION", outcome(libc::ioctl(file, SET_VERSION, &raw const version).into())),
+            (
+                "EXT4_IOC_SETVERSION",
+                outcome(libc::ioctl(file, SET_VERSION_OF_EXT4, &raw const version).into()),
+            ),
             (
                 "FAT_IOCTL_SET_ATTRIBUTES",
                 outcome(libc::ioctl(file, SET_FAT_ATTRIBUTES, &raw const version).into()),

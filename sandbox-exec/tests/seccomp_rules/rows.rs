@@ -206,10 +206,14 @@ fn commands() -> Vec<Row> {
         FS_IOC_REMOVE_ENCRYPTION_KEY,
         FS_IOC_SETFLAGS,
         FS_IOC_SETVERSION,
+        EXT4_IOC_SETVERSION,
         FS_IOC_FSSETXATTR,
         FAT_IOCTL_SET_ATTRIBUTES,
     ];
     let mut rows = ioctls.map(|command| row(calls::IOCTL, [NONE, command.into(), BAD])).to_vec();
+    rows.extend(
+        [F_SETLEASE, F_SETDELEG, F_NOTIFY].map(|command| row(calls::FCNTL, [NONE, command.into(), 0])),
+    );
     rows.extend([
         // A fifth argument is invalid whoever gives it.
         row(calls::PRCTL, [PR_SET_MM.into(), 0, 0, 0, 1]),

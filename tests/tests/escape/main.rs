@@ -14,6 +14,7 @@ mod addresses;
 mod attack;
 mod attributed;
 mod beside;
+mod leases;
 mod machine;
 mod older;
 mod one_shot;

@@ -13,7 +13,7 @@ use super::resolve::Place;
 use crate::seccomp::rules::Arch;
 use crate::seccomp::rules::calls::{self, Call};
 use crate::seccomp::rules::constants::{
-    FAT_IOCTL_SET_ATTRIBUTES, FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, FS_IOC_SETVERSION,
+    EXT4_IOC_SETVERSION, FAT_IOCTL_SET_ATTRIBUTES, FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, FS_IOC_SETVERSION,
 };
 
 /// This architecture.
@@ -33,9 +33,14 @@ const NO_FOLLOW: c_int = libc::AT_SYMLINK_NOFOLLOW;
 const EMPTY: c_int = libc::AT_EMPTY_PATH;
 
 /// The requests of `ioctl(2)` that change flags through a descriptor that was opened to read, with the size of what their
-/// argument points to: `int`, whatever the request says, but for the third, `struct fsxattr`.
-pub(in super::super) const IOCTLS: [(c_uint, usize); 4] =
-    [(FS_IOC_SETFLAGS, 4), (FS_IOC_SETVERSION, 4), (FS_IOC_FSSETXATTR, 28), (FAT_IOCTL_SET_ATTRIBUTES, 4)];
+/// argument points to: `int`, whatever the request says, but for `struct fsxattr`.
+pub(in super::super) const IOCTLS: [(c_uint, usize); 5] = [
+    (FS_IOC_SETFLAGS, 4),
+    (FS_IOC_SETVERSION, 4),
+    (EXT4_IOC_SETVERSION, 4),
+    (FS_IOC_FSSETXATTR, 28),
+    (FAT_IOCTL_SET_ATTRIBUTES, 4),
+];
 
 /// What a call asks for.
 #[derive(Debug)]

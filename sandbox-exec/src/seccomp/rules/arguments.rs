@@ -87,6 +87,12 @@ pub(super) const ALWAYS: &[Conditional] = &[
         ],
     },
     Conditional {
+        reason: "a lease (F_SETLEASE, F_SETDELEG) holds up everybody who opens the file, F_NOTIFY signals each change in a \
+                 directory; both take a descriptor that was opened to read, and only file servers use them",
+        call: calls::FCNTL,
+        any_of: &[&[Is(1, F_SETLEASE)], &[Is(1, F_SETDELEG)], &[Is(1, F_NOTIFY)]],
+    },
+    Conditional {
         reason: "rewrites the command line, environment and executable that /proc shows of the process, by which it is \
                  judged; only checkpoint tools need it",
         call: calls::PRCTL,
@@ -165,6 +171,7 @@ pub(super) const READ_ONLY: &[Conditional] = &[Conditional {
     any_of: &[
         &[Is(1, FS_IOC_SETFLAGS)],
         &[Is(1, FS_IOC_SETVERSION)],
+        &[Is(1, EXT4_IOC_SETVERSION)],
         &[Is(1, FS_IOC_FSSETXATTR)],
         &[Is(1, FAT_IOCTL_SET_ATTRIBUTES)],
     ],

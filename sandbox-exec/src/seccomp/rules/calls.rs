@@ -81,6 +81,7 @@ calls! {
     FCHMODAT2 fchmodat2 452 452;
     FCHOWN fchown 93 55;
     FCHOWNAT fchownat 260 54;
+    FCNTL fcntl 72 25;
     FILE_SETATTR file_setattr 469 469;
     FINIT_MODULE finit_module 313 273;
     FREMOVEXATTR fremovexattr 199 16;

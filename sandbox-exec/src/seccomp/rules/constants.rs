@@ -30,6 +30,13 @@ pub const O_TRUNC: u32 = 0o1000;
 /// The bit of `O_TMPFILE` that is its own; the other is `O_DIRECTORY`, whose value differs between architectures.
 pub const O_TMPFILE_ALONE: u32 = 0o20_000_000;
 
+/// `linux/fcntl.h`, commands of fcntl(2).
+pub const F_SETLEASE: u32 = 1024;
+/// The same.
+pub const F_NOTIFY: u32 = 1026;
+/// The same, from Linux 6.19 on.
+pub const F_SETDELEG: u32 = 1040;
+
 /// `stat.h`.
 pub const S_ISUID: u32 = 0o4000;
 /// The same.
@@ -98,7 +105,9 @@ pub const TIOCSETD: u32 = 0x5423;
 pub const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
 /// The same.
 pub const FS_IOC_SETVERSION: u32 = 0x4008_7602;
-/// The same.
+/// `fs/ext4/ext4.h` of the kernel, which has no header of it: like `FS_IOC_SETVERSION`, on ext4 alone.
+pub const EXT4_IOC_SETVERSION: u32 = 0x4008_6604;
+/// `fs.h`.
 pub const FS_IOC_FSSETXATTR: u32 = 0x401C_5820;
 
 /// `msdos_fs.h`.

@@ -22,7 +22,7 @@ fn numbers_are_those_that_this_architecture_is_compiled_with() {
     let common = compiled!(
         SYS_accept SYS_accept4 SYS_connect SYS_listen SYS_acct SYS_add_key SYS_adjtimex SYS_bpf SYS_chroot SYS_clock_adjtime SYS_clock_settime SYS_clone SYS_clone3
         SYS_delete_module SYS_execve SYS_execveat SYS_fanotify_init SYS_fchmod SYS_fchmodat SYS_fchown SYS_fchownat
-        SYS_finit_module SYS_fremovexattr SYS_fsconfig SYS_fsetxattr SYS_fsmount SYS_fsopen SYS_fspick SYS_init_module
+        SYS_fcntl SYS_finit_module SYS_fremovexattr SYS_fsconfig SYS_fsetxattr SYS_fsmount SYS_fsopen SYS_fspick SYS_init_module
         SYS_io_uring_enter SYS_io_uring_register SYS_io_uring_setup SYS_ioctl SYS_kcmp SYS_kexec_file_load
         SYS_kexec_load SYS_keyctl SYS_lookup_dcookie SYS_lremovexattr SYS_lsetxattr SYS_mbind SYS_migrate_pages
         SYS_mkdirat SYS_mknodat SYS_mount SYS_mount_setattr SYS_move_mount SYS_move_pages SYS_mq_open SYS_mq_unlink
@@ -147,6 +147,8 @@ fn constants_are_those_of_libc() {
         (constants::O_CREAT, int(libc::O_CREAT)),
         (constants::O_TRUNC, int(libc::O_TRUNC)),
         (constants::O_TMPFILE_ALONE, int(libc::O_TMPFILE & !libc::O_DIRECTORY)),
+        (constants::F_SETLEASE, int(libc::F_SETLEASE)),
+        (constants::F_NOTIFY, int(libc::F_NOTIFY)),
         (constants::S_ISUID, libc::S_ISUID),
         (constants::S_ISGID, libc::S_ISGID),
         (constants::AF_UNIX, int(libc::AF_UNIX)),
@@ -198,6 +200,7 @@ fn commands_are_made_of_what_the_headers_say() {
     // btrfs.h: struct btrfs_ioctl_vol_args and _v2 have 4096 bytes.
     let btrfs = |number| command(WRITE, 0x94, number, 4096);
     for (ours, made) in [
+        (constants::EXT4_IOC_SETVERSION, command(WRITE, b'f', 4, 8)),
         (constants::FS_IOC_FSSETXATTR, command(WRITE, b'X', 32, 28)),
         (constants::FS_IOC_ENABLE_VERITY, command(WRITE, b'f', 133, 128)),
         (constants::FS_IOC_SET_ENCRYPTION_POLICY, command(READ, b'f', 19, 12)),
