@@ -46,7 +46,7 @@ impl Ruleset {
             let layers = absent.join("; ");
             return Err(Stage::Platform.failed(format!("{layers}; --allow-degraded starts all the same")));
         }
-        let policy = Policy::of(rights.net, platform, tier);
+        let policy = Policy::of(rights.net, platform, tier).within(rights.reach);
         let policy = if told && platform.mediates(tier) { policy.told() } else { policy };
         let mut programs = vec![];
         if platform.seccomp() {

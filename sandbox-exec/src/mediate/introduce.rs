@@ -31,17 +31,14 @@ const FEW: usize = 64;
 const DATAGRAM: Kind = Kind { family: libc::AF_INET, style: libc::SOCK_DGRAM };
 
 impl Host {
-    /// Has a socket that no program has yet hear nobody.
+    /// Ties a socket that no program has yet to the loopback device, since the kernel gives it a port unasked (`listen`, `send`); and
+    /// has one of datagrams hear nobody.
     pub(super) fn guard(&self, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
-        if !self.is_guarded(kind) {
+        if self.outside.is_some() || !kind.is_internet() {
             return Ok(());
         }
         socket::keep_on_loopback(socket)?;
-        admitted::hear_only(socket, &[])
-    }
-
-    fn is_guarded(&self, kind: Kind) -> bool {
-        self.outside.is_none() && kind.is_internet() && kind.style == libc::SOCK_DGRAM
+        if kind.is_stream() { Ok(()) } else { admitted::hear_only(socket, &[]) }
     }
 
     /// Has the receivers of an address hear a sender, which has a port.

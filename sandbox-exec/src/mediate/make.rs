@@ -66,7 +66,7 @@ impl Call<'_, '_> {
         }
     }
 
-    /// `socket(2)` where nothing else is made here: of one that hears those from inside only.
+    /// `socket(2)` where nothing else is made here: of one that only those from inside reach.
     pub(super) fn make_guarded(&self) -> Result<Answer, Errno> {
         let [family, style, protocol, ..] = self.arguments.map(integer);
         let descriptor = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;

@@ -157,7 +157,7 @@ impl Mediation {
     /// The program that brings the calls.
     pub fn filter(&self) -> Filter {
         let calls = Calls::new(self.host_network);
-        let calls = if self.keeps_strangers_out() { calls.with_guarded_datagrams() } else { calls };
+        let calls = if self.keeps_strangers_out() { calls.with_guarded_sockets() } else { calls };
         let calls = if self.sockets.are_made() { calls.with_made_sockets() } else { calls };
         let calls = if self.sees_sharing() { calls.with_shared_ports() } else { calls };
         let calls = if self.objects { calls.with_objects() } else { calls };

@@ -177,7 +177,7 @@ impl Rules {
         }
     }
 
-    /// Has a socket that no program has yet hear nobody from outside.
+    /// Keeps everybody outside from a socket that no program has yet.
     pub(super) fn guard(&self, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
         self.network.host().map_or(Ok(()), |host| host.guard(socket, kind))
     }

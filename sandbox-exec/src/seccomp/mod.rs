@@ -11,7 +11,7 @@ pub mod rules;
 use std::io;
 
 use ipc::confinement::Tier;
-use ipc::rights::Network;
+use ipc::rights::{Network, Reach};
 use seccompiler::sock_filter;
 
 use crate::platform::{Platform, TRUNCATE};
@@ -31,12 +31,21 @@ pub struct Policy {
     pub tier: Tier,
     /// Whether the broker denies what it tells of, in the stead of the standing program: [`rules::told`].
     pub told: bool,
+    /// True if link-local addresses are within reach.
+    pub neighbours: bool,
 }
 
 impl Policy {
     /// The policy of rights on a platform.
     pub fn of(net: Network, platform: Platform, tier: Tier) -> Self {
-        Self { net, root: platform.root, truncate: (1..TRUNCATE).contains(&platform.abi), tier, told: false }
+        Self {
+            net,
+            root: platform.root,
+            truncate: (1..TRUNCATE).contains(&platform.abi),
+            tier,
+            told: false,
+            neighbours: false,
+        }
     }
 
     /// The same where a broker denies what it tells of.
@@ -45,11 +54,25 @@ impl Policy {
         Self { told: true, ..self }
     }
 
+    /// The same with a network that leads so far.
+    #[must_use]
+    pub fn within(self, reach: Reach) -> Self {
+        Self { neighbours: reach.link_local, ..self }
+    }
+
     /// What of it the rules depend on.
     pub fn case(self) -> Case {
-        let Self { net, root, truncate, tier, told } = self;
+        let Self { net, root, truncate, tier, told, neighbours } = self;
         let (full, mediated) = (tier == Tier::Full, tier != Tier::FloorUnmediated);
-        Case { full, mediated, network: net == Network::On, root, truncate, told: told && mediated }
+        Case {
+            full,
+            mediated,
+            network: net == Network::On,
+            root,
+            truncate,
+            told: told && mediated,
+            neighbours,
+        }
     }
 }
 

@@ -110,8 +110,15 @@ fn answer(built: Built, call: calls::Call, arguments: &[u64]) -> u32 {
     run(built.program, &Call::new(built.arch, number, arguments)).0
 }
 
-const PLAIN: Case =
-    Case { full: false, mediated: false, network: false, root: false, truncate: false, told: false };
+const PLAIN: Case = Case {
+    full: false,
+    mediated: false,
+    network: false,
+    root: false,
+    truncate: false,
+    told: false,
+    neighbours: false,
+};
 const MEDIATED: Case = Case { mediated: true, ..PLAIN };
 const FULL: Case = Case { full: true, ..MEDIATED };
 
@@ -167,10 +174,11 @@ fn the_program_of_a_policy_is_the_one_of_its_architecture() {
     let arch = Arch::ALL.into_iter().find(|arch| arch.name() == std::env::consts::ARCH).unwrap();
     for net in [Network::Off, Network::On] {
         for tier in [Tier::Full, Tier::Floor, Tier::FloorUnmediated] {
-            let policy = Policy { net, root: true, truncate: false, tier, told: false };
+            let policy = Policy { net, root: true, truncate: false, tier, told: false, neighbours: false };
             assert_eq!(policy.told().case().told, tier != Tier::FloorUnmediated);
             is_of_its_architecture(policy, arch);
             is_of_its_architecture(policy.told(), arch);
+            is_of_its_architecture(policy.within(Reach { link_local: true, ..Reach::default() }), arch);
         }
     }
 }
@@ -363,6 +371,41 @@ fn the_mediated_floor_has_what_its_broker_keeps_apart_and_no_queues_of_the_host(
     }
 }
 
+/// The options that join and leave groups, by level.
+fn group_options() -> impl Iterator<Item = [u64; 3]> {
+    let of_ipv6 = [20, 21, 27, 28].into_iter().chain(42..=48);
+    (35..=48).map(|name| [0, 0, name]).chain(of_ipv6.map(|name| [0, 41, name]))
+}
+
+#[test]
+fn groups_are_joined_where_the_network_is_private_or_leads_to_neighbours() {
+    let on = |case| Case { network: true, ..case };
+    let neighbours = |case| Case { neighbours: true, ..case };
+    for (case, expected) in [
+        (FULL, ALLOW),
+        (neighbours(on(FULL)), ALLOW),
+        (neighbours(on(MEDIATED)), ALLOW),
+        (on(FULL), errno(libc::EPERM)),
+        (on(MEDIATED), errno(libc::EPERM)),
+        (MEDIATED, errno(libc::EPERM)),
+        (neighbours(MEDIATED), errno(libc::EPERM)),
+    ] {
+        for program in standing(case) {
+            for arguments in group_options() {
+                assert_eq!(
+                    answer(program, calls::SETSOCKOPT, &arguments),
+                    expected,
+                    "{arguments:?} {case:?}"
+                );
+            }
+            // IP_MULTICAST_IF, IP_MULTICAST_LOOP, IP_UNICAST_IF; IPV6_V6ONLY, IPV6_MTU, IPV6_RECVPKTINFO.
+            for (level, name) in [(0, 32), (0, 34), (0, 50), (41, 26), (41, 24), (41, 49)] {
+                assert_eq!(answer(program, calls::SETSOCKOPT, &[0, level, name]), ALLOW, "{level} {name}");
+            }
+        }
+    }
+}
+
 #[test]
 fn set_id_bits_are_refused_where_they_are_set() {
     let flag = |flag: i32| u64::from(flag.cast_unsigned());
@@ -449,6 +492,7 @@ fn what_programs_need_stays_allowed() {
         truncate: false,
         tier: Tier::FloorUnmediated,
         told: false,
+        neighbours: false,
     });
     let arch = Arch::ALL.into_iter().find(|arch| arch.name() == std::env::consts::ARCH).unwrap();
     for number in

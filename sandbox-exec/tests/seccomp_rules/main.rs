@@ -37,6 +37,7 @@ fn policy(case: Case) -> Policy {
         root: case.root,
         truncate: case.truncate,
         told: case.told,
+        neighbours: case.neighbours,
         tier: match (case.full, case.mediated) {
             (true, _) => Tier::Full,
             (false, true) => Tier::Floor,

@@ -225,10 +225,18 @@ fn commands() -> Vec<Row> {
         row(calls::SETSOCKOPT, [NONE, IPPROTO_IPV6.into(), IPV6_RTHDR.into(), BAD, 1]),
         row(calls::SETSOCKOPT, [NONE, IPPROTO_IPV6.into(), IPV6_2292RTHDR.into(), BAD, 1]),
         row(calls::SETSOCKOPT, [NONE, IPPROTO_IPV6.into(), IPV6_2292PKTOPTIONS.into(), BAD, 1]),
+        row(calls::SETSOCKOPT, [NONE, SOL_SOCKET.into(), SO_ATTACH_REUSEPORT_CBPF.into(), BAD, 1]),
+        row(calls::SETSOCKOPT, [NONE, SOL_SOCKET.into(), SO_ATTACH_REUSEPORT_EBPF.into(), BAD, 1]),
+        row(calls::SETSOCKOPT, [NONE, SOL_SOCKET.into(), SO_DETACH_REUSEPORT_BPF.into(), BAD, 1]),
         row(calls::PRLIMIT64, [OWN_PID, 7, 0, 0]),
         // READ_IMPLIES_EXEC.
         row(calls::PERSONALITY, [0x0040_0000]),
     ]);
+    // One for each rule; the tests of the rules compare every number.
+    let of_ip = [35, 39, 47, 48].map(|name| (IPPROTO_IP, name));
+    let of_ipv6 = [21, 27, 28, 43, 47, 48].map(|name| (IPPROTO_IPV6, name));
+    let groups = of_ip.into_iter().chain(of_ipv6);
+    rows.extend(groups.map(|(level, name)| row(calls::SETSOCKOPT, [NONE, level.into(), name, BAD, 1])));
     rows
 }
 

@@ -16,6 +16,7 @@ mod attributed;
 mod beside;
 mod leases;
 mod machine;
+mod neighbour;
 mod older;
 mod one_shot;
 mod run;

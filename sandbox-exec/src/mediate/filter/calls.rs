@@ -96,11 +96,11 @@ impl Calls {
         calls.first(libc::SYS_ioctl, commanded(&requests))
     }
 
-    /// Also notifies what makes datagram sockets of the internet, and denies socket filters: whom such a socket hears is not its
+    /// Also notifies what makes sockets of the internet, and denies socket filters: whom such a socket hears is not its
     /// program's to say.
     #[must_use]
-    pub(in super::super) fn with_guarded_datagrams(self) -> Self {
-        self.first(libc::SYS_socket, datagrams()).first(libc::SYS_setsockopt, socket_filters())
+    pub(in super::super) fn with_guarded_sockets(self) -> Self {
+        self.first(libc::SYS_socket, internet()).first(libc::SYS_setsockopt, socket_filters())
     }
 
     /// Also notifies what lets others have a socket's port: whoever has it alone is known by less.
@@ -208,15 +208,12 @@ fn shared_tables() -> Vec<sock_filter> {
     ]
 }
 
-/// `socket` of datagrams of an internet family.
-fn datagrams() -> Vec<sock_filter> {
+/// `socket` of an internet family.
+fn internet() -> Vec<sock_filter> {
     vec![
         load(FLAGS),
         equal(libc::AF_INET.cast_unsigned(), 1, 0),
-        equal(libc::AF_INET6.cast_unsigned(), 0, 4),
-        load(COMMAND),
-        and(TYPE),
-        equal(libc::SOCK_DGRAM.cast_unsigned(), 0, 1),
+        equal(libc::AF_INET6.cast_unsigned(), 0, 1),
         answer(libc::SECCOMP_RET_USER_NOTIF),
         answer(libc::SECCOMP_RET_ALLOW),
     ]

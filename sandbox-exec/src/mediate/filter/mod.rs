@@ -17,8 +17,8 @@
 //!     number == ioctl ?        args[1] is FIOSETOWN, SIOCSPGRP ? notify           the same
 //!     number changes metadata? notify                only where no mount holds them (`metadata`)
 //!     number == ioctl ?        args[1] changes flags of files ? notify          "
-//!     number == socket ?       args[0] is AF_INET, AF_INET6 && args[1] & SOCK_TYPE_MASK == SOCK_DGRAM ? notify : allow
-//!                                                    where the network is off and the host's: whom does it hear?
+//!     number == socket ?       args[0] is AF_INET, AF_INET6 ? notify : allow
+//!                                                    where the network is off and the host's: who reaches it?
 //!     number == setsockopt ?   args[1] == SOL_SOCKET && args[2] attaches or detaches a socket filter ? EPERM : allow     "
 //!     number == setsockopt ?   args[1] == SOL_SOCKET && args[2] == SO_REUSEPORT ? notify : allow
 //!                                                    where the names of sockets are the host's: who else may have its port?

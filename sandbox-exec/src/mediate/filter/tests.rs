@@ -141,14 +141,15 @@ fn pairs_of_datagram_sockets_are_denied_where_the_mediator_makes_sockets() {
 }
 
 #[test]
-fn datagram_sockets_of_the_internet_are_notified_where_it_is_said_whom_they_hear() {
+fn sockets_of_the_internet_are_notified_where_strangers_are_kept_from_them() {
     let (inet, inet6, unix) = (libc::AF_INET, libc::AF_INET6, libc::AF_UNIX);
     let datagrams = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     for (family, style, expected) in [
         (inet, libc::SOCK_DGRAM, NOTIFY),
         (inet6, datagrams, NOTIFY),
-        (inet, libc::SOCK_STREAM, ALLOW),
-        (inet6, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, ALLOW),
+        (inet, libc::SOCK_STREAM, NOTIFY),
+        (inet6, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, NOTIFY),
+        (unix, libc::SOCK_STREAM, ALLOW),
         (unix, libc::SOCK_DGRAM, ALLOW),
     ] {
         let wide = |value: c_int| 0xffff_ffff_0000_0000 | u64::from(value.cast_unsigned());
@@ -156,18 +157,18 @@ fn datagram_sockets_of_the_internet_are_notified_where_it_is_said_whom_they_hear
         let socket = |filter: &Filter| run(filter, NATIVE, number(libc::SYS_socket), arguments);
         assert_eq!(socket(&Calls::new(true).filter()), ALLOW);
         assert_eq!(
-            socket(&Calls::new(true).with_guarded_datagrams().filter()),
+            socket(&Calls::new(true).with_guarded_sockets().filter()),
             expected,
             "{family} {style:#x}"
         );
-        assert_eq!(socket(&Calls::new(true).with_guarded_datagrams().with_made_sockets().filter()), NOTIFY);
+        assert_eq!(socket(&Calls::new(true).with_guarded_sockets().with_made_sockets().filter()), NOTIFY);
     }
 }
 
 #[test]
 fn socket_filters_are_denied_where_it_is_said_whom_sockets_hear() {
     let errno = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
-    let guarded = Calls::new(true).with_guarded_datagrams().filter();
+    let guarded = Calls::new(true).with_guarded_sockets().filter();
     for (level, name) in (0..100).flat_map(|name| [(libc::SOL_SOCKET, name), (libc::IPPROTO_IP, name)]) {
         let wide = |value: c_int| 0xffff_ffff_0000_0000 | u64::from(value.cast_unsigned());
         let arguments = [3, wide(level), wide(name), 0, 0, 0];
@@ -183,7 +184,7 @@ fn socket_filters_are_denied_where_it_is_said_whom_sockets_hear() {
 fn what_shares_a_port_is_notified_and_other_options_are_judged_as_before() {
     let errno = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
     let shared = Calls::new(true).with_shared_ports().filter();
-    let both = Calls::new(true).with_guarded_datagrams().with_shared_ports().filter();
+    let both = Calls::new(true).with_guarded_sockets().with_shared_ports().filter();
     for (level, name) in (0..100).flat_map(|name| [(libc::SOL_SOCKET, name), (libc::IPPROTO_IP, name)]) {
         let wide = |value: c_int| 0xffff_ffff_0000_0000 | u64::from(value.cast_unsigned());
         let arguments = [3, wide(level), wide(name), 0, 0, 0];
@@ -218,7 +219,7 @@ fn what_is_denied_here_is_notified_exactly_where_a_rule_says_so() {
     let some = [values(&bits), small].concat();
     for (case, host_network) in Case::all().flat_map(|case| [(case, false), (case, true)]) {
         let denials = told(case);
-        let calls = Calls::new(host_network).with_guarded_datagrams().with_made_sockets();
+        let calls = Calls::new(host_network).with_guarded_sockets().with_made_sockets();
         let (plain, filter) = (calls.filter(), calls.with_denials(&denials).filter());
         assert_eq!(filter.instructions.len() == plain.instructions.len(), denials.is_empty());
         for call in 0..600 {
@@ -246,7 +247,7 @@ fn foreign_architectures_are_killed_and_x32_is_left_to_the_denying_program() {
 /// When it is attached, the kernel walks the program once for every number.
 #[test]
 fn no_call_passes_all_the_others() {
-    let all = Calls::new(true).with_guarded_datagrams().with_shared_ports().with_objects();
+    let all = Calls::new(true).with_guarded_sockets().with_shared_ports().with_objects();
     let all = all.with_signals().with_metadata();
     let filter = all.with_denials(&told(Case { told: true, mediated: true, ..Case::default() })).filter();
     let steps = |call| {
@@ -268,7 +269,7 @@ fn behind_a_denying_program_nothing_is_allowed_that_it_denies_and_nothing_else_c
         let denying = Program::standing(policy);
         let alone = nothing().behind(denying);
         let calls =
-            Calls::new(true).with_guarded_datagrams().with_shared_ports().with_objects().with_metadata();
+            Calls::new(true).with_guarded_sockets().with_shared_ports().with_objects().with_metadata();
         let filter = calls.with_denials(&told(policy.case())).filter();
         let both = filter.clone().behind(denying);
         for call in (0..480).chain([600, 0x4000_0000, 0x4000_0000 + number(libc::SYS_connect), u32::MAX]) {
@@ -290,6 +291,7 @@ fn policies() -> impl Iterator<Item = Policy> {
         truncate: bits & 4 != 0,
         tier: Tier::Floor,
         told: bits & 8 != 0,
+        neighbours: bits & 16 != 0,
     };
-    (0..16).map(policy)
+    (0..32).map(policy)
 }

@@ -82,6 +82,32 @@ pub const IPPROTO_IP: u32 = 0;
 pub const IPPROTO_IPV6: u32 = 41;
 /// `in.h`.
 pub const IP_OPTIONS: u32 = 4;
+/// `in.h`: the first, a later and the last of the options that join and leave groups (35 to 48).
+pub const IP_ADD_MEMBERSHIP: u32 = 35;
+/// The same.
+pub const IP_DROP_MEMBERSHIP: u32 = 36;
+/// The same.
+pub const IP_DROP_SOURCE_MEMBERSHIP: u32 = 40;
+/// `in.h`, and the same number at the level of IPv6.
+pub const MCAST_JOIN_GROUP: u32 = 42;
+/// The same.
+pub const MCAST_UNBLOCK_SOURCE: u32 = 44;
+/// The same.
+pub const MCAST_MSFILTER: u32 = 48;
+/// `in6.h`; the next one leaves a group.
+pub const IPV6_JOIN_GROUP: u32 = 20;
+/// The same.
+pub const IPV6_JOIN_ANYCAST: u32 = 27;
+/// The same.
+pub const IPV6_LEAVE_ANYCAST: u32 = 28;
+/// `asm-generic/socket.h`.
+pub const SOL_SOCKET: u32 = 1;
+/// The same.
+pub const SO_ATTACH_REUSEPORT_CBPF: u32 = 51;
+/// The same.
+pub const SO_ATTACH_REUSEPORT_EBPF: u32 = 52;
+/// The same.
+pub const SO_DETACH_REUSEPORT_BPF: u32 = 68;
 /// `in6.h`.
 pub const IPV6_ADDRFORM: u32 = 1;
 /// The same.

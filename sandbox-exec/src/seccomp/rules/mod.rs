@@ -145,6 +145,8 @@ pub struct Case {
     pub truncate: bool,
     /// A broker denies in its stead what it tells of.
     pub told: bool,
+    /// Link-local addresses are within reach.
+    pub neighbours: bool,
 }
 
 impl Kind {
@@ -155,7 +157,7 @@ impl Kind {
 
 impl Case {
     /// How many there are.
-    pub const COUNT: usize = 64;
+    pub const COUNT: usize = 128;
 
     /// All of them, in the order of their programs.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -166,11 +168,17 @@ impl Case {
             truncate: bits & 8 != 0,
             mediated: bits & 16 != 0,
             told: bits & 32 != 0,
+            neighbours: bits & 64 != 0,
         })
     }
 
     fn has_mediator(self) -> bool {
         self.full || self.mediated
+    }
+
+    /// True if the network namespace is the host's.
+    fn is_on_host_network(self) -> bool {
+        !self.full || self.network
     }
 
     /// Its place in [`Self::all`].
@@ -182,6 +190,7 @@ impl Case {
             | bit(self.truncate, 8)
             | bit(self.mediated, 16)
             | bit(self.told, 32)
+            | bit(self.neighbours, 64)
     }
 }
 
@@ -219,6 +228,9 @@ fn standing(case: Case) -> Vec<Denial> {
         let net = if case.network { sockets::NET_ON } else { sockets::NET_OFF };
         all.extend(by_arguments(sockets::UNMEDIATED).chain(by_arguments(net)).chain(always(always::OBJECTS)));
     }
+    if case.is_on_host_network() {
+        all.extend(on_host_network(case));
+    }
     if !case.full {
         all.extend(always(always::QUEUES));
     }
@@ -232,6 +244,11 @@ fn standing(case: Case) -> Vec<Denial> {
         all.retain(|denial| !is_told(denial));
     }
     all
+}
+
+fn on_host_network(case: Case) -> impl Iterator<Item = Denial> {
+    let groups = if case.network && case.neighbours { &[] } else { sockets::GROUPS };
+    by_arguments(sockets::HOST_NETWORK).chain(by_arguments(groups))
 }
 
 fn read_only(case: Case) -> Vec<Denial> {

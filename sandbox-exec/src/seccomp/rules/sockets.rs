@@ -1,10 +1,8 @@
 //! Sockets: which families, types and protocols there are, tier by tier.
 
 use super::Test::{Is, IsNot, Masked};
-use super::constants::{
-    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, IPPROTO_TCP, IPPROTO_UDP, NETLINK_ROUTE, SOCK_DCCP, SOCK_DGRAM,
-    SOCK_PACKET, SOCK_RAW, SOCK_RDM, SOCK_SEQPACKET, SOCK_TYPE_MASK,
-};
+#[allow(clippy::wildcard_imports, reason = "what the kernel calls its arguments, and nothing else")]
+use super::constants::*;
 use super::{Conditional, calls};
 
 /// Denied where nobody mediates unix sockets.
@@ -75,6 +73,36 @@ pub(super) const MEDIATED: &[Conditional] = &[
         any_of: &[&[IsNot(0, AF_UNIX)], &[Masked(1, SOCK_TYPE_MASK, SOCK_RAW)]],
     },
 ];
+
+/// Denied wherever the network namespace is the host's.
+pub(super) const HOST_NETWORK: &[Conditional] = &[Conditional {
+    reason: "one program steers all sockets that share a port, those of a host's service among them if it joins later",
+    call: calls::SETSOCKOPT,
+    any_of: &[
+        &[Is(1, SOL_SOCKET), Is(2, SO_ATTACH_REUSEPORT_CBPF)],
+        &[Is(1, SOL_SOCKET), Is(2, SO_ATTACH_REUSEPORT_EBPF)],
+        &[Is(1, SOL_SOCKET), Is(2, SO_DETACH_REUSEPORT_BPF)],
+    ],
+}];
+
+/// Denied where the network namespace is the host's, unless its neighbours are within reach.
+pub(super) const GROUPS: &[Conditional] = &[Conditional {
+    reason: "joining or leaving a group sends its address (112 bits of the program's choice) to every neighbour, whatever \
+             device the socket is tied to; the masks take 36 to 39, 40 to 47, 20 and 21, 42 and 43, and 44 to 47",
+    call: calls::SETSOCKOPT,
+    any_of: &[
+        &[Is(1, IPPROTO_IP), Is(2, IP_ADD_MEMBERSHIP)],
+        &[Is(1, IPPROTO_IP), Masked(2, !3, IP_DROP_MEMBERSHIP)],
+        &[Is(1, IPPROTO_IP), Masked(2, !7, IP_DROP_SOURCE_MEMBERSHIP)],
+        &[Is(1, IPPROTO_IP), Is(2, MCAST_MSFILTER)],
+        &[Is(1, IPPROTO_IPV6), Masked(2, !1, IPV6_JOIN_GROUP)],
+        &[Is(1, IPPROTO_IPV6), Is(2, IPV6_JOIN_ANYCAST)],
+        &[Is(1, IPPROTO_IPV6), Is(2, IPV6_LEAVE_ANYCAST)],
+        &[Is(1, IPPROTO_IPV6), Masked(2, !1, MCAST_JOIN_GROUP)],
+        &[Is(1, IPPROTO_IPV6), Masked(2, !3, MCAST_UNBLOCK_SOURCE)],
+        &[Is(1, IPPROTO_IPV6), Is(2, MCAST_MSFILTER)],
+    ],
+}];
 
 /// Denied where a broker mediates to a command that declared that it needs no network, where its worker has one: the network
 /// namespace is the host's there.
