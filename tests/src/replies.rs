@@ -1,5 +1,9 @@
 //! What the scripted model says.
 
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::Value;
 use supervisor::replay::{ReplayServer, Reply, Script, sse};
 
@@ -43,4 +47,16 @@ pub fn model_of(replies: impl IntoIterator<Item = String>) -> ReplayServer {
 pub fn serve(replies: impl IntoIterator<Item = Reply>) -> ReplayServer {
     let script = replies.into_iter().fold(Script::new(), Script::push);
     ReplayServer::start(script).expect("loopback")
+}
+
+/// A stream with status 200 whose body is compressed.
+pub fn gzipped(body: impl AsRef<[u8]>) -> Reply {
+    Reply::sse(gzip(body)).header("content-encoding", "gzip")
+}
+
+/// Compressed bytes.
+pub fn gzip(body: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(body.as_ref()).expect("a vector takes everything");
+    encoder.finish().expect("a vector takes everything")
 }

@@ -180,6 +180,7 @@ impl Effective {
             connect: seconds("timeouts.connect_s", preset.connect),
             first_byte: seconds("timeouts.first_byte_s", preset.first_byte),
             idle: seconds("timeouts.idle_s", preset.idle),
+            progress: seconds("timeouts.progress_s", preset.progress),
         }
     }
 

@@ -157,6 +157,13 @@ pub const KEYS: &[Key] = &[
         about: "How long a reply that has begun may pause, in seconds.",
     },
     Key {
+        name: "timeouts.progress_s",
+        kind: Kind::Count { least: 1, most: DAY },
+        project: ProjectMay::Never,
+        preset: Preset::Number(1800),
+        about: "How long a reply may go on without a new part, in seconds. Pings and comments are no part of it.",
+    },
+    Key {
         name: "retries.attempts",
         kind: Kind::Count { least: 1, most: 1000 },
         project: ProjectMay::Never,

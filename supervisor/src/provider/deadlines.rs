@@ -2,13 +2,25 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
+use tokio::task::coop;
 use tokio::time::Instant;
 
 use super::ProviderError;
 use super::http::Timeouts;
+
+/// The longest that the body of an error may take.
+const ERROR_BODY: Duration = Duration::from_secs(10);
+
+/// The limit on a reply that comes and does not get on.
+pub(crate) struct Progress {
+    pub(crate) limit: Duration,
+    /// The error of a reply that reached it.
+    pub(crate) lapsed: ProviderError,
+}
 
 /// The deadlines of one attempt.
 #[derive(Clone, Debug)]
@@ -34,12 +46,15 @@ impl Deadlines {
 
     /// The bytes of a body, or an error where they do not come in time: the first one by the deadline of the attempt, each
     /// other one within the idle limit of the one before.
+    ///
+    /// Unpacked bytes are always ready: each chunk spends the task's budget, so that signals and timers have their turn.
     pub(crate) fn body(
         self,
         bytes: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
     ) -> Body {
         let timed = stream::unfold(Some((Box::pin(bytes), self, true)), |state| async {
             let (mut bytes, deadlines, is_first) = state?;
+            coop::consume_budget().await;
             let next = if is_first {
                 deadlines.head(bytes.next()).await
             } else {
@@ -52,6 +67,18 @@ impl Deadlines {
             }
         });
         Box::pin(timed)
+    }
+
+    /// The longest that a reply may go on without a part of it.
+    pub(crate) fn progress(&self) -> Progress {
+        let limit = self.timeouts.progress;
+        let message = format!("{} sent no part of its reply for {limit:?} (timeouts.progress_s)", self.host);
+        Progress { limit, lapsed: timeout(message) }
+    }
+
+    /// The longest that the body of an error may take: its status is known, and nobody waits long for the words.
+    pub(crate) fn of_error(&self) -> Instant {
+        Instant::now() + self.timeouts.idle.min(ERROR_BODY)
     }
 
     async fn idle<T>(&self, next: impl Future<Output = T>) -> Result<T, ProviderError> {

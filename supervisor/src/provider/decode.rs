@@ -7,9 +7,6 @@ use serde_json::{Map, Value};
 
 use super::{ProviderError, StreamEvent};
 
-/// The most bytes of events that one reply may have: many times the longest reply of any model.
-pub(crate) const MAX_REPLY: usize = 64 * 1024 * 1024;
-
 /// Stream events in the order in which they came.
 pub(crate) type Events = VecDeque<StreamEvent>;
 
@@ -23,6 +20,9 @@ pub trait Decode: Send {
 
     /// Decodes a whole reply as one JSON text: what some gateways send though a stream was asked for (S10).
     fn push_whole(&mut self, json: &str, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
+
+    /// Grows with each part of the reply that comes, and with nothing else: a ping is no part of it.
+    fn progress(&self) -> u64;
 
     /// Whether the reply is complete; what follows is ignored.
     fn is_complete(&self) -> bool;
@@ -76,7 +76,7 @@ pub(crate) fn violation(what: &str) -> ProviderError {
 /// JSON that is cut short is a stream that is cut short (S7); other faults are an invalid reply.
 pub(crate) fn invalid(error: &serde_json::Error) -> ProviderError {
     if error.is_eof() {
-        return truncated("the reply ended in the middle of an event");
+        return truncated("the reply has an event that is cut short");
     }
     violation(&format!("an event that is not as expected ({error})"))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url};
 
 use super::connection::{self, ConfigError, Connection};
@@ -134,7 +134,11 @@ impl Endpoint {
         if response.status() != StatusCode::OK {
             return Err(self.failure(response, deadlines, exchange).await);
         }
-        let context = Context { request_id, key: Arc::clone(&self.key) };
+        if let Some(encoding) = foreign_encoding(response.headers()) {
+            return Err(unreadable(&encoding));
+        }
+        let context =
+            Context { request_id, key: Arc::clone(&self.key), progress: Some(deadlines.progress()) };
         let decoder = outgoing.decoder.unwrap_or_else(self.decoder);
         Ok(Reply::new(self.body(response, deadlines, exchange), decoder, context))
     }
@@ -166,11 +170,11 @@ impl Endpoint {
     ) -> ProviderError {
         let status = response.status();
         let headers = response.headers().clone();
-        let mut body = Vec::new();
+        let (mut body, deadline) = (Vec::new(), deadlines.of_error());
         let mut chunks = self.body(response, deadlines, exchange);
         // What cannot be read is not worth another error: the status says enough.
         while body.len() < MAX_ERROR_BODY
-            && let Some(Ok(chunk)) = chunks.next().await
+            && let Ok(Some(Ok(chunk))) = tokio::time::timeout_at(deadline, chunks.next()).await
         {
             body.extend_from_slice(&chunk);
         }
@@ -180,6 +184,19 @@ impl Endpoint {
     fn connection_error(&self, error: &reqwest::Error) -> ProviderError {
         http::connection_error(error, &self.url, self.timeouts)
     }
+}
+
+/// The encoding of a body that was not undone: only gzip is asked for.
+fn foreign_encoding(headers: &HeaderMap) -> Option<String> {
+    let encoding = headers.get(CONTENT_ENCODING)?.to_str().unwrap_or_default();
+    (encoding != "identity").then(|| failure::one_line(encoding))
+}
+
+fn unreadable(encoding: &str) -> ProviderError {
+    let message = format!(
+        "the server sent its reply in the encoding {encoding:?}, which nobody asked for: check any proxy"
+    );
+    ProviderError::new("invalid_response", message)
 }
 
 /// The key as `authorization: Bearer`, where there is one.

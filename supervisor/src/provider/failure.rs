@@ -65,7 +65,7 @@ impl Failure<'_> {
 
     fn advice(&self, fault: &Fault, error: &ProviderError) -> Option<String> {
         Some(match self.status.as_u16() {
-            300..=399 => self.redirect(),
+            300..=399 => self.redirect()?,
             _ if error.is_context_overflow() => {
                 "the conversation is longer than the model's context: start a new one".to_owned()
             }
@@ -84,12 +84,11 @@ impl Failure<'_> {
         })
     }
 
-    fn redirect(&self) -> String {
-        let target = self.headers.get(LOCATION).and_then(|value| value.to_str().ok()).map(one_line);
-        let target = target.unwrap_or_else(|| "nowhere".to_owned());
-        format!(
+    fn redirect(&self) -> Option<String> {
+        let target = self.headers.get(LOCATION).and_then(|value| value.to_str().ok()).map(one_line)?;
+        Some(format!(
             "it redirects to {target}, and the key does not follow it there: set the base URL to the right address"
-        )
+        ))
     }
 
     /// What is said of a body that says nothing itself.

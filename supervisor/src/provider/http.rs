@@ -18,6 +18,8 @@ pub struct Timeouts {
     pub first_byte: Duration,
     /// For the next byte to come; pings come every 15 seconds or so.
     pub idle: Duration,
+    /// For the next delta or block to come: pings and comments do not count.
+    pub progress: Duration,
 }
 
 impl Default for Timeouts {
@@ -26,6 +28,7 @@ impl Default for Timeouts {
             connect: Duration::from_secs(5),
             first_byte: Duration::from_mins(5),
             idle: Duration::from_mins(2),
+            progress: Duration::from_mins(30),
         }
     }
 }

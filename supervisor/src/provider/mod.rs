@@ -27,6 +27,7 @@ mod key;
 mod members;
 mod messages;
 mod open;
+mod opening;
 mod options;
 pub(crate) mod probe;
 mod replay;

@@ -75,7 +75,10 @@ impl ModelProvider for ReplayProvider {
             ))
         });
         let decoder = self.kind.decoder();
-        let reply = Reply::new(stream::iter(split(reply, self.chunk)), decoder, Context::default());
+        // Unlike an iterator's, this stream's end may be seen but once, as that of a connection.
+        let pieces = split(reply, self.chunk);
+        let bytes = stream::unfold(pieces, async |mut pieces| Some((pieces.next()?, pieces)));
+        let reply = Reply::new(bytes, decoder, Context::default());
         Box::pin(stream::unfold(reply, async |mut reply| Some((reply.next().await?, reply))))
     }
 }

@@ -5,16 +5,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::decode::{Decode, Envelope};
+use super::deadlines::Progress;
+use super::decode::{Decode, Envelope, truncated, violation};
 use super::key::ApiKey;
-use super::sse::{self, SseError};
+use super::opening::{BodyKind, MAX_BLANKS, Opening};
+use super::sse::{self, MAX_EVENT, SseError};
 use super::{ProviderError, StreamEvent};
 
-/// The most bytes of a reply that comes as one JSON text.
-const MAX_WHOLE: usize = 64 * 1024 * 1024;
+/// The most bytes of one reply, comments and blank lines among them: many times the longest reply of any model.
+const MAX_REPLY: usize = 64 * 1024 * 1024;
 /// How long the end of a complete reply's body may take before its connection is given up.
 const DRAIN: Duration = Duration::from_millis(100);
 
@@ -28,6 +31,8 @@ pub(crate) struct Reply {
     ready: VecDeque<StreamEvent>,
     failure: Option<ProviderError>,
     context: Context,
+    /// The end of a reply that does not get on until then.
+    stalls_at: Option<Instant>,
 }
 
 /// What an error of a reply is completed with, and kept free of.
@@ -37,6 +42,8 @@ pub(crate) struct Context {
     pub(crate) request_id: Option<String>,
     /// The key that was sent.
     pub(crate) key: Arc<ApiKey>,
+    /// The longest that it may go on without a part of it, where there is a limit.
+    pub(crate) progress: Option<Progress>,
 }
 
 enum Body {
@@ -55,7 +62,17 @@ impl Reply {
         decoder: Box<dyn Decode>,
         context: Context,
     ) -> Self {
-        Self { body: Body::Unread(Box::pin(bytes)), decoder, ready: VecDeque::new(), failure: None, context }
+        let mut reply = Self {
+            // Fused: its end is seen by whoever opens the body, and again by whoever reads it.
+            body: Body::Unread(bounded(bytes).fuse().boxed()),
+            decoder,
+            ready: VecDeque::new(),
+            failure: None,
+            context,
+            stalls_at: None,
+        };
+        reply.has_got_on();
+        reply
     }
 
     /// What is known of the message.
@@ -73,37 +90,58 @@ impl Reply {
                 return Some(Err(self.completed(failure)));
             }
             match std::mem::replace(&mut self.body, Body::Ended) {
-                Body::Unread(bytes) => self.open(bytes).await,
-                Body::Events(data) => self.read(data).await,
                 Body::Draining(data) => drain(data).await,
                 Body::Ended => return None,
+                body => self.advance(body).await,
             }
         }
     }
 
-    /// S10: a body that begins as JSON is one, whatever its headers say; so is a page of HTML.
+    /// Reads on, as long as the reply gets on.
+    async fn advance(&mut self, body: Body) {
+        let before = self.decoder.progress();
+        let Some(deadline) = self.stalls_at else { return self.step(body).await };
+        if timeout_at(deadline, self.step(body)).await.is_err() {
+            self.failure = self.context.progress.as_ref().map(|progress| progress.lapsed.clone());
+        } else if self.decoder.progress() != before {
+            self.has_got_on();
+        }
+    }
+
+    fn has_got_on(&mut self) {
+        self.stalls_at = self.context.progress.as_ref().map(|progress| Instant::now() + progress.limit);
+    }
+
+    async fn step(&mut self, body: Body) {
+        match body {
+            Body::Unread(bytes) => self.open(bytes).await,
+            Body::Events(data) => self.read(data).await,
+            Body::Draining(_) | Body::Ended => {}
+        }
+    }
+
     async fn open(&mut self, mut bytes: BoxStream<Bytes>) {
-        let mut head = BytesMut::new();
-        let first = loop {
-            if let Some(first) = first_visible(&head) {
-                break Some(first);
-            }
+        let mut opening = Opening::default();
+        let kind = loop {
             match bytes.next().await {
-                Some(Ok(chunk)) => head.extend_from_slice(&chunk),
+                Some(Ok(chunk)) => {
+                    if let Some(kind) = opening.push(&chunk) {
+                        break kind;
+                    }
+                }
                 Some(Err(error)) => return self.failure = Some(error),
-                None => break None,
+                None => break opening.finish(),
             }
         };
-        let head = stream::iter([Ok(head.freeze())]);
-        match first {
-            Some(b'{') => self.read_whole(head.chain(bytes).boxed()).await,
-            Some(b'<') => {
-                let message =
-                    "the server sent a page of HTML instead of a reply: check the base URL and any proxy";
-                self.failure = Some(ProviderError::new("invalid_response", message));
-            }
-            _ => self.body = Body::Events(Box::pin(sse::events(head.chain(bytes)))),
-        }
+        let body = stream::iter([Ok(opening.into_head())]).chain(bytes);
+        self.failure = match kind {
+            BodyKind::Json => return self.read_whole(body.boxed()).await,
+            BodyKind::Events => return self.body = Body::Events(Box::pin(sse::events(body))),
+            BodyKind::Html => Some(foreign("sent a page of HTML instead of a reply")),
+            BodyKind::Text(line) => Some(foreign(&format!("sent no reply but {line:?}"))),
+            BodyKind::Blank => Some(violation(&format!("more than {MAX_BLANKS} blanks before its reply"))),
+            BodyKind::Empty => Some(truncated("the reply ended before it began")),
+        };
     }
 
     async fn read_whole(&mut self, mut bytes: BoxStream<Bytes>) {
@@ -113,12 +151,13 @@ impl Reply {
                 Ok(chunk) => whole.extend_from_slice(&chunk),
                 Err(error) => return self.failure = Some(error),
             }
-            if whole.len() > MAX_WHOLE {
-                return self.failure = Some(malformed(&SseError::TooLarge(MAX_WHOLE)));
+            if whole.len() > MAX_EVENT {
+                let error = SseError::TooLarge { what: "a JSON reply", limit: MAX_EVENT };
+                return self.failure = Some(malformed(&error));
             }
         }
         self.failure = match std::str::from_utf8(&whole) {
-            Ok(json) => self.decoder.push_whole(json.trim_start_matches('\u{feff}'), &mut self.ready).err(),
+            Ok(json) => self.decoder.push_whole(json, &mut self.ready).err(),
             Err(_) => Some(malformed(&SseError::InvalidUtf8)),
         };
     }
@@ -153,25 +192,39 @@ impl Reply {
 /// Takes the end of the body, so that the connection can be used again. Nobody waits for it who stops at the last event.
 async fn drain(mut data: Data) {
     let rest = async { while let Some(Ok(_)) = data.next().await {} };
-    if tokio::time::timeout(DRAIN, rest).await.is_err() {
+    if timeout(DRAIN, rest).await.is_err() {
         tracing::debug!("the body of a complete reply has no end");
     }
 }
 
-/// The first byte that is neither a blank nor part of a byte-order mark.
-fn first_visible(head: &[u8]) -> Option<u8> {
-    const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
-    head.iter().copied().find(|byte| !byte.is_ascii_whitespace() && !BOM.contains(byte))
+/// The bytes of a body up to the limit, and an error beyond it.
+fn bounded(
+    bytes: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
+) -> impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static {
+    let mut received = 0_usize;
+    bytes.map(move |chunk| {
+        let chunk = chunk?;
+        received = received.saturating_add(chunk.len());
+        if received > MAX_REPLY {
+            let message = format!("the reply has more than {MAX_REPLY} bytes");
+            return Err(ProviderError::new("invalid_response", message));
+        }
+        Ok(chunk)
+    })
+}
+
+/// The error of a body that is not of the API.
+fn foreign(what: &str) -> ProviderError {
+    let message = format!("the server {what}: check the base URL and any proxy");
+    ProviderError::new("invalid_response", message)
 }
 
 fn malformed(error: &SseError<ProviderError>) -> ProviderError {
     match error {
         SseError::Transport(error) => error.clone(),
-        SseError::CutShort => {
-            ProviderError::new("truncated_stream", format!("the reply ended with {error}")).retryable()
-        }
+        SseError::CutShort => truncated(&format!("the reply ended with {error}")),
         SseError::InvalidUtf8 => invalid(error).retryable(),
-        SseError::TooLarge(_) => invalid(error),
+        SseError::TooLarge { .. } => invalid(error),
     }
 }
 

@@ -22,9 +22,14 @@ pub(crate) enum SseError<E> {
     /// The bytes below stopped.
     #[error("{0}")]
     Transport(E),
-    /// An event is larger than the limit.
-    #[error("an event of more than {0} bytes")]
-    TooLarge(usize),
+    /// Something is larger than the limit.
+    #[error("{what} of more than {limit} bytes")]
+    TooLarge {
+        /// An event or a comment.
+        what: &'static str,
+        /// The most bytes.
+        limit: usize,
+    },
     /// The bytes are no text.
     #[error("bytes that are not UTF-8")]
     InvalidUtf8,
@@ -97,7 +102,7 @@ impl<S> LineGuard<S> {
         self.ended = true;
         self.lines = Lines::new(limit);
         match fault {
-            Fault::TooLarge => SseError::TooLarge(limit),
+            Fault::TooLarge(what) => SseError::TooLarge { what, limit },
             Fault::IncompleteUtf8 if cut => SseError::CutShort,
             Fault::IncompleteUtf8 | Fault::InvalidUtf8 => SseError::InvalidUtf8,
         }
@@ -107,7 +112,8 @@ impl<S> LineGuard<S> {
 /// What is wrong with a line.
 #[derive(Debug, PartialEq, Eq)]
 enum Fault {
-    TooLarge,
+    /// An event or a comment.
+    TooLarge(&'static str),
     InvalidUtf8,
     IncompleteUtf8,
 }
@@ -152,7 +158,7 @@ impl Lines {
         let Some(end) = self.chunk.iter().position(|&byte| byte == b'\n' || byte == b'\r') else {
             self.partial.extend_from_slice(&self.chunk);
             self.chunk.clear();
-            return self.bounded(self.partial.len()).map(|()| None);
+            return self.bounded(&self.partial).map(|()| None);
         };
         let mut line = self.chunk.split_to(end + 1);
         self.after_cr = line[end] == b'\r';
@@ -178,14 +184,15 @@ impl Lines {
         if line.len() == 1 {
             self.event = 0;
         } else if line[0] != b':' {
-            self.bounded(line.len())?;
+            self.bounded(&line)?;
             self.event += line.len();
         }
         Ok(line)
     }
 
-    fn bounded(&self, more: usize) -> Result<(), Fault> {
-        if self.event + more > self.limit { Err(Fault::TooLarge) } else { Ok(()) }
+    fn bounded(&self, line: &[u8]) -> Result<(), Fault> {
+        let (what, before) = if line.starts_with(b":") { ("a comment", 0) } else { ("an event", self.event) };
+        if before + line.len() > self.limit { Err(Fault::TooLarge(what)) } else { Ok(()) }
     }
 }
 
@@ -270,14 +277,16 @@ mod tests {
             let chunks = [Ok::<_, Infallible>(Bytes::from_static(text.as_bytes()))];
             LineGuard::new(stream::iter(chunks), 12).map(|line| line.map(|_| ())).collect::<Vec<_>>()
         };
+        const TOO_LARGE: SseError<Infallible> = SseError::TooLarge { what: "an event", limit: 12 };
         let run = |text| {
             parse(text).now_or_never().expect("never pending").into_iter().collect::<Result<Vec<_>, _>>()
         };
         assert!(run("data: 12345\n\ndata: 12345\n\n").is_ok());
-        assert_eq!(run("data: 123456\n\n"), Err(SseError::TooLarge(12)));
-        assert_eq!(run("data: 1\ndata: 2\n\n"), Err(SseError::TooLarge(12)));
-        assert_eq!(run("data: 123456 no end of the line"), Err(SseError::TooLarge(12)));
+        assert_eq!(run("data: 123456\n\n"), Err(TOO_LARGE));
+        assert_eq!(run("data: 1\ndata: 2\n\n"), Err(TOO_LARGE));
+        assert_eq!(run("data: 123456 no end of the line"), Err(TOO_LARGE));
         assert!(run(":23456789\n:23456789\n:23456789\n").is_ok());
+        assert_eq!(run(":234567890123 no end"), Err(SseError::TooLarge { what: "a comment", limit: 12 }));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::block::{End, OpenBlock};
 use super::error;
 use super::wire;
-use crate::provider::decode::{Decode, Envelope, Events, MAX_REPLY, invalid, truncated, violation};
+use crate::provider::decode::{Decode, Envelope, Events, invalid, truncated, violation};
 use crate::provider::unknown::Unknown;
 use crate::provider::{ProviderError, StopReason, StreamEvent};
 
@@ -24,7 +24,7 @@ pub struct Decoder {
     /// Kinds of events and deltas that this version does not know.
     unknown: Unknown,
     envelope: Envelope,
-    received: usize,
+    progress: u64,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -48,6 +48,10 @@ impl Decode for Decoder {
         self.phase == Phase::Complete
     }
 
+    fn progress(&self) -> u64 {
+        self.progress
+    }
+
     fn envelope(&self) -> &Envelope {
         &self.envelope
     }
@@ -56,13 +60,6 @@ impl Decode for Decoder {
         let is_done_marker = data.is_empty() || "[DONE]".starts_with(data);
         if self.is_complete() || is_done_marker {
             return Ok(());
-        }
-        self.received += data.len();
-        if self.received > MAX_REPLY {
-            return Err(ProviderError::new(
-                "invalid_response",
-                format!("the reply has more than {MAX_REPLY} bytes"),
-            ));
         }
         match serde_json::from_str::<wire::Event<'_>>(data) {
             Ok(event) => self.event(&event, events),
@@ -160,6 +157,7 @@ impl Decoder {
         raw: Option<&RawValue>,
         events: &mut Events,
     ) -> Result<(), ProviderError> {
+        self.progress += 1;
         self.start_unannounced(index == 0, events);
         if self.phase != Phase::Started {
             return Err(violation("a content block before the message began"));
@@ -178,6 +176,7 @@ impl Decoder {
     }
 
     fn delta(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
+        self.progress += 1;
         let index = index(event)?;
         let (Some(delta), Some(block)) = (&event.delta, self.open.get_mut(&index)) else {
             return Err(violation(&format!("a delta for content block {index}, which is not open")));

@@ -23,6 +23,9 @@ pub(super) enum End {
     CutOff,
 }
 
+/// The most calls of one reply: each delta looks for its call among them.
+const MAX_CALLS: usize = 1024;
+
 /// The calls of a reply, in the order in which they began.
 pub(super) struct Calls {
     calls: Vec<Call>,
@@ -51,7 +54,12 @@ impl Calls {
     }
 
     /// Adds a delta; `next_block` is the index of the block that it may begin, and is moved on if it does.
-    pub(super) fn push(&mut self, delta: &CallDelta<'_>, next_block: &mut usize, events: &mut Events) {
+    pub(super) fn push(
+        &mut self,
+        delta: &CallDelta<'_>,
+        next_block: &mut usize,
+        events: &mut Events,
+    ) -> Result<(), ProviderError> {
         let function = delta.function.as_ref();
         let (id, name) = (string(delta.id), function.and_then(|function| string(function.name)));
         let position = self.position(delta.index, id.as_deref(), name.is_some()).unwrap_or_else(|| {
@@ -59,6 +67,9 @@ impl Calls {
             *next_block += 1;
             self.calls.len() - 1
         });
+        if position >= MAX_CALLS {
+            return Err(violation(&format!("more than {MAX_CALLS} tool calls in one reply")));
+        }
         let made_up = format!("call_bw_{}", self.first.saturating_add(position));
         let call = &mut self.calls[position];
         call.id = call.id.take().or(id);
@@ -73,6 +84,7 @@ impl Calls {
         if let Some(function) = function {
             call.add_arguments(function);
         }
+        Ok(())
     }
 
     /// Where the call is that a delta goes on with, if it does not begin one.

@@ -9,9 +9,7 @@ use super::open_text::{OpenText, TextKind};
 use super::reasoning::Details;
 use super::wire::{CallDelta, Choice, Chunk, Delta, Part, string};
 use super::{error, usage};
-use crate::provider::decode::{
-    Decode, Envelope, Events, MAX_REPLY, in_messages_words, invalid, truncated, violation,
-};
+use crate::provider::decode::{Decode, Envelope, Events, in_messages_words, invalid, truncated, violation};
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{ProviderError, StopReason, StreamEvent};
 
@@ -33,7 +31,7 @@ pub struct Decoder {
     next_block: usize,
     usage: TokenUsage,
     envelope: Envelope,
-    received: usize,
+    progress: u64,
     /// Whether a second reply to the request was told of.
     told_of_others: bool,
 }
@@ -71,7 +69,7 @@ impl Decoder {
             next_block: 0,
             usage: TokenUsage::default(),
             envelope: Envelope { role: "assistant".to_owned(), ..Envelope::default() },
-            received: 0,
+            progress: 0,
             told_of_others: false,
         }
     }
@@ -80,6 +78,10 @@ impl Decoder {
 impl Decode for Decoder {
     fn is_complete(&self) -> bool {
         self.phase == Phase::Complete
+    }
+
+    fn progress(&self) -> u64 {
+        self.progress
     }
 
     fn envelope(&self) -> &Envelope {
@@ -94,11 +96,6 @@ impl Decode for Decoder {
         if data == "[DONE]" {
             return self.done(events);
         }
-        self.received += data.len();
-        if self.received > MAX_REPLY {
-            let message = format!("the reply has more than {MAX_REPLY} bytes");
-            return Err(ProviderError::new("invalid_response", message));
-        }
         match serde_json::from_str::<Chunk<'_>>(data) {
             Ok(chunk) => self.chunk(data, chunk, events),
             Err(error) => {
@@ -106,7 +103,7 @@ impl Decode for Decoder {
                 match self.finish_reason {
                     // S7: nothing is missed after the finish reason.
                     Some(_) if is_cut => Ok(()),
-                    None if is_cut => Err(truncated("the reply ended in the middle of an event")),
+                    None if is_cut => Err(truncated("the reply has an event that is cut short")),
                     _ => Err(invalid(&error)),
                 }
             }
@@ -141,7 +138,7 @@ impl Decoder {
             return Err(error::from_chunk(data));
         }
         self.name(&chunk);
-        if let Some(usage) = chunk.usage.and_then(usage::parse) {
+        if let Some(usage) = chunk.usage().and_then(usage::parse) {
             self.usage = usage;
             self.envelope.usage = in_messages_words(usage);
         }
@@ -186,6 +183,7 @@ impl Decoder {
             self.content(content, DEEPEST_PART, TextKind::Said, events)?;
         }
         if let Some(Ok(piece)) = delta.refusal.map(|raw| serde_json::from_str::<Piece<'_>>(raw.get())) {
+            self.progress += u64::from(!piece.is_empty());
             self.refusal.push(&piece);
         }
         for call in delta.tool_calls.iter().flatten() {
@@ -223,6 +221,7 @@ impl Decoder {
         if items.is_empty() {
             return Ok(Vec::new());
         }
+        self.progress += 1;
         let details = self.details.get_or_insert_with(|| {
             self.next_block += 1;
             Details::new(self.next_block - 1)
@@ -262,6 +261,7 @@ impl Decoder {
         if piece.is_empty() {
             return Ok(());
         }
+        self.progress += 1;
         if self.open.as_ref().is_none_or(|open| open.kind != kind) {
             self.close_open(events)?;
             self.open = Some(OpenText::new(self.next_block, kind));
@@ -274,9 +274,9 @@ impl Decoder {
     }
 
     fn call(&mut self, delta: &CallDelta<'_>, events: &mut Events) -> Result<(), ProviderError> {
+        self.progress += 1;
         self.close_open(events)?;
-        self.calls.push(delta, &mut self.next_block, events);
-        Ok(())
+        self.calls.push(delta, &mut self.next_block, events)
     }
 
     fn close_open(&mut self, events: &mut Events) -> Result<(), ProviderError> {

@@ -16,6 +16,9 @@ pub(super) struct Chunk<'a> {
     pub(super) choices: Option<Vec<Choice<'a>>>,
     #[serde(borrow)]
     pub(super) usage: Option<&'a RawValue>,
+    /// Groq's older place for its usage.
+    #[serde(borrow)]
+    pub(super) x_groq: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
     /// Present in errors without `error` (Mistral, older vLLM).
@@ -24,6 +27,21 @@ pub(super) struct Chunk<'a> {
     /// The same, of servers made with `FastAPI`.
     #[serde(borrow)]
     pub(super) detail: Option<&'a RawValue>,
+}
+
+/// Groq's own member of a chunk.
+#[derive(Deserialize)]
+struct Groq<'a> {
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+}
+
+impl<'a> Chunk<'a> {
+    /// The usage, wherever it is: Groq sends both where it is asked for one.
+    pub(super) fn usage(&self) -> Option<&'a RawValue> {
+        let groq = || serde_json::from_str::<Groq<'a>>(self.x_groq?.get()).ok()?.usage;
+        self.usage.filter(|usage| usage.get() != "null").or_else(groq)
+    }
 }
 
 /// One of the replies that a request asks for; ours asks for one.

@@ -9,9 +9,7 @@ use serde_json::value::RawValue;
 use super::error;
 use super::item::OpenItem;
 use super::{usage, wire};
-use crate::provider::decode::{
-    Decode, Envelope, Events, MAX_REPLY, in_messages_words, invalid, truncated, violation,
-};
+use crate::provider::decode::{Decode, Envelope, Events, in_messages_words, invalid, truncated, violation};
 use crate::provider::unknown::Unknown;
 use crate::provider::{AssistantBlock, ContentBlock, ProviderError, StopReason, StreamEvent};
 
@@ -31,7 +29,7 @@ pub struct Decoder {
     has_called: bool,
     /// The words in which the model refused.
     refusal: Option<String>,
-    received: usize,
+    progress: u64,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -55,6 +53,10 @@ impl Decode for Decoder {
         self.phase == Phase::Complete
     }
 
+    fn progress(&self) -> u64 {
+        self.progress
+    }
+
     fn envelope(&self) -> &Envelope {
         &self.envelope
     }
@@ -63,13 +65,6 @@ impl Decode for Decoder {
         let is_done_marker = data.is_empty() || "[DONE]".starts_with(data);
         if self.is_complete() || is_done_marker {
             return Ok(());
-        }
-        self.received += data.len();
-        if self.received > MAX_REPLY {
-            return Err(ProviderError::new(
-                "invalid_response",
-                format!("the reply has more than {MAX_REPLY} bytes"),
-            ));
         }
         match serde_json::from_str::<wire::Event<'_>>(data) {
             Ok(event) if event.kind == "error" => Err(error::from_event(data)),
@@ -165,6 +160,7 @@ impl Decoder {
     }
 
     fn add(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
+        self.progress += 1;
         let raw = self.item(event)?;
         let index = event.output_index.unwrap_or_else(|| self.next_index());
         if self.open.contains_key(&index) || self.closed.contains(&index) {
@@ -179,6 +175,7 @@ impl Decoder {
     }
 
     fn delta(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
+        self.progress += 1;
         let (index, item) = self.opened(event)?;
         if let Some(piece) = &event.delta {
             item.push(index, &event.kind, piece, events);
@@ -194,6 +191,7 @@ impl Decoder {
     }
 
     fn close(&mut self, index: usize, raw: &RawValue, events: &mut Events) -> Result<(), ProviderError> {
+        self.progress += 1;
         if !self.closed.insert(index) {
             return Err(violation(&format!("output item {index} twice")));
         }

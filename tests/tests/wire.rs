@@ -1,0 +1,221 @@
+//! Replies that no honest server sends, through the real program: each ends in time, with a sentence and a result.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use supervisor::replay::{Block, ReplayServer, Reply, Usage, chat, responses, sse};
+use tests::replies::{done, gzipped, says, serve};
+use tests::world::KEY;
+use tests::{Finished, User, World};
+
+/// The names of the providers.
+const PROVIDERS: [&str; 3] = ["anthropic", "openai", "responses"];
+
+/// One attempt for each request, unless a test says otherwise.
+fn world(settings: &str) -> World {
+    let world = World::new(User::Myself);
+    world.configure(settings);
+    world
+}
+
+fn once() -> World {
+    world("retries.attempts = 1")
+}
+
+fn exec(world: &World, server: &ReplayServer, provider: &str) -> Command {
+    let mut command = world.exec(server, &["--provider", provider, "--model", "claude-opus-5-5"]);
+    command.env("OPENAI_API_KEY", KEY);
+    command
+}
+
+fn run(world: &World, server: &ReplayServer, provider: &str) -> Finished {
+    Finished::of(&mut exec(world, server, provider))
+}
+
+/// A reply of words, in the words of a provider.
+fn words(provider: &str, text: &str) -> String {
+    let blocks = [Block::text(text)];
+    match provider {
+        "openai" => chat::message(&blocks, "stop", Usage::default()),
+        "responses" => responses::message(&blocks, "end_turn", Usage::default()),
+        _ => sse::message(&blocks, "end_turn", Usage::default()),
+    }
+}
+
+/// A reply with something else after its first event.
+fn words_around(provider: &str, middle: &str) -> String {
+    let whole = words(provider, "It goes on.");
+    let (first, rest) = whole.split_once("\n\n").unwrap();
+    format!("{first}\n\n{middle}{rest}")
+}
+
+fn message(run: &Finished) -> String {
+    run.result()["message"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn w1_a_reply_without_a_visible_byte_is_tried_again() {
+    let world = world("");
+    for provider in PROVIDERS {
+        for (name, body) in [("nothing", ""), ("blanks", " \r\n\n"), ("a mark", "\u{feff}")] {
+            let first = Reply::sse(body).header("content-length", &body.len().to_string());
+            let server = serve([first, Reply::sse(words(provider, "Done."))]);
+            let run = run(&world, &server, provider);
+            assert_eq!((run.code, server.requests().len()), (0, 2), "{provider} {name}: {}", run.stderr);
+            let failed = &run.events_of("model_failed")[0];
+            assert_eq!(failed["message"], "the reply ended before it began", "{provider} {name}");
+        }
+    }
+}
+
+#[test]
+fn w2_blanks_before_a_reply_are_bounded() {
+    let world = once();
+    let blanks = gzipped(vec![b'\n'; 64 << 20]);
+    for provider in PROVIDERS {
+        let server = serve([blanks.clone()]);
+        let began = Instant::now();
+        let run = run(&world, &server, provider).expect(6);
+        assert!(began.elapsed() < Duration::from_secs(10), "{provider}: {:?}", began.elapsed());
+        assert_eq!(message(&run), "the provider sent more than 65536 blanks before its reply", "{provider}");
+    }
+}
+
+/// Interrupts a run once it has shown the first words of a reply; gives how long it took to end.
+fn interrupted(mut run: Command, signal: Signal) -> (Duration, i32) {
+    let mut child = run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_until(b'!', &mut Vec::new()).unwrap();
+    let began = Instant::now();
+    kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+    stdout.read_to_end(&mut Vec::new()).unwrap();
+    (began.elapsed(), child.wait().unwrap().code().unwrap())
+}
+
+#[test]
+fn w2_a_signal_is_answered_while_a_bomb_is_unpacked() {
+    let world = world("");
+    let whole = says("Begun!", "end_turn");
+    let words = whole.find("Begun!").unwrap();
+    let (begin, end) = whole.split_at(words + whole[words..].find("\n\n").unwrap() + 2);
+    let bomb = gzipped([begin, &": no event\n".repeat((60 << 20) / 11), end].concat());
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+        let server = serve([bomb.clone()]);
+        let run = world.task(&server.base_url(), ["do it"]);
+        let (took, ended) = interrupted(run, signal);
+        assert_eq!(ended, code, "{signal}");
+        assert!(took < Duration::from_secs(1), "{signal}: {took:?}");
+    }
+}
+
+#[test]
+fn w3_bytes_that_make_no_event_count() {
+    let world = once();
+    for provider in PROVIDERS {
+        let comment = format!(": {}\n", "x".repeat(4096));
+        let server = serve([gzipped(words_around(provider, &comment.repeat((65 << 20) / 4096)))]);
+        let run = run(&world, &server, provider).expect(6);
+        assert_eq!(message(&run), "the reply has more than 67108864 bytes", "{provider}");
+    }
+}
+
+#[test]
+fn w4_a_reply_that_makes_no_progress_is_a_time_out_and_a_slow_one_is_none() {
+    let world = world("retries.attempts = 1\ntimeouts.progress_s = 1");
+    for provider in PROVIDERS {
+        let drip = |text: &str| words_around(provider, &text.repeat(40));
+        let paced = |body: String| Reply::sse(body).chunked(12).paced(Duration::from_millis(60));
+        let server = serve([paced(drip(": a comment\n"))]);
+        let run = run(&world, &server, provider).expect(6);
+        let host = server.base_url()["http://".len()..].to_owned();
+        let said = "sent no part of its reply for 1s (timeouts.progress_s)";
+        assert_eq!(message(&run), format!("{host} {said}"), "{provider}");
+        assert_eq!(run.events_of("model_failed")[0]["kind"], "timeout");
+        // The twin: as slow, and each piece is one of the reply.
+        let server = serve([paced(words(provider, &"word ".repeat(40))).chunked(100)]);
+        self::run(&world, &server, provider).expect(0);
+    }
+}
+
+#[test]
+fn w5_the_body_of_an_error_has_one_deadline() {
+    let world = world("retries.attempts = 1\ntimeouts.idle_s = 1");
+    let body = r#"{"error":{"message":"it is down"}}"#.to_owned() + &" ".repeat(200);
+    let server = serve([Reply::new(500, body).chunked(34).paced(Duration::from_millis(500))]);
+    let slow = serve([Reply::new(500, " ".repeat(200)).chunked(1).paced(Duration::from_millis(200))]);
+    let began = Instant::now();
+    let run = run(&world, &server, "anthropic").expect(6);
+    assert!(message(&run).contains("500"), "{}", message(&run));
+    self::run(&world, &slow, "anthropic").expect(6);
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+#[test]
+fn w6_a_reply_has_so_many_calls_and_no_more() {
+    let world = once();
+    let calls = |count: usize| {
+        let calls = (0..count).map(|index| Block::tool_use(format!("c{index}"), "none", "{}"));
+        chat::message(&calls.collect::<Vec<_>>(), "tool_calls", Usage::default())
+    };
+    let server = serve([Reply::sse(calls(1025))]);
+    let run = run(&world, &server, "openai").expect(6);
+    assert_eq!(message(&run), "the provider sent more than 1024 tool calls in one reply");
+}
+
+#[test]
+fn w8_groqs_own_place_for_usage_counts() {
+    let world = once();
+    let whole = chat::message(&[Block::text("Done.")], "stop", Usage::default());
+    let usage = r#""usage":{"#;
+    assert!(whole.contains(usage));
+    let groq = whole.replace(usage, r#""x_groq":{"usage":{"#);
+    let groq: String = groq
+        .split_inclusive("\n\n")
+        .map(|event| match event.contains("x_groq") {
+            true => event.replacen("}\n\n", "}}\n\n", 1),
+            false => event.to_owned(),
+        })
+        .collect();
+    let count =
+        |body: String| run(&world, &serve([Reply::sse(body)]), "openai").expect(0).result()["usage"].clone();
+    let (plain, own) = (count(whole), count(groq));
+    assert_eq!(plain, own);
+    assert_ne!(own["input"], Value::from(0));
+}
+
+#[test]
+fn w9_a_reply_that_is_none_is_said_to_be_none() {
+    let world = once();
+    let gzip_twice = tests::replies::gzip(tests::replies::gzip(done()));
+    let cases = [
+        (
+            Reply::sse("upstream is not there\nsecond line"),
+            "the server sent no reply but \"upstream is not there\": check the base URL and any proxy",
+        ),
+        (
+            Reply::new(200, "[1, 2]").header("content-type", "application/json"),
+            "the server sent no reply but \"[1, 2]\": check the base URL and any proxy",
+        ),
+        (
+            Reply::sse("x").header("content-encoding", "br"),
+            "the server sent its reply in the encoding \"br\", which nobody asked for: check any proxy",
+        ),
+        (
+            Reply::sse(gzip_twice.clone()).header("content-encoding", "gzip, gzip"),
+            "the server sent its reply in the encoding \"gzip, gzip\", which nobody asked for: check any proxy",
+        ),
+        (Reply::new(304, ""), "the API answered 304 (invalid_response): Not Modified, with an empty body"),
+    ];
+    for (reply, said) in cases {
+        let server = serve([reply, Reply::sse(done())]);
+        let run = run(&world, &server, "anthropic").expect(6);
+        assert_eq!(message(&run), said);
+        assert_eq!(server.requests().len(), 1);
+    }
+}
