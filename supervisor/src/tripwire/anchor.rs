@@ -8,7 +8,7 @@ use nix::fcntl::{OFlag, RenameFlags, openat, renameat2};
 use nix::sys::stat::{FileStat, Mode, fstat};
 
 use super::beneath;
-use super::names::GIT;
+use super::root::GIT;
 
 /// How often a put-back is tried against whoever still moves things.
 const TRIES: usize = 8;

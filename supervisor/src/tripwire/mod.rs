@@ -15,16 +15,18 @@ mod config;
 mod judge;
 mod keys;
 mod layout;
-mod names;
 mod paused;
 mod references;
 mod repository;
 mod restore;
+mod root;
 mod settings;
+mod settle;
 mod state;
 mod walk;
+mod watch;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -32,82 +34,16 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use sha2::{Digest as _, Sha256};
 
-use addresses::Ground;
 use anchor::{Anchor, Found};
-use judge::{Own, Surroundings, Verdict, content};
+use judge::{Own, content};
 pub(crate) use judge::{git_file_target, worktree_in};
-use names::{GIT, Root};
 use references::References;
+use root::{GIT, Root};
 pub(crate) use settings::is_acted_on;
+use settle::{Around, View, settle};
 use state::{Kind, State};
-
-/// How often what changed is put back before it is left: whoever changes it lives no more, or should not.
-const ROUNDS: usize = 3;
-
-/// The directories to watch, and what in them may change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watch {
-    /// The project, canonical.
-    pub project: PathBuf,
-    /// Git directories of the project that lie elsewhere, canonical.
-    pub git_directories: Vec<PathBuf>,
-    /// Other write roots that are repositories, canonical.
-    pub repositories: Vec<PathBuf>,
-    /// What the user has given away, canonical.
-    pub granted: Vec<PathBuf>,
-    /// What else in the project is to stay as it is, relative to it; given away or not.
-    pub kept: Vec<PathBuf>,
-    /// The directories that an agent may write, canonical: a remote there may have hooks that nobody looks at.
-    pub writable: Vec<PathBuf>,
-    /// The directory for what is moved aside; without one, what has no part in a git directory is removed.
-    pub aside: Option<PathBuf>,
-}
-
-impl Watch {
-    /// Of a project, and of nothing else.
-    pub const fn of(project: PathBuf) -> Self {
-        Self {
-            project,
-            git_directories: Vec::new(),
-            repositories: Vec::new(),
-            granted: Vec::new(),
-            kept: Vec::new(),
-            writable: Vec::new(),
-            aside: None,
-        }
-    }
-
-    /// Adds what the user gave away: another repository is watched as the project is, and of what lies in a watched directory a
-    /// change may stay.
-    pub fn add_granted(&mut self, paths: &[PathBuf]) {
-        let is_outside =
-            |path: &&PathBuf| !path.starts_with(&self.project) && !self.project.starts_with(path);
-        let others: Vec<_> =
-            paths.iter().filter(is_outside).filter(|path| is_repository(path)).cloned().collect();
-        self.repositories.extend(others);
-        let roots: Vec<_> = self.places().map(Path::to_owned).collect();
-        let inside = |path: &&PathBuf| roots.iter().any(|root| path.starts_with(root) && *path != root);
-        // A repository in the project is found there, and watched.
-        let is_repository =
-            |path: &&PathBuf| path.file_name().is_some_and(|name| name != GIT) && is_repository(path);
-        let granted: Vec<_> =
-            paths.iter().filter(inside).filter(|path| !is_repository(path)).cloned().collect();
-        self.granted.extend(granted);
-    }
-
-    /// The directories that are watched.
-    pub fn places(&self) -> impl Iterator<Item = &Path> {
-        let others = self.git_directories.iter().chain(&self.repositories);
-        [&self.project].into_iter().chain(others).map(PathBuf::as_path)
-    }
-}
-
-/// True for a directory that has a repository at its top, or is a bare one.
-fn is_repository(directory: &Path) -> bool {
-    let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
-    has(GIT) || ["HEAD", "objects", "refs"].into_iter().all(has)
-}
-
+use watch::Given;
+pub use watch::Watch;
 /// Keeps what the host runs later.
 #[derive(Debug)]
 pub struct Tripwire {
@@ -166,15 +102,6 @@ struct Watched {
     /// The entries of configurations that are the person's own.
     own: Own,
     anchor: Anchor,
-}
-
-/// What is the same for all roots.
-#[derive(Debug)]
-struct Around {
-    given: Given,
-    searched: Vec<PathBuf>,
-    writable: Vec<PathBuf>,
-    aside: Option<PathBuf>,
 }
 
 impl Tripwire {
@@ -272,57 +199,6 @@ fn named(changes: &mut [Change], root: Option<&Path>) {
     }
 }
 
-impl Watch {
-    /// What of it there is, for the kernel to protect where it can: files and directories that no link leads to.
-    pub fn existing(&self) -> io::Result<Vec<PathBuf>> {
-        let mut roots = self.roots()?;
-        references::follow(&mut roots);
-        let mut existing = Vec::new();
-        for Watched { path, state, .. } in &roots {
-            existing.extend(names::to_protect(state).into_iter().map(|inside| path.join(inside)));
-        }
-        let given = self.given();
-        existing.retain(|path| !given.has(path));
-        Ok(existing)
-    }
-
-    fn given(&self) -> Given {
-        let kept = self.kept.iter().map(|path| self.project.join(path)).collect();
-        Given { granted: self.granted.clone().into(), kept }
-    }
-
-    fn around(&self) -> Around {
-        Around {
-            given: self.given(),
-            searched: [&self.project].into_iter().chain(&self.repositories).cloned().collect(),
-            writable: self.writable.clone(),
-            aside: self.aside.clone(),
-        }
-    }
-
-    /// The project first.
-    fn roots(&self) -> io::Result<Vec<Watched>> {
-        let project = Watched::new(Root::Project, &self.project, &self.kept);
-        let elsewhere = self.git_directories.iter().map(|path| Watched::new(Root::GitDirectory, path, &[]));
-        let others = self.repositories.iter().map(|path| Watched::new(Root::Project, path, &[]));
-        [project].into_iter().chain(elsewhere).chain(others).collect()
-    }
-}
-
-/// What the user has given away, but for what stays all the same.
-#[derive(Debug)]
-struct Given {
-    granted: Box<[PathBuf]>,
-    kept: Box<[PathBuf]>,
-}
-
-impl Given {
-    fn has(&self, path: &Path) -> bool {
-        let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
-        within(&self.granted) && !within(&self.kept)
-    }
-}
-
 impl Watched {
     fn new(root: Root, path: &Path, kept: &[PathBuf]) -> io::Result<Self> {
         let held = beneath::open_root(path)?;
@@ -393,102 +269,6 @@ impl Watched {
         };
         report.changes.push(Change { path: GIT.into(), what, restored });
     }
-}
-
-/// What is judged, and by whose lights.
-#[derive(Clone, Copy)]
-struct View<'a> {
-    path: &'a Path,
-    known: &'a BTreeSet<PathBuf>,
-    own: &'a Own,
-    around: &'a Around,
-}
-
-impl<'a> View<'a> {
-    fn surroundings(self, now: &'a State) -> Surroundings<'a> {
-        let ground = Ground { searched: &self.around.searched, writable: &self.around.writable };
-        Surroundings { root: self.path, repositories: [self.known, &now.repositories], own: self.own, ground }
-    }
-
-    fn verdicts(self, before: &State, now: &'a State) -> BTreeMap<PathBuf, Verdict> {
-        let around = self.surroundings(now);
-        let is_given = |path: &Path| self.around.given.has(&self.path.join(path));
-        let paths: BTreeSet<&PathBuf> = before.places.keys().chain(now.places.keys()).collect();
-        let judged = paths
-            .into_iter()
-            .filter(|path| !is_given(path))
-            .map(|path| (path.clone(), around.judge(path, before.places.get(path), now.places.get(path))));
-        let mut verdicts: BTreeMap<_, _> = judged.filter(|(_, verdict)| *verdict != Verdict::Pass).collect();
-        for (path, listing) in now.crowded.iter().filter(|(path, _)| !before.crowded.contains_key(*path)) {
-            if !is_given(path) {
-                verdicts.entry(path.clone()).or_insert(Verdict::Thin(*listing));
-            }
-        }
-        verdicts
-    }
-}
-
-/// Looks, puts back, and looks again until nothing is left to be put back; what passes is what the next look starts from.
-fn settle(
-    held: &OwnedFd,
-    state: &mut State,
-    view: View<'_>,
-    look: impl Fn(&State) -> State,
-    report: &mut Vec<Change>,
-) {
-    let mut changes: BTreeMap<PathBuf, String> = BTreeMap::new();
-    for round in 0..=ROUNDS {
-        let now = look(state);
-        let verdicts = view.verdicts(state, &now);
-        if verdicts.is_empty() {
-            *state = now;
-            break;
-        }
-        if round == ROUNDS {
-            let left = |path: &PathBuf| verdicts.contains_key(path);
-            report.extend(changes.into_iter().map(|(path, what)| Change {
-                restored: !left(&path),
-                path,
-                what,
-            }));
-            state.notes = now.notes;
-            return;
-        }
-        for (path, verdict) in verdicts {
-            let what = put_back(held, state, &path, verdict, view.around.aside.as_deref());
-            changes.entry(path).or_insert(what);
-        }
-    }
-    report.extend(changes.into_iter().map(|(path, what)| Change { path, what, restored: true }));
-}
-
-/// What had happened, for the report. Failures show in the next look.
-fn put_back(held: &OwnedFd, before: &State, path: &Path, verdict: Verdict, aside: Option<&Path>) -> String {
-    let (done, what) = match verdict {
-        Verdict::Pass => (Ok(()), String::new()),
-        Verdict::Restore(what) => (restore::restore(held, path, before), what),
-        Verdict::Keep(content, what) => (restore::keep(held, path, &content), what),
-        Verdict::Thin(listing) => {
-            (restore::thin(held, path, listing, before), "filled with files".to_owned())
-        }
-        Verdict::MoveAside(why) => {
-            let moved = aside.map(|aside| aside::move_aside(held, path, aside));
-            let what = match &moved {
-                Some(Ok(to)) => format!("{why}; moved to {}", to.display()),
-                _ => why,
-            };
-            // Without a place for it, it goes like anything else that was planted; one that takes it no more keeps it.
-            let done = match moved {
-                Some(Err(error)) => Err(beneath::errno(&error)),
-                _ => restore::restore(held, path, before),
-            };
-            (done, what)
-        }
-    };
-    if let Err(error) = done {
-        tracing::warn!(path = %path.display(), %error, "cannot be put back");
-    }
-    what
 }
 
 #[cfg(test)]

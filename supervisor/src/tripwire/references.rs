@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::Watched;
 use super::config::{Entry, parse};
-use super::names::{GIT, Root};
+use super::root::{GIT, Root};
 use super::settings;
 use super::state::{Body, Kind, Place, State};
 

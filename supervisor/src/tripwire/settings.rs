@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use super::names::GIT;
 use super::repository::Depth;
+use super::root::GIT;
 use super::state::{Kind, Listing, Look};
 use crate::listed::{matches, places};
 

@@ -13,7 +13,7 @@ use nix::sys::stat::{FileStat, SFlag};
 
 use super::beneath;
 use super::layout::{self, Part, part};
-use super::names::GIT;
+use super::root::GIT;
 use super::settings;
 
 /// The largest file whose content is kept.

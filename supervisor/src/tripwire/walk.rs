@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use nix::sys::stat::SFlag;
 
 use super::beneath;
-use super::names::GIT;
 use super::repository::Depth;
+use super::root::GIT;
 use super::state::{Kind, Look, State};
 
 /// The most entries that a walk sees.

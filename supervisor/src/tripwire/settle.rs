@@ -1,0 +1,117 @@
+//! Putting back until nothing is left to be put back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use super::addresses::Ground;
+use super::judge::{Own, Surroundings, Verdict};
+use super::state::State;
+use super::watch::Given;
+use super::{Change, aside, beneath, restore};
+
+/// The rounds of putting back before a change is left: nobody who could make it again should be alive.
+const ROUNDS: usize = 3;
+/// Circumstances that all roots share.
+#[derive(Debug)]
+pub(super) struct Around {
+    pub(super) given: Given,
+    pub(super) searched: Vec<PathBuf>,
+    pub(super) writable: Vec<PathBuf>,
+    pub(super) aside: Option<PathBuf>,
+}
+/// One root, and what its places are judged by.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) path: &'a Path,
+    pub(super) known: &'a BTreeSet<PathBuf>,
+    pub(super) own: &'a Own,
+    pub(super) around: &'a Around,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn surroundings(self, now: &'a State) -> Surroundings<'a> {
+        let ground = Ground { searched: &self.around.searched, writable: &self.around.writable };
+        Surroundings { root: self.path, repositories: [self.known, &now.repositories], own: self.own, ground }
+    }
+
+    fn verdicts(self, before: &State, now: &'a State) -> BTreeMap<PathBuf, Verdict> {
+        let around = self.surroundings(now);
+        let is_given = |path: &Path| self.around.given.has(&self.path.join(path));
+        let paths: BTreeSet<&PathBuf> = before.places.keys().chain(now.places.keys()).collect();
+        let judged = paths
+            .into_iter()
+            .filter(|path| !is_given(path))
+            .map(|path| (path.clone(), around.judge(path, before.places.get(path), now.places.get(path))));
+        let mut verdicts: BTreeMap<_, _> = judged.filter(|(_, verdict)| *verdict != Verdict::Pass).collect();
+        for (path, listing) in now.crowded.iter().filter(|(path, _)| !before.crowded.contains_key(*path)) {
+            if !is_given(path) {
+                verdicts.entry(path.clone()).or_insert(Verdict::Thin(*listing));
+            }
+        }
+        verdicts
+    }
+}
+
+/// Looks, puts back, and looks again until nothing is left to be put back; what passes is what the next look starts from.
+pub(super) fn settle(
+    held: &OwnedFd,
+    state: &mut State,
+    view: View<'_>,
+    look: impl Fn(&State) -> State,
+    report: &mut Vec<Change>,
+) {
+    let mut changes: BTreeMap<PathBuf, String> = BTreeMap::new();
+    for round in 0..=ROUNDS {
+        let now = look(state);
+        let verdicts = view.verdicts(state, &now);
+        if verdicts.is_empty() {
+            *state = now;
+            break;
+        }
+        if round == ROUNDS {
+            let left = |path: &PathBuf| verdicts.contains_key(path);
+            report.extend(changes.into_iter().map(|(path, what)| Change {
+                restored: !left(&path),
+                path,
+                what,
+            }));
+            state.notes = now.notes;
+            return;
+        }
+        for (path, verdict) in verdicts {
+            let what = put_back(held, state, &path, verdict, view.around.aside.as_deref());
+            changes.entry(path).or_insert(what);
+        }
+    }
+    report.extend(changes.into_iter().map(|(path, what)| Change { path, what, restored: true }));
+}
+
+/// Restores one place, and returns a phrase for the report. Failures show in the next look.
+fn put_back(held: &OwnedFd, before: &State, path: &Path, verdict: Verdict, aside: Option<&Path>) -> String {
+    let (done, what) = match verdict {
+        Verdict::Pass => (Ok(()), String::new()),
+        Verdict::Restore(what) => (restore::restore(held, path, before), what),
+        Verdict::Keep(content, what) => (restore::keep(held, path, &content), what),
+        Verdict::Thin(listing) => {
+            (restore::thin(held, path, listing, before), "filled with files".to_owned())
+        }
+        Verdict::MoveAside(why) => {
+            let moved = aside.map(|aside| aside::move_aside(held, path, aside));
+            let what = match &moved {
+                Some(Ok(to)) => format!("{why}; moved to {}", to.display()),
+                _ => why,
+            };
+            // Without a place for it, it goes like anything else that was planted; one that takes it no more keeps it.
+            let done = match moved {
+                Some(Err(error)) => Err(beneath::errno(&error)),
+                _ => restore::restore(held, path, before),
+            };
+            (done, what)
+        }
+    };
+    if let Err(error) = done {
+        tracing::warn!(path = %path.display(), %error, "cannot be put back");
+    }
+    what
+}

@@ -1,0 +1,121 @@
+//! The directories that are watched, and what in them may change.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::root::{self, GIT, Root};
+use super::{Around, Watched, references};
+
+/// The directories to watch, and what in them may change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// The project, canonical.
+    pub project: PathBuf,
+    /// Git directories of the project that lie elsewhere, canonical.
+    pub git_directories: Vec<PathBuf>,
+    /// Other write roots that are repositories, canonical.
+    pub repositories: Vec<PathBuf>,
+    /// What the user has given away, canonical.
+    pub granted: Vec<PathBuf>,
+    /// What else in the project is to stay as it is, relative to it; given away or not.
+    pub kept: Vec<PathBuf>,
+    /// The directories that an agent may write, canonical: a remote there may have hooks that nobody looks at.
+    pub writable: Vec<PathBuf>,
+    /// The directory for what is moved aside; without one, what has no part in a git directory is removed.
+    pub aside: Option<PathBuf>,
+}
+
+impl Watch {
+    /// Of a project, and of nothing else.
+    pub const fn of(project: PathBuf) -> Self {
+        Self {
+            project,
+            git_directories: Vec::new(),
+            repositories: Vec::new(),
+            granted: Vec::new(),
+            kept: Vec::new(),
+            writable: Vec::new(),
+            aside: None,
+        }
+    }
+
+    /// Adds what the user gave away: another repository is watched as the project is, and of what lies in a watched directory a
+    /// change may stay.
+    pub fn add_granted(&mut self, paths: &[PathBuf]) {
+        let is_outside =
+            |path: &&PathBuf| !path.starts_with(&self.project) && !self.project.starts_with(path);
+        let others: Vec<_> =
+            paths.iter().filter(is_outside).filter(|path| is_repository(path)).cloned().collect();
+        self.repositories.extend(others);
+        let roots: Vec<_> = self.places().map(Path::to_owned).collect();
+        let inside = |path: &&PathBuf| roots.iter().any(|root| path.starts_with(root) && *path != root);
+        // A repository in the project is found there, and watched.
+        let is_repository =
+            |path: &&PathBuf| path.file_name().is_some_and(|name| name != GIT) && is_repository(path);
+        let granted: Vec<_> =
+            paths.iter().filter(inside).filter(|path| !is_repository(path)).cloned().collect();
+        self.granted.extend(granted);
+    }
+
+    /// The directories that are watched.
+    pub fn places(&self) -> impl Iterator<Item = &Path> {
+        let others = self.git_directories.iter().chain(&self.repositories);
+        [&self.project].into_iter().chain(others).map(PathBuf::as_path)
+    }
+}
+
+/// True for a directory that has a repository at its top, or is a bare one.
+fn is_repository(directory: &Path) -> bool {
+    let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
+    has(GIT) || ["HEAD", "objects", "refs"].into_iter().all(has)
+}
+
+impl Watch {
+    /// The watched places that exist, for the kernel to protect where it can: everything but links.
+    pub fn existing(&self) -> io::Result<Vec<PathBuf>> {
+        let mut roots = self.roots()?;
+        references::follow(&mut roots);
+        let mut existing = Vec::new();
+        for Watched { path, state, .. } in &roots {
+            existing.extend(root::to_protect(state).into_iter().map(|inside| path.join(inside)));
+        }
+        let given = self.given();
+        existing.retain(|path| !given.has(path));
+        Ok(existing)
+    }
+
+    pub(super) fn given(&self) -> Given {
+        let kept = self.kept.iter().map(|path| self.project.join(path)).collect();
+        Given { granted: self.granted.clone().into(), kept }
+    }
+
+    pub(super) fn around(&self) -> Around {
+        Around {
+            given: self.given(),
+            searched: [&self.project].into_iter().chain(&self.repositories).cloned().collect(),
+            writable: self.writable.clone(),
+            aside: self.aside.clone(),
+        }
+    }
+
+    /// The project first.
+    pub(super) fn roots(&self) -> io::Result<Vec<Watched>> {
+        let project = Watched::new(Root::Project, &self.project, &self.kept);
+        let elsewhere = self.git_directories.iter().map(|path| Watched::new(Root::GitDirectory, path, &[]));
+        let others = self.repositories.iter().map(|path| Watched::new(Root::Project, path, &[]));
+        [project].into_iter().chain(elsewhere).chain(others).collect()
+    }
+}
+/// The places that the user has given away, and those that stay all the same.
+#[derive(Debug)]
+pub(super) struct Given {
+    granted: Box<[PathBuf]>,
+    kept: Box<[PathBuf]>,
+}
+
+impl Given {
+    pub(super) fn has(&self, path: &Path) -> bool {
+        let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
+        within(&self.granted) && !within(&self.kept)
+    }
+}
