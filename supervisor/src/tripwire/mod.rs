@@ -318,4 +318,24 @@ mod tests {
         tripwire.accept(&[Approved { path: path.clone(), digest: None }]);
         assert_eq!(tripwire.check(), Report::default());
     }
+
+    #[test]
+    fn what_cannot_be_moved_aside_does_not_stay() {
+        let place = tempfile::tempdir().unwrap();
+        let project = fs::canonicalize(place.path()).unwrap();
+        fs::create_dir_all(project.join(".git")).unwrap();
+        // No directory can be made below a file.
+        let file = project.join("file");
+        fs::write(&file, "").unwrap();
+        let watch = Watch { aside: Some(file.join("aside")), ..Watch::of(project.clone()) };
+        let mut tripwire = Tripwire::set(&watch).unwrap();
+        fs::create_dir(project.join(".git/sl")).unwrap();
+        fs::write(project.join(".git/sl/config"), "evil").unwrap();
+        let report = tripwire.check();
+        assert!(
+            report.changes[0].restored && report.changes[0].what.contains("it was removed"),
+            "{report:?}"
+        );
+        assert!(!project.join(".git/sl").exists());
+    }
 }

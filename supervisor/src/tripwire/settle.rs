@@ -97,17 +97,18 @@ fn put_back(held: &OwnedFd, before: &State, path: &Path, verdict: Verdict, aside
             (restore::thin(held, path, listing, before), "filled with files".to_owned())
         }
         Verdict::MoveAside(why) => {
-            let moved = aside.map(|aside| aside::move_aside(held, path, aside));
-            let what = match &moved {
-                Some(Ok(to)) => format!("{why}; moved to {}", to.display()),
-                _ => why,
+            let what = match aside.map(|aside| aside::move_aside(held, path, aside)) {
+                Some(Ok(to)) => {
+                    format!(
+                        "{why}; moved to {}; to accept it, move it back and name it with --write",
+                        to.display()
+                    )
+                }
+                // It does not stay because it is too large, or the other disk full.
+                Some(Err(error)) => format!("{why}; cannot be moved aside: {error}, so that it was removed"),
+                None => why,
             };
-            // Without a place for it, it goes like anything else that was planted; one that takes it no more keeps it.
-            let done = match moved {
-                Some(Err(error)) => Err(beneath::errno(&error)),
-                _ => restore::restore(held, path, before),
-            };
-            (done, what)
+            (restore::restore(held, path, before), what)
         }
     };
     if let Err(error) = done {
