@@ -60,6 +60,14 @@ impl Holder {
         own.is_ipv4() == v4 || own.is_unspecified() && !self.v6_only && v4
     }
 
+    /// True if the kernel would let another have the port at an address, with `IPV6_V6ONLY` or without, only where both allow that.
+    pub(super) fn overlaps(&self, at: IpAddr, v6_only: bool) -> bool {
+        let other = Self { address: at, v6_only, ..*self };
+        let share_family =
+            [true, false].into_iter().any(|v4| self.is_in_family(v4) && other.is_in_family(v4));
+        share_family && (self.might_receive(at) || plain(at).is_unspecified())
+    }
+
     fn parse(entry: &[u8]) -> Option<Self> {
         let cookie = entry.get(COOKIE..).and_then(|rest| rest.first_chunk())?;
         let source = entry.get(SOURCE..)?;
@@ -196,6 +204,36 @@ mod tests {
         assert!(!receives("127.0.0.1", false, "127.0.0.2") && !receives("0.0.0.0", false, "::1"));
         assert!(holder("::", true).might_receive("127.0.0.1".parse().unwrap()), "rather than miss one");
         assert!(!holder("127.0.0.2", false).might_receive("127.0.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn whose_ports_overlap() {
+        let overlaps =
+            |own: &str, v6_only, at: &str| holder(own, v6_only).overlaps(at.parse().unwrap(), false);
+        for (own, at) in [
+            ("127.0.0.1", "127.0.0.1"),
+            ("127.0.0.1", "0.0.0.0"),
+            ("127.0.0.1", "::"),
+            ("127.0.0.1", "::ffff:127.0.0.1"),
+            ("0.0.0.0", "127.0.0.1"),
+            ("0.0.0.0", "::"),
+            ("::", "127.0.0.1"),
+            ("::", "::1"),
+            ("::1", "::"),
+            ("::ffff:127.0.0.1", "127.0.0.1"),
+            ("::ffff:0.0.0.0", "127.0.0.1"),
+        ] {
+            assert!(overlaps(own, false, at), "{own} {at}");
+        }
+        for (own, at) in
+            [("127.0.0.1", "127.0.0.2"), ("0.0.0.0", "::1"), ("::1", "0.0.0.0"), ("::1", "127.0.0.1")]
+        {
+            assert!(!overlaps(own, false, at), "{own} {at}");
+        }
+        assert!(!overlaps("::", true, "127.0.0.1") && !overlaps("::", true, "0.0.0.0"));
+        assert!(overlaps("::", true, "::"));
+        let of_v6 = |own: &str| holder(own, false).overlaps("::".parse().unwrap(), true);
+        assert!(of_v6("::1") && of_v6("::") && !of_v6("127.0.0.1") && !of_v6("0.0.0.0"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{OwnedFd, RawFd};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ipc::place::{Place, is_local, is_resolver, plain, resolvers};
 use ipc::refusal::Target;
@@ -35,6 +35,8 @@ pub(super) struct Host {
     pub(super) reservations: Arc<Reservations>,
     /// What a receiver hears is changed by one at a time.
     pub(super) introducing: Mutex<()>,
+    /// One at a time is bound: until it is known for one from inside, others would take it for a stranger.
+    binding: Mutex<()>,
 }
 
 /// An address on this machine where only sockets from inside receive.
@@ -71,6 +73,7 @@ impl Host {
             listening: Listening::default(),
             reservations,
             introducing: Mutex::default(),
+            binding: Mutex::default(),
         })
     }
 
@@ -274,12 +277,29 @@ impl Host {
             // Whatever the address says: without a family it is one of all (inet_bind of the kernel).
             socket::keep_on_loopback(socket)?;
         }
-        if kind.style == libc::SOCK_DGRAM && kind.is_internet() {
-            self.bind_datagrams(caller, socket, address)?;
-            return self.welcome(caller, socket);
+        if kind.is_internet() {
+            return self.bind_internet(caller, socket, kind, address);
         }
         socket::bind(socket, address)?;
         self.remember(socket)
+    }
+
+    fn bind_internet(
+        &self,
+        caller: &Caller<'_>,
+        socket: &OwnedFd,
+        kind: Kind,
+        address: &Address,
+    ) -> Result<(), Errno> {
+        let _one_at_a_time = self.binding.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_before_bind(socket, kind, address)?;
+        if kind.is_stream() {
+            socket::bind(socket, address).and_then(|()| self.remember(socket))?;
+            return self.check_after_bind(socket, kind);
+        }
+        self.bind_datagrams(caller, socket, address)?;
+        self.check_after_bind(socket, kind)?;
+        self.welcome(caller, socket)
     }
 
     /// Only where an address is taken it may be ours, and is shared for a moment.

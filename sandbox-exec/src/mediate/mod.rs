@@ -9,7 +9,7 @@
 //!   `waiting`: calls that wait, and the signals of their callers.
 //! * `caller`, `memory`, `status`, `text`: who calls. `address`, `message`, `control`: what they pass.
 //! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `listening`, `sock_diag`, `finder`,
-//!   `connections`, `reservations`, `introduce`, `admitted`: on the host's network.
+//!   `connections`, `reservations`, `introduce`, `admitted`, `taken`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls. `metadata`: those on files.
 //! * `denied`: what is denied here, so that it can be told; `namespaces`, `families`, `peers`: whether that alone is why it fails.
 //! * `refusals`: what is refused is told. `listeners`: whether a unix socket would have answered. `objects`: System V memory, semaphores and queues.
@@ -82,6 +82,7 @@ mod socket;
 mod sockets;
 mod status;
 mod tables;
+mod taken;
 mod text;
 mod tree;
 mod waiting;

@@ -60,7 +60,11 @@ impl Own {
         let mut names = self.lock();
         names.last += 1;
         let number = names.last;
-        self.alive.add(socket, number)?;
+        match self.alive.add(socket, number) {
+            // An internet socket that gave up a port, and has another now.
+            Err(Errno::EEXIST) if matches!(name, Name::Socket(_)) => return Ok(()),
+            added => added?,
+        }
         if let Name::Socket(cookie) = name {
             names.cookies.insert(cookie);
             if socket::shares_port(socket) {

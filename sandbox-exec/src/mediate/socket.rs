@@ -174,6 +174,11 @@ pub(super) fn disconnect(socket: &OwnedFd) {
     let _undone = connect(socket, &Address::from_bytes(&[0; 16]));
 }
 
+/// Gives up the port of a datagram socket, if the kernel has chosen it (`__udp_disconnect`); nothing else.
+pub(super) fn release_port(socket: &OwnedFd) {
+    let _released = connect(socket, &Address::from_bytes(&[0; 16]));
+}
+
 /// Attaches a filter to what a socket receives, in place of the one that it has (`SO_ATTACH_FILTER`, socket(7)). `ENOBUFS` if there is no
 /// memory for it.
 pub(super) fn filter(socket: &OwnedFd, instructions: &[libc::sock_filter]) -> Result<(), Errno> {
@@ -201,6 +206,11 @@ pub(super) fn shares_port(socket: &OwnedFd) -> bool {
     option(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT) != Ok(0)
 }
 
+/// True if it sets `SO_REUSEADDR`, or does not say.
+pub(super) fn shares_address(socket: &OwnedFd) -> bool {
+    option(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR) != Ok(0)
+}
+
 /// Whether it takes connections.
 pub(super) fn listens(socket: &OwnedFd) -> bool {
     option(socket, libc::SOL_SOCKET, libc::SO_ACCEPTCONN) == Ok(1)
@@ -209,6 +219,11 @@ pub(super) fn listens(socket: &OwnedFd) -> bool {
 /// Keeps a socket of IPv6 from the addresses of IPv4 (`IPV6_V6ONLY`, ipv6(7)).
 pub(super) fn keep_to_v6(socket: &OwnedFd) -> Result<(), Errno> {
     set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)
+}
+
+/// True if it keeps to IPv6.
+pub(super) fn keeps_to_v6(socket: &OwnedFd) -> bool {
+    option(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) == Ok(1)
 }
 
 /// Lets a connection that is not answered be asked for once more only, which is after a second (`tcp(7)`).

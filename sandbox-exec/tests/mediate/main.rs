@@ -29,4 +29,5 @@ mod races;
 mod signals;
 mod soak;
 mod strangers;
+mod taken;
 mod victims;

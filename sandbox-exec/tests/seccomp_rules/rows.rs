@@ -225,6 +225,7 @@ fn commands() -> Vec<Row> {
         row(calls::SETSOCKOPT, [NONE, IPPROTO_IPV6.into(), IPV6_RTHDR.into(), BAD, 1]),
         row(calls::SETSOCKOPT, [NONE, IPPROTO_IPV6.into(), IPV6_2292RTHDR.into(), BAD, 1]),
         row(calls::SETSOCKOPT, [NONE, IPPROTO_IPV6.into(), IPV6_2292PKTOPTIONS.into(), BAD, 1]),
+        row(calls::SETSOCKOPT, [NONE, IPPROTO_IP.into(), IP_LOCAL_PORT_RANGE.into(), BAD, 1]),
         row(calls::SETSOCKOPT, [NONE, SOL_SOCKET.into(), SO_ATTACH_REUSEPORT_CBPF.into(), BAD, 1]),
         row(calls::SETSOCKOPT, [NONE, SOL_SOCKET.into(), SO_ATTACH_REUSEPORT_EBPF.into(), BAD, 1]),
         row(calls::SETSOCKOPT, [NONE, SOL_SOCKET.into(), SO_DETACH_REUSEPORT_BPF.into(), BAD, 1]),

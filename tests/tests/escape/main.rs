@@ -19,6 +19,7 @@ mod machine;
 mod neighbour;
 mod older;
 mod one_shot;
+mod ports;
 mod run;
 mod table;
 mod victim;

@@ -100,6 +100,8 @@ pub const IPV6_JOIN_GROUP: u32 = 20;
 pub const IPV6_JOIN_ANYCAST: u32 = 27;
 /// The same.
 pub const IPV6_LEAVE_ANYCAST: u32 = 28;
+/// `in.h`, from Linux 6.3 on.
+pub const IP_LOCAL_PORT_RANGE: u32 = 51;
 /// `asm-generic/socket.h`.
 pub const SOL_SOCKET: u32 = 1;
 /// The same.

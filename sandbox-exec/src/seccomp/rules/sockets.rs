@@ -75,15 +75,22 @@ pub(super) const MEDIATED: &[Conditional] = &[
 ];
 
 /// Denied wherever the network namespace is the host's.
-pub(super) const HOST_NETWORK: &[Conditional] = &[Conditional {
-    reason: "one program steers all sockets that share a port, those of a host's service among them if it joins later",
-    call: calls::SETSOCKOPT,
-    any_of: &[
-        &[Is(1, SOL_SOCKET), Is(2, SO_ATTACH_REUSEPORT_CBPF)],
-        &[Is(1, SOL_SOCKET), Is(2, SO_ATTACH_REUSEPORT_EBPF)],
-        &[Is(1, SOL_SOCKET), Is(2, SO_DETACH_REUSEPORT_BPF)],
-    ],
-}];
+pub(super) const HOST_NETWORK: &[Conditional] = &[
+    Conditional {
+        reason: "one program steers all sockets that share a port, those of a host's service among them if it joins later",
+        call: calls::SETSOCKOPT,
+        any_of: &[
+            &[Is(1, SOL_SOCKET), Is(2, SO_ATTACH_REUSEPORT_CBPF)],
+            &[Is(1, SOL_SOCKET), Is(2, SO_ATTACH_REUSEPORT_EBPF)],
+            &[Is(1, SOL_SOCKET), Is(2, SO_DETACH_REUSEPORT_BPF)],
+        ],
+    },
+    Conditional {
+        reason: "leaves the kernel, which gives a datagram socket its port unasked, no port but one that the host shares",
+        call: calls::SETSOCKOPT,
+        any_of: &[&[Is(1, IPPROTO_IP), Is(2, IP_LOCAL_PORT_RANGE)]],
+    },
+];
 
 /// Denied where the network namespace is the host's, unless its neighbours are within reach.
 pub(super) const GROUPS: &[Conditional] = &[Conditional {

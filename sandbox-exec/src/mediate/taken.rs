@@ -1,0 +1,61 @@
+//! Ports that sockets outside hold: no socket from inside shares one, even where both allow it (`SO_REUSEADDR`, `SO_REUSEPORT`,
+//! socket(7)). The kernel would lead to one of them what is meant for the other: of datagrams all (`compute_score` of
+//! net/ipv4/udp.c), of connections each second one.
+//!
+//! It is looked who holds a port before a socket is bound, and again afterwards, since only then it is known which port the kernel
+//! has chosen, and whether somebody came meanwhile. A port that was chosen is then given up. One that was asked for stays bound until
+//! its program closes it, as it would if the service outside had come a moment later: that one may share it, and decides so itself.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::libc;
+
+use super::address::{Address, Meaning};
+use super::host::Host;
+use super::socket::{self, Kind};
+
+impl Host {
+    /// Fails with `EADDRINUSE` if a socket outside holds the port of the address that a socket is to be bound to.
+    pub(super) fn check_before_bind(
+        &self,
+        socket: &OwnedFd,
+        kind: Kind,
+        address: &Address,
+    ) -> Result<(), Errno> {
+        // inet_bind of the kernel takes an address without a family for one of all.
+        let address = match address.meaning() {
+            Meaning::Unspecified => address.clone().in_family(libc::AF_INET),
+            _ => address.clone(),
+        };
+        match address.meaning() {
+            // Whether it keeps to IPv6 its program can change until it is bound.
+            Meaning::Internet(own) if own.port() != 0 => self.check(socket, kind, own, false),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same of a socket that was bound, which gives up its port if the kernel has chosen it.
+    pub(super) fn check_after_bind(&self, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
+        match socket::own_name(socket)?.meaning() {
+            Meaning::Internet(own) => {
+                let v6_only = socket::keeps_to_v6(socket);
+                self.check(socket, kind, own, v6_only).inspect_err(|_| socket::release_port(socket))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A kernel that does not list sockets (`CONFIG_INET_UDP_DIAG`) keeps those apart that share nothing.
+    fn check(&self, socket: &OwnedFd, kind: Kind, own: SocketAddr, v6_only: bool) -> Result<(), Errno> {
+        let is_free = match self.holders(kind, own.port()) {
+            Ok(mut holders) => {
+                holders.retain(|holder| holder.overlaps(own.ip(), v6_only));
+                self.are_own(&holders)
+            }
+            Err(_) => !socket::shares_address(socket) && !socket::shares_port(socket),
+        };
+        if is_free { Ok(()) } else { Err(Errno::EADDRINUSE) }
+    }
+}
