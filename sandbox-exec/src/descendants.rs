@@ -86,11 +86,20 @@ pub fn reap_one(block: bool) -> Waited {
         let waited = unsafe { call!(libc::SYS_wait4, -1, &raw mut status, options, 0) };
         match waited.map(pid_t::try_from) {
             Ok(Ok(0)) => return Waited::Running,
+            Ok(Ok(pid)) if libc::WIFSTOPPED(status) => go_on(pid, libc::WSTOPSIG(status)),
             Ok(Ok(pid)) => return Waited::Ended(pid, status),
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
             _ => return Waited::None,
         }
     }
+}
+
+/// Traces a child no longer that has asked for it (`PTRACE_TRACEME`, ptrace(2)), and delivers the signal that stopped it; what follows
+/// execve(2) was none of its own.
+fn go_on(pid: pid_t, signal: c_int) {
+    let signal = if signal == libc::SIGTRAP { 0 } else { signal };
+    // SAFETY: integers; who is not stopped any more is not detached.
+    let _detached = unsafe { call!(libc::SYS_ptrace, libc::PTRACE_DETACH, pid, 0, signal) };
 }
 
 /// Kills every descendant and reaps it; returns when there is none. `ended` sees each that is reaped. `known` is a child that

@@ -76,6 +76,20 @@ fn gone(output: &str) {
     }
 }
 
+/// Asks its parent to trace it, and then gets a signal that it handles: until its tracer lets it, it goes on no more.
+const TRACED: &str = "exec python3 -c 'import ctypes, os, signal\n\
+    signal.signal(signal.SIGUSR1, lambda *_: print(\"handled\", flush=True))\n\
+    print(ctypes.CDLL(None).ptrace(0, 0, 0, 0), flush=True)\n\
+    os.kill(os.getpid(), signal.SIGUSR1)\n\
+    os._exit(7)'";
+
+#[test]
+fn a_command_that_stops_for_a_tracer_has_not_ended() {
+    for tier in [Tier::Full, Tier::Floor] {
+        assert_eq!(Worker::in_tier(tier).run(TRACED), ("0\nhandled\n".to_owned(), Ending::Exited(7)));
+    }
+}
+
 #[test]
 fn a_command_runs_and_reports() {
     let worker = Worker::new();

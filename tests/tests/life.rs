@@ -289,3 +289,23 @@ fn what_is_hidden_stays_so_when_it_is_renamed_and_the_worker_replaced() {
         assert!(!patch.contains("CANARY"), "{patch}");
     }
 }
+
+/// The program asks its parent, which is the broker or init, to trace it, and then gets a signal that it handles.
+#[test]
+fn a_program_that_stops_for_a_tracer_has_not_ended() {
+    let script = "import ctypes, os, signal\n\
+        signal.signal(signal.SIGUSR1, lambda *_: print('handled', flush=True))\n\
+        print(ctypes.CDLL(None).ptrace(0, 0, 0, 0), flush=True)\n\
+        os.kill(os.getpid(), signal.SIGUSR1)\n\
+        os._exit(7)";
+    for (user, tier) in tier::everywhere() {
+        let world = World::new(user);
+        let done = Finished::of(world.sandbox(tier, &[], "python3").args(["-c", script]));
+        assert_eq!(
+            (done.stdout.as_str(), done.code),
+            ("0\nhandled\n", 7),
+            "{tier}, {user:?}: {}",
+            done.stderr
+        );
+    }
+}
