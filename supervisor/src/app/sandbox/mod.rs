@@ -264,6 +264,9 @@ async fn wait(
         tokio::select! {
             ended = broker.wait() => break ended?,
             signal = endings.next() => {
+                if signal == libc::SIGINT && relay.as_deref().is_some_and(Relay::interrupt) {
+                    continue;
+                }
                 broker.end().await?;
                 break Ended::Signalled(signal);
             }

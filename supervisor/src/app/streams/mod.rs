@@ -6,7 +6,7 @@
 //!
 //! | the user gives | the command has |
 //! | --- | --- |
-//! | a terminal | its own ([`super::terminal`]), or none: end of file |
+//! | a terminal | its own ([`super::terminal`]) |
 //! | an anonymous pipe to read from | that pipe |
 //! | a directory to read from | nothing: it is not started |
 //! | anything else to read from: a file, a socket, a named pipe, a device | a pipe that we fill |

@@ -7,7 +7,7 @@
 //! | 0 | 1 | the command's keyboard |
 //! | --- | --- | --- |
 //! | terminal | terminal or file | the user's, every key; ^C, ^D and job control work inside |
-//! | terminal | pipe | none, end of file: what reads the pipe (a pager) has the keyboard |
+//! | terminal | pipe | the same, unless the program that reads the pipe (a pager) takes the keyboard first ([`sharing`]) |
 //! | no terminal | any | none: ^C interrupts us, and we end the command |
 //!
 //! ^Z stops the command and us together where the command itself is in the foreground of its terminal, and does not look
@@ -16,6 +16,7 @@
 mod filter;
 mod pty;
 mod screen;
+mod sharing;
 mod user;
 
 use std::fs::File;
@@ -29,12 +30,14 @@ use ipc::confinement::Identity;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::termios::{LocalFlags, OutputFlags, SpecialCharacterIndices};
 use nix::unistd::Pid;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use self::filter::Filter;
 use self::pty::Pty;
 use self::screen::Screen;
+use self::sharing::{GRACE, Manner, Watch};
 use self::user::Keyboard;
 pub(super) use self::{pty::size, user::stop_job};
 use super::signals::{Change, Changes};
@@ -61,6 +64,10 @@ pub(super) struct Relay {
     /// The program: leader of the session whose terminal it is.
     leader: Option<Pid>,
     changes: Option<Changes>,
+    /// The end of the time in which another program may take the keyboard.
+    grace: Option<Instant>,
+    /// Changes of the manner in which the command uses its terminal, where the user's is shared.
+    manners: Option<mpsc::Receiver<sharing::Change>>,
 }
 
 /// What was shown.
@@ -77,8 +84,7 @@ impl Relay {
     pub(super) fn prepare(owner: Option<Identity>) -> io::Result<(OnTerminal, Option<Self>)> {
         let terminals = [stdin().is_terminal(), stdout().is_terminal(), stderr().is_terminal()];
         let [first, second, third] = terminals;
-        let has_keyboard = first && (second || !is_pipe(&stdout().as_fd().try_clone_to_owned()?)?);
-        if !second && !third && !has_keyboard {
+        if terminals == [false; 3] {
             return Ok((OnTerminal::default(), None));
         }
         let (pty, theirs) = Pty::open()?;
@@ -87,14 +93,15 @@ impl Relay {
             fchown(&theirs, Some(uid), Some(gid))?;
         }
         let own = |is_on_it: bool| is_on_it.then(|| theirs.try_clone()).transpose();
-        let streams = OnTerminal { stdin: own(has_keyboard)?, stdout: own(second)?, stderr: own(third)? };
+        let streams = OnTerminal { stdin: own(first)?, stdout: own(second)?, stderr: own(third)? };
         let window = match terminals {
             [_, true, _] => stdout().as_fd().try_clone_to_owned(),
             [_, _, true] => stderr().as_fd().try_clone_to_owned(),
             _ => stdin().as_fd().try_clone_to_owned(),
         }?;
-        let keyboard =
-            has_keyboard.then(|| Keyboard::new(stdin().as_fd().try_clone_to_owned()?)).transpose()?;
+        let is_shared = !second && is_pipe(&stdout().as_fd().try_clone_to_owned()?)?;
+        let keyboard = || Keyboard::new(stdin().as_fd().try_clone_to_owned()?, is_shared);
+        let keyboard = first.then(keyboard).transpose()?;
         Ok((streams, Some(Self::new(pty, theirs, keyboard, window)?)))
     }
 
@@ -108,10 +115,13 @@ impl Relay {
             }
             pty.set_modes(&modes)?;
         }
+        let is_shared = keyboard.as_ref().is_some_and(Keyboard::is_shared);
+        let (watch, manners) = is_shared.then(|| Watch::new(&pty)).transpose()?.unzip();
         let pty = Arc::new(pty);
-        let output = tokio::spawn(show(Arc::clone(&pty), Screen::start(window.try_clone()?)?));
-        let relay =
-            Self { pty, theirs, keyboard, window, output, typed: vec![], leader: None, changes: None };
+        let output = tokio::spawn(show(Arc::clone(&pty), Screen::start(window.try_clone()?)?, watch));
+        let (typed, leader, changes) = (Vec::new(), None, None);
+        let grace = is_shared.then(|| Instant::now() + GRACE);
+        let relay = Self { pty, theirs, keyboard, window, output, typed, leader, changes, grace, manners };
         relay.resize();
         Ok(relay)
     }
@@ -123,12 +133,27 @@ impl Relay {
         Ok(())
     }
 
-    /// Takes the keyboard if we are in the foreground.
+    /// Takes the keyboard if we are in the foreground, and nobody else may take it just now.
     fn take_keyboard(&mut self) {
-        if let Some(keyboard) = &mut self.keyboard {
+        if let Some(keyboard) = self.keyboard.as_mut().filter(|_| self.grace.is_none()) {
             keyboard.engage();
         }
         self.resize();
+    }
+
+    /// Has the user's terminal follow the command's. A command that changes its terminal's modes wants the keyboard now.
+    fn follow(&mut self, Manner { is_plain, translates }: Manner) {
+        self.grace = self.grace.filter(|_| is_plain);
+        if let Some(keyboard) = &mut self.keyboard {
+            keyboard.translate(translates);
+        }
+        self.take_keyboard();
+    }
+
+    /// Passes ^C on to the command while nobody has the keyboard: the user's terminal made a signal to us of it.
+    pub(super) fn interrupt(&self) -> bool {
+        let group = self.grace.and_then(|_| self.group());
+        group.is_some_and(|group| killpg(group, Signal::SIGINT).is_ok())
     }
 
     /// Tells the command's terminal how large the window is.
@@ -141,12 +166,22 @@ impl Relay {
     /// Learns which process leads the command's session.
     pub(super) fn started(&mut self, program: u32) {
         self.leader = i32::try_from(program).ok().map(Pid::from_raw);
+        self.grace = self.grace.map(|_| Instant::now() + GRACE);
     }
 
     /// Passes some keys on, or follows a change of the user's terminal. Cancel safe.
     pub(super) async fn attend(&mut self) {
-        let Self { pty, keyboard, typed, changes, .. } = self;
+        let Self { pty, keyboard, typed, changes, grace, manners, .. } = self;
         tokio::select! {
+            () = end_of(*grace) => {
+                self.grace = None;
+                self.take_keyboard();
+            }
+            Some((manner, done)) = next_manner(manners.as_mut()) => {
+                self.follow(manner);
+                // Whoever waits for it may be gone.
+                let _ = done.send(());
+            }
             keys = next_keys(pty, keyboard.as_ref(), typed) => match keys {
                 Keys::Typed(keys) => self.take(&keys),
                 Keys::Passed(passed) => drop(typed.drain(..passed)),
@@ -202,6 +237,7 @@ impl Relay {
     /// Shows what the command has left to say, and gives the terminal back; the end of what it said.
     pub(super) async fn finish(mut self) -> Tail {
         drop(self.theirs);
+        drop(self.manners);
         let Ok(mut shown) = self.output.await else { return Tail::default() };
         let keyboard = self.keyboard.as_ref().filter(|keyboard| keyboard.is_engaged());
         if let (Some(keyboard), true) = (keyboard, shown.filter.asked()) {
@@ -248,6 +284,20 @@ async fn next_keys(pty: &Pty, keyboard: Option<&Keyboard>, typed: &[u8]) -> Keys
     }
 }
 
+async fn end_of(grace: Option<Instant>) {
+    match grace {
+        Some(end) => sleep_until(end).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_manner(manners: Option<&mut mpsc::Receiver<sharing::Change>>) -> Option<sharing::Change> {
+    match manners {
+        Some(manners) => manners.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn next_change(changes: Option<&mut Changes>) -> Change {
     match changes {
         Some(changes) => changes.next().await,
@@ -255,12 +305,17 @@ async fn next_change(changes: Option<&mut Changes>) -> Change {
     }
 }
 
-async fn show(pty: Arc<Pty>, screen: Screen) -> Shown {
+async fn show(pty: Arc<Pty>, screen: Screen, mut watch: Option<Watch>) -> Shown {
     let mut shown = Shown { tail: Tail::default(), filter: Filter::default(), screen };
     let mut buffer = [0; 8 << 10];
     while let Ok(read) = pty.read(&mut buffer).await {
         shown.tail.remember(&buffer[..read]);
-        shown.screen.show(shown.filter.pass(&buffer[..read])).await;
+        let mut piece = shown.filter.pass(&buffer[..read]);
+        if let Some(watch) = &mut watch {
+            watch.look(&pty).await;
+            piece = watch.without_returns(piece);
+        }
+        shown.screen.show(piece).await;
     }
     shown
 }
