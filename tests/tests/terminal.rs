@@ -497,6 +497,11 @@ fn a_command_that_clears_its_death_signal_does_not_outlive_a_killed_broker() {
         let broker = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
         let broker: u32 = broker.trim().parse().unwrap();
         assert!(all.contains(&broker) && broker != child.id());
+        // The command does not wait until the broker has reported its start, after which the broker waits for signals.
+        wait_until("the broker has reported the start", || {
+            let waits_in = std::fs::read_to_string(format!("/proc/{broker}/wchan")).unwrap();
+            ["sigtimedwait", "signalfd_read"].iter().any(|call| waits_in.contains(call))
+        });
         kill(Pid::from_raw(broker.cast_signed()), Signal::SIGKILL).unwrap();
         let done = Finished::from(child.wait_with_output().unwrap());
         assert_eq!(done.code, 137, "{}", done.stderr);
