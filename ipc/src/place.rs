@@ -39,6 +39,8 @@ pub enum Place {
     LinkLocal,
     /// One that hands out credentials.
     Metadata,
+    /// In a private network (RFC 1918, RFC 4193, RFC 6598): of an office, of containers, of a VPN.
+    Lan,
     /// Anywhere else.
     Elsewhere,
 }
@@ -53,7 +55,15 @@ impl Place {
     }
 
     fn of_any_scope(address: IpAddr) -> Self {
-        Self::by_form(address).unwrap_or_else(|| if is_local(address) { Self::Host } else { Self::Elsewhere })
+        Self::by_form(address).unwrap_or_else(|| {
+            if is_local(address) {
+                Self::Host
+            } else if is_private(address) {
+                Self::Lan
+            } else {
+                Self::Elsewhere
+            }
+        })
     }
 
     /// By what is written in the address alone.
@@ -83,8 +93,17 @@ impl Place {
             Self::Host => reach.host,
             Self::LinkLocal => reach.link_local,
             Self::Metadata => reach.metadata,
+            Self::Lan => reach.lan,
             Self::Elsewhere => true,
         }
+    }
+}
+
+/// True if routers of the internet do not carry it: 10/8, 172.16/12, 192.168/16; 100.64/10; `fc00::/7`, and `fec0::/10` that was before it.
+fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_private() || matches!(v4.octets(), [100, 64..=127, ..]),
+        IpAddr::V6(v6) => v6.is_unique_local() || v6.segments()[0] & 0xffc0 == 0xfec0,
     }
 }
 
@@ -97,7 +116,7 @@ pub fn plain(address: IpAddr) -> IpAddr {
 }
 
 /// The port of resolvers.
-const DOMAIN: u16 = 53;
+pub const DOMAIN: u16 = 53;
 
 /// Whether it is one of these resolvers', at their port.
 pub fn is_resolver(address: SocketAddr, resolvers: &[IpAddr]) -> bool {
@@ -199,12 +218,41 @@ mod tests {
     }
 
     #[test]
+    fn private_networks_are_known_however_they_are_written() {
+        for address in [
+            "10.254.253.252",
+            "172.16.0.99",
+            "172.31.255.254",
+            "192.168.254.253",
+            "100.64.0.99",
+            "100.127.255.254",
+            "fc00::99",
+            "fdff:ffff::99",
+            "fec0::99",
+            "::ffff:10.254.253.252",
+            "64:ff9b::10.254.253.252",
+            "2002:afe:fdfc::",
+        ] {
+            assert_eq!(place(address), Place::Lan, "{address}");
+        }
+        for address in
+            ["9.255.255.255", "11.0.0.1", "172.15.255.255", "172.32.0.1", "192.167.0.1", "192.169.0.1"]
+        {
+            assert_eq!(place(address), Place::Elsewhere, "{address}");
+        }
+        for address in ["100.63.255.255", "100.128.0.1", "fbff::1", "64:ff9b::192.0.2.1"] {
+            assert_eq!(place(address), Place::Elsewhere, "{address}");
+        }
+    }
+
+    #[test]
     fn each_place_is_a_right_of_its_own() {
         let none = Reach::default();
         for (place, reach) in [
             (Place::Host, Reach { host: true, ..none }),
             (Place::LinkLocal, Reach { link_local: true, ..none }),
             (Place::Metadata, Reach { metadata: true, ..none }),
+            (Place::Lan, Reach { lan: true, ..none }),
         ] {
             assert!(place.is_within(reach) && !place.is_within(none));
         }

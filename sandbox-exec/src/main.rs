@@ -22,7 +22,7 @@
 //! * `--write PATH`: a tree that may also be changed. Default: none.
 //! * `--hide PATH`: what stays unreadable inside a read root, whether it exists yet or not. What is made later beside it is
 //!   unreadable too. In the floor tier names can still be listed. Default: nothing.
-//! * `--net on`: TCP and UDP, not to this machine itself, nor to link-local addresses. Default: off.
+//! * `--net on`: TCP and UDP, not to this machine itself, private networks, or link-local addresses. Default: off.
 //! * `--tier full`: namespaces of its own beside Landlock and seccomp, or no start; `floor`: none. Default: `best`, the full tier
 //!   where this machine lets us.
 //! * `--landlock-abi N`: uses no newer Landlock than this ABI, to see what an older kernel would do.

@@ -110,7 +110,7 @@ impl Platform {
         );
         say(
             tier == Tier::FloorUnmediated && rights.net == Network::On,
-            "addresses are not checked: host loopback, link-local and metadata addresses can be reached",
+            "addresses are not checked: host loopback, private, link-local and metadata addresses can be reached",
         );
         let protected = if full {
             "protected paths that do not exist yet are not denied by the kernel"

@@ -319,6 +319,11 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
       connect  yes      it is an address at which clouds hand out credentials, which is within reach (--reach)
     judged for a session here: full tier · mode ask · rights: rw $TMPDIR [world]/given · ro / minus hidden · net on +metadata
     "#);
+    insta::assert_snapshot!(text(&["--net", "on", "10.254.253.252:443"]), @r#"
+    10.254.253.252:443: an address of a private network
+      connect  no       the network is on, but does not lead to an address of a private network (default) · to allow: --reach lan
+    judged for a session here: full tier · mode ask · rights: rw $TMPDIR [world]/given · ro / minus hidden · net on
+    "#);
     insta::assert_snapshot!(text(&["--net", "on", "example.org:443"]), @r#"
     example.org:443
       connect  depends  the network is on; the name was not looked up, and what counts is the address that it leads to: name that one to have it judged (--net)

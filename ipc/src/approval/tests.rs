@@ -85,7 +85,7 @@ fn a_patch_request_has_its_shape() {
             r#"{"method":"applyPatchApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
             r#""file_changes":{"/p/a":{"add":{"content":"one\n"}},"/p/b":{"delete":{"content":"two\n"}},"#,
             r#""base64:L3Av/w==":{"update":{"unified_diff":"@@ -1 +1 @@\n","move_path":"/p/d"}}},"digest":"ab","#,
-            r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"#,
+            r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
             r#""rights":"ro /","timeout_ms":1000,"reason":"because","grant_root":"/p"}}"#
         ),
     );
@@ -106,7 +106,7 @@ fn a_command_request_has_its_shape() {
             r#"{"method":"execCommandApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
             r#""command":["bash","-c","echo \"a  b\" | sh"],"cwd":"/p","environment":[["A","b"]],"access":"write","#,
             r#""network":"on","digest":"ab","#,
-            r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"#,
+            r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
             r#""rights":"ro /","timeout_ms":1000,"reason":"because","prefix":["echo"],"grant_root":"/p"}}"#
         ),
     );
@@ -123,7 +123,7 @@ fn a_command_request_has_its_shape() {
         concat!(
             r#"{"method":"execCommandApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
             r#""command":["bash","-c","echo \"a  b\" | sh"],"cwd":"/p","environment":[],"access":"write","digest":"ab","#,
-            r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"#,
+            r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
             r#""rights":"ro /","timeout_ms":1000}}"#
         ),
     );
@@ -136,7 +136,7 @@ fn a_network_request_has_its_shape() {
         concat!(
             r#"{"method":"networkApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
             r#""command":["bash","-c","echo \"a  b\" | sh"],"cwd":"/p","environment":[],"access":"standing","digest":"ab","#,
-            r#""grant":{"write":[],"net":"on","reach":{"host":false,"link_local":false,"metadata":false}},"#,
+            r#""grant":{"write":[],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
             r#""rights":"ro /","timeout_ms":1000,"reason":"because"}}"#
         ),
     );

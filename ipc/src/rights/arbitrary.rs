@@ -30,7 +30,7 @@ pub(super) fn rights() -> impl Strategy<Value = Rights> {
 }
 
 pub(super) fn reach() -> impl Strategy<Value = Reach> {
-    any::<[bool; 3]>().prop_map(|[host, link_local, metadata]| Reach { host, link_local, metadata })
+    any::<[bool; 4]>().prop_map(|[host, lan, link_local, metadata]| Reach { host, lan, link_local, metadata })
 }
 
 pub(super) fn grant() -> impl Strategy<Value = Grant> {

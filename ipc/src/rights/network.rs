@@ -19,9 +19,13 @@ pub enum Network {
 /// Addresses that the network alone does not lead to: a service that listens there trusts whoever reaches it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[expect(clippy::struct_excessive_bools, reason = "each place is a right of its own")]
 pub struct Reach {
     /// This machine's own addresses, loopback among them. The resolver of the machine is always within reach.
     pub host: bool,
+    /// Private networks, but for this machine's own addresses in them.
+    #[serde(default)]
+    pub lan: bool,
     /// Link-local addresses.
     pub link_local: bool,
     /// The addresses at which clouds hand out credentials.
@@ -32,6 +36,7 @@ impl Reach {
     pub(super) fn join(self, other: Self) -> Self {
         Self {
             host: self.host || other.host,
+            lan: self.lan || other.lan,
             link_local: self.link_local || other.link_local,
             metadata: self.metadata || other.metadata,
         }
@@ -40,6 +45,7 @@ impl Reach {
     pub(super) fn meet(self, other: Self) -> Self {
         Self {
             host: self.host && other.host,
+            lan: self.lan && other.lan,
             link_local: self.link_local && other.link_local,
             metadata: self.metadata && other.metadata,
         }
@@ -49,8 +55,9 @@ impl Reach {
 /// Each place within reach, as ` +host`.
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, link_local, metadata } = *self;
-        for (within, name) in [(host, "host"), (link_local, "link-local"), (metadata, "metadata")] {
+        let Self { host, lan, link_local, metadata } = *self;
+        let places = [(host, "host"), (lan, "lan"), (link_local, "link-local"), (metadata, "metadata")];
+        for (within, name) in places {
             if within {
                 write!(f, " +{name}")?;
             }

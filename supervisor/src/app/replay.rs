@@ -170,6 +170,7 @@ fn confinement(run: &Run, args: &ReplayArgs) -> ConfinementArgs {
     let net = if run.net == ipc::rights::Network::On { NetArg::On } else { NetArg::Off };
     let reach = [
         (run.reach.host, ReachArg::Host),
+        (run.reach.lan, ReachArg::Lan),
         (run.reach.link_local, ReachArg::LinkLocal),
         (run.reach.metadata, ReachArg::Metadata),
     ];

@@ -66,7 +66,12 @@ impl Effective {
     pub fn reach(&self) -> Reach {
         let within =
             |place: &str| self.elements("rights.reach").iter().any(|element| element.first() == place);
-        Reach { host: within("host"), link_local: within("link-local"), metadata: within("metadata") }
+        Reach {
+            host: within("host"),
+            lan: within("lan"),
+            link_local: within("link-local"),
+            metadata: within("metadata"),
+        }
     }
 
     /// Further write roots, as they were named.

@@ -193,10 +193,10 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "rights.reach",
-        kind: Kind::Choices(&["host", "link-local", "metadata"]),
+        kind: Kind::Choices(&["host", "lan", "link-local", "metadata"]),
         project: ProjectMay::IfTrusted,
         preset: Preset::Empty,
-        about: "Where the network, while it is on, leads besides: to this machine itself, to link-local addresses, to a cloud's metadata service.",
+        about: "Where the network, while it is on, leads besides: to this machine itself, to private networks, to link-local addresses, to a cloud's metadata service.",
     },
     Key {
         name: "rights.write",

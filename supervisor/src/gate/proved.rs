@@ -82,6 +82,7 @@ impl Standing {
         let (within, reach) = match place {
             Place::Elsewhere => (None, None),
             Place::Host => (Some("this machine"), Some("host")),
+            Place::Lan => (Some("private networks"), Some("lan")),
             Place::LinkLocal => (Some("link-local addresses"), Some("link-local")),
             Place::Metadata => (Some("addresses that hand out credentials"), Some("metadata")),
         };

@@ -4,7 +4,9 @@
 //! was refused by then is in the pipe: the broker tells of a call before it answers it. So a flood of them costs what the pipe
 //! holds, and nobody's time before that.
 
+use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,7 +16,7 @@ use ipc::confinement::BrokerReport;
 use ipc::frame::FrameError;
 use ipc::id::Generation;
 use ipc::pipe::AsyncIncoming;
-use ipc::place::Place;
+use ipc::place::{DOMAIN, Place, is_resolver, resolvers};
 use ipc::refusal::{Refusal, Target};
 use nix::errno::Errno;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -89,9 +91,8 @@ impl StatusPipe {
 
     /// Keeps the latest of what is told of the same.
     fn keep(&mut self, mut refusal: Refusal) {
-        // In a network of its own the program's broker takes an address of this machine for one elsewhere.
-        if let Target::Internet(to, place @ Place::Elsewhere) = &mut refusal.object {
-            *place = Place::of(*to);
+        if let Target::Internet(to, place) = &mut refusal.object {
+            *place = seen_from_here(*to, *place);
         }
         let Refusal { process, act, ref object, .. } = refusal;
         let same = |kept: &&mut Refusal| (kept.process, kept.act, &kept.object) == (process, act, object);
@@ -100,6 +101,17 @@ impl StatusPipe {
         } else if self.refused.len() < MOST {
             self.refused.push(refusal);
         }
+    }
+}
+
+/// In a network of its own the program's broker takes an address of this machine for one elsewhere. To the resolver the network leads
+/// by itself, wherever that is.
+fn seen_from_here(to: SocketAddr, place: Place) -> Place {
+    let settings = || fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+    match place {
+        _ if to.port() == DOMAIN && is_resolver(to, &resolvers(&settings())) => Place::Elsewhere,
+        Place::Elsewhere | Place::Lan => Place::of(to),
+        known => known,
     }
 }
 
@@ -170,6 +182,15 @@ mod tests {
         let refused = |place| Refusal { object: to(place), ..refusal(1, "", 1) };
         broker.send(&BrokerReport::Refused(refused(Place::Elsewhere))).unwrap();
         assert_eq!(status.take(), [refused(Place::Host)]);
+    }
+
+    #[test]
+    fn the_resolver_of_this_machine_needs_no_other_right_than_the_network() {
+        let resolver = resolvers(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default())[0];
+        for place in [Place::Host, Place::Lan, Place::Elsewhere] {
+            assert_eq!(seen_from_here(SocketAddr::new(resolver, 53), place), Place::Elsewhere);
+        }
+        assert_eq!(seen_from_here("10.254.253.252:54".parse().unwrap(), Place::Elsewhere), Place::Lan);
     }
 
     #[tokio::test]

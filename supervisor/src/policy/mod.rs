@@ -133,11 +133,11 @@ mod tests {
 
     #[test]
     fn reach_is_told_with_the_network_and_means_nothing_without_it() {
-        let reach = Reach { host: true, link_local: true, metadata: true };
+        let reach = Reach { host: true, lan: true, link_local: true, metadata: true };
         let far = Policy { reach, ..policy(ApprovalMode::Deny) };
         assert_eq!(
             line(&far.standing()),
-            "rw $TMPDIR /data · ro / minus hidden · net on +host +link-local +metadata"
+            "rw $TMPDIR /data · ro / minus hidden · net on +host +lan +link-local +metadata"
         );
         let off = Policy { net: Network::Off, ..far };
         assert_eq!(off.standing().reach, Reach::default());

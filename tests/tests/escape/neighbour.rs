@@ -2,7 +2,7 @@
 //! reached in it.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -10,10 +10,12 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use ipc::confinement::Tier;
-use nix::libc::{self, EPERM};
+use nix::libc::{self, EACCES, EPERM};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{geteuid, gettid};
-use tests::{Finished, User, World, skip, tier};
+use tests::{Finished, Programs, User, World, skip, tier};
+
+use crate::attack::Tried;
 
 /// The addresses of the machine that the sandbox is on.
 const OWN: [&str; 2] = ["10.77.0.1", "fd77::1"];
@@ -66,6 +68,15 @@ impl Neighbour {
         let connect = move || tell.send(TcpStream::connect((address, port)).is_ok()).unwrap();
         self.jobs.send(Box::new(connect)).unwrap();
         told.recv().unwrap()
+    }
+
+    /// Has it take connections; none is waited for.
+    fn listens(&self, at: &'static str) -> TcpListener {
+        let (tell, told) = channel();
+        self.jobs.send(Box::new(move || tell.send(TcpListener::bind(at).unwrap()).unwrap())).unwrap();
+        let listener = told.recv().unwrap();
+        listener.set_nonblocking(true).unwrap();
+        listener
     }
 
     /// All that arrives up to a datagram that this thread sends last.
@@ -183,6 +194,51 @@ fn no_neighbour_hears_of_a_group_that_is_joined_inside() {
         neighbour.hears_until(&groups(within));
         assert_eq!(join(&mut world.command("python3"), unconfined), [0; 4]);
         neighbour.hears_until(&groups(unconfined));
+    });
+}
+
+/// Whether a confined probe came through to a listener.
+fn comes_through(world: &World, tier: Tier, listener: &TcpListener, reach: &[&str]) -> bool {
+    let flags = [&["--net", "on"], reach].concat();
+    let mut sandbox = world.sandbox(tier, &flags, Programs::get().path("probe"));
+    let done = Finished::of(sandbox.args(["tcp", &listener.local_addr().unwrap().to_string()]));
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let (tried, reached) = (Tried::of(done.stdout.trim_end()), listener.accept().is_ok());
+    assert!(tried.is(if reached { &[0] } else { &[EACCES] }), "{tier} {listener:?} {reach:?} {tried:?}");
+    reached
+}
+
+#[test]
+fn a_private_network_is_a_right_of_its_own() {
+    beside_a_neighbour(|neighbour, world, tier| {
+        for listener in ["10.77.0.2:0", "[fd77::2]:0"].map(|at| neighbour.listens(at)) {
+            let address = listener.local_addr().unwrap();
+            TcpStream::connect(address).unwrap();
+            listener.accept().unwrap();
+            for reach in [&[][..], &["--reach", "host", "--reach", "link-local", "--reach", "metadata"]] {
+                assert!(!comes_through(world, tier, &listener, reach), "{tier} {:?} {address}", world.user());
+            }
+            assert!(comes_through(world, tier, &listener, &["--reach", "lan"]), "{tier} {address}");
+        }
+    });
+}
+
+/// A resolver in the private network is named by the machine itself: this thread's view of `/etc/resolv.conf`.
+#[test]
+fn the_resolver_of_the_machine_is_reached_in_a_private_network() {
+    beside_a_neighbour(|neighbour, world, tier| {
+        unshare(CloneFlags::CLONE_NEWNS).unwrap();
+        let settings = world.root().join("resolv.conf");
+        std::fs::write(&settings, "nameserver 10.77.0.2\n").unwrap();
+        let shell = |script: &str| {
+            let done = Finished::of(Command::new("sh").args(["-ec", script]).current_dir(world.root()));
+            assert_eq!(done.code, 0, "{}", done.stderr);
+        };
+        shell("mount --make-rprivate /; mount --bind resolv.conf /etc/resolv.conf");
+        let (resolver, other) = (neighbour.listens("10.77.0.2:53"), neighbour.listens("10.77.0.2:54"));
+        assert!(comes_through(world, tier, &resolver, &[]), "{tier} {:?}", world.user());
+        assert!(!comes_through(world, tier, &other, &[]), "{tier} {:?}", world.user());
+        shell("umount /etc/resolv.conf");
     });
 }
 

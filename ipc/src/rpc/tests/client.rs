@@ -18,7 +18,7 @@ fn each_request_has_its_shape() {
     let client = Some(ClientInfo { name: "e".to_owned(), version: Some("1".to_owned()) });
     let hello = InitializeParams { client, notifications: Some(NotificationForm::Generic) };
     let text = SendUserMessageParams { conversation_id: "c".into(), text: "hi".to_owned(), images: vec![] };
-    let reach = Some(Reach { host: true, link_local: false, metadata: false });
+    let reach = Some(Reach { host: true, ..Reach::default() });
     let net = |reach| SetNetParams { conversation_id: "c".into(), net: Network::On, reach };
     let mode = SetModeParams { conversation_id: "c".into(), mode: ApprovalMode::Auto };
     let revoke = RevokeGrantParams { conversation_id: "c".into(), grant_id: GrantId(3) };
@@ -44,7 +44,7 @@ fn each_request_has_its_shape() {
             ClientRequest::SetNet(net(reach)),
             concat!(
                 r#"{"method":"setNet","params":{"conversation_id":"c","net":"on","#,
-                r#""reach":{"host":true,"link_local":false,"metadata":false}}}"#
+                r#""reach":{"host":true,"lan":false,"link_local":false,"metadata":false}}}"#
             ),
         ),
         (
@@ -92,7 +92,7 @@ fn a_new_conversation_has_its_shape() {
         &ClientRequest::NewConversation(full),
         concat!(
             r#"{"method":"newConversation","params":{"cwd":{"base64":"L3D/"},"mode":"ask","net":"on","#,
-            r#""reach":{"host":false,"link_local":false,"metadata":false},"model":"m","#,
+            r#""reach":{"host":false,"lan":false,"link_local":false,"metadata":false},"model":"m","#,
             r#""provider":"openai","base_url":"http://127.0.0.1:1/x","write":["/w"],"hide":["h"],"env":["CI"],"tier":"floor","#,
             r#""allow_degraded":true,"approval_timeout_s":2,"max_steps":3,"max_tokens":4,"max_usd":2.5}}"#
         ),

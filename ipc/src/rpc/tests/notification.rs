@@ -107,7 +107,7 @@ fn calls() -> Vec<Sample> {
 }
 
 fn approvals() -> Vec<Sample> {
-    let reach = json!({"host": false, "link_local": false, "metadata": false});
+    let reach = json!({"host": false, "lan": false, "link_local": false, "metadata": false});
     let request = json!({"method": "networkApproval", "params": {
         "conversation_id": "c", "agent": "1", "call_id": 7, "command": ["a"], "cwd": "/p", "environment": [],
         "access": "standing", "digest": "d", "grant": {"write": [], "net": "on", "reach": reach},

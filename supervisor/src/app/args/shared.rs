@@ -13,8 +13,7 @@ pub(crate) struct ConfinementArgs {
     /// The network: off, or outbound [default: off]
     #[arg(long, value_enum)]
     pub net: Option<NetArg>,
-    /// Lets the network lead further, where it is on: to this machine itself, to link-local addresses, or to a cloud's
-    /// metadata service
+    /// With the network on, also allows: host, lan, link-local, or metadata
     #[arg(long, value_enum, value_name = "PLACE")]
     pub reach: Vec<ReachArg>,
     /// Makes another file or directory writable

@@ -32,6 +32,8 @@ pub(crate) enum NetArg {
 pub(crate) enum ReachArg {
     /// This machine's own addresses.
     Host,
+    /// Private networks.
+    Lan,
     /// Link-local addresses.
     LinkLocal,
     /// The addresses at which clouds hand out credentials.

@@ -55,8 +55,8 @@ pub(in crate::app) fn of_request(params: &NewConversationParams) -> Layer {
     let word = |word: &str| Some(Value::Text(word.to_owned()));
     let origin = Origin::Flag(NEW_CONVERSATION_METHOD);
     let net = params.net.and_then(|net| word(if net == Network::On { "on" } else { "off" }));
-    let Reach { host, link_local, metadata } = params.reach.unwrap_or_default();
-    let reach = [(host, "host"), (link_local, "link-local"), (metadata, "metadata")];
+    let Reach { host, lan, link_local, metadata } = params.reach.unwrap_or_default();
+    let reach = [(host, "host"), (lan, "lan"), (link_local, "link-local"), (metadata, "metadata")];
     let reach = reach.into_iter().filter_map(|(within, name)| within.then_some(name));
     let paths = |paths: &[WirePath]| paths.iter().cloned().map(PathBuf::from).collect::<Vec<_>>();
     Layer::default()

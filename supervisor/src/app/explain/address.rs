@@ -48,6 +48,7 @@ impl AddressExplained {
 const fn word(place: Place) -> &'static str {
     match place {
         Place::Host => "this machine itself",
+        Place::Lan => "an address of a private network",
         Place::LinkLocal => "a link-local address, or a group",
         Place::Metadata => "an address at which clouds hand out credentials",
         Place::Elsewhere => "elsewhere",
@@ -88,6 +89,7 @@ fn literal_answer(address: SocketAddr, place: Place, policy: &Policy<'_>) -> Ans
 const fn reach(place: Place) -> Option<&'static str> {
     match place {
         Place::Host => Some("host"),
+        Place::Lan => Some("lan"),
         Place::LinkLocal => Some("link-local"),
         Place::Metadata => Some("metadata"),
         Place::Elsewhere => None,
@@ -118,7 +120,7 @@ fn name_answer(name: &str, policy: &Policy<'_>) -> Answer {
         let place = if name.eq_ignore_ascii_case("localhost") { Place::Host } else { Place::Elsewhere };
         return off(place, policy);
     }
-    let everywhere = Reach { host: true, link_local: true, metadata: true };
+    let everywhere = Reach { host: true, lan: true, link_local: true, metadata: true };
     if rights.reach == everywhere {
         return Answer::allowed("the network is on, wherever the name leads", Some(net));
     }

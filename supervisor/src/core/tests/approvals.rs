@@ -102,7 +102,7 @@ fn a_patch_is_prepared_asked_for_and_carried_out() {
     prepare 1 write_file
     "#);
     script.prepared(1, "/p/v.txt");
-    assert_snapshot!(script.lines(), @r#"ask 1: applyPatchApproval {"reason":"The version is wrong.","grant":{"write":["/p/v.txt"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"call_id":1,"file_changes":{"/p/v.txt":{"update":{"unified_diff":"@@ -1 +1 @@\n-old\n+new\n"}}},"grant_root":"/p"}"#);
+    assert_snapshot!(script.lines(), @r#"ask 1: applyPatchApproval {"reason":"The version is wrong.","grant":{"write":["/p/v.txt"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":1,"file_changes":{"/p/v.txt":{"update":{"unified_diff":"@@ -1 +1 @@\n-old\n+new\n"}}},"grant_root":"/p"}"#);
     script.patch(1, ReviewDecision::Approved);
     assert_snapshot!(script.lines(), @r"
     log answered 1 of call 1: approved by User - by Supervisor
@@ -126,7 +126,7 @@ fn a_command_is_asked_for_in_the_words_that_run() {
     start 1 with 1 messages
     log assistant msg_1 1 blocks, tool_use by Supervisor
     log started 1 a shell_exec {"command":"cargo test -q","access":"write"} by Supervisor
-    ask 1: execCommandApproval {"prefix":["cargo","test"],"grant":{"write":["/p"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"call_id":1,"command":["bash","-c","cargo test -q"],"cwd":"/p","grant_root":"/p","access":"write"}
+    ask 1: execCommandApproval {"prefix":["cargo","test"],"grant":{"write":["/p"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":1,"command":["bash","-c","cargo test -q"],"cwd":"/p","grant_root":"/p","access":"write"}
     "#);
     script.exec(1, ReviewDecision::Denied { message: Some("not now".to_owned()) });
     assert_snapshot!(script.lines(), @r#"
@@ -158,7 +158,7 @@ fn calls_begin_in_order_and_wait_for_the_person() {
     assert_snapshot!(script.lines(), @r#"
     log finished 1 a Completed "     1\tx\n(the last line has no line end)" by Worker
     log started 2 b shell_exec {"command":"make","access":"write"} by Supervisor
-    ask 1: execCommandApproval {"grant_root":"/p","grant":{"write":["/p"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"call_id":2,"command":["bash","-c","make"],"cwd":"/p","access":"write"}
+    ask 1: execCommandApproval {"grant_root":"/p","grant":{"write":["/p"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":2,"command":["bash","-c","make"],"cwd":"/p","access":"write"}
     "#);
     script.exec(1, ReviewDecision::Approved).carried_out(2, command(0, ""));
     assert_snapshot!(script.lines(), @r#"
@@ -174,7 +174,7 @@ fn calls_begin_in_order_and_wait_for_the_person() {
     log finished 3 c Completed "     1\ty\n(the last line has no line end)" by Worker
     log started 4 d write_file {"path":"z","content":"new\n"} by Supervisor
     prepare 4 write_file
-    ask 2: applyPatchApproval {"grant_root":"/p","grant":{"write":["/p/z"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"call_id":4,"file_changes":{"/p/z":{"update":{"unified_diff":"@@ -1 +1 @@\n-old\n+new\n"}}}}
+    ask 2: applyPatchApproval {"grant_root":"/p","grant":{"write":["/p/z"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":4,"file_changes":{"/p/z":{"update":{"unified_diff":"@@ -1 +1 @@\n-old\n+new\n"}}}}
     log answered 2 of call 4: denied by User - by Supervisor
     asked 2 no more
     log finished 4 d Denied "The user denied this call." by Supervisor
@@ -273,7 +273,7 @@ fn a_prefix_covers_the_next_command_until_it_is_revoked() {
     assert_snapshot!(script.lines(), @r#"
     log finished 2 b Completed "[exit code 0, 0.0 s]" by Worker
     log started 3 c shell_exec {"command":"cargo test; rm x","access":"write"} by Supervisor
-    ask 2: execCommandApproval {"grant_root":"/p","grant":{"write":["/p"],"net":"off","reach":{"host":false,"link_local":false,"metadata":false}},"call_id":3,"command":["bash","-c","cargo test; rm x"],"cwd":"/p","access":"write"}
+    ask 2: execCommandApproval {"grant_root":"/p","grant":{"write":["/p"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":3,"command":["bash","-c","cargo test; rm x"],"cwd":"/p","access":"write"}
     "#);
     script.exec(2, ReviewDecision::DENIED).decide(Op::RevokeGrant { id: GrantId(1) });
     script.decide(Op::RevokeGrant { id: GrantId(1) }).lines();
@@ -412,7 +412,7 @@ fn the_network_that_was_approved_goes_when_the_user_turns_it_off() {
     log finished 1 a Interrupted "interrupted: the user turned the network off; the call was ended; it was approved, and may have been carried out in part: look before you repeat it" by Supervisor
     log notice approvals_withdrawn what was approved with the network was ended, and is asked for again by Supervisor
     log started 2 b shell_exec {"command":"curl x","network":true} by Supervisor
-    ask 2: networkApproval {"access":"standing","grant":{"write":[],"net":"on","reach":{"host":false,"link_local":false,"metadata":false}},"call_id":2,"command":["bash","-c","curl x"],"cwd":"/p"}
+    ask 2: networkApproval {"access":"standing","grant":{"write":[],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":2,"command":["bash","-c","curl x"],"cwd":"/p"}
     "#);
 }
 

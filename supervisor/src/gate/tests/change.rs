@@ -95,8 +95,12 @@ fn any_change() -> impl Strategy<Value = RightsChange> {
         Just("/"),
     ];
     let path = path.prop_map(WirePath::from);
-    let reach =
-        any::<[bool; 3]>().prop_map(|[host, link_local, metadata]| Reach { host, link_local, metadata });
+    let reach = any::<[bool; 4]>().prop_map(|[host, lan, link_local, metadata]| Reach {
+        host,
+        lan,
+        link_local,
+        metadata,
+    });
     prop_oneof![
         (any::<bool>(), reach).prop_map(|(on, reach)| {
             RightsChange::Network { net: if on { Network::On } else { Network::Off }, reach }

@@ -36,6 +36,7 @@ fn an_address_is_told_with_the_right_that_leads_there() {
     assert_snapshot!(said(&off, to("127.0.0.1:5432", Place::Host)), @"denied by the sandbox (mediation): reach 127.0.0.1:5432 (tried by curl); the missing right is: network, and this machine within reach; the user can allow it with --net on --reach host");
     assert_snapshot!(said(&on, to("127.0.0.1:5432", Place::Host)), @"denied by the sandbox (mediation): reach 127.0.0.1:5432 (tried by curl); the missing right is: this machine within reach; the user can allow it with --reach host");
     assert_snapshot!(said(&on.seen_in(Tier::Full), to("169.254.169.254:80", Place::Metadata)), @"denied by the sandbox (mediation): reach 169.254.169.254:80 (tried by curl); the missing right is: addresses that hand out credentials within reach; the user can allow it with --reach metadata");
+    assert_snapshot!(said(&on, to("192.168.1.9:443", Place::Lan)), @"denied by the sandbox (mediation): reach 192.168.1.9:443 (tried by curl); the missing right is: private networks within reach; the user can allow it with --reach lan");
     assert_eq!(proved(&on, to("192.0.2.1:443", Place::Elsewhere)), None, "no right is missing");
     let stranger = Refusal { act: Act::Accept, ..to("127.0.0.1:0", Place::Host) };
     assert_snapshot!(said(&off, stranger), @"denied by the sandbox (mediation): reach 127.0.0.1 (tried by curl); the missing right is: be reached from outside the sandbox; nothing can allow it here");
