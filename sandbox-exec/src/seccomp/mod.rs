@@ -20,6 +20,7 @@ use rules::{Case, Kind};
 
 /// What a program has to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each chooses among the programs")]
 pub struct Policy {
     /// The network.
     pub net: Network,

@@ -158,7 +158,7 @@ fn services_of_the_host_keep_their_connections() {
     steal(STREAM, libc::SO_REUSEPORT, connections);
 }
 
-/// inet_bind of the kernel takes it for IPv4, at all addresses.
+/// `inet_bind` of the kernel takes it for IPv4, at all addresses.
 #[test]
 fn an_address_without_a_family_takes_no_port_of_the_host() {
     as_each_user(|place| {
@@ -250,7 +250,7 @@ fn programs_inside_share_ports_among_themselves() {
     });
 }
 
-/// A server that ended leaves connections that linger (TIME_WAIT); the next one has its port at once.
+/// A server that ended leaves connections that linger (`TIME_WAIT`); the next one has its port at once.
 #[test]
 fn a_server_has_its_port_again_at_once() {
     as_each_user(|place| {
