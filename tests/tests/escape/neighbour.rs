@@ -36,7 +36,9 @@ impl Neighbour {
         std::thread::spawn(move || {
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
             tell.send(gettid()).unwrap();
-            work.into_iter().for_each(|job| job());
+            for job in work {
+                job();
+            }
         });
         let thread = told.recv().unwrap();
         let shell = |script: String| {
