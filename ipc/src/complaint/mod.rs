@@ -10,7 +10,9 @@ mod places;
 
 pub use calls::{DENIED_CALLS, DeniedCall, When, denied_call};
 pub use lines::{Line, lines};
-pub use places::{Asked, NamedPlace, Permits, complains, named_in, process_of, processes_in, start_of};
+pub use places::{
+    Asked, NamedPlace, Permits, complains, named_in, process_of, processes_in, resolved, start_of,
+};
 
 use std::ffi::OsStr;
 use std::path::Path;

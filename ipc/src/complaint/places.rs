@@ -59,7 +59,7 @@ pub fn process_of(path: &Path) -> Option<u32> {
 }
 
 /// The path without links and `..`, as far as it exists; what does not is taken as it is named.
-fn resolved(path: &Path) -> PathBuf {
+pub fn resolved(path: &Path) -> PathBuf {
     let (whole, rest) = path
         .ancestors()
         .find_map(|place| Some((place.canonicalize().ok()?, path.strip_prefix(place).ok()?)))

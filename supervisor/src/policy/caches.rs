@@ -142,7 +142,7 @@ fn beside_the_users(place: &Path, home: &Path) -> Vec<(&'static str, Vec<u8>)> {
     found
 }
 
-fn bytes(path: &Path) -> Vec<u8> {
+pub(super) fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 

@@ -1,5 +1,6 @@
 //! From a project, a mode and flags to rights: the policy, as plain data.
 
+mod builds;
 mod caches;
 mod followed;
 mod git;
@@ -15,6 +16,7 @@ use ipc::rights::{Execution, Limits, Network, Reach, Rights};
 
 use crate::gate::{ApprovalMode, Modes};
 
+pub use builds::{BuildRoots, Builds};
 pub use caches::{lead_to_caches, make_caches};
 pub use followed::{FollowError, Followed};
 pub use git::Elsewhere;

@@ -11,13 +11,13 @@ use super::error::SetupError;
 use super::machine::User;
 use super::scope::{Mode, Scope};
 use super::unwritable::warn_of_unwritable;
-use super::wanted::Wanted;
+use super::wanted::{Caches, Wanted};
 use crate::app::say;
 use crate::directories::Directories;
 use crate::driver::{Environments, ModePlaces};
 use crate::gate::{ApprovalMode, Standing};
 use crate::monitor::{PrivateTemp, Programs, Spawner, remove_stale};
-use crate::policy::{Followed, Policy, foreign_owner, lead_to_caches};
+use crate::policy::{Builds, Followed, Policy, foreign_owner, lead_to_caches};
 use crate::tripwire::Watch;
 
 /// A session's place: everything about its confinement that flags and machine decide.
@@ -75,13 +75,18 @@ impl Setup {
             watch.writable.push(temp.path().to_owned());
         }
         let environment = environment(&wanted.env, owner.as_ref(), temp.path())?;
-        let caches = CacheVariables { temp: temp.path(), home: home(owner.as_ref()) };
+        let home = home(owner.as_ref());
+        let builds = scope.builds(&environment, home.as_deref());
+        let caches = CacheVariables { temp: temp.path(), home, builds: &builds };
         let in_auto = caches.lasting(&environment, scope.caches.as_deref());
         let otherwise = caches.passing(environment);
         let policy = scope.policy(mode.first, wanted, protected, temp.path());
         let followed = Followed::of(&policy.standing_in(mode.widest()))?;
         let begins_in_auto = mode.first == ApprovalMode::Auto;
         let environment = in_auto.clone().filter(|_| begins_in_auto).unwrap_or_else(|| otherwise.clone());
+        if wanted.caches == Caches::OutliveIt {
+            builds.notes(&environment).iter().for_each(|note| say(&format!("note: {note}")));
+        }
         Ok(Self {
             directories,
             watch,
@@ -147,10 +152,11 @@ impl Setup {
     }
 }
 
-/// Where the caches of package managers are led to.
+/// The private caches that package managers and builds are led to.
 struct CacheVariables<'a> {
     temp: &'a Path,
     home: Option<PathBuf>,
+    builds: &'a Builds,
 }
 
 impl CacheVariables<'_> {
@@ -158,14 +164,19 @@ impl CacheVariables<'_> {
     fn lasting(&self, environment: &Environment, place: Option<&Path>) -> Option<Environment> {
         let place = place?;
         let mut environment = environment.clone();
-        lead_to_caches(&mut environment, place, self.home.as_deref());
+        self.lead(&mut environment, place);
         Some(Environment { caches: Some(place.into()), ..environment })
     }
 
     /// To the temp directory: they end with the session.
     fn passing(&self, mut environment: Environment) -> Environment {
-        lead_to_caches(&mut environment, &self.temp.join("caches"), self.home.as_deref());
+        self.lead(&mut environment, &self.temp.join("caches"));
         environment
+    }
+
+    fn lead(&self, environment: &mut Environment, place: &Path) {
+        lead_to_caches(environment, place, self.home.as_deref());
+        self.builds.lead(environment, place);
     }
 }
 

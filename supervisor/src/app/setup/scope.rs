@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use ipc::confinement::Environment;
 use ipc::path::WirePath;
 
 use super::error::SetupError;
@@ -12,7 +13,8 @@ use crate::config::Origin;
 use crate::directories::Directories;
 use crate::gate::ApprovalMode;
 use crate::policy::{
-    Elsewhere, HiddenPaths, Host, Owner, Policy, configured_write_root, make_caches, open_project, write_root,
+    BuildRoots, Builds, Elsewhere, HiddenPaths, Host, Owner, Policy, configured_write_root, make_caches,
+    open_project, write_root,
 };
 use crate::tripwire::Watch;
 
@@ -113,6 +115,12 @@ impl Scope {
         let kept = self.kept.iter().map(|path| self.project.join(path));
         let kept: Vec<_> = kept.filter(|path| is_solid(path)).collect();
         Ok(existing.iter().chain(&kept).chain(&self.elsewhere.of_others).map(WirePath::from).collect())
+    }
+
+    /// The directories of builds that the user's environment names.
+    pub(super) fn builds(&self, environment: &Environment, home: Option<&Path>) -> Builds {
+        let around = BuildRoots { project: &self.project, write: &self.given, home };
+        Builds::find(|name| std::env::var_os(name), environment, around)
     }
 
     pub(super) fn policy(

@@ -1,0 +1,199 @@
+//! Directories of builds that the user's environment puts where no agent may write.
+//!
+//! A build inside would fail there, so each is moved into the private caches, for the sandbox alone. A directory that agents may
+//! write stays: the user's own builds and theirs share it.
+
+use std::ffi::OsString;
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use ipc::complaint::resolved;
+use ipc::confinement::Environment;
+use toml_edit::Document;
+
+/// Each variable, and the name of its directory in the private caches. A variable that names a list of directories, or one that
+/// has to exist (`GOTMPDIR`), is none of these: without it the default is used.
+const VARIABLES: &[(&str, &str)] = &[
+    // Cargo puts everything there that it builds.
+    ("CARGO_TARGET_DIR", "cargo-target"),
+    // The same directory, by the name of its setting.
+    ("CARGO_BUILD_TARGET_DIR", "cargo-target"),
+    // Cargo puts there what only it reads again.
+    ("CARGO_BUILD_BUILD_DIR", "cargo-build"),
+    // conda-build makes its environments there.
+    ("CONDA_BLD_PATH", "conda-bld"),
+    // Tools that keep what they know of the project, which without the variable they write into the project.
+    ("MYPY_CACHE_DIR", "mypy"),
+    ("NX_CACHE_DIRECTORY", "nx"),
+    ("PYTHONPYCACHEPREFIX", "pycache"),
+    ("RUFF_CACHE_DIR", "ruff"),
+    ("TURBO_CACHE_DIR", "turbo"),
+    ("ZIG_LOCAL_CACHE_DIR", "zig"),
+];
+
+/// Cargo's settings below `build`, the variables that outweigh them, and the names of their directories.
+const CARGOS_SETTINGS: &[(&str, &str, &str)] = &[
+    ("target-dir", "CARGO_TARGET_DIR", "cargo-target"),
+    ("build-dir", "CARGO_BUILD_BUILD_DIR", "cargo-build"),
+];
+
+/// The most bytes of cargo's settings that are read.
+const MOST: u64 = 1 << 20;
+
+/// Directories of builds, as the user's environment has them.
+#[derive(Debug, Default)]
+pub struct Builds {
+    /// Variables that stay as they are.
+    stay: Vec<&'static str>,
+    outside: Vec<Outside>,
+}
+
+/// A directory of builds that no agent may write.
+#[derive(Debug)]
+struct Outside {
+    variable: &'static str,
+    /// The name of its directory in the private caches.
+    name: &'static str,
+    /// The words that put it there: `CARGO_TARGET_DIR=/x`.
+    said: String,
+}
+
+/// The places by which a directory of builds is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildRoots<'a> {
+    /// The project, where relative paths begin.
+    pub project: &'a Path,
+    /// Further write roots.
+    pub write: &'a [PathBuf],
+    /// The home of whom workers run as.
+    pub home: Option<&'a Path>,
+}
+
+impl Builds {
+    /// Looks up each variable but those that a flag passes or sets: there the user's word holds.
+    pub fn find(
+        value: impl Fn(&str) -> Option<OsString>,
+        environment: &Environment,
+        around: BuildRoots<'_>,
+    ) -> Self {
+        let mut builds = Self::default();
+        for &(variable, name) in VARIABLES.iter().filter(|(variable, _)| !is_named(environment, variable)) {
+            let place = value(variable).filter(|place| !place.is_empty()).map(PathBuf::from);
+            match place.map(|place| (around.may_be_written(around.project, &place), place)) {
+                Some((true, _)) => builds.stay.push(variable),
+                Some((false, place)) => {
+                    let said = format!("{variable}={}", place.display());
+                    builds.outside.push(Outside { variable, name, said });
+                }
+                None => {}
+            }
+        }
+        let is_set = |variable| value(variable).is_some() || is_named(environment, variable);
+        let is_said = |name| VARIABLES.iter().any(|(variable, of)| *of == name && is_set(variable));
+        let settings = around.of_cargos_settings(value("CARGO_HOME").map(PathBuf::from));
+        builds.outside.extend(settings.into_iter().filter(|outside| !is_said(outside.name)));
+        builds
+    }
+
+    /// Leads the builds of an environment to its private caches at `place`.
+    pub fn lead(&self, environment: &mut Environment, place: &Path) {
+        environment.pass.extend(self.stay.iter().map(ToString::to_string));
+        let moved = |outside: &Outside| {
+            (outside.variable.to_owned(), super::caches::bytes(&place.join(outside.name)))
+        };
+        environment.set.extend(self.outside.iter().map(moved));
+    }
+
+    /// Says of each directory that was moved in an environment where its builds are.
+    pub fn notes(&self, environment: &Environment) -> Vec<String> {
+        let note = |Outside { variable, said, .. }: &Outside| {
+            let (_, place) = environment.set.iter().find(|(name, _)| name == variable)?;
+            let place = String::from_utf8_lossy(place);
+            Some(format!("{said} is outside the writable directories: builds in the sandbox use {place}"))
+        };
+        self.outside.iter().filter_map(note).collect()
+    }
+}
+
+/// Whether a flag passes or sets the variable.
+fn is_named(environment: &Environment, variable: &str) -> bool {
+    let set = environment.set.iter().map(|(name, _)| name);
+    environment.pass.iter().chain(set).any(|name| name == variable)
+}
+
+impl BuildRoots<'_> {
+    /// Whether agents may write a directory where it really leads, in mode `auto` at least. Cargo's templates begin with the
+    /// project, or elsewhere.
+    fn may_be_written(&self, base: &Path, directory: &Path) -> bool {
+        if directory.as_os_str().as_bytes().starts_with(b"{") {
+            return directory.starts_with("{workspace-root}");
+        }
+        let real = resolved(&base.join(directory));
+        real.starts_with(self.project) || self.write.iter().any(|root| real.starts_with(root))
+    }
+
+    /// The directories that the user's own settings of cargo name, in `~/.cargo/config.toml`. They are relative to the directory that
+    /// cargo's home is in (The Cargo Book, "Config-relative paths").
+    fn of_cargos_settings(&self, cargo_home: Option<PathBuf>) -> Vec<Outside> {
+        let cargo_home = cargo_home.or_else(|| Some(self.home?.join(".cargo"))).unwrap_or_default();
+        let settings = settings(&cargo_home.join("config.toml"));
+        let Some((settings, base)) = settings.zip(cargo_home.parent()) else { return Vec::new() };
+        let outside = |&(setting, variable, name): &(&str, &'static str, &'static str)| {
+            let named = settings.get("build")?.get(setting)?.as_str()?;
+            let said = format!("build.{setting}={named}");
+            (!self.may_be_written(base, Path::new(named))).then_some(Outside { variable, name, said })
+        };
+        CARGOS_SETTINGS.iter().filter_map(outside).collect()
+    }
+}
+
+/// The settings in a file, if it is a regular one.
+fn settings(file: &Path) -> Option<Document<String>> {
+    let mut text = String::new();
+    // A pipe would have us wait.
+    file.metadata().ok().filter(Metadata::is_file)?;
+    File::open(file).ok()?.take(MOST).read_to_string(&mut text).ok()?;
+    text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The variables that are set, the notes, and the variables that pass.
+    fn led(said: &[(&str, &str)], environment: &Environment) -> (Vec<String>, usize, Vec<String>) {
+        let value = |name: &str| said.iter().find(|(said, _)| *said == name).map(|(_, it)| it.into());
+        let write = ["/data".into()];
+        let around = BuildRoots { project: Path::new("/no/p"), write: &write, home: None };
+        let builds = Builds::find(value, environment, around);
+        let mut environment = environment.clone();
+        builds.lead(&mut environment, Path::new("/c"));
+        let set = environment.set.iter().map(|(name, it)| format!("{name}={}", it.escape_ascii()));
+        (set.collect(), builds.notes(&environment).len(), environment.pass)
+    }
+
+    #[test]
+    fn a_directory_outside_is_moved_and_one_inside_stays() {
+        let none = Environment::default();
+        let (set, notes, pass) = led(&[("CARGO_TARGET_DIR", "/x"), ("RUFF_CACHE_DIR", "/no/p/r")], &none);
+        assert_eq!((set, notes), (vec!["CARGO_TARGET_DIR=/c/cargo-target".to_owned()], 1));
+        assert_eq!(pass, ["RUFF_CACHE_DIR"]);
+        for inside in ["target", "./a/../b", "/no/p", "/data/x", "{workspace-root}/x"] {
+            assert_eq!(led(&[("CARGO_TARGET_DIR", inside)], &none).0, [""; 0], "{inside}");
+        }
+        for outside in ["../target", "a/../../b", "/no/pp", "/", "{cargo-cache-home}/build"] {
+            assert_eq!(led(&[("CARGO_TARGET_DIR", outside)], &none).1, 1, "{outside}");
+        }
+        assert_eq!(led(&[("CARGO_TARGET_DIR", "")], &none), (vec![], 0, vec![]));
+    }
+
+    #[test]
+    fn a_flag_has_the_last_word() {
+        let set = vec![("CARGO_TARGET_DIR".to_owned(), b"/mine".to_vec())];
+        let said = Environment { pass: vec!["RUFF_CACHE_DIR".to_owned()], set, caches: None };
+        let led = led(&[("CARGO_TARGET_DIR", "/x"), ("RUFF_CACHE_DIR", "/x")], &said);
+        assert_eq!(led, (vec!["CARGO_TARGET_DIR=/mine".to_owned()], 0, vec!["RUFF_CACHE_DIR".to_owned()]));
+    }
+}
