@@ -389,6 +389,20 @@ fn the_demonstration_plays_in_it() {
     assert!(!left.screen.contains("the session's log"), "{}", left.screen);
 }
 
+#[test]
+fn a_moved_build_directory_and_a_write_refused_to_a_command_that_succeeded_are_shown() {
+    let world = world();
+    let refused = format!("touch {}/new; true", world.root().display());
+    let server = model_of([shell(&refused), done()]);
+    let mut command = world.ui(&server, &["--mode", "auto", "begin to work"]);
+    let mut ui = Ui::start(command.env("CARGO_TARGET_DIR", "/elsewhere/target"), (130, 50));
+    ui.until("both", |screen| {
+        screen.contains("CARGO_TARGET_DIR=/elsewhere/target is outside") && screen.contains("✗ likely denied")
+    });
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
 /// Not the controlling terminal of the program: no signal tells of its end either.
 #[test]
 fn a_terminal_that_is_gone_ends_the_session() {
