@@ -258,7 +258,7 @@ pub struct CommandResult {
     pub tail: String,
     /// Where its output lies, where it was long.
     pub saved: Option<SavedOutput>,
-    /// The places that its output complains of, where it failed: the first that it names.
+    /// The places that its output complains of: the first that it names.
     pub named: Vec<NamedPlace>,
     /// The process that watched over it, from which all its own descend, by its number beside the worker's. It only sorts
     /// what was refused by the calls of one worker.

@@ -106,15 +106,18 @@ fn cargos_own_settings_are_moved_too() {
     for tier in tier::all() {
         let world = World::new(User::Myself);
         let outside = outside(&world);
-        let home = world.root().join("cargo");
-        fs::create_dir(&home).unwrap();
-        let told = |setting: &str| {
+        let [home, agents] = ["cargo", "project/cargo"].map(|name| world.root().join(name));
+        for home in [&home, &agents] {
+            fs::create_dir(home).unwrap();
+        }
+        let told_by = |home: &Path, setting: &str| {
             fs::write(home.join("config.toml"), setting).unwrap();
             let mut sandbox = world.sandbox(tier, &[], "bash");
-            sandbox.args(["-c", "echo $CARGO_TARGET_DIR"]).env("CARGO_HOME", &home);
+            sandbox.args(["-c", "echo $CARGO_TARGET_DIR"]).env("CARGO_HOME", home);
             let done = Finished::of(&mut sandbox).expect(0);
             (done.stdout.trim_end().to_owned(), done.stderr)
         };
+        let told = |setting: &str| told_by(&home, setting);
         let moved = told(&format!("[build]\ntarget-dir = \"{}\"\n", outside.display()));
         assert!(moved.0.ends_with("/cargo-target"), "{tier}: {moved:?}");
         assert!(moved.1.contains("note: build.target-dir="), "{tier}: {moved:?}");
@@ -124,6 +127,16 @@ fn cargos_own_settings_are_moved_too() {
         for stays in ["build.target-dir = \"project/out\"", "[build]\njobs = 1\n", "no = [toml", ""] {
             assert_eq!(told(stays), (String::new(), String::new()), "{tier}: {stays}");
         }
+        let setting = format!("build.target-dir = \"{}\"", outside.display());
+        assert_eq!(told_by(&agents, &setting).1, "", "{tier}: agents may write it");
+        nix::unistd::mkfifo(&home.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        fs::rename(home.join("pipe"), home.join("config.toml")).unwrap();
+        let mut sandbox = world.sandbox(tier, &[], "true");
+        assert_eq!(
+            Finished::of(sandbox.env("CARGO_HOME", &home)).expect(0).stderr,
+            "",
+            "nobody waits for it"
+        );
     }
 }
 

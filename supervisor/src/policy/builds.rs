@@ -4,13 +4,15 @@
 //! write stays: the user's own builds and theirs share it.
 
 use std::ffi::OsString;
-use std::fs::{File, Metadata};
+use std::fs::{Metadata, OpenOptions};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use ipc::complaint::resolved;
 use ipc::confinement::Environment;
+use libc::O_NONBLOCK;
 use toml_edit::Document;
 
 /// Each variable, and the name of its directory in the private caches. A variable that names a list of directories, or one that
@@ -135,10 +137,11 @@ impl BuildRoots<'_> {
     }
 
     /// The directories that the user's own settings of cargo name, in `~/.cargo/config.toml`. They are relative to the directory that
-    /// cargo's home is in (The Cargo Book, "Config-relative paths").
+    /// cargo's home is in (The Cargo Book, "Config-relative paths"). A home that agents may write is not looked into.
     fn of_cargos_settings(&self, cargo_home: Option<PathBuf>) -> Vec<Outside> {
         let cargo_home = cargo_home.or_else(|| Some(self.home?.join(".cargo"))).unwrap_or_default();
-        let settings = settings(&cargo_home.join("config.toml"));
+        let is_users_own = !self.may_be_written(self.project, &cargo_home);
+        let settings = is_users_own.then(|| settings(&cargo_home.join("config.toml"))).flatten();
         let Some((settings, base)) = settings.zip(cargo_home.parent()) else { return Vec::new() };
         let outside = |&(setting, variable, name): &(&str, &'static str, &'static str)| {
             let named = settings.get("build")?.get(setting)?.as_str()?;
@@ -151,10 +154,11 @@ impl BuildRoots<'_> {
 
 /// The settings in a file, if it is a regular one.
 fn settings(file: &Path) -> Option<Document<String>> {
-    let mut text = String::new();
     // A pipe would have us wait.
+    let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(file).ok()?;
     file.metadata().ok().filter(Metadata::is_file)?;
-    File::open(file).ok()?.take(MOST).read_to_string(&mut text).ok()?;
+    let mut text = String::new();
+    file.take(MOST).read_to_string(&mut text).ok()?;
     text.parse().ok()
 }
 
