@@ -19,6 +19,10 @@ escape-small:
     cargo build --target {{arch()}}-unknown-linux-musl -p sandbox-exec -p worker
     BAILIWICK_PROGRAMS=$PWD/target/{{arch()}}-unknown-linux-musl/debug cargo test -p tests --test escape --test secrets --test life --test storm --test protocol
 
+# Damaged replies of every API, for SECONDS.
+soak SECONDS="1800":
+    BAILIWICK_SOAK_S={{SECONDS}} nice cargo test --release -p supervisor --test fuzz -- --nocapture
+
 # Format, lint.
 lint:
     cargo fmt --all --check

@@ -60,6 +60,8 @@ pub struct Beginning {
     pub worker: Option<&'static str>,
     /// What a process does that the worker leaves behind before it serves: a command of bash.
     pub beside: Option<&'static str>,
+    /// The model as the session has it, made of the recording.
+    pub model: fn(Arc<ReplayProvider>) -> Arc<dyn ModelProvider>,
     /// The approval mode.
     pub mode: ApprovalMode,
     /// How it asks.
@@ -79,6 +81,7 @@ impl Default for Beginning {
             tier: TierChoice::Best,
             worker: None,
             beside: None,
+            model: |recording| recording,
             mode: ApprovalMode::Auto,
             approvals: ApprovalSettings::default(),
             turns: Turns::One,
@@ -191,7 +194,7 @@ impl FrontEnd {
         let driver = Driver {
             conversation: id.clone(),
             agent: agent(standing, &id, beginning.approvals),
-            provider: Arc::clone(&provider) as Arc<dyn ModelProvider>,
+            provider: (beginning.model)(Arc::clone(&provider)),
             worker: SessionWorker::new(spawner, programs, AgentId::root(), confinement),
             log: SessionLog::create(&state, &id).expect("a log"),
             ui,
@@ -267,13 +270,18 @@ impl FrontEnd {
     }
 
     /// Everything that was shown until the session's end.
-    pub async fn end(mut self) -> String {
+    pub async fn end(self) -> String {
+        self.end_in_world().await.0
+    }
+
+    /// The same, and the world that it ended in.
+    pub async fn end_in_world(mut self) -> (String, World) {
         while let Some(event) = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an end") {
             self.seen.push(line(&event.kind));
         }
         let end = self.run.await.expect("no panic").expect("an end");
         self.seen.push(format!("= {}", end.reason.as_str()));
-        self.seen.join("\n")
+        (self.seen.join("\n"), self.world)
     }
 }
 

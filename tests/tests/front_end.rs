@@ -6,8 +6,10 @@ use std::sync::Arc;
 use ipc::frontend::UserActionKind;
 use ipc::id::ConversationId;
 use ipc::rights::RightsChange;
+use supervisor::driver::Turns;
+use supervisor::provider::{EventStream, ModelProvider, ModelRequest, ReplayProvider};
 use tests::replies::{done, says, shell};
-use tests::session::FrontEnd;
+use tests::session::{Beginning, FrontEnd};
 
 #[tokio::test]
 async fn one_turn_from_prompt_to_result() {
@@ -148,4 +150,41 @@ async fn a_write_root_that_is_not_there_is_refused_in_words() {
     front.until("notice rights_refused: the rights were not changed: /nonexistent/x does not exist").await;
     front.act(UserActionKind::Quit).await;
     front.end().await;
+}
+
+/// A model that has a bug: it answers the first request, and the next one ends in a panic.
+struct Buggy(Arc<ReplayProvider>, fn() -> EventStream);
+
+impl ModelProvider for Buggy {
+    fn name(&self) -> &'static str {
+        "buggy"
+    }
+
+    fn stream(&self, request: ModelRequest) -> EventStream {
+        if self.0.requests().is_empty() { self.0.stream(request) } else { (self.1)() }
+    }
+}
+
+#[tokio::test]
+async fn a_panic_ends_the_session_with_a_result_and_without_a_worker() {
+    let models: [fn(Arc<ReplayProvider>) -> Arc<dyn ModelProvider>; 2] = [
+        |recording| Arc::new(Buggy(recording, || panic!("a bug of {}", "ours"))),
+        |recording| {
+            Arc::new(Buggy(recording, || {
+                Box::pin(futures_util::stream::poll_fn(|_| panic!("a bug of ours")))
+            }))
+        },
+    ];
+    for (turns, model) in [(Turns::One, models[0]), (Turns::Many, models[1])] {
+        let beginning = Beginning { model, turns, ..Beginning::default() };
+        let front = FrontEnd::open_with(beginning, [shell("echo hello")]);
+        front.prompt("look").await;
+        let (shown, world) = front.end_in_world().await;
+        let (_, end) = shown.split_once("request 2.1\n").unwrap();
+        assert_eq!(end, "9 worker 1 ended: the run is over\n10 result 1 internal_error\n= internal_error");
+        let last = world.log().pop().unwrap();
+        assert_eq!(last["data"]["message"], "bailiwick has a bug and cannot go on: a bug of ours");
+        assert_eq!(last["data"]["steps"], 1);
+        assert!(tests::marked(world.mark().as_bytes()).is_empty());
+    }
 }

@@ -18,7 +18,8 @@ use ipc::rpc::{CLIENT_METHODS, NOTIFICATION_METHODS, SESSION_EVENT_METHOD};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use tests::replies::{done, model_of, shell};
+use supervisor::replay::Reply;
+use tests::replies::{done, model_of, serve, shell};
 use tests::world::KEY;
 use tests::{Finished, User, World, alive, marked, wait_until};
 
@@ -229,6 +230,18 @@ fn conversations_keep_apart_and_each_message_says_whose_it_is() {
         (&json!({"jsonrpc": "2.0", "id": "bye", "result": {}}), 0)
     );
     assert!(!ended.stderr.contains(KEY));
+}
+
+#[test]
+fn a_reply_without_a_byte_is_tried_again() {
+    let world = World::new(User::Myself);
+    let server = serve([Reply::sse("").header("content-length", "0"), Reply::sse(done())]);
+    let mut served = Served::greeted(&world);
+    let id = served.converse(&world.project(), &server.base_url(), "auto");
+    served.call("sendUserMessage", json!({"conversation_id": id, "text": "go"}));
+    assert_eq!(served.until("event/modelFailed")["data"]["message"], "the reply ended before it began");
+    assert_eq!(served.until("event/turnFinished")["data"]["reason"], "done");
+    assert_eq!(served.end().1.code, 0);
 }
 
 #[test]

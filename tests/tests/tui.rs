@@ -358,6 +358,18 @@ fn a_provider_that_cannot_be_reached_ends_the_turn_and_not_the_session() {
 }
 
 #[test]
+fn a_reply_without_a_byte_is_tried_again_under_the_eyes_of_the_user() {
+    let empty = Reply::sse("").header("content-length", "0");
+    let server = serve([empty, Reply::sse(done())]);
+    let world = world();
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.types("go\r");
+    ui.until_shown("Done.");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
 fn a_stream_that_stands_still_is_interrupted_and_its_words_stay() {
     let server = ReplayServer::start(
         Script::new().push(Reply::sse(says("Half an answer", "end_turn")).cut_after(700).then_silence()),

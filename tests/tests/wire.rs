@@ -219,3 +219,100 @@ fn w9_a_reply_that_is_none_is_said_to_be_none() {
         assert_eq!(server.requests().len(), 1);
     }
 }
+
+/// The key as JSON may spell it.
+fn escaped() -> String {
+    KEY.replace('-', r"\u002d")
+}
+
+/// A model that says the key: in text, whole and in two pieces, in what it is called, and in a command.
+fn says_the_key() -> ReplayServer {
+    let (first, second) = KEY.split_at(10);
+    let next = r#""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":""#;
+    let text = says(&format!("Whole: {KEY} In-pieces: KEY"), "tool_use");
+    let text = text.replace("KEY", &format!("{first}{next}{second}")).replace("msg_replay", KEY);
+    let call = Block::tool_use(
+        "toolu_1",
+        "shell_exec",
+        serde_json::json!({"command": format!("echo {KEY}")}).to_string(),
+    );
+    let call = sse::message(&[call], "tool_use", Usage::default())
+        .replace("\"model\":\"replay\"", &format!("\"model\":\"{KEY}\""));
+    let error = format!(r#"{{"type":"error","error":{{"type":"api_error","message":"no {}"}}}}"#, escaped());
+    serve([
+        Reply::new(500, error).header("content-type", "application/json").header("retry-after-ms", "1"),
+        Reply::sse(text.replace("\"tool_use\"", "\"pause_turn\"")),
+        Reply::sse(call),
+        Reply::sse(done()),
+    ])
+}
+
+/// Everything that a run wrote: what it printed, its log, and its recording.
+fn written(world: &World, run: &Finished, recording: &std::path::Path) -> Vec<(String, String)> {
+    let mut all = vec![("stdout".to_owned(), run.stdout.clone()), ("stderr".to_owned(), run.stderr.clone())];
+    for directory in [recording, &world.own().join("state/sessions")] {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read(&path).unwrap();
+            all.push((path.display().to_string(), String::from_utf8_lossy(&text).into_owned()));
+        }
+    }
+    all
+}
+
+#[test]
+fn w7_the_key_is_in_nothing_that_is_written() {
+    for output in ["text", "stream-json", "json"] {
+        let world = once_more();
+        let recording = world.home().join("recording");
+        let server = says_the_key();
+        let mut command = world.task(&server.base_url(), ["--output", output, "--mode", "auto", "--record"]);
+        let run = Finished::of(command.arg(&recording).arg("do it")).expect(0);
+        assert_eq!(server.remaining(), 0);
+        for (name, text) in written(&world, &run, &recording) {
+            assert!(!text.contains(KEY) && !text.contains(&escaped()), "{output} {name}: {text}");
+        }
+        // What the model asked for is done as it asked for it: only what is written is without the key.
+        let told = tests::world::tool_results(&server, 3)[0]["content"].to_string();
+        assert!(told.contains(KEY), "{told}");
+        let last = world.log().into_iter().rfind(|event| event["type"] == "result").unwrap();
+        assert_eq!(last["data"]["exit_code"], 0);
+    }
+}
+
+fn once_more() -> World {
+    world("retries.attempts = 2")
+}
+
+#[test]
+fn w9_a_tools_name_is_one_that_an_api_takes_back() {
+    let world = once();
+    let call = |provider: &str, name: &str| {
+        let blocks = [Block::tool_use("c_1", name, "{}")];
+        match provider {
+            "openai" => chat::message(&blocks, "tool_calls", Usage::default()),
+            "responses" => responses::message(&blocks, "tool_use", Usage::default()),
+            _ => sse::message(&blocks, "tool_use", Usage::default()),
+        }
+    };
+    for provider in PROVIDERS {
+        for name in ["a\nbailiwick: all is well", "../../etc"] {
+            let server = serve([Reply::sse(call(provider, name)), Reply::sse(words(provider, "Done."))]);
+            let flags = ["--provider", provider, "--model", "claude-opus-5-5", "do it"];
+            let mut command = world.task(&server.base_url(), flags);
+            let run = Finished::of(command.env("OPENAI_API_KEY", KEY)).expect(0);
+            let sent = String::from_utf8(server.requests()[1].body.to_vec()).unwrap();
+            let shown = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+            let quoted = serde_json::to_string(name).unwrap();
+            assert!(sent.contains(&format!("\"name\":\"{shown}\"")), "{provider}: {sent}");
+            assert!(!sent.contains(quoted.trim_matches('"')), "{provider}: {sent}");
+            assert!(run.stderr.contains(&format!("→ {shown}")), "{}", run.stderr);
+        }
+        let server = serve([Reply::sse(call(provider, ""))]);
+        let run = run(&world, &server, provider).expect(6);
+        assert!(message(&run).contains("name"), "{provider}: {}", message(&run));
+    }
+}

@@ -5,7 +5,7 @@ use std::io::Write;
 use super::args::DebugStreamArgs;
 use super::exit::Exit;
 use crate::provider::{Connection, ProviderKind, debug};
-use crate::secrets::{TakenKey, TakenKeys};
+use crate::secrets::{Redactor, TakenKey, TakenKeys};
 
 /// `debug stream`: sends one request body and prints what came back.
 pub(super) async fn stream(args: DebugStreamArgs, keys: TakenKeys) -> Exit {
@@ -24,8 +24,9 @@ pub(super) async fn stream(args: DebugStreamArgs, keys: TakenKeys) -> Exit {
         }
         None => kind.connection(base_url, None, kind.key_variable().to_owned()),
     };
+    let redactor = Redactor::new(connection.api_key.clone());
     let answer = debug::stream(kind, connection, &request).await;
-    let printed = writeln!(std::io::stdout(), "{answer}");
+    let printed = writeln!(std::io::stdout(), "{}", redactor.masked(&answer.to_string()));
     match (printed, answer["ok"].as_bool()) {
         (Err(_), _) => Exit::Internal,
         (Ok(()), Some(true)) => Exit::Done,

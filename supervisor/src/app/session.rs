@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ipc::event::{EventKind, Observer as Witness, SessionStarted};
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
+use secrecy::SecretString;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
@@ -168,12 +169,14 @@ pub(super) fn open(
     setup.announce_worker();
     // Opened before the first worker exists, so that no agent can choose what it is.
     let recorder = options.record.as_ref().map(|record| record.open(&options)).transpose()?;
-    let provider = provider(&options, &place.keys, recorder.clone(), &setup)?;
+    let connection = connection(&options, &place.keys, recorder.clone(), &setup)?;
+    let secret = connection.api_key.clone();
+    let provider = provider(&options, &place.keys, connection)?;
     let patch = options.patch.as_deref().map(PatchFile::open).transpose()?;
     let standing = setup.standing();
     let conversation = ConversationId(uuid::Uuid::now_v7().to_string());
     let started = session_started(&options, &standing, provider.name());
-    let (log, first) = begin_log(&setup, &conversation, started)?;
+    let (log, first) = begin_log(&setup, &conversation, secret, started)?;
     let (ui, events) = mpsc::unbounded_channel();
     let _ = ui.send(first);
     let (actions, inbox) = mpsc::channel(16);
@@ -320,9 +323,10 @@ fn live_socket(
 fn begin_log(
     setup: &Setup,
     conversation: &ConversationId,
+    secret: Option<SecretString>,
     started: SessionStarted,
 ) -> Result<(SessionLog, UiEvent), LogError> {
-    let mut log = SessionLog::create(&setup.directories.state, conversation)?;
+    let mut log = SessionLog::create(&setup.directories.state, conversation)?.without(secret);
     let first = log.append(&AgentId::root(), Witness::Supervisor, EventKind::SessionStarted(started))?;
     let kind = UiEventKind::Logged(Box::new(first));
     Ok((log, UiEvent { conversation_id: conversation.clone(), kind }))
@@ -389,13 +393,13 @@ fn places(driver: &Driver, surroundings: &prompt::Surroundings) -> Places {
     }
 }
 
-/// The one place where providers are made.
-fn provider(
+/// The way to the provider, with its key, if there is one.
+fn connection(
     options: &SessionOptions,
     keys: &TakenKeys,
     recorder: Option<Recorder>,
     setup: &Setup,
-) -> Result<Arc<dyn ModelProvider>, OpenError> {
+) -> Result<Connection, OpenError> {
     let SessionOptions { provider: kind, base_url, model, .. } = options;
     let variable = kind.key_variable();
     let file = setup.directories.key_file(kind.vendor());
@@ -409,9 +413,17 @@ fn provider(
         }
         Err(error) => return Err(error.into()),
     };
-    let connection = Connection { recorder, timeouts: model.timeouts, ..connection };
-    let opened = provider::open(*kind, connection, model.facts.api_version)?;
-    for notice in opened.notices.iter().chain(&keys.notice(*kind)) {
+    Ok(Connection { recorder, timeouts: model.timeouts, ..connection })
+}
+
+/// The one place where providers are made.
+fn provider(
+    options: &SessionOptions,
+    keys: &TakenKeys,
+    connection: Connection,
+) -> Result<Arc<dyn ModelProvider>, OpenError> {
+    let opened = provider::open(options.provider, connection, options.model.facts.api_version)?;
+    for notice in opened.notices.iter().chain(&keys.notice(options.provider)) {
         super::say(notice);
     }
     Ok(opened.provider)

@@ -57,6 +57,20 @@ pub enum EndReason {
     Internal,
 }
 
+impl RunEnd {
+    /// The end of a run of which nothing else is known.
+    pub fn without_account(reason: EndReason, message: String) -> Self {
+        Self {
+            reason,
+            message: Some(message),
+            text: String::new(),
+            steps: 0,
+            usage: TokenUsage::default(),
+            cost: None,
+        }
+    }
+}
+
 impl EndReason {
     /// Every reason.
     pub const ALL: [Self; 16] = [

@@ -33,7 +33,7 @@ impl Driver {
     }
 
     /// Ends the worker, puts back what the host runs later, takes the change set, and logs the result.
-    pub(super) async fn finish(mut self, mut end: RunEnd, began: Instant) -> Result<RunEnd, DriverError> {
+    pub(super) async fn finish(&mut self, mut end: RunEnd, began: Instant) -> Result<RunEnd, DriverError> {
         self.running.stream = None;
         self.add_turns_before(&mut end);
         self.end_one_shots().await?;
@@ -55,6 +55,11 @@ impl Driver {
             end.reason = EndReason::Internal;
             end.message = Some(error);
         }
+        self.log_result(end, began)
+    }
+
+    /// Logs the result.
+    pub(super) fn log_result(&mut self, end: RunEnd, began: Instant) -> Result<RunEnd, DriverError> {
         let result = RunResult {
             exit_code: end.reason.exit_code(),
             reason: end.reason.as_str().to_owned(),

@@ -14,6 +14,7 @@ mod modes;
 mod observer;
 mod one_shot;
 mod one_shots;
+mod passing;
 mod preparations;
 mod prepare;
 mod start;
@@ -21,13 +22,15 @@ mod timers;
 mod tripwire;
 mod workers;
 
+use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use ipc::cost::Usd;
 use ipc::event::{EventKind, Observer as Witness, TokenUsage};
 use ipc::frontend::{Op, UiEvent, UiEventKind, UserAction, UserActionKind};
@@ -52,6 +55,7 @@ pub use modes::{Environments, ModePlaces};
 pub use observer::{Observer, ObserverError};
 pub use one_shot::{Journal, OneShot, OneShotError, Unlogged};
 use one_shots::OneShots;
+use passing::Passing;
 use preparations::Preparations;
 pub use prepare::{PrepareError, prepare};
 use timers::Timers;
@@ -113,6 +117,8 @@ pub struct Running {
     approvals: Approvals,
     /// Effects that are carried out.
     one_shots: OneShots,
+    /// What passes by on its way to a front end.
+    passing: Passing,
     next_own_call: u64,
     /// What the latest worker's ruleset does not enforce.
     missing: Vec<String>,
@@ -148,6 +154,9 @@ pub enum DriverError {
     /// Files that the host runs later cannot be protected.
     #[error("cannot protect files that programs outside run later: {0}")]
     Tripwire(#[source] io::Error),
+    /// A fault of ours.
+    #[error("bailiwick has a bug and cannot go on: {0}")]
+    Panicked(String),
     /// The core ended without saying how.
     #[error("the agent stopped without a result")]
     NoEnd,
@@ -163,12 +172,17 @@ impl Driver {
     }
 
     async fn run_to_its_end(mut self, began: Instant, around: Surroundings) -> Result<RunEnd, DriverError> {
-        if let Err(error) = self.serve(&around).await {
+        self.running.passing = Passing::new(&self.log);
+        if let Err(error) = caught(self.serve(&around)).await {
             self.break_off(error)?;
         }
-        match self.running.end.take() {
-            Some(end) => Box::pin(self.finish(end, began)).await,
-            None => Err(DriverError::NoEnd),
+        let end = self.running.end.take().ok_or(DriverError::NoEnd)?;
+        match caught(Box::pin(self.finish(end.clone(), began))).await {
+            Err(error @ DriverError::Panicked(_)) => {
+                let end = RunEnd { reason: EndReason::Internal, message: Some(error.to_string()), ..end };
+                self.log_result(end, began)
+            }
+            finished => finished,
         }
     }
 
@@ -201,9 +215,18 @@ impl Driver {
                 self.tripwire = None;
                 EndReason::NoSandbox
             }
+            DriverError::Panicked(_) => EndReason::Internal,
             error @ (DriverError::Log(_) | DriverError::NoEnd) => return Err(error),
         };
-        self.feed(Input::Broken { reason, message: error.to_string() })
+        let message = error.to_string();
+        let told = || self.feed(Input::Broken { reason, message: message.clone() });
+        // The agent may be what panicked, and may do so again.
+        let told = panic::catch_unwind(AssertUnwindSafe(told)).unwrap_or_else(|panic| Err(panicked(&*panic)));
+        if let (DriverError::Panicked(_), None) = (error, &self.running.end) {
+            self.running.end = Some(RunEnd::without_account(reason, message));
+            return Ok(());
+        }
+        told
     }
 
     /// Waits for whatever happens first.
@@ -288,9 +311,11 @@ impl Driver {
         self.record(kind, Witness::Supervisor)
     }
 
-    fn show(&self, kind: UiEventKind) {
-        // A front end that is gone misses nothing: the log has it all.
-        let _ = self.ui.send(UiEvent { conversation_id: self.conversation.clone(), kind });
+    fn show(&mut self, kind: UiEventKind) {
+        for kind in self.running.passing.take(kind) {
+            // A front end that is gone misses nothing: the log has it all.
+            let _ = self.ui.send(UiEvent { conversation_id: self.conversation.clone(), kind });
+        }
     }
 }
 
@@ -320,6 +345,17 @@ fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, String> {
         UserActionKind::Quit => Op::Shutdown,
         UserActionKind::Terminate => Op::Terminate,
     })
+}
+
+/// Carries something out; a panic of ours is an error like others, so that the session has a result.
+async fn caught<T>(work: impl Future<Output = Result<T, DriverError>>) -> Result<T, DriverError> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> DriverError {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    DriverError::Panicked(text.unwrap_or("it did not say why").to_owned())
 }
 
 async fn next_action(actions: &mut Option<mpsc::Receiver<UserAction>>) -> Option<UserAction> {

@@ -5,6 +5,7 @@ use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use super::ProviderError;
+use crate::secrets::Redactor;
 
 /// The shortest key of which the last characters are shown.
 const RECOGNISABLE: usize = 12;
@@ -84,10 +85,7 @@ impl ApiKey {
 
     /// A text without the key.
     pub(crate) fn hide(&self, text: &str) -> String {
-        match &self.secret {
-            Some(secret) => text.replace(secret.expose_secret(), "[key]"),
-            None => text.to_owned(),
-        }
+        Redactor::new(self.secret.clone()).masked(text)
     }
 }
 
@@ -110,7 +108,7 @@ mod tests {
     fn only_the_end_of_a_key_is_ever_said() {
         let key = key(" sk-ant-0123456789abcd\n").expect("a key");
         assert_eq!(key.advice(), "check ANTHROPIC_API_KEY, whose key ends in …abcd");
-        assert_eq!(key.hide("bad key sk-ant-0123456789abcd!"), "bad key [key]!");
+        assert_eq!(key.hide("bad key sk-ant-0123456789abcd!"), "bad key **********************!");
         assert_eq!(format!("{:?}", key.header().expect("a header")), "Sensitive");
     }
 

@@ -22,6 +22,11 @@ impl Members {
         self.0.iter().find(|(member, _)| member == name).map(|(_, value)| &**value)
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The members in their order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
         self.0.iter().map(|(name, value)| (name.as_str(), &**value))

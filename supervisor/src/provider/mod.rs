@@ -37,6 +37,7 @@ mod retry;
 mod retry_after;
 mod sse;
 mod text;
+mod tool_name;
 mod types;
 mod unknown;
 

@@ -147,8 +147,19 @@ impl Lines {
         self.chunk = Bytes::from_static(b"\n\n");
     }
 
-    /// The next complete line with an LF at its end, or nothing if more bytes are needed.
+    /// The next line that means something, complete and with an LF at its end, or nothing if more bytes are needed.
     fn next_line(&mut self) -> Result<Option<Bytes>, Fault> {
+        // Comments, and blank lines that end nothing, mean nothing: the parser is spared them.
+        loop {
+            let before = self.event;
+            match self.any_line()? {
+                Some(line) if line[0] == b':' || line.len() == 1 && before == 0 => {}
+                line => return Ok(line),
+            }
+        }
+    }
+
+    fn any_line(&mut self) -> Result<Option<Bytes>, Fault> {
         if self.after_cr && !self.chunk.is_empty() {
             self.after_cr = false;
             if self.chunk[0] == b'\n' {

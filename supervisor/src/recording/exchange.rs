@@ -10,8 +10,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use secrecy::SecretString;
 
 use super::format::{Chunk, Ending, Meta, RequestMeta, ResponseMeta, meta_name, name};
-use super::redact::{Redactor, masked};
 use super::{Recorder, headers};
+use crate::secrets::Redactor;
 
 /// What a request has besides its body.
 pub(crate) struct Head<'a> {
@@ -59,10 +59,9 @@ impl Exchange {
             self.body = Some((self.recorder.file(&body)?, Redactor::new(secret)));
             Ok(())
         });
-        let hidden = |text: String| {
-            String::from_utf8_lossy(&masked(self.secret.as_ref(), text.as_bytes())).into_owned()
-        };
-        let headers = headers::of_response(headers).into_iter().map(|(name, value)| (name, hidden(value)));
+        let redactor = Redactor::new(self.secret.clone());
+        let headers =
+            headers::of_response(headers).into_iter().map(|(name, value)| (name, redactor.masked(&value)));
         self.meta.response =
             Some(ResponseMeta { status, headers: headers.collect(), body, chunks: Vec::new() });
     }

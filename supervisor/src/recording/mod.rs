@@ -12,7 +12,6 @@ mod headers;
 mod places;
 mod reading;
 mod recorder;
-mod redact;
 
 pub use comparison::{Comparison, Mismatch};
 pub use directory::DirectoryError;

@@ -11,10 +11,11 @@ use bytes::Bytes;
 use secrecy::SecretString;
 use serde::Serialize;
 
+use super::Exchange;
 use super::directory::{Directory, DirectoryError};
 use super::exchange::Head;
 use super::format::{Run, request_name};
-use super::{Exchange, redact};
+use crate::secrets::Redactor;
 
 /// Writes what goes to the model and what comes back, as it happens. Cheap to clone.
 ///
@@ -64,7 +65,9 @@ impl Recorder {
             return None;
         }
         let number = self.0.count.fetch_add(1, Ordering::Relaxed) + 1;
-        self.attempt(|| self.write(&request_name(number), &redact::masked(secret.as_ref(), body)));
+        let mut masked = body.to_vec();
+        Redactor::new(secret.clone()).mask(&mut masked);
+        self.attempt(|| self.write(&request_name(number), &masked));
         Some(Exchange::new(self.clone(), number, &head, secret))
     }
 

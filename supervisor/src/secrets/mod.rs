@@ -1,6 +1,7 @@
 //! The API key: taken out of the environment or a file, kept in memory that is wiped, and given to nobody.
 
 mod harden;
+mod redact;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,6 +12,8 @@ use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use crate::provider::Credential;
+
+pub(crate) use redact::Redactor;
 
 pub use harden::{TakenKey, TakenKeys, harden_process, take_keys};
 

@@ -6,10 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ipc::event::{EventKind, Observer, SessionEvent};
 use ipc::id::{AgentId, ConversationId, EventId};
+use secrecy::SecretString;
 
 use super::LogError;
 use super::chain::{END, GENESIS, KEY, Link};
 use super::file::{LineFile, open_directory};
+use crate::secrets::Redactor;
 
 /// The log of one session, open for appending.
 #[derive(Debug)]
@@ -21,6 +23,7 @@ pub struct SessionLog {
     heads: BTreeMap<AgentId, EventId>,
     prev: Link,
     line: Vec<u8>,
+    redactor: Redactor,
 }
 
 impl SessionLog {
@@ -40,7 +43,19 @@ impl SessionLog {
             heads: BTreeMap::new(),
             prev: GENESIS,
             line: Vec::with_capacity(4096),
+            redactor: Redactor::default(),
         })
+    }
+
+    /// The same log, which holds this secret nowhere.
+    #[must_use]
+    pub fn without(self, secret: Option<SecretString>) -> Self {
+        Self { redactor: Redactor::new(secret), ..self }
+    }
+
+    /// Masks that secret in text beside the log.
+    pub(crate) fn redactor(&self) -> Redactor {
+        self.redactor.clone()
     }
 
     /// Where the log is.
@@ -48,7 +63,8 @@ impl SessionLog {
         self.file.path()
     }
 
-    /// Appends an event, now. When this returns it is in the kernel's hands: the end of this process does not lose it.
+    /// Appends an event, now, and returns it as it stands there. When this returns it is in the kernel's hands: the end of
+    /// this process does not lose it.
     pub fn append(
         &mut self,
         agent: &AgentId,
@@ -56,7 +72,8 @@ impl SessionLog {
         kind: EventKind,
     ) -> Result<SessionEvent, LogError> {
         let event = self.event(agent, observed_by, kind);
-        self.encode(&event).map_err(|source| LogError::Encode { id: event.id, source })?;
+        let id = event.id;
+        let event = self.encode(event).map_err(|source| LogError::Encode { id, source })?;
         self.file.append(&self.line).map_err(|source| LogError::Append {
             id: event.id,
             last: self.last,
@@ -91,14 +108,17 @@ impl SessionLog {
     }
 
     /// The event's own JSON object with one more field, the last: the digest of the line before.
-    fn encode(&mut self, event: &SessionEvent) -> Result<(), serde_json::Error> {
+    fn encode(&mut self, mut event: SessionEvent) -> Result<SessionEvent, serde_json::Error> {
         self.line.clear();
-        serde_json::to_writer(&mut self.line, event)?;
+        serde_json::to_writer(&mut self.line, &event)?;
+        if self.redactor.mask(&mut self.line) {
+            event = serde_json::from_slice(&self.line)?;
+        }
         self.line.pop();
         for part in [KEY, &self.prev.hex(), END, b"\n"] {
             self.line.extend_from_slice(part);
         }
-        Ok(())
+        Ok(event)
     }
 }
 

@@ -4,16 +4,17 @@
 //! deltas brought filled in (R6). Tool input keeps the text that the model wrote. Line breaks between JSON tokens become
 //! spaces, so that a block is always one line of the session log; inside strings JSON has none.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use ipc::id::ToolUseId;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::wire;
 use crate::provider::arguments::{self, one_line};
 use crate::provider::members::Members;
 use crate::provider::text::{Joined, Piece, without_lone_halves};
-use crate::provider::{AssistantBlock, ContentBlock, StreamEvent};
+use crate::provider::{AssistantBlock, ContentBlock, StreamEvent, tool_name};
 
 /// A block that is not closed.
 #[derive(Clone)]
@@ -58,12 +59,18 @@ impl OpenBlock {
     pub(super) fn start(raw: &RawValue) -> Result<Self, serde_json::Error> {
         use serde::de::Error;
         let block: wire::Block<'_> = serde_json::from_str(raw.get())?;
+        let mut set = Vec::new();
         let view = match block.kind.as_str() {
             "text" => View::Text,
             "thinking" => View::Thinking,
             "redacted_thinking" => View::RedactedThinking,
-            "tool_use" => match (block.id, block.name) {
-                (Some(id), Some(name)) if !id.is_empty() => View::ToolUse { id: ToolUseId(id), name },
+            "tool_use" => match (block.id, block.name.as_deref().and_then(tool_name::harmless)) {
+                (Some(id), Some(name)) if !id.is_empty() => {
+                    if let Cow::Owned(name) = &name {
+                        set.push(("name", to_raw_value(name)?));
+                    }
+                    View::ToolUse { id: ToolUseId(id), name: name.into_owned() }
+                }
                 _ => return Err(serde_json::Error::custom("a tool_use block without id or name")),
             },
             _ => View::Other(block.kind),
@@ -75,7 +82,7 @@ impl OpenBlock {
             thinking: Joined::new(string(block.thinking)),
             input: Joined::default(),
             citations: block.citations.map_or_else(Vec::new, list),
-            set: Vec::new(),
+            set,
             text_changed: false,
             thinking_changed: false,
             cited: false,
@@ -214,16 +221,16 @@ impl OpenBlock {
         }
         let mut members: Members = serde_json::from_str(self.start.get())?;
         if self.text_changed {
-            members.set("text", serde_json::value::to_raw_value(self.text.as_str())?);
+            members.set("text", to_raw_value(self.text.as_str())?);
         }
         if self.thinking_changed {
-            members.set("thinking", serde_json::value::to_raw_value(self.thinking.as_str())?);
+            members.set("thinking", to_raw_value(self.thinking.as_str())?);
         }
         if let Some(signature) = &self.signature {
-            members.set("signature", serde_json::value::to_raw_value(signature)?);
+            members.set("signature", to_raw_value(signature)?);
         }
         if self.cited {
-            members.set("citations", serde_json::value::to_raw_value(&self.citations)?);
+            members.set("citations", to_raw_value(&self.citations)?);
         }
         for (name, value) in &self.set {
             members.set(name, value.clone());

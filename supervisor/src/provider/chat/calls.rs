@@ -4,6 +4,8 @@
 //! may be missing, or null after the first delta; a call may come in one piece. What tells two calls of one index apart is
 //! the id, and where there is neither, a name begins a call.
 
+use std::borrow::Cow;
+
 use ipc::id::ToolUseId;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -12,7 +14,7 @@ use super::wire::{CallDelta, Function, string};
 use crate::provider::arguments::{self, one_line};
 use crate::provider::decode::{Events, violation};
 use crate::provider::text::{Joined, Piece};
-use crate::provider::{AssistantBlock, ContentBlock, ProviderError, StreamEvent};
+use crate::provider::{AssistantBlock, ContentBlock, ProviderError, StreamEvent, tool_name};
 
 /// How a reply ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +63,9 @@ impl Calls {
         events: &mut Events,
     ) -> Result<(), ProviderError> {
         let function = delta.function.as_ref();
-        let (id, name) = (string(delta.id), function.and_then(|function| string(function.name)));
+        let name = function.and_then(|function| string(function.name));
+        let name = name.and_then(|name| tool_name::harmless(&name).map(Cow::into_owned));
+        let id = string(delta.id);
         let position = self.position(delta.index, id.as_deref(), name.is_some()).unwrap_or_else(|| {
             self.calls.push(Call::new(*next_block, delta.index));
             *next_block += 1;

@@ -10,6 +10,9 @@ use crate::provider::{AssistantBlock, ContentBlock};
 /// The members that come in pieces.
 const PIECES: [&str; 2] = ["text", "summary"];
 
+/// The most members of an item that others are added to: each looks for its place among them.
+const MOST_MEMBERS: usize = 64;
+
 /// The name of the block, and of the member of a message.
 const KIND: &str = "reasoning_details";
 
@@ -70,7 +73,12 @@ impl Item {
             (Some(ours), Some(theirs)) => ours == theirs,
             _ => true,
         };
-        is_readable && known(&self.members, "type") == known(piece, "type") && same("index") && same("id")
+        let are_few = self.members.len() <= MOST_MEMBERS && piece.len() <= MOST_MEMBERS;
+        are_few
+            && is_readable
+            && known(&self.members, "type") == known(piece, "type")
+            && same("index")
+            && same("id")
     }
 
     /// Joins what comes in pieces; of the other members what is said last holds.

@@ -11,8 +11,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::wire;
 use crate::provider::arguments::{self, one_line};
 use crate::provider::decode::Events;
+use crate::provider::members::Members;
 use crate::provider::text::{Joined, Piece};
-use crate::provider::{AssistantBlock, ContentBlock, StreamEvent};
+use crate::provider::{AssistantBlock, ContentBlock, StreamEvent, tool_name};
 
 /// An item that is not done.
 #[derive(Default)]
@@ -172,7 +173,7 @@ impl OpenItem {
     ) -> Result<Closed, serde_json::Error> {
         use serde::de::Error;
         let done: wire::FunctionCall<'_> = serde_json::from_str(raw.get())?;
-        let call = identify(done.call_id, done.name)
+        let call = identify(done.call_id, done.name.clone())
             .ok_or_else(|| serde_json::Error::custom("a function_call without call_id or name"))?;
         if self.call.as_ref() != Some(&call) {
             self.announce(call.clone(), index, events);
@@ -192,6 +193,11 @@ impl OpenItem {
         };
         let input = if done.status.as_deref() == Some("incomplete") { cut_off() } else { input };
         let Call { id, name } = call;
+        let renamed = match item {
+            Some(item) if done.name.as_ref() != Some(&name) => Some(with_name(item, &name)?),
+            _ => None,
+        };
+        let item = renamed.as_deref().or(item);
         let echoed = RawValue::from_string(echoed)?;
         let raw = to_raw_value(&Echo::ToolUse { id: &id, name: &name, input: &echoed, item })?;
         let block = AssistantBlock { content: ContentBlock::ToolUse { id, name, input }, raw };
@@ -247,7 +253,14 @@ fn kind(raw: &RawValue) -> Result<String, serde_json::Error> {
 /// The call, if it can be answered.
 fn identify(id: Option<String>, name: Option<String>) -> Option<Call> {
     let id = id.filter(|id| !id.is_empty())?;
-    Some(Call { id: ToolUseId(id), name: name.filter(|name| !name.is_empty())? })
+    Some(Call { id: ToolUseId(id), name: tool_name::harmless(&name?)?.into_owned() })
+}
+
+/// An item that goes back with another name.
+fn with_name(item: &RawValue, name: &str) -> Result<Box<RawValue>, serde_json::Error> {
+    let mut members: Members = serde_json::from_str(item.get())?;
+    members.set("name", to_raw_value(name)?);
+    RawValue::from_string(members.to_json()?)
 }
 
 fn cut_off() -> Result<String, String> {

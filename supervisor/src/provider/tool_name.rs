@@ -1,0 +1,38 @@
+//! The name of a tool as the model wrote it: an API takes back no other than its own kind (R7).
+
+use std::borrow::Cow;
+
+/// The longest name.
+const LONGEST: usize = 128;
+
+/// A name that every API takes back: other characters become `_`, and the call is one of a tool that there is not. There is
+/// none for an empty one.
+pub(crate) fn harmless(name: &str) -> Option<Cow<'_, str>> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.is_empty() {
+        return None;
+    }
+    if name.len() <= LONGEST && name.chars().all(fits) {
+        return Some(Cow::Borrowed(name));
+    }
+    Some(name.chars().take(LONGEST).map(|c| if fits(c) { c } else { '_' }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r7_a_name_is_made_one_that_a_request_may_hold() {
+        let long = "é".repeat(200);
+        for (name, expected) in [
+            ("read_file", Some("read_file")),
+            ("a\nb", Some("a_b")),
+            ("../../etc", Some("______etc")),
+            (long.as_str(), Some("_".repeat(LONGEST).as_str())),
+            ("", None),
+        ] {
+            assert_eq!(harmless(name).as_deref(), expected, "{name:?}");
+        }
+    }
+}

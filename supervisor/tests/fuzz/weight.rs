@@ -1,0 +1,73 @@
+//! The price of a byte: it is the same in a large reply as in a small one.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use supervisor::provider::ProviderKind;
+use supervisor::replay::{Block, Reply, Usage, chat, responses, sse};
+
+use super::model::Model;
+use super::{gzip, soak};
+
+const MIB: usize = 1 << 20;
+
+/// How much dearer a byte of the largest may be than one of the smallest: room for what an allocator and a cache do.
+const FLAT: u32 = 4;
+
+/// The time that this thread has had of the processor: other load does not count.
+fn own_time() -> Duration {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("a thread's own usage");
+    let time = |value: TimeVal| {
+        Duration::from_micros(u64::try_from(value.tv_sec() * 1_000_000 + value.tv_usec()).expect("a time"))
+    };
+    time(usage.user_time()) + time(usage.system_time())
+}
+
+/// A reply of about so many bytes: its beginning, one piece of it again and again, and its end.
+fn large(kind: ProviderKind, repeated: &str, size: usize) -> Bytes {
+    let blocks = [Block::text("PIECE"), Block::tool_use("c1", "none", "{}")];
+    let whole = match kind {
+        ProviderKind::Anthropic => sse::message(&blocks, "tool_use", Usage::default()),
+        ProviderKind::OpenAi => chat::message(&blocks, "tool_calls", Usage::default()),
+        ProviderKind::Responses => responses::message(&blocks, "tool_use", Usage::default()),
+    };
+    let events: Vec<_> = whole.split_inclusive("\n\n").collect();
+    let at = events.iter().position(|event| event.contains("PIECE")).expect("a piece");
+    let piece = if repeated.is_empty() { events[at] } else { repeated };
+    let middle = piece.repeat(size.saturating_sub(whole.len()) / piece.len());
+    [events[..at].concat(), middle, events[at..].concat()].concat().into()
+}
+
+/// The time for a reply.
+async fn price(model: &Model, body: &Bytes, packed: bool) -> Duration {
+    let reply = match packed {
+        true => Reply::sse(gzip(body)).header("content-encoding", "gzip"),
+        false => Reply::sse(body.clone()).chunked(16 << 10),
+    };
+    let before = own_time();
+    let items = model.play(reply).await;
+    assert!(items.iter().all(Result::is_ok), "{:?}", items.last());
+    own_time() - before
+}
+
+#[tokio::test]
+async fn a_byte_costs_the_same_in_a_reply_of_any_length() {
+    let sizes: &[usize] = if soak().is_some() { &[1, 4, 16, 63] } else { &[1, 4] };
+    for kind in ProviderKind::ALL {
+        let model = Model::new(kind);
+        for (name, repeated) in [("text", ""), ("comments", ": a comment\n"), ("blank lines", "\n")] {
+            for packed in [false, true] {
+                let mut prices = Vec::new();
+                for &size in sizes {
+                    let time = price(&model, &large(kind, repeated, size * MIB), packed).await;
+                    prices.push(time / u32::try_from(size).expect("a number of MiB"));
+                }
+                println!("{kind:?} {name}, packed {packed}: {prices:?} a MiB for {sizes:?} MiB");
+                let (first, last) = (prices[0].max(Duration::from_millis(2)), prices[prices.len() - 1]);
+                assert!(last < first * FLAT, "{kind:?} {name}, packed {packed}: {prices:?}");
+            }
+        }
+    }
+}
