@@ -126,7 +126,7 @@ struct Lines {
     partial: BytesMut,
     /// The last line ended with CR: an LF that follows belongs to it.
     after_cr: bool,
-    /// No line was complete yet: a byte-order mark may stand before the first one.
+    /// No line was handed over yet: a byte-order mark may stand before the first one.
     first: bool,
     /// Bytes of the event that has no end yet.
     event: usize,
@@ -154,7 +154,10 @@ impl Lines {
             let before = self.event;
             match self.any_line()? {
                 Some(line) if line[0] == b':' || line.len() == 1 && before == 0 => {}
-                line => return Ok(line),
+                line => {
+                    self.first &= line.is_none();
+                    return Ok(line);
+                }
             }
         }
     }
@@ -186,7 +189,6 @@ impl Lines {
         while self.first && line.starts_with(BOM) {
             line.advance(BOM.len());
         }
-        self.first = false;
         if let Err(error) = std::str::from_utf8(&line) {
             // The line's end is part of the check, so a cut character shows as one that is followed by LF.
             let cut = error.valid_up_to() + error.error_len().unwrap_or(0) + 1 >= line.len();
@@ -216,6 +218,8 @@ mod tests {
     use nix::sys::time::TimeValLike;
 
     use super::*;
+
+    const TOO_LARGE: SseError<Infallible> = SseError::TooLarge { what: "an event", limit: 12 };
 
     type Data = Result<Vec<String>, SseError<Infallible>>;
 
@@ -263,6 +267,7 @@ mod tests {
         assert_eq!(parse_every_way("\u{feff}data: a\n\n".as_bytes()), Ok(vec!["a".to_owned()]));
         assert_eq!(parse_every_way("\u{feff}\u{feff}data: a\n\n".as_bytes()), Ok(vec!["a".to_owned()]));
         assert_eq!(parse_every_way("\u{feff}\n\u{feff}\n\ndata: a\n\n".as_bytes()), Ok(vec!["a".to_owned()]));
+        assert_eq!(parse_every_way(": c\n\u{feff}data: a\n\n".as_bytes()), Ok(vec!["a".to_owned()]));
         assert_eq!(parse_every_way("data: a\u{feff}\n\n".as_bytes()), Ok(vec!["a\u{feff}".to_owned()]));
         assert_eq!(parse_every_way("\u{feff}".as_bytes()), Ok(vec![]));
     }
@@ -288,7 +293,6 @@ mod tests {
             let chunks = [Ok::<_, Infallible>(Bytes::from_static(text.as_bytes()))];
             LineGuard::new(stream::iter(chunks), 12).map(|line| line.map(|_| ())).collect::<Vec<_>>()
         };
-        const TOO_LARGE: SseError<Infallible> = SseError::TooLarge { what: "an event", limit: 12 };
         let run = |text| {
             parse(text).now_or_never().expect("never pending").into_iter().collect::<Result<Vec<_>, _>>()
         };

@@ -129,14 +129,12 @@ fn spelled_byte(text: &[u8], wanted: u8) -> Spelled {
     let backslashes = text.iter().take(BACKSLASHES + 1).take_while(|byte| **byte == b'\\').count();
     match (backslashes, text.get(backslashes)) {
         (0, Some(byte)) if *byte == wanted => Spelled::Whole(1),
-        (0, Some(_)) => Spelled::Not,
         (_, None) => Spelled::Begun,
-        (BACKSLASHES.., Some(b'\\')) => Spelled::Not,
-        (count, Some(b'u')) => match by_number(&text[count + 1..], wanted) {
+        (count @ 1.., Some(b'u')) => match by_number(&text[count + 1..], wanted) {
             Spelled::Whole(digits) => Spelled::Whole(count + 1 + digits),
             other => other,
         },
-        (count, Some(byte)) if *byte == wanted && !wanted.is_ascii_alphanumeric() => {
+        (count @ 1.., Some(byte)) if *byte == wanted && !wanted.is_ascii_alphanumeric() => {
             Spelled::Whole(count + 1)
         }
         _ => Spelled::Not,

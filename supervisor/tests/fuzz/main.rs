@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const FEW: usize = 400;
 
 /// Between two cuts of one body, in a short run: a prime, so that they fall on every kind of place.
-const STRIDE: usize = 61;
+const STRIDE: usize = 211;
 
 /// How long a long run takes, if this is one.
 fn soak() -> Option<Duration> {

@@ -11,7 +11,7 @@ use supervisor::replay::{Block, Reply, Usage, chat, responses, sse};
 use super::model::Model;
 use super::{gzip, soak};
 
-const MIB: usize = 1 << 20;
+const KIB: usize = 1 << 10;
 
 /// How much dearer a byte of the largest may be than one of the smallest: room for what an allocator and a cache do.
 const FLAT: u32 = 4;
@@ -54,17 +54,17 @@ async fn price(model: &Model, body: &Bytes, packed: bool) -> Duration {
 
 #[tokio::test]
 async fn a_byte_costs_the_same_in_a_reply_of_any_length() {
-    let sizes: &[usize] = if soak().is_some() { &[1, 4, 16, 63] } else { &[1, 4] };
+    let sizes: &[u32] = if soak().is_some() { &[1024, 4096, 16_384, 64_512] } else { &[256, 1024] };
     for kind in ProviderKind::ALL {
         let model = Model::new(kind);
         for (name, repeated) in [("text", ""), ("comments", ": a comment\n"), ("blank lines", "\n")] {
             for packed in [false, true] {
                 let mut prices = Vec::new();
                 for &size in sizes {
-                    let time = price(&model, &large(kind, repeated, size * MIB), packed).await;
-                    prices.push(time / u32::try_from(size).expect("a number of MiB"));
+                    let body = large(kind, repeated, size as usize * KIB);
+                    prices.push(price(&model, &body, packed).await * 1024 / size);
                 }
-                println!("{kind:?} {name}, packed {packed}: {prices:?} a MiB for {sizes:?} MiB");
+                println!("{kind:?} {name}, packed {packed}: {prices:?} a MiB for {sizes:?} KiB");
                 let (first, last) = (prices[0].max(Duration::from_millis(2)), prices[prices.len() - 1]);
                 assert!(last < first * FLAT, "{kind:?} {name}, packed {packed}: {prices:?}");
             }
