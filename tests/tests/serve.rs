@@ -235,9 +235,9 @@ fn conversations_keep_apart_and_each_message_says_whose_it_is() {
 #[test]
 fn a_reply_without_a_byte_is_tried_again() {
     let world = World::new(User::Myself);
-    let server = serve([Reply::sse("").header("content-length", "0"), Reply::sse(done())]);
+    let model = serve([Reply::sse("").header("content-length", "0"), Reply::sse(done())]);
     let mut served = Served::greeted(&world);
-    let id = served.converse(&world.project(), &server.base_url(), "auto");
+    let id = served.converse(&world.project(), &model.base_url(), "auto");
     served.call("sendUserMessage", json!({"conversation_id": id, "text": "go"}));
     assert_eq!(served.until("event/modelFailed")["data"]["message"], "the reply ended before it began");
     assert_eq!(served.until("event/turnFinished")["data"]["reason"], "done");

@@ -17,13 +17,14 @@ use tests::{Finished, User, World};
 /// The names of the providers.
 const PROVIDERS: [&str; 3] = ["anthropic", "openai", "responses"];
 
-/// One attempt for each request, unless a test says otherwise.
+/// A world with these settings.
 fn world(settings: &str) -> World {
     let world = World::new(User::Myself);
     world.configure(settings);
     world
 }
 
+/// A world in which each request has one attempt.
 fn once() -> World {
     world("retries.attempts = 1")
 }
@@ -266,7 +267,7 @@ fn written(world: &World, run: &Finished, recording: &std::path::Path) -> Vec<(S
 #[test]
 fn w7_the_key_is_in_nothing_that_is_written() {
     for output in ["text", "stream-json", "json"] {
-        let world = once_more();
+        let world = world("retries.attempts = 2");
         let recording = world.home().join("recording");
         let server = says_the_key();
         let mut command = world.task(&server.base_url(), ["--output", output, "--mode", "auto", "--record"]);
@@ -281,10 +282,6 @@ fn w7_the_key_is_in_nothing_that_is_written() {
         let last = world.log().into_iter().rfind(|event| event["type"] == "result").unwrap();
         assert_eq!(last["data"]["exit_code"], 0);
     }
-}
-
-fn once_more() -> World {
-    world("retries.attempts = 2")
 }
 
 #[test]

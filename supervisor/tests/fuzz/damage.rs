@@ -2,7 +2,7 @@
 
 use super::corpus::Body;
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): its state is one number.
+/// `SplitMix64` (Steele, Lea and Flood, 2014): its state is one number.
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -11,17 +11,17 @@ mod damage;
 mod model;
 mod weight;
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::io::Write;
 use supervisor::provider::{ProviderKind, StreamEvent};
 use supervisor::replay::Reply;
 
 use corpus::{Body, corpus};
-use damage::Damage;
+use damage::{Damage, Random};
 use model::{Item, Model, in_memory};
 
 /// How long a reply of a few kilobytes may take this process, at most: a hundred times what it takes.
@@ -97,7 +97,7 @@ fn assert_same(case: &str, items: &[Item], expected: &[Item]) {
 
 #[tokio::test]
 async fn a_damaged_reply_is_a_reply_or_a_typed_error_however_it_comes() {
-    let (corpus, mut random) = (corpus(), fastrand(seed()));
+    let (corpus, mut random) = (corpus(), Random::new(seed()));
     let models = ProviderKind::ALL.map(Model::new);
     let (began, soak) = (Instant::now(), soak());
     let mut cases = 0;
@@ -132,8 +132,4 @@ async fn s7_a_reply_that_is_cut_anywhere_packed_or_not_is_harmless() {
             assert_in_order(&format!("{name} packed, cut at {cut}"), &model.play(reply).await);
         }
     }
-}
-
-fn fastrand(seed: u64) -> damage::Random {
-    damage::Random::new(seed)
 }

@@ -42,14 +42,15 @@ fn large(kind: ProviderKind, repeated: &str, size: usize) -> Bytes {
 
 /// The time for a reply.
 async fn price(model: &Model, body: &Bytes, packed: bool) -> Duration {
-    let reply = match packed {
-        true => Reply::sse(gzip(body)).header("content-encoding", "gzip"),
-        false => Reply::sse(body.clone()).chunked(16 << 10),
+    let reply = if packed {
+        Reply::sse(gzip(body)).header("content-encoding", "gzip")
+    } else {
+        Reply::sse(body.clone()).chunked(16 << 10)
     };
     let before = own_time();
     let items = model.play(reply).await;
     assert!(items.iter().all(Result::is_ok), "{:?}", items.last());
-    own_time() - before
+    own_time().saturating_sub(before)
 }
 
 #[tokio::test]
