@@ -178,9 +178,9 @@ fn w8_groqs_own_place_for_usage_counts() {
     let groq = whole.replace(usage, r#""x_groq":{"usage":{"#);
     let groq: String = groq
         .split_inclusive("\n\n")
-        .map(|event| match event.contains("x_groq") {
-            true => event.replacen("}\n\n", "}}\n\n", 1),
-            false => event.to_owned(),
+        .map(|event| {
+            let end = if event.contains("x_groq") { "}}\n\n" } else { "}\n\n" };
+            event.replacen("}\n\n", end, 1)
         })
         .collect();
     let count =
