@@ -165,9 +165,12 @@ impl ModelProvider for Buggy {
     }
 }
 
+/// A model made of a recording.
+type Made = fn(Arc<ReplayProvider>) -> Arc<dyn ModelProvider>;
+
 #[tokio::test]
 async fn a_panic_ends_the_session_with_a_result_and_without_a_worker() {
-    let models: [fn(Arc<ReplayProvider>) -> Arc<dyn ModelProvider>; 2] = [
+    let models: [Made; 2] = [
         |recording| Arc::new(Buggy(recording, || panic!("a bug of {}", "ours"))),
         |recording| {
             Arc::new(Buggy(recording, || {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
-use tokio::task::coop;
+use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use super::ProviderError;
@@ -47,14 +47,14 @@ impl Deadlines {
     /// The bytes of a body, or an error where they do not come in time: the first one by the deadline of the attempt, each
     /// other one within the idle limit of the one before.
     ///
-    /// Unpacked bytes are always ready: each chunk spends the task's budget, so that signals and timers have their turn.
+    /// Unpacked bytes are always ready: signals and timers have their turn before each chunk.
     pub(crate) fn body(
         self,
         bytes: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
     ) -> Body {
         let timed = stream::unfold(Some((Box::pin(bytes), self, true)), |state| async {
             let (mut bytes, deadlines, is_first) = state?;
-            coop::consume_budget().await;
+            yield_now().await;
             let next = if is_first {
                 deadlines.head(bytes.next()).await
             } else {
