@@ -9,15 +9,16 @@ use nix::sys::stat::{SFlag, fstat};
 use super::masks::is_unreachable;
 use super::mount;
 use super::tree::{TreeError, at};
-use crate::tree::resolve;
+use crate::tree::{Host, Tree, resolve};
 
 /// The places of hidden paths that exist, each under the name that it was given, and where that is a link or lies behind one, also
 /// under the one that it leads to. The outer comes before the inner, which is then gone.
 ///
-/// Most of what is hidden by default is nowhere: that takes one call each.
+/// Most of what is hidden by default is nowhere, which one list of each directory says.
 pub(super) fn places(paths: &[PathBuf]) -> Result<Vec<PathBuf>, TreeError> {
+    let tree = Host::default();
     let mut places: Vec<PathBuf> = vec![];
-    for path in paths {
+    for path in paths.iter().filter(|path| tree.find(path).identity.is_some()) {
         match look(path)? {
             Look::Nothing => {}
             Look::There => places.push(path.clone()),

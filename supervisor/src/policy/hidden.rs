@@ -1,7 +1,10 @@
-//! What is hidden by default: credentials, keys, histories, other people's homes, and our own state.
+//! Defaults of what is hidden: credentials, keys, histories, other people's homes, and our own state.
+//!
+//! The list is `hidden.txt`.
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -10,109 +13,13 @@ use nix::unistd::{AccessFlags, access};
 
 use super::links::Links;
 use crate::directories::Directories;
+use crate::listed::{matches, places};
 
-/// Below the user's own home. Names that do not exist are hidden all the same: they may come to be.
-const IN_HOME: &[&str] = &[
-    // Keys and agents.
-    ".ssh",
-    ".gnupg",
-    ".pki",
-    ".password-store",
-    ".local/share/keyrings",
-    ".vault-token",
-    // Clouds and clusters.
-    ".aws",
-    ".azure",
-    ".config/gcloud",
-    ".kube",
-    ".config/doctl",
-    ".oci",
-    ".boto",
-    ".s3cfg",
-    ".terraform.d",
-    ".config/rclone",
-    // Registries and forges.
-    ".docker",
-    ".config/containers",
-    ".netrc",
-    ".git-credentials",
-    ".config/git/credentials",
-    ".npmrc",
-    ".yarnrc.yml",
-    ".pypirc",
-    ".config/pip",
-    ".pip",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".gem/credentials",
-    ".m2/settings.xml",
-    ".gradle/gradle.properties",
-    ".config/gh",
-    ".config/glab-cli",
-    ".config/hub",
-    // Databases.
-    ".pgpass",
-    ".my.cnf",
-    ".mylogin.cnf",
-    ".pg_service.conf",
-    // Browsers and mail.
-    ".mozilla",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".config/BraveSoftware",
-    ".config/microsoft-edge",
-    ".thunderbird",
-    ".local/share/evolution",
-    // Shell histories.
-    ".bash_history",
-    ".zsh_history",
-    ".local/share/fish/fish_history",
-    ".python_history",
-    ".node_repl_history",
-    ".psql_history",
-    ".mysql_history",
-    ".sqlite_history",
-    ".lesshst",
-    ".viminfo",
-    // Other agents.
-    ".claude",
-    ".claude.json",
-    ".codex",
-    ".gemini",
-    ".config/opencode",
-    ".local/share/opencode",
-    ".aider",
-    ".config/github-copilot",
-    ".cursor",
-    ".continue",
-];
+/// Places by sections, which its head explains.
+const LIST: &str = include_str!("hidden.txt");
 
-/// Of the system: readable for root, and some of it for everybody.
-const OF_SYSTEM: &[&str] = &[
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/gshadow",
-    "/etc/gshadow-",
-    "/etc/sudoers",
-    "/etc/sudoers.d",
-    "/etc/ssh/ssh_host_rsa_key",
-    "/etc/ssh/ssh_host_ecdsa_key",
-    "/etc/ssh/ssh_host_ed25519_key",
-    "/etc/ssh/ssh_host_dsa_key",
-    "/etc/ssl/private",
-    "/etc/krb5.keytab",
-    "/etc/docker",
-    "/etc/kubernetes",
-    "/run/secrets",
-    "/var/run/secrets",
-    "/run/credentials",
-    "/run/user",
-    "/var/lib/docker",
-    "/var/lib/containerd",
-    "/var/lib/kubelet",
-    "/var/spool/cron",
-    "/var/backups",
-];
+/// Where the runtime directories of all users lie by default, which is hidden as a whole.
+const RUNTIME_DIRECTORIES: &str = "/run/user";
 
 /// What the defaults depend on.
 #[derive(Clone, Debug)]
@@ -121,6 +28,8 @@ pub struct Host {
     pub homes: Vec<PathBuf>,
     /// The homes of other users, canonical.
     pub other_homes: Vec<PathBuf>,
+    /// The user's runtime directory, canonical, if it is not in `/run/user`.
+    pub runtime: Option<PathBuf>,
     /// Whether we are root, whom modes deny nothing that root owns.
     pub is_root: bool,
 }
@@ -130,11 +39,12 @@ pub struct Host {
 pub struct HiddenPaths(pub Vec<WirePath>);
 
 impl Host {
-    /// Looks at this machine; `home` is the value of `HOME`, `worker` the home of whom workers run as, if that is another
-    /// user.
-    pub fn probe(home: Option<OsString>, worker: Option<PathBuf>) -> Self {
+    /// Looks at this machine; `home` and `runtime` are the values of `HOME` and `XDG_RUNTIME_DIR`, `worker` is the home of
+    /// the user that workers run as, if that is another one.
+    pub fn probe(home: Option<OsString>, runtime: Option<OsString>, worker: Option<PathBuf>) -> Self {
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
-        let claimed = home.map(PathBuf::from).filter(|home| home.is_absolute());
+        let named = |value: Option<OsString>| value.map(PathBuf::from).filter(|path| path.is_absolute());
+        let claimed = named(home);
         let mut homes: Vec<_> = claimed
             .into_iter()
             .chain(user.map(|user| user.dir))
@@ -144,30 +54,77 @@ impl Host {
             .collect();
         homes.dedup();
         let other_homes = all_homes().into_iter().filter(|other| !homes.contains(other)).collect();
-        Self { homes, other_homes, is_root: nix::unistd::geteuid().is_root() }
+        let runtime = named(runtime)
+            .and_then(|runtime| fs::canonicalize(runtime).ok())
+            .filter(|runtime| !runtime.starts_with(RUNTIME_DIRECTORIES));
+        Self { homes, other_homes, runtime, is_root: nix::unistd::geteuid().is_root() }
     }
 }
 
 impl HiddenPaths {
-    /// The defaults, our own directories, and what the user adds; `project` decides whose home is another's.
-    pub fn new(host: &Host, directories: &Directories, project: &Path, more: &[PathBuf]) -> Self {
-        let in_home = host.homes.iter().flat_map(|home| IN_HOME.iter().map(|name| home.join(name)));
-        let of_system = OF_SYSTEM.iter().map(PathBuf::from).filter(|path| host.is_root || is_readable(path));
+    /// The defaults, and our own directories; `project` decides whose home is another's.
+    pub fn new(host: &Host, directories: &Directories, project: &Path) -> Self {
+        let in_homes = host.homes.iter().flat_map(|home| below(home, "home"));
+        let in_runtime = host.runtime.iter().flat_map(|runtime| below(runtime, "runtime"));
+        let of_system = of_machine("system").filter(|path| host.is_root || is_readable(path));
+        let for_root = || of_machine("root").chain(of_machine("mounted").filter(|path| is_mount(path)));
+        let of_root = host.is_root.then(for_root).into_iter().flatten();
         // The owner's home is not "another user's" for a project inside it.
         let others = host.other_homes.iter().filter(|other| !project.starts_with(other)).cloned();
         let own = [&directories.config, &directories.state, &directories.cache].map(PathBuf::clone);
-        let all: Vec<_> =
-            in_home.chain(of_system).chain(others).chain(own).chain(more.iter().cloned()).collect();
-        // A rule is on an inode, and the name may lead elsewhere.
-        let mut links = Links::expecting(all.iter().map(PathBuf::as_path));
-        Self(all.iter().map(|path| WirePath::from(links.follow(path).path)).collect())
+        let all = in_homes.chain(in_runtime).chain(of_system).chain(of_root).chain(others).chain(own);
+        Self(followed(&all.collect::<Vec<_>>()).collect())
     }
+
+    /// The same, and more paths.
+    #[must_use]
+    pub fn with(mut self, more: &[PathBuf]) -> Self {
+        self.0.extend(followed(more));
+        self
+    }
+}
+
+/// The ends of paths: a rule is on an inode, and a name may lead elsewhere.
+fn followed(paths: &[PathBuf]) -> impl Iterator<Item = WirePath> {
+    let mut links = Links::expecting(paths.iter().map(PathBuf::as_path));
+    paths.iter().map(move |path| WirePath::from(links.follow(path).path))
+}
+
+fn of_machine(section: &str) -> impl Iterator<Item = PathBuf> {
+    below(Path::new("/"), section).into_iter()
+}
+
+/// The places of a section below a directory; those of a pattern are the ones that exist.
+fn below(directory: &Path, section: &str) -> Vec<PathBuf> {
+    let listed = || places(LIST).filter(|listed| listed.section == section).map(|listed| listed.place);
+    let excepted: Vec<_> =
+        listed().filter_map(|place| place.strip_prefix('!')).map(|place| directory.join(place)).collect();
+    let found = |place: &str| match place.rsplit_once('/') {
+        _ if place.starts_with('!') => Vec::new(),
+        Some((above, name)) if name.contains('*') => matching(&directory.join(above), name),
+        None if place.contains('*') => matching(directory, place),
+        _ => vec![directory.join(place)],
+    };
+    listed().flat_map(found).filter(|path| !excepted.contains(path)).collect()
+}
+
+/// The entries of a directory that match a pattern.
+fn matching(directory: &Path, pattern: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let matching = entries.filter(|entry| matches(pattern.as_bytes(), entry.file_name().as_bytes()));
+    matching.map(|entry| entry.path()).collect()
 }
 
 /// Whether a plain user can read it. What modes keep from us needs no rule, and the rules beside each path of /etc are
 /// most of what a start costs.
 fn is_readable(path: &Path) -> bool {
     access(path, AccessFlags::R_OK).is_ok()
+}
+
+/// True if a file system is mounted there.
+fn is_mount(path: &Path) -> bool {
+    let device = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.dev());
+    device(path).is_some_and(|own| path.parent().and_then(device).is_some_and(|above| above != own))
 }
 
 /// Root's home and everything in /home that belongs to a user.
@@ -188,18 +145,26 @@ mod tests {
         let host = Host {
             homes: vec!["/nowhere/me".into()],
             other_homes: vec!["/nowhere/you".into()],
+            runtime: Some("/nowhere/run".into()),
             is_root: true,
         };
         let place = |name: &str| PathBuf::from("/nowhere/me/.b").join(name);
         let directories = Directories { config: place("c"), state: place("s"), cache: place("k") };
-        let paths = HiddenPaths::new(&host, &directories, Path::new(project), &["/nowhere/more".into()]);
+        let paths = HiddenPaths::new(&host, &directories, Path::new(project)).with(&["/nowhere/more".into()]);
         paths.0.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn credentials_other_homes_and_our_own_state_are_hidden() {
         let hidden = hidden("/nowhere/me/p");
-        for path in ["/nowhere/me/.ssh", "/etc/shadow", "/nowhere/you", "/nowhere/me/.b/s", "/nowhere/more"] {
+        for path in [
+            "/nowhere/me/.ssh",
+            "/nowhere/run/keyring",
+            "/etc/shadow",
+            "/nowhere/you",
+            "/nowhere/me/.b/s",
+            "/nowhere/more",
+        ] {
             assert!(hidden.iter().any(|found| found == path), "{path} in {hidden:?}");
         }
     }
@@ -215,10 +180,47 @@ mod tests {
         let root = fs::canonicalize(place.path()).unwrap();
         fs::create_dir(root.join("real")).unwrap();
         std::os::unix::fs::symlink("real", root.join("link")).unwrap();
-        let host = Host { homes: vec![root.join("link")], other_homes: vec![], is_root: false };
+        let host =
+            Host { homes: vec![root.join("link")], other_homes: vec![], runtime: None, is_root: false };
         let directories =
             Directories { config: root.join("c"), state: root.join("s"), cache: root.join("k") };
-        let hidden = HiddenPaths::new(&host, &directories, &root.join("p"), &[]);
+        let hidden = HiddenPaths::new(&host, &directories, &root.join("p"));
         assert!(hidden.0.contains(&root.join("real/.ssh").into()), "{hidden:?}");
+    }
+
+    #[test]
+    fn each_hidden_place_has_one_line_and_a_reason() {
+        crate::listed::tests::check(LIST);
+        for listed in places(LIST) {
+            assert!(["home", "runtime", "system", "root", "mounted"].contains(&listed.section), "{listed:?}");
+            assert_eq!(
+                listed.place.starts_with('/'),
+                !["home", "runtime"].contains(&listed.section),
+                "{listed:?}"
+            );
+            let above = listed.place.rsplit_once('/').unwrap_or_default().0;
+            assert!(!above.contains('*'), "only a last name is a pattern: {listed:?}");
+        }
+    }
+
+    #[test]
+    fn a_mount_is_told_from_a_directory() {
+        assert!(is_mount(Path::new("/proc")));
+        assert!(!is_mount(Path::new("/proc/self")) && !is_mount(Path::new("/nowhere")));
+    }
+
+    #[test]
+    fn a_pattern_hides_what_exists_but_for_its_exceptions() {
+        let home = tempfile::tempdir().unwrap();
+        for name in ["snap/firefox", "snap/flutter"] {
+            fs::create_dir_all(home.path().join(name)).unwrap();
+        }
+        fs::write(home.path().join("mine.kdbx"), "").unwrap();
+        let hidden = below(home.path(), "home");
+        for (name, is_hidden) in
+            [("snap/firefox", true), ("snap/flutter", false), ("mine.kdbx", true), ("snap", false)]
+        {
+            assert_eq!(hidden.contains(&home.path().join(name)), is_hidden, "{name}");
+        }
     }
 }

@@ -102,7 +102,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_confined_is_refused() {
-        let host = Host { homes: vec!["/h/me".into()], other_homes: vec!["/h/you".into()], is_root: true };
+        let host = Host {
+            homes: vec!["/h/me".into()],
+            other_homes: vec!["/h/you".into()],
+            runtime: None,
+            is_root: true,
+        };
         let hidden = [PathBuf::from("/h/me/.ssh"), PathBuf::from("/etc")];
         let why = |project: &str| too_wide(Path::new(project), &host, &hidden);
         assert_eq!(why("/").as_deref(), Some("is the whole file system"));
@@ -116,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_missing_directory_and_a_file_are_named() {
-        let host = Host { homes: vec![], other_homes: vec![], is_root: false };
+        let host = Host { homes: vec![], other_homes: vec![], runtime: None, is_root: false };
         let error = open_project(Path::new("/nonexistent/p"), &host, &[]).unwrap_err().to_string();
         assert!(error.contains("cannot use /nonexistent/p as the project"), "{error}");
         let file = tempfile::NamedTempFile::new().unwrap();

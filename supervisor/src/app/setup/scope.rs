@@ -75,7 +75,8 @@ impl Scope {
         directories: &Directories,
         owner: Option<&Owner>,
     ) -> Result<Self, SetupError> {
-        let host = Host::probe(std::env::var_os("HOME"), owner.and_then(|owner| owner.home.clone()));
+        let [home, runtime] = ["HOME", "XDG_RUNTIME_DIR"].map(std::env::var_os);
+        let host = Host::probe(home, runtime, owner.and_then(|owner| owner.home.clone()));
         let (project, hidden) = resolve(directory, &host, directories, &wanted.hide)?;
         let caches = match wanted.caches {
             Caches::OutliveIt => lasting_caches(mode, directories, &project, owner),
@@ -153,12 +154,11 @@ fn resolve(
 ) -> Result<(PathBuf, HiddenPaths), SetupError> {
     let canonical = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     // What the user hides may well lie inside the project; what is hidden by default must not.
-    let defaults = HiddenPaths::new(host, directories, &canonical, &[]);
-    let roots: Vec<PathBuf> = defaults.0.into_iter().map(PathBuf::from).collect();
+    let defaults = HiddenPaths::new(host, directories, &canonical);
+    let roots: Vec<PathBuf> = defaults.0.iter().map(|path| path.as_path().to_owned()).collect();
     let project = open_project(directory, host, &roots)?;
     let hide: Vec<_> = hide.iter().map(|named| project.join(&named.path)).collect();
-    let hidden = HiddenPaths::new(host, directories, &project, &hide);
-    Ok((project, hidden))
+    Ok((project, defaults.with(&hide)))
 }
 
 /// The project's caches, where they outlive the session: an agent that may not change the project has none to build, and
