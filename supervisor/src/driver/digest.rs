@@ -119,8 +119,12 @@ mod tests {
         let path = select(vec!["/tmp", "/tmp/x", "/tmp/x/q", "/tmp/y", "/p", "/p/a", "/home", "/"]);
         let paths = || vec(path.clone().prop_map(WirePath::from), 0..3);
         let net = prop_oneof![Just(Network::Off), Just(Network::On)];
-        let reach =
-            any::<[bool; 3]>().prop_map(|[host, link_local, metadata]| Reach { host, link_local, metadata });
+        let reach = any::<[bool; 4]>().prop_map(|[host, lan, link_local, metadata]| Reach {
+            host,
+            lan,
+            link_local,
+            metadata,
+        });
         let exec = prop_oneof![Just(Execution::Denied), Just(Execution::Allowed)];
         let limits =
             (1..3u64, 1..3u64).prop_map(|(timeout_ms, output_bytes)| Limits { timeout_ms, output_bytes });

@@ -39,19 +39,27 @@ impl Root {
 
 impl Look<'_> {
     pub(super) fn watched(&mut self, root: &OwnedFd, path: &Path, kind: Kind) {
-        let Some(held) = self.walk(root, path.parent().unwrap_or(Path::new(""))) else { return };
-        self.place(held.as_ref().unwrap_or(root), path.to_owned(), kind);
+        let above = path.parent().unwrap_or(Path::new(""));
+        self.within(root, above, |look, held| look.place(held, path.to_owned(), kind));
     }
 
-    /// Enters one directory after the other, or none at the root; absent where something else stands on the way.
-    pub(super) fn walk(&mut self, root: &OwnedFd, directory: &Path) -> Option<Option<OwnedFd>> {
+    /// Enters one directory after the other, and looks there; not where something else stands on the way.
+    pub(super) fn within(
+        &mut self,
+        root: &OwnedFd,
+        directory: &Path,
+        look: impl FnOnce(&mut Self, &OwnedFd),
+    ) {
         let mut held: Option<OwnedFd> = None;
         let mut way = PathBuf::new();
         for step in directory {
             way.push(step);
-            held = Some(self.enter(held.as_ref().unwrap_or(root), &way)?);
+            match self.enter(held.as_ref().unwrap_or(root), &way) {
+                Some(directory) => held = Some(directory),
+                None => return,
+            }
         }
-        Some(held)
+        look(self, held.as_ref().unwrap_or(root));
     }
 }
 

@@ -60,11 +60,11 @@ impl Look<'_> {
     }
 
     fn patterns(&mut self, root: &OwnedFd, directory: &'static Path) {
-        let Some(held) = self.walk(root, directory) else { return };
-        let held = held.as_ref().unwrap_or(root);
-        for (name, _) in self.entries(held, directory, Listing::Settings(directory)) {
-            self.place(held, directory.join(name), Kind::Whole);
-        }
+        self.within(root, directory, |look, held| {
+            for (name, _) in look.entries(held, directory, Listing::Settings(directory)) {
+                look.place(held, directory.join(name), Kind::Whole);
+            }
+        });
     }
 }
 

@@ -8,10 +8,11 @@ use super::addresses::Ground;
 use super::judge::{Own, Surroundings, Verdict};
 use super::state::State;
 use super::watch::Given;
-use super::{Change, aside, beneath, restore};
+use super::{Change, aside, restore};
 
 /// The rounds of putting back before a change is left: nobody who could make it again should be alive.
 const ROUNDS: usize = 3;
+
 /// Circumstances that all roots share.
 #[derive(Debug)]
 pub(super) struct Around {
@@ -20,6 +21,7 @@ pub(super) struct Around {
     pub(super) writable: Vec<PathBuf>,
     pub(super) aside: Option<PathBuf>,
 }
+
 /// One root, and what its places are judged by.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
