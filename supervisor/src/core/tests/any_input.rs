@@ -3,7 +3,7 @@
 use ipc::approval::{ApprovalMode, ReviewDecision, SessionScope};
 use ipc::confinement::Tier;
 use ipc::effect::{Effect as Exact, FileEffect, FileState, Patch};
-use ipc::event::DecidedBy;
+use ipc::event::{DecidedBy, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId, GrantId};
 use ipc::message::Outcome;
@@ -171,6 +171,14 @@ fn input(any: Any, script: &Script) -> Input {
     }
 }
 
+/// The provider counts what it was sent: a count that leaves most of it out would let a conversation outgrow its window.
+fn counted(mut input: Input, prompt: u64) -> Input {
+    if let Input::Stream { event: StreamEvent::MessageCompleted { usage, .. }, .. } = &mut input {
+        *usage = TokenUsage { input: prompt, output: 200, ..TokenUsage::default() };
+    }
+    input
+}
+
 fn approval(script: &Script, age: u64) -> ApprovalId {
     ApprovalId(script.agent.last_approval.0.saturating_sub(age))
 }
@@ -202,7 +210,7 @@ proptest! {
         let mut script = Script::with(AgentConfig { window, limits, ..config });
         let mut witness = Witness::new(window);
         for any in inputs {
-            let input = input(any, &script);
+            let input = counted(input(any, &script), witness.prompt);
             let was_busy = script.agent.is_busy();
             let effects = script.agent.handle(input);
             for effect in &effects {

@@ -26,6 +26,8 @@ pub(super) struct Witness {
     asked: BTreeSet<ApprovalId>,
     finished: BTreeSet<CallId>,
     window: u64,
+    /// About how many tokens the last request had.
+    pub(super) prompt: u64,
     /// What was sent of the present context.
     last_history: Vec<String>,
     /// How many contexts were left.
@@ -96,7 +98,8 @@ impl Witness {
 
     fn see_request(&mut self, model: &ModelRequest) {
         assert_acceptable(model);
-        let whole = size(model) + u64::from(model.max_tokens);
+        self.prompt = size(model);
+        let whole = self.prompt + u64::from(model.max_tokens);
         assert!(whole <= self.window, "{whole} tokens in a window of {}", self.window);
         assert_eq!(self.started, self.finished, "no request while a call is open");
         // Append-only: what was sent before is a prefix of what is sent now, block by block.
