@@ -314,7 +314,8 @@ fn is_spare(open: &Descriptors) -> bool {
 
 /// Whether a descriptor stands for a place in the tree and nothing more (`O_PATH`).
 fn is_place(pid: u32, number: u32) -> bool {
-    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).unwrap();
+    // It may be closed since the list was made: then nobody holds it.
+    let Ok(info) = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")) else { return true };
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
     i32::from_str_radix(flags, 8).unwrap() & libc::O_PATH != 0
 }
