@@ -16,6 +16,9 @@ use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
+/// Names in a directory, and a hint whether each is a directory, or a link to anything.
+pub(super) type Entries = Vec<(OsString, bool)>;
+
 /// How deep a directory that is removed may be; each level holds a descriptor.
 const DEEPEST: usize = 200;
 
@@ -56,9 +59,13 @@ pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<Own
     }
 }
 
-/// Opens a directory to list it; one of our own that its modes close is opened up for that moment only.
-pub(super) fn open_closed_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
-    with_mode(&at, name, 0o700, |at, name| open_directory(at, name))
+/// Opens and lists a directory; one of our own that its modes close is opened up for that moment only.
+pub(super) fn open_and_list(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<(OwnedFd, Entries)> {
+    with_mode(&at, name, 0o700, |at, name| {
+        let directory = open_directory(at, name)?;
+        let entries = list(&directory, most).map_err(|error| errno(&error))?;
+        Ok((directory, entries))
+    })
 }
 
 /// Does something to a file or directory, again with more permissions for its owner if the first try is denied.
@@ -132,8 +139,8 @@ pub(super) fn target(at: impl AsFd, name: &OsStr) -> nix::Result<OsString> {
     readlinkat(at, name)
 }
 
-/// The names in a directory, at most `most`; whether each is a directory, or a link to anything, is a hint.
-pub(super) fn list(directory: &OwnedFd, most: usize) -> io::Result<Vec<(OsString, bool)>> {
+/// The names in a directory, at most `most`.
+pub(super) fn list(directory: &OwnedFd, most: usize) -> io::Result<Entries> {
     let entries = fs::read_dir(own_path(directory))?;
     let named = |entry: io::Result<fs::DirEntry>| {
         let entry = entry?;

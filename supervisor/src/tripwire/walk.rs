@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::stat::SFlag;
 
-use super::beneath;
+use super::beneath::{self, Entries};
 use super::repository::Depth;
 use super::root::GIT;
 use super::state::{Kind, Look, State};
@@ -29,7 +29,10 @@ const LONGEST: Duration = Duration::from_secs(5);
 pub(super) fn nested(root: &OwnedFd, known: &BTreeSet<PathBuf>, before: Option<&State>) -> State {
     let look = Look::new(before);
     let mut walk = Walk { look, known, entries: 0, until: Instant::now() + LONGEST, bounded: None };
-    walk.directory(root, Path::new(""), DEEPEST);
+    match beneath::list(root, walk.most()) {
+        Ok(entries) => walk.directory(root, entries, Path::new(""), DEEPEST),
+        Err(error) => walk.stop(&format!("the project: {error}")),
+    }
     let Walk { mut look, bounded, .. } = walk;
     if let Some(why) = bounded {
         look.state.notes.push(format!("not everything was searched for planted repositories: {why}"));
@@ -46,11 +49,12 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn directory(&mut self, held: &OwnedFd, path: &Path, depth: usize) {
-        let entries = match beneath::list(held, MOST_ENTRIES.saturating_sub(self.entries) + 1) {
-            Ok(entries) => entries,
-            Err(error) => return self.stop(&format!("{}: {error}", path.display())),
-        };
+    /// One more than may still be seen.
+    const fn most(&self) -> usize {
+        MOST_ENTRIES.saturating_sub(self.entries) + 1
+    }
+
+    fn directory(&mut self, held: &OwnedFd, entries: Entries, path: &Path, depth: usize) {
         self.entries += entries.len();
         if self.entries > MOST_ENTRIES || Instant::now() > self.until {
             return self.stop("the project is too large");
@@ -76,9 +80,9 @@ impl Walk<'_> {
 
     fn below(&mut self, held: &OwnedFd, path: &Path, name: OsString, depth: usize) {
         let path = path.join(&name);
-        match beneath::open_closed_directory(held, &name) {
-            Ok(directory) => match depth.checked_sub(1) {
-                Some(depth) => self.directory(&directory, &path, depth),
+        match beneath::open_and_list(held, &name, self.most()) {
+            Ok((directory, entries)) => match depth.checked_sub(1) {
+                Some(depth) => self.directory(&directory, entries, &path, depth),
                 None => self.stop(&format!("{} is too deep", path.display())),
             },
             // A link: where it leads inside the project, the walk comes by itself.
