@@ -188,6 +188,6 @@ async fn a_panic_ends_the_session_with_a_result_and_without_a_worker() {
         let last = world.log().pop().unwrap();
         assert_eq!(last["data"]["message"], "bailiwick has a bug and cannot go on: a bug of ours");
         assert_eq!(last["data"]["steps"], 1);
-        assert!(tests::marked(world.mark().as_bytes()).is_empty());
+        tests::wait_until("everything is gone", || tests::marked(world.mark().as_bytes()).is_empty());
     }
 }

@@ -199,7 +199,7 @@ fn end_a_bomb(tier: Tier) {
     assert_eq!(world.read("started"), "started\n");
     let said = tool_results(&server, 1)[0].to_string();
     assert!(said.contains("it ran longer than it may"), "{said}");
-    assert!(marked(world.mark().as_bytes()).is_empty());
+    wait_until("everything is gone", || marked(world.mark().as_bytes()).is_empty());
 }
 
 /// Upwards from a command: its reaper, the worker, the broker; and the supervisor, which the full tier does not show.

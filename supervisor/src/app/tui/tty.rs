@@ -255,9 +255,11 @@ mod tests {
         }
         tty.write_frame(b"too late").unwrap();
         assert_eq!(termios::tcgetattr(&pty.slave).unwrap(), before);
-        let mut seen = [0; 256];
-        let length = File::from(pty.master).read(&mut seen).unwrap();
-        assert_eq!(&seen[..length], [ENTER, ENTER, b"seen", LEAVE].concat());
+        // The last who could write is gone: reading ends with EIO, and not before everything was read.
+        drop((tty, pty.slave));
+        let mut seen = Vec::new();
+        let end = File::from(pty.master).read_to_end(&mut seen).map_err(|error| error.raw_os_error());
+        assert_eq!((seen, end), ([ENTER, ENTER, b"seen", LEAVE].concat(), Err(Some(libc::EIO))));
     }
 
     #[test]
