@@ -1,4 +1,4 @@
-"""A whole run: Bailiwick repairs a copy of `fixtures/projects/demo`, and is told what to do by the recording `repair`."""
+"""A whole run: Bailiwick repairs a copy of `fixtures/projects/crate`, and is told what to do by the recording `repair`."""
 
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 from bailiwick import copy_of
 from report import expect
 
-DEMO = Path(__file__).resolve().parents[2] / "fixtures/projects/demo"
+DEMO = Path(__file__).resolve().parents[2] / "fixtures/projects/crate"
 PROMPT = "Sizes with a zero after the point are read wrongly. Mend it."
 CHANGED = ["src/parse.rs", "tests/parse.rs"]
 

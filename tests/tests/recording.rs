@@ -20,7 +20,7 @@ use tests::{Finished, User, World};
 
 /// Puts a copy of the sample project into a world.
 fn sample_project(world: &World) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/projects/demo");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/projects/crate");
     let mut open = vec![root.clone()];
     while let Some(directory) = open.pop() {
         for entry in fs::read_dir(directory).unwrap() {

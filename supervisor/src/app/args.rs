@@ -54,7 +54,7 @@ pub(super) enum Command {
     Audit(AuditArgs),
     /// Shows the settings that hold in a project, and where each of them comes from
     Config(ConfigArgs),
-    /// Fixes a bug in a sample project with a recorded model, really confined: no key, no network
+    /// Repairs a sample project with a scripted model in a real sandbox; no key, no network
     Demo(DemoArgs),
     /// Tools for those who work on Bailiwick itself
     #[command(subcommand)]
@@ -122,9 +122,12 @@ pub(super) struct DemoArgs {
     /// Leaves the sample project in this directory, which must not exist yet
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
-    /// Plays it in the terminal UI
+    /// Plays it in the terminal UI, where you answer
     #[arg(long)]
     pub tui: bool,
+    /// Which sandbox to use [default: strongest available]
+    #[arg(long, value_enum, default_value_t = TierArg::Best, hide_default_value = true)]
+    pub tier: TierArg,
 }
 
 /// Tools for those who work on Bailiwick itself.

@@ -1,4 +1,5 @@
-//! The demo's material, embedded: a sample project with a bug, and a model session that finds it.
+//! The demo's material: a sample project with a bug, and a scripted model that repairs it.
 
+pub mod conversation;
 pub mod project;
-pub mod session;
+pub mod repair;

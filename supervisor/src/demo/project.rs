@@ -1,22 +1,55 @@
-//! The sample project: a small crate, one of whose tests fails.
+//! The sample project: a small program in bash, one of whose tests fails, in a git repository.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// One embedded file by its path in the project.
 macro_rules! file {
     ($path:literal) => {
-        ($path, include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/projects/demo/", $path)))
+        ($path, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/projects/demo/", $path)))
     };
 }
 
 /// The project's files by their paths.
-pub static FILES: &[(&str, &[u8])] = &[
-    file!(".gitignore"),
-    file!("AGENTS.md"),
-    file!("Cargo.lock"),
-    file!("Cargo.toml"),
-    file!("README.md"),
-    file!("src/lib.rs"),
-    file!("src/parse.rs"),
-    file!("src/print.rs"),
-    file!("src/unit.rs"),
-    file!("tests/parse.rs"),
+pub static FILES: &[(&str, &str)] = &[file!("README.md"), file!("sizes.sh"), file!("test.sh")];
+
+/// The author of the first commit, so that git needs no settings of the user.
+const AUTHOR: &[(&str, &str)] = &[
+    ("GIT_AUTHOR_NAME", "Bailiwick"),
+    ("GIT_AUTHOR_EMAIL", "demo@example.org"),
+    ("GIT_COMMITTER_NAME", "Bailiwick"),
+    ("GIT_COMMITTER_EMAIL", "demo@example.org"),
 ];
+
+/// Writes the project into an empty directory and commits it.
+pub fn create(directory: &Path) -> io::Result<()> {
+    for (name, content) in FILES {
+        let file = directory.join(name);
+        fs::write(&file, content)?;
+        if content.starts_with("#!") {
+            fs::set_permissions(&file, Permissions::from_mode(0o755))?;
+        }
+    }
+    // No template: hooks of the user have no business here.
+    git(directory, &["init", "--quiet", "--template="])?;
+    git(directory, &["add", "--all"])?;
+    git(directory, &["commit", "--quiet", "--message", "Read and print sizes"])
+}
+
+/// Runs git on a directory that only this process has written yet, without any settings of the user or the system.
+fn git(directory: &Path, arguments: &[&str]) -> io::Result<()> {
+    let mut git = Command::new("git");
+    git.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+    git.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null").env("HOME", directory);
+    git.envs(AUTHOR.iter().copied()).args(arguments).current_dir(directory);
+    let output = git.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| io::Error::new(error.kind(), format!("git: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!("git {}: {}", arguments[0], said.trim())))
+}

@@ -1,0 +1,49 @@
+//! The approval card of the printed demo.
+
+use std::fmt::Write as _;
+
+use ipc::approval::{ApplyPatchApprovalParams, FileChange};
+use ipc::path::WirePath;
+
+/// The numbers of added and removed lines of a unified diff.
+pub(super) fn counts(diff: &str) -> (usize, usize) {
+    let of = |sign: char| diff.lines().filter(|line| line.starts_with(sign)).count();
+    (of('+'), of('-'))
+}
+
+/// The request as a card: the change, and the access that it needs.
+pub(super) fn card(request: &ApplyPatchApprovalParams, project: &WirePath) -> String {
+    let (mut card, mut names) = (String::new(), Vec::new());
+    for (path, change) in &request.file_changes.0 {
+        let diff = diff(change);
+        let (added, removed) = counts(&diff);
+        names.push(format!("{} +{added} -{removed}", relative(path, project)));
+        for line in diff.trim_end().lines() {
+            row(&mut card, line);
+        }
+    }
+    row(&mut card, "");
+    let places: Vec<_> = request.grant.write.iter().map(|path| relative(path, project)).collect();
+    row(&mut card, &format!("allows: write {}, this once", places.join(", ")));
+    format!("  ╔ Approve this edit? {}\n{card}  ╚", names.join(", "))
+}
+
+/// A path as a person in the project names it.
+pub(super) fn relative(path: &WirePath, project: &WirePath) -> String {
+    let below = path.as_path().strip_prefix(project.as_path());
+    below.map_or_else(|_| path.to_string(), |below| below.display().to_string())
+}
+
+fn row(card: &mut String, text: &str) {
+    // A String takes every write.
+    let _ = writeln!(card, "{}", format!("  ║ {text}").trim_end());
+}
+
+fn diff(change: &FileChange) -> String {
+    let all = |sign: char, content: &str| content.lines().map(|line| format!("{sign}{line}\n")).collect();
+    match change {
+        FileChange::Update { unified_diff, .. } => unified_diff.clone(),
+        FileChange::Add { content } => all('+', content),
+        FileChange::Delete { content } => all('-', content),
+    }
+}

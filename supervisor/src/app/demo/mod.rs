@@ -1,0 +1,86 @@
+//! `bailiwick demo`: a scripted model, a real repository, real confinement. No key, no network.
+//!
+//! The replies are served over HTTP on loopback and go through the same provider, core, gate, worker and kernel as any
+//! other run; only the model's words were written beforehand.
+
+mod card;
+mod ink;
+mod play;
+mod printer;
+mod shown;
+mod stage;
+mod wrap;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use self::stage::Stage;
+use super::args::DemoArgs;
+use super::exit::Exit;
+use super::session::Refusal;
+use super::{complain, say, tui};
+
+/// The programs that the sample project needs.
+const NEEDED: [&str; 2] = ["bash", "git"];
+
+/// The next steps of a person who has seen the demo.
+const NEXT: &str = "\
+Next: set ANTHROPIC_API_KEY and run `bailiwick` in your project
+      bailiwick demo --attack    a dozen attacks, and what stops each of them
+      bailiwick demo --tui       the same in the terminal UI: you answer";
+
+/// Runs the demo.
+pub(super) async fn run(args: DemoArgs) -> Exit {
+    match Box::pin(try_run(args)).await {
+        Ok(exit) => exit,
+        Err(Refusal(exit, message)) => {
+            complain(&message);
+            exit
+        }
+    }
+}
+
+async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
+    check(args.keep.as_deref())?;
+    let prepared = |error| Refusal::internal(format!("cannot prepare the demo: {error}"));
+    let stage = Stage::build(&args).map_err(prepared)?;
+    let exit = if args.tui { in_ui(&stage).await } else { Box::pin(play::play(&stage)).await? };
+    if let Some(kept) = &args.keep {
+        say(&format!("the project is left in {}", kept.display()));
+    }
+    Ok(exit)
+}
+
+/// In the terminal UI the person sees the steps, answers, and may leave before the end.
+async fn in_ui(stage: &Stage) -> Exit {
+    let exit = Box::pin(tui::play(stage.task(), stage.place())).await;
+    if exit == Exit::Done {
+        say("the demo is over: set ANTHROPIC_API_KEY and run `bailiwick` in your project");
+    }
+    exit
+}
+
+/// Finds faults before anything is made.
+fn check(keep: Option<&Path>) -> Result<(), Refusal> {
+    // A link that leads nowhere is in the way too.
+    if let Some(keep) = keep.filter(|keep| keep.symlink_metadata().is_ok()) {
+        let cause = format!("cannot keep the project in {}: it exists already", keep.display());
+        return Err(Refusal::usage(format!("{cause}\n  hint: name a directory that does not exist")));
+    }
+    match NEEDED.into_iter().find(|program| !on_path(program)) {
+        Some(program) => Err(Refusal::internal(format!(
+            "cannot run the demo: {program} is not on PATH\n  hint: install bash and git"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// True if a shell would find the program.
+fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| {
+        let found = fs::metadata(directory.join(program));
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    })
+}
