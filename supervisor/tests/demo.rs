@@ -1,117 +1,84 @@
-//! The demo's project and session hold what they promise: one failing test, and edits that mend it.
+//! The demo's project and its scripted model hold what they promise: one failing test, and an edit that repairs it.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and says aloud what it skips"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
-use supervisor::demo::project::FILES;
-use supervisor::demo::session::{HOME, REPLIES};
-use tempfile::TempDir;
+use supervisor::demo::conversation::{Answered, Turn};
+use supervisor::demo::project::{self, FILES};
+use supervisor::demo::repair::{BUG, END, FIX, Repairer};
+use supervisor::replay::Block;
 
-const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/projects/demo");
-
-fn unpacked() -> TempDir {
-    let directory = TempDir::new().unwrap();
-    for (path, bytes) in FILES {
-        let path = directory.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
-    }
-    directory
+/// The end of the tests: their status and the last line.
+fn test(project: &Path) -> (Option<i32>, String) {
+    let output = Command::new("bash").arg("test.sh").current_dir(project).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    (output.status.code(), text.lines().last().unwrap_or_default().to_owned())
 }
 
-fn paths_below(root: &Path, directory: &Path, paths: &mut BTreeSet<String>) {
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() && path.file_name().unwrap() != "target" {
-            paths_below(root, &path, paths);
-        } else if path.is_file() {
-            paths.insert(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
-        }
-    }
-}
-
-/// The names of the tests that fail and the number of those that pass; nothing where there is no cargo.
-fn cargo_test(project: &Path) -> Option<(Vec<String>, usize)> {
-    let mut cargo = Command::new("cargo");
-    cargo.args(["test", "--offline", "--no-fail-fast"]).current_dir(project).env_remove("CARGO_TARGET_DIR");
-    let Ok(output) = cargo.output() else {
-        eprintln!("skipped: no cargo on this machine");
-        return None;
+fn texts(blocks: &[Block]) -> String {
+    let text = |block: &Block| match block {
+        Block::Text(text) => Some(text.clone()),
+        _ => None,
     };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let ending = |word: &str| -> Vec<String> {
-        let lines = text.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(word));
-        lines.map(str::to_owned).collect()
-    };
-    Some((ending(" ... FAILED"), ending(" ... ok").len()))
+    blocks.iter().filter_map(text).collect()
 }
 
-/// The tool calls of a stream, names and arguments, by the rules of the API: by block, parts joined.
-fn tool_calls(stream: &str) -> Vec<(String, Value)> {
-    let mut blocks = BTreeMap::<u64, (String, String)>::new();
-    for data in stream.lines().filter_map(|line| line.strip_prefix("data: ")) {
-        let event: Value = serde_json::from_str(data).unwrap();
-        let index = event["index"].as_u64().unwrap_or_default();
-        if event["content_block"]["type"] == "tool_use" {
-            blocks
-                .insert(index, (event["content_block"]["name"].as_str().unwrap().to_owned(), String::new()));
-        }
-        if let Some(json) = event["delta"]["partial_json"].as_str() {
-            blocks.get_mut(&index).unwrap().1.push_str(json);
-        }
-    }
-    blocks.into_values().map(|(name, input)| (name, serde_json::from_str(&input).unwrap())).collect()
+fn after(id: &str, is_error: bool) -> Turn {
+    Turn::After(vec![Answered { id: id.to_owned(), is_error }])
 }
 
 #[test]
 fn every_file_of_the_project_is_embedded() {
-    let mut there = BTreeSet::new();
-    paths_below(Path::new(PROJECT), Path::new(PROJECT), &mut there);
-    assert_eq!(FILES.iter().map(|(path, _)| (*path).to_owned()).collect::<BTreeSet<_>>(), there);
+    let place = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/projects/demo");
+    let names = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(FILES.iter().map(|(path, _)| (*path).to_owned()).collect::<BTreeSet<_>>(), names.collect());
 }
 
 #[test]
-fn the_session_mends_the_one_test_that_fails() {
-    let project = unpacked();
-    let Some(before) = cargo_test(project.path()) else { return };
-    assert_eq!(before, (vec!["what_is_printed_is_read_back".to_owned()], 5));
-    for (tool, input) in REPLIES.iter().flat_map(|(_, stream)| tool_calls(stream)) {
-        if tool == "edit_file" {
-            let path = project.path().join(input["path"].as_str().unwrap());
-            let text = fs::read_to_string(&path).unwrap();
-            let (old, new) = (input["old_string"].as_str().unwrap(), input["new_string"].as_str().unwrap());
-            assert_eq!(text.matches(old).count(), 1, "{old}");
-            fs::write(path, text.replace(old, new)).unwrap();
-        }
+fn the_edit_repairs_the_one_test_that_fails() {
+    let place = tempfile::tempdir().unwrap();
+    project::create(place.path()).unwrap();
+    assert_eq!(test(place.path()), (Some(1), "1 of 8 tests failed".to_owned()));
+    let program = place.path().join("sizes.sh");
+    let text = fs::read_to_string(&program).unwrap();
+    assert_eq!(text.matches(BUG).count(), 1);
+    fs::write(program, text.replace(BUG, FIX)).unwrap();
+    assert_eq!(test(place.path()), (Some(0), "all 8 tests passed".to_owned()));
+}
+
+#[test]
+fn the_project_is_committed_without_settings_of_the_user() {
+    let place = tempfile::tempdir().unwrap();
+    project::create(place.path()).unwrap();
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        let output = git.args(arguments).current_dir(place.path()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(git(&["log", "--format=%an %s"]), "Bailiwick Read and print sizes\n");
+    assert_eq!(git(&["status", "--short"]), "");
+}
+
+#[test]
+fn the_model_goes_on_from_what_really_happened() {
+    let model = Repairer::new(Path::new("/home/it's me/note"), true);
+    let note = model.reply(&after("toolu_test", true));
+    let [_, Block::ToolUse { input, .. }] = note.as_slice() else { panic!("{note:?}") };
+    assert!(input.contains(r"> '/home/it'\\''s me/note'"), "{input}");
+    for (step, is_error, words) in [
+        ("toolu_note", true, "I may not write there"),
+        ("toolu_note", false, "The note is there"),
+        ("toolu_fix", true, "I leave `sizes.sh` as it is"),
+        ("toolu_verify", true, "The tests still fail."),
+        ("toolu_verify", false, "Fixed, and the tests pass"),
+        ("toolu_of_another", false, END),
+    ] {
+        let said = texts(&model.reply(&after(step, is_error)));
+        assert!(said.contains(words), "{step} {is_error}: {said}");
     }
-    assert_eq!(cargo_test(project.path()).unwrap(), (vec![], 7));
-}
-
-#[test]
-fn the_session_is_what_the_demo_tells() {
-    let calls: Vec<Vec<String>> = REPLIES
-        .iter()
-        .map(|(_, stream)| tool_calls(stream).into_iter().map(|call| call.0).collect())
-        .collect();
-    let expected: [&[&str]; 6] = [
-        &["list_directory", "read_file", "read_file"],
-        &["shell_exec"],
-        &["write_file"],
-        &["edit_file", "edit_file"],
-        &["shell_exec"],
-        &[],
-    ];
-    assert_eq!(calls, expected);
-    let (_, input) = tool_calls(REPLIES[2].1).remove(0);
-    assert_eq!(input["path"].as_str().unwrap().strip_prefix(HOME), Some("/sizes-bug.md"));
-    assert_eq!(REPLIES[2].1.matches(HOME).count(), 1, "the placeholder crosses no border of two deltas");
+    assert_eq!(texts(&model.reply(&Turn::Over)), END);
 }

@@ -1,4 +1,4 @@
-//! The other commands, as a user starts them: `demo`, `doctor`, `debug stream` and `bench`.
+//! The other commands, as a user starts them: `doctor`, `debug stream` and `bench`.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -15,82 +15,6 @@ use tests::programs::copy_program;
 use tests::replies::{done, model_of, serve};
 use tests::tier::{self, everywhere};
 use tests::{Finished, Programs, User, World, skip};
-
-/// Whether cargo works for the world's user, unconfined: rustup's needs a home that others may not enter.
-fn cargo_works(world: &World) -> bool {
-    world.command("cargo").arg("--version").output().is_ok_and(|output| output.status.success())
-}
-
-#[test]
-fn the_demo_fixes_its_bug_shows_a_proved_denial_and_gives_a_patch_that_applies() {
-    let world = World::new(User::Myself);
-    if !cargo_works(&world) {
-        skip!("not on this machine: cargo");
-    }
-    let kept = world.root().join("kept");
-    let run = Finished::of(world.bailiwick(["demo", "--keep"]).arg(&kept)).expect(0);
-    let note = world.home().join("sizes-bug.md");
-    let layer = match tier::all()[0] {
-        Tier::Full => "read-only mount",
-        Tier::Floor | Tier::FloorUnmediated => "Landlock",
-    };
-    let denial = format!("✗ denied by the kernel ({layer}): write {}", note.display());
-    assert!(run.stderr.contains(&denial), "{}", run.stderr);
-    assert!(!note.exists());
-    let verdict =
-        "bailiwick: by the session's log: the tests pass now, and a write outside of the project was denied";
-    assert_eq!(run.stderr.lines().last(), Some(verdict));
-    assert!(!run.stderr.contains("fix.diff"), "a file that is gone is not named: {}", run.stderr);
-    // The project as it was is the fixed one with the patch taken back: it applies there, and gives the same again.
-    let fixed = fs::read_to_string(kept.join("src/parse.rs")).unwrap();
-    apply(&world, &kept, &["-R"], &run.stdout);
-    assert_ne!(fs::read_to_string(kept.join("src/parse.rs")).unwrap(), fixed);
-    apply(&world, &kept, &[], &run.stdout);
-    assert_eq!(fs::read_to_string(kept.join("src/parse.rs")).unwrap(), fixed);
-}
-
-/// `git apply` of what was printed, the model's words before the patch included.
-fn apply(world: &World, project: &Path, arguments: &[&str], patch: &str) {
-    let mut git = world.command("git");
-    let git = git.arg("apply").args(arguments).current_dir(project).stdin(Stdio::piped());
-    let mut git = git.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    git.stdin.take().unwrap().write_all(patch.as_bytes()).unwrap();
-    Finished::from(git.wait_with_output().unwrap()).expect(0);
-}
-
-#[test]
-fn the_demo_says_what_it_needs_before_it_starts() {
-    let world = World::new(User::Myself);
-    let empty = world.root().join("empty");
-    fs::create_dir(&empty).unwrap();
-    let run = Finished::of(world.bailiwick(["demo"]).env("PATH", &empty)).expect(1);
-    assert_eq!(run.stdout, "");
-    assert_eq!(
-        run.stderr,
-        "bailiwick: the demonstration needs cargo on PATH: it runs the tests of a small crate\n"
-    );
-    let run = Finished::of(world.bailiwick(["demo", "--keep"]).arg(&empty)).expect(2);
-    assert_eq!(run.stdout, "");
-    let said = "bailiwick: --keep [world]/empty: it exists already; name a directory that does not\n";
-    assert_eq!(world.stable(&run.stderr), said);
-    assert_eq!(fs::read_dir(&empty).unwrap().count(), 0);
-}
-
-#[test]
-fn a_demo_whose_tests_do_not_pass_fails() {
-    let world = World::new(User::Myself);
-    // A cargo that passes no test: what the model says beside is the same.
-    let cargo = world.root().join("bin/cargo");
-    fs::create_dir(cargo.parent().unwrap()).unwrap();
-    fs::write(&cargo, "#!/bin/sh\necho no such luck\nexit 101\n").unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(&cargo, mode).unwrap();
-    let path = std::env::join_paths([cargo.parent().unwrap(), Path::new("/usr/bin"), Path::new("/bin")]);
-    let run = Finished::of(world.bailiwick(["demo"]).env("PATH", path.unwrap())).expect(1);
-    let last = run.stderr.lines().last();
-    assert_eq!(last, Some("bailiwick: the demonstration failed: the last `cargo test` did not pass"));
-    assert!(run.stderr.contains("✗ shell_exec failed after") && run.stderr.contains("ms: no such luck"));
-}
 
 fn doctor_json(command: &mut Command, code: i32) -> Vec<Value> {
     let run = Finished::of(command.args(["doctor", "--json"])).expect(code);

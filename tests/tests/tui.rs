@@ -388,20 +388,6 @@ fn a_stream_that_stands_still_is_interrupted_and_its_words_stay() {
 }
 
 #[test]
-fn the_demonstration_plays_in_it() {
-    let world = world();
-    let mut command = world.bailiwick(["demo", "--tui"]);
-    command.env("TERM", "xterm-256color");
-    let mut ui = Ui::start(&command, (110, 40));
-    ui.until("the end of the turn", |screen| screen.contains("done") && screen.contains(" out ·"));
-    ui.types(":q\r");
-    let left = ui.end();
-    assert_eq!((left.code, &left.modes[..]), (0, &[][..]), "{}", left.screen);
-    // Its log is gone with its place.
-    assert!(!left.screen.contains("the session's log"), "{}", left.screen);
-}
-
-#[test]
 fn a_moved_build_directory_and_a_write_refused_to_a_command_that_succeeded_are_shown() {
     let world = world();
     let refused = format!("touch {}/new; true", world.root().display());

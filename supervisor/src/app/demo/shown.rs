@@ -67,3 +67,83 @@ impl Shown {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ipc::denial::{Denial, Layer, Object, Operation};
+    use ipc::event::ApprovalAnswered;
+    use ipc::id::{CallId, ToolUseId};
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    fn started(call: u64, name: &str) -> EventKind {
+        let input = RawValue::from_string("{}".to_owned()).unwrap();
+        EventKind::ToolCallStarted { call: CallId(call), tool_use: tool_use(), name: name.to_owned(), input }
+    }
+
+    fn finished(call: u64, status: ToolCallStatus) -> EventKind {
+        let content = String::new();
+        EventKind::ToolCallFinished {
+            call: CallId(call),
+            tool_use: tool_use(),
+            status,
+            content,
+            duration_ms: 1,
+            images: Vec::new(),
+        }
+    }
+
+    fn tool_use() -> ToolUseId {
+        "toolu_0".into()
+    }
+
+    fn denied(grade: Grade) -> EventKind {
+        let denial = Denial {
+            layer: Layer::Landlock,
+            operation: Operation::Write,
+            object: Object::Command("x".to_owned()),
+            program: None,
+            missing_right: "write x".to_owned(),
+            grant: None,
+            grade,
+            errno: None,
+        };
+        EventKind::Denied { call: Some(CallId(2)), denial, rights: String::new() }
+    }
+
+    fn answered(decision: ReviewDecision) -> EventKind {
+        let (id, cause) = (None, None);
+        EventKind::ApprovalAnswered(ApprovalAnswered {
+            id,
+            call: CallId(2),
+            decision,
+            by: DecidedBy::User,
+            cause,
+        })
+    }
+
+    #[test]
+    fn a_proved_denial_an_approval_and_passing_tests_decide() {
+        use ToolCallStatus::{Completed, Failed};
+        let run = |call, status| vec![started(call, "shell_exec"), finished(call, status)];
+        let is_kept = |parts: &[Vec<EventKind>]| Shown::of(parts.iter().flatten()).verdict().is_ok();
+        let (proved, likely) = (vec![denied(Grade::Proved)], vec![denied(Grade::Likely)]);
+        let yes = vec![answered(ReviewDecision::Approved)];
+        let no = vec![answered(ReviewDecision::DENIED)];
+        let (failing, passing) = (run(1, Failed), run(3, Completed));
+        let begun = vec![started(3, "shell_exec")];
+        assert!(is_kept(&[failing.clone(), proved.clone(), yes.clone(), passing.clone()]));
+        for broken in [
+            vec![],
+            vec![proved.clone(), yes.clone(), failing],
+            vec![proved.clone(), yes.clone(), begun],
+            vec![likely, yes.clone(), passing.clone()],
+            vec![yes, passing.clone()],
+            vec![proved.clone(), no, passing.clone()],
+            vec![proved, passing],
+        ] {
+            assert!(!is_kept(&broken), "{broken:?}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! `bailiwick demo`, as a newcomer starts it: on a machine with little more than bash and git.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use ipc::confinement::Tier;
+use tests::tier::{self, everywhere};
+use tests::ui::Ui;
+use tests::{Finished, User, World};
+
+const SIZE: (u16, u16) = (110, 50);
+
+/// A directory with these programs and no other.
+fn only(world: &World, programs: &[&str]) -> PathBuf {
+    let place = world.root().join("bin");
+    fs::create_dir(&place).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    for program in programs {
+        let mut found = std::env::split_paths(&path).map(|directory| directory.join(program));
+        symlink(found.find(|found| found.is_file()).unwrap(), place.join(program)).unwrap();
+    }
+    place
+}
+
+/// The demo in a world that has bash and git alone, and build directories of the user's own.
+fn demo(world: &World, arguments: &[&str]) -> Command {
+    let mut command = world.bailiwick(["demo"]);
+    command.args(arguments).env("PATH", only(world, &["bash", "git"]));
+    command.env("CARGO_TARGET_DIR", world.root().join("target"));
+    command
+}
+
+#[test]
+fn the_demo_needs_bash_and_git_alone() {
+    for (user, tier) in everywhere() {
+        let world = World::new(user);
+        let run = Finished::of(demo(&world, tier::flags(tier)).env("TERM", "xterm")).expect(0);
+        let note = world.home().join("sizes-bug.md");
+        let layer = if tier == Tier::Full { "read-only mount" } else { "Landlock" };
+        let denied = format!("blocked by the kernel ({layer}): write {}", note.display());
+        for shown in [
+            "FAIL  parse 1.05 KiB: expected 1075, got 1536\n",
+            &denied,
+            "hint: --write ",
+            "╔ Approve this edit? sizes.sh +1 -3\n",
+            "allows: write sizes.sh, this once\n",
+            "✓ edit sizes.sh\n",
+            "all 8 tests passed\n",
+            "Next: set ANTHROPIC_API_KEY and run `bailiwick` in your project\n",
+        ] {
+            assert!(run.stdout.contains(shown), "{user:?} {tier}: {shown:?} in {}", run.stdout);
+        }
+        assert!(!run.stdout.contains('\x1b'), "no colour for a pipe");
+        assert_eq!(run.stderr, "", "{user:?} {tier}");
+        assert!(!note.exists());
+        assert!(fs::read_dir(world.own()).unwrap().next().is_none(), "nothing of ours is left");
+    }
+}
+
+#[test]
+fn the_patch_of_the_demo_applies() {
+    let world = World::new(User::Myself);
+    let kept = world.root().join("kept");
+    let run = Finished::of(&mut demo(&world, &["--keep", kept.to_str().unwrap()])).expect(0);
+    assert_eq!(run.stderr, format!("bailiwick: the project is left in {}\n", kept.display()));
+    // The project as it was is the fixed one with the patch taken back: it applies there, and gives the same again.
+    let fixed = fs::read_to_string(kept.join("sizes.sh")).unwrap();
+    apply(&world, &kept, &["-R"], &run.stdout);
+    assert_ne!(fs::read_to_string(kept.join("sizes.sh")).unwrap(), fixed);
+    apply(&world, &kept, &[], &run.stdout);
+    assert_eq!(fs::read_to_string(kept.join("sizes.sh")).unwrap(), fixed);
+}
+
+/// Runs `git apply` on a whole page with a patch in it.
+fn apply(world: &World, project: &Path, arguments: &[&str], page: &str) {
+    let mut git = world.command("git");
+    let git = git.arg("apply").args(arguments).current_dir(project).stdin(Stdio::piped());
+    let mut git = git.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    git.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
+    Finished::from(git.wait_with_output().unwrap()).expect(0);
+}
+
+#[test]
+fn the_demo_plays_without_a_home_that_can_be_written() {
+    for (user, tier) in everywhere() {
+        let world = World::new(user);
+        let mut demo = demo(&world, tier::flags(tier));
+        demo.env("HOME", "/nonexistent").env_remove("BAILIWICK_HOME");
+        let run = Finished::of(&mut demo).expect(0);
+        assert!(run.stdout.contains("write /var/tmp/sizes-bug.md"), "{user:?} {tier}: {}", run.stdout);
+    }
+}
+
+#[test]
+fn the_demo_names_a_missing_program_before_it_starts() {
+    let world = World::new(User::Myself);
+    let bash = only(&world, &["bash"]);
+    let run = Finished::of(world.bailiwick(["demo"]).env("PATH", &bash)).expect(1);
+    let said = "bailiwick: cannot run the demo: git is not on PATH\n  hint: install bash and git\n";
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", said));
+    let run = Finished::of(world.bailiwick(["demo", "--keep"]).arg(&bash)).expect(2);
+    let said = "bailiwick: cannot keep the project in [world]/bin: it exists already\n  \
+                hint: name a directory that does not exist\n";
+    assert_eq!((run.stdout.as_str(), world.stable(&run.stderr).as_str()), ("", said));
+    assert_eq!(fs::read_dir(&bash).unwrap().count(), 1);
+}
+
+#[test]
+fn a_demo_whose_tests_do_not_pass_fails() {
+    let world = World::new(User::Myself);
+    // A bash that fails for the tests alone: the scripted words are the same up to there.
+    let bash = only(&world, &["git"]).join("bash");
+    let script = "#!/bin/bash\ncase $* in *test.sh*) echo no such luck; exit 1;; esac\nexec /bin/bash \"$@\"\n";
+    fs::write(&bash, script).unwrap();
+    fs::set_permissions(&bash, Permissions::from_mode(0o755)).unwrap();
+    let run = Finished::of(world.bailiwick(["demo"]).env("PATH", bash.parent().unwrap())).expect(1);
+    assert!(run.stdout.contains("      no such luck\n"), "{}", run.stdout);
+    assert_eq!(run.stderr, "bailiwick: the demo failed: the tests did not pass at the end\n");
+}
+
+fn demo_in_ui(world: &World) -> Ui {
+    let mut command = world.bailiwick(["demo", "--tui"]);
+    Ui::start(command.env("TERM", "xterm-256color"), SIZE)
+}
+
+#[test]
+fn a_person_answers_the_demo_in_the_terminal_ui() {
+    let world = World::new(User::Myself);
+    let mut ui = demo_in_ui(&world);
+    ui.until("the card", |screen| screen.contains("10 ** ${#digits}"));
+    ui.press_until("y", "The demo ends here.");
+    ui.types("what now?\r");
+    ui.until("an answer to more words", |screen| screen.matches("The demo ends here.").count() == 2);
+    assert!(!ui.screen().contains("api_error"), "{}", ui.screen());
+    ui.types(":q\r");
+    let left = ui.end();
+    assert_eq!((left.code, &left.modes[..]), (0, &[][..]), "{}", left.screen);
+    // Its log is gone with its place.
+    assert!(!left.screen.contains("the session's log"), "{}", left.screen);
+    assert!(left.screen.contains("set ANTHROPIC_API_KEY"), "{}", left.screen);
+}
+
+#[test]
+fn a_no_ends_the_demo_in_good_order() {
+    let world = World::new(User::Myself);
+    let mut ui = demo_in_ui(&world);
+    ui.until("the card", |screen| screen.contains("10 ** ${#digits}"));
+    ui.press_until("n", "I leave");
+    ui.until_shown("The demo ends here.");
+    // A key that came too late for the card is in the prompt: Ctrl+C clears it.
+    ui.types("\x03:q\r");
+    assert_eq!(ui.end().code, 0);
+}
