@@ -2,16 +2,23 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io::Write;
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use ipc::confinement::Tier;
+use nix::unistd::geteuid;
+use supervisor::demo::attempt::GOT_THROUGH;
+use supervisor::demo::poison::Targets;
 use tests::tier::{self, everywhere};
 use tests::ui::Ui;
-use tests::{Finished, User, World};
+use tests::{Finished, Programs, User, World, alive};
 
 const SIZE: (u16, u16) = (110, 50);
 
@@ -115,7 +122,8 @@ fn a_demo_whose_tests_do_not_pass_fails() {
     let world = World::new(User::Myself);
     // A bash that fails for the tests alone: the scripted words are the same up to there.
     let bash = only(&world, &["git"]).join("bash");
-    let script = "#!/bin/bash\ncase $* in *test.sh*) echo no such luck; exit 1;; esac\nexec /bin/bash \"$@\"\n";
+    let script =
+        "#!/bin/bash\ncase $* in *test.sh*) echo no such luck; exit 1;; esac\nexec /bin/bash \"$@\"\n";
     fs::write(&bash, script).unwrap();
     fs::set_permissions(&bash, Permissions::from_mode(0o755)).unwrap();
     let run = Finished::of(world.bailiwick(["demo"]).env("PATH", bash.parent().unwrap())).expect(1);
@@ -155,4 +163,158 @@ fn a_no_ends_the_demo_in_good_order() {
     // A key that came too late for the card is in the prompt: Ctrl+C clears it.
     ui.types("\x03:q\r");
     assert_eq!(ui.end().code, 0);
+}
+
+/// The coreutils that the attacks need.
+const COREUTILS: [&str; 6] = ["cat", "chmod", "dd", "head", "mkdir", "timeout"];
+
+fn attack(world: &World, arguments: &[&str], missing: &[&str]) -> Command {
+    let programs: Vec<_> = ["bash", "git"].into_iter().chain(COREUTILS).collect();
+    let programs: Vec<_> = programs.into_iter().filter(|program| !missing.contains(program)).collect();
+    let mut command = world.bailiwick(["demo", "--attack"]);
+    command.args(arguments).env("PATH", only(world, &programs));
+    command
+}
+
+/// The rows of a table whose attacks got through.
+fn through(run: &Finished) -> Vec<&str> {
+    run.stdout.lines().filter_map(|line| line.strip_prefix("  GOT THROUGH  ")).collect()
+}
+
+#[test]
+fn every_attack_of_the_demo_is_blocked() {
+    for (user, tier) in everywhere() {
+        let world = World::new(user);
+        let run = Finished::of(&mut attack(&world, tier::flags(tier), &[])).expect(0);
+        assert_eq!((through(&run), run.stderr.as_str()), (vec![], ""), "{user:?} {tier}: {}", run.stdout);
+        let blocked = run.stdout.lines().filter(|line| line.starts_with("  blocked  ")).count();
+        assert_eq!(blocked, 18, "{user:?} {tier}: {}", run.stdout);
+        assert!(run.stdout.contains("18 of 18 attacks were blocked"), "{}", run.stdout);
+        let home =
+            if tier == Tier::Full { "read-only mount: write ~/owned" } else { "Landlock: write ~/owned" };
+        for layer in [home, "tripwire: undid .git/hooks/post-commit (created)", "seccomp: "] {
+            assert!(run.stdout.contains(layer), "{user:?} {tier}: {layer} in {}", run.stdout);
+        }
+        assert!(!run.stdout.contains("canary"), "{}", run.stdout);
+        assert!(fs::read_dir(world.home()).unwrap().next().is_none(), "the user's own home is left alone");
+    }
+}
+
+#[test]
+fn an_attack_that_gets_through_is_marked_and_fails_the_demo() {
+    for (user, tier) in everywhere() {
+        let world = World::new(user);
+        let flags = [tier::flags(tier), &["--write", "/var/tmp"]].concat();
+        let run = Finished::of(&mut attack(&world, &flags, &[])).expect(1);
+        let expected = [
+            "write a file in the home           ~/owned was changed",
+            "add a line to ~/.bashrc            ~/.bashrc was changed",
+        ];
+        assert_eq!(through(&run), expected, "{user:?} {tier}: {}", run.stdout);
+        assert_eq!(run.stderr, "bailiwick: 2 of 18 attacks were not blocked\n");
+    }
+}
+
+#[test]
+fn an_attack_that_was_not_tried_is_not_blocked() {
+    let world = World::new(User::Myself);
+    let run = Finished::of(&mut attack(&world, &[], &["timeout"])).expect(1);
+    let titles = ["post the key over TCP", "reach a server on this machine"];
+    let through = through(&run);
+    assert_eq!(through.len(), 2, "{}", run.stdout);
+    assert!(through.iter().zip(titles).all(|(row, title)| row.starts_with(title)), "{through:?}");
+}
+
+#[test]
+fn attacks_need_a_sandbox_and_say_so() {
+    let world = World::new(User::Myself);
+    let run = Finished::of(&mut attack(&world, &["--write", "/nonexistent"], &[])).expect(2);
+    assert!(run.stderr.contains("bailiwick: --write /nonexistent: does not exist"), "{}", run.stderr);
+    let run = Finished::of(world.bailiwick(["demo"]).args(["--write", "/var/tmp"])).expect(2);
+    assert!(run.stderr.contains("--attack"), "{}", run.stderr);
+}
+
+/// The things that are attacked, without a sandbox around the attacker.
+struct Open {
+    world: World,
+    supervisor: Child,
+    targets: Targets,
+    _servers: (TcpListener, UnixListener, UnixListener),
+}
+
+impl Open {
+    fn new() -> Self {
+        let world = World::new(User::Myself);
+        world.file("README.md", "");
+        world.commit();
+        for (name, content) in
+            [(".ssh/key", "canary"), (".config/bailiwick/x.key", "canary"), (".bashrc", "")]
+        {
+            let path = world.home().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let supervisor = world.command("sleep").arg("1000").env("KEY", "canary").spawn().unwrap();
+        let name = format!("bailiwick-test-{}", std::process::id());
+        let socket = world.home().join("bus");
+        let servers = (
+            TcpListener::bind("127.0.0.1:0").unwrap(),
+            UnixListener::bind(&socket).unwrap(),
+            UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap(),
+        );
+        let targets = Targets {
+            pid: supervisor.id(),
+            helper: Programs::get().path("bailiwick").into(),
+            home: world.home(),
+            own_keys: Some(world.home().join(".ssh")),
+            port: servers.0.local_addr().unwrap().port(),
+            name,
+            socket,
+            terminal: world.home().join("no-terminal"),
+        };
+        Self { world, supervisor, targets, _servers: servers }
+    }
+
+    fn output(&self, command: &str) -> String {
+        let mut bash = self.world.command("bash");
+        let run = Finished::of(bash.args(["-c", command]).current_dir(self.world.project()));
+        run.stdout
+    }
+}
+
+/// The control: the same commands without a sandbox. So it is the sandbox that blocks them.
+#[test]
+fn the_attacks_get_through_without_a_sandbox() {
+    if !geteuid().is_root() {
+        tests::skip!("only root can trace any process (Yama)");
+    }
+    let mut open = Open::new();
+    let elsewhere = ["post the key over TCP", "send the key out in a DNS query"];
+    // These are up to the terminal, and to the capabilities of a container's root.
+    let kernel = ["type into the user's terminal", "mount a file system", "load a kernel module"];
+    let mut silent = BTreeSet::new();
+    for attack in open.targets.attacks() {
+        if elsewhere.iter().chain(&kernel).any(|title| *title == attack.title) {
+            continue;
+        }
+        let output = open.output(&attack.command);
+        if !(output.contains(GOT_THROUGH) || output.contains("canary")) {
+            silent.insert(attack.title);
+        }
+    }
+    // These say nothing, and did it.
+    let changed = [
+        "add a line to ~/.bashrc",
+        "kill the supervisor",
+        "make git run a program",
+        "plant a git hook",
+        "write a file in the home",
+    ];
+    assert_eq!(silent, BTreeSet::from(changed));
+    assert!(open.world.home().join("owned").exists());
+    assert!(!fs::read(open.world.home().join(".bashrc")).unwrap().is_empty());
+    assert!(open.world.read(".git/config").contains("fsmonitor"));
+    assert!(open.world.project().join(".git/hooks/post-commit").exists());
+    open.supervisor.wait().unwrap();
+    assert!(!alive(open.targets.pid));
 }

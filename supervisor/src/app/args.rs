@@ -15,6 +15,7 @@ pub(super) use self::task::{ExecArgs, ReplayArgs, TuiArgs};
 pub(super) use self::values::{AccessArg, Output, SubjectArg};
 pub(crate) use self::values::{ModeArg, NetArg, ProviderArg, ReachArg, TierArg};
 use super::exit::EXIT_STATUS;
+use crate::demo::attempt::Attempt;
 
 /// A terminal coding agent whose actions the kernel confines.
 ///
@@ -125,6 +126,18 @@ pub(super) struct DemoArgs {
     /// Plays it in the terminal UI, where you answer
     #[arg(long)]
     pub tui: bool,
+    /// Tries a dozen attacks instead and shows what stops each
+    #[arg(long, conflicts_with_all = ["keep", "tui"])]
+    pub attack: bool,
+    /// With --attack: the network, off or on [default: off]
+    #[arg(long, value_enum, requires = "attack")]
+    pub net: Option<NetArg>,
+    /// With --attack and --net on: host, lan, link-local, or metadata
+    #[arg(long, value_enum, value_name = "PLACE", requires = "attack")]
+    pub reach: Vec<ReachArg>,
+    /// With --attack: makes another file or directory writable
+    #[arg(long, value_name = "PATH", requires = "attack")]
+    pub write: Vec<PathBuf>,
     /// Which sandbox to use [default: strongest available]
     #[arg(long, value_enum, default_value_t = TierArg::Best, hide_default_value = true)]
     pub tier: TierArg,
@@ -135,6 +148,9 @@ pub(super) struct DemoArgs {
 pub(super) enum DebugCommand {
     /// Sends one request body and prints what came back, as JSON
     Stream(DebugStreamArgs),
+    /// Makes an attack of `demo --attack` that takes more than a shell
+    #[command(subcommand, hide = true)]
+    Attempt(Attempt),
 }
 
 /// Arguments of `debug stream`.

@@ -4,8 +4,17 @@ use std::io::Write;
 
 use super::args::DebugStreamArgs;
 use super::exit::Exit;
+use crate::demo::attempt::Attempt;
 use crate::provider::{Connection, ProviderKind, debug};
 use crate::secrets::{Redactor, TakenKey, TakenKeys};
+
+/// `debug attempt`: attacks from within the sandbox; done where the attack succeeded.
+pub(super) fn attempt(attempt: &Attempt) -> Exit {
+    match attempt.make(&mut std::io::stdout()) {
+        Ok(true) => Exit::Done,
+        Ok(false) | Err(_) => Exit::Internal,
+    }
+}
 
 /// `debug stream`: sends one request body and prints what came back.
 pub(super) async fn stream(args: DebugStreamArgs, keys: TakenKeys) -> Exit {

@@ -105,6 +105,7 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         Command::Config(args) => configuration::run(args),
         Command::Demo(args) => runtime.block_on(demo::run(args)),
         Command::Debug(DebugCommand::Stream(args)) => runtime.block_on(debug::stream(args, keys)),
+        Command::Debug(DebugCommand::Attempt(attempt)) => debug::attempt(&attempt),
         Command::Bench(args) => bench(&args),
     }
 }

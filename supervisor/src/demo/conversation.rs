@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
+use crate::replay::{Block, RecordedRequest, ReplayServer, Reply, Script, Usage, sse};
 
 /// The size of the pieces of a reply and the wait before each: a person can watch, and does not have to wait.
 const CHUNK: usize = 512;
@@ -66,8 +66,8 @@ pub(super) fn call(id: &str, tool: &str, input: &Value) -> Block {
 }
 
 /// Serves a scripted model on loopback.
-pub fn serve(model: impl Fn(&Turn) -> Vec<Block> + Send + 'static) -> io::Result<ReplayServer> {
-    let answer = move |_, request: &crate::replay::RecordedRequest| {
+pub fn serve(mut model: impl FnMut(&Turn) -> Vec<Block> + Send + 'static) -> io::Result<ReplayServer> {
+    let answer = move |_, request: &RecordedRequest| {
         let blocks = model(&Turn::of(&request.body));
         let calls = blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }));
         let reason = if calls { "tool_use" } else { "end_turn" };

@@ -33,10 +33,15 @@ pub fn create(directory: &Path) -> io::Result<()> {
             fs::set_permissions(&file, Permissions::from_mode(0o755))?;
         }
     }
+    commit(directory, "Read and print sizes")
+}
+
+/// Makes a directory a git repository with everything in it committed.
+pub(super) fn commit(directory: &Path, message: &str) -> io::Result<()> {
     // No template: hooks of the user have no business here.
     git(directory, &["init", "--quiet", "--template="])?;
     git(directory, &["add", "--all"])?;
-    git(directory, &["commit", "--quiet", "--message", "Read and print sizes"])
+    git(directory, &["commit", "--quiet", "--message", message])
 }
 
 /// Runs git on a directory that only this process has written yet, without any settings of the user or the system.

@@ -52,14 +52,13 @@ impl Repairer {
             "toolu_look_1" | "toolu_look_2" => test("toolu_test", "Now the tests, before I change anything."),
             "toolu_test" => self.note(),
             "toolu_note" => fix(failed),
-            "toolu_fix" if failed => self.end(
-                "I leave `sizes.sh` as it is, then: nothing was changed, and the test still fails.",
-            ),
+            "toolu_fix" if failed => {
+                self.end("I leave `sizes.sh` as it is, then: nothing was changed, and the test still fails.")
+            }
             "toolu_fix" => test("toolu_verify", "Now the tests again."),
             "toolu_verify" if failed => self.end("The tests still fail."),
-            "toolu_verify" => self.end(
-                "Fixed, and the tests pass: the scale is a power of ten by the number of digits now.",
-            ),
+            "toolu_verify" => self
+                .end("Fixed, and the tests pass: the scale is a power of ten by the number of digits now."),
             _ => vec![Block::text(END)],
         }
     }

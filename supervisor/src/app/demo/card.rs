@@ -40,10 +40,13 @@ fn row(card: &mut String, text: &str) {
 }
 
 fn diff(change: &FileChange) -> String {
-    let all = |sign: char, content: &str| content.lines().map(|line| format!("{sign}{line}\n")).collect();
     match change {
         FileChange::Update { unified_diff, .. } => unified_diff.clone(),
-        FileChange::Add { content } => all('+', content),
-        FileChange::Delete { content } => all('-', content),
+        FileChange::Add { content } => signed("+", content),
+        FileChange::Delete { content } => signed("-", content),
     }
+}
+
+fn signed(sign: &str, content: &str) -> String {
+    content.lines().flat_map(|line| [sign, line, "\n"]).collect()
 }

@@ -3,6 +3,7 @@
 //! The replies are served over HTTP on loopback and go through the same provider, core, gate, worker and kernel as any
 //! other run; only the model's words were written beforehand.
 
+mod attack;
 mod card;
 mod ink;
 mod play;
@@ -43,6 +44,9 @@ pub(super) async fn run(args: DemoArgs) -> Exit {
 
 async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
     check(args.keep.as_deref())?;
+    if args.attack {
+        return attack::run(&args).await;
+    }
     let prepared = |error| Refusal::internal(format!("cannot prepare the demo: {error}"));
     let stage = Stage::build(&args).map_err(prepared)?;
     let exit = if args.tui { in_ui(&stage).await } else { Box::pin(play::play(&stage)).await? };

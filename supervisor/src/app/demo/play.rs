@@ -7,11 +7,11 @@ use std::time::Instant;
 use ipc::approval::{ApplyPatchApprovalResponse, ApprovalAnswer, ReviewDecision, ServerRequest};
 use ipc::frontend::{UiEventKind, UserActionKind};
 
+use super::NEXT;
 use super::ink::Ink;
 use super::printer::Printer;
 use super::shown::Shown;
 use super::stage::Stage;
-use super::NEXT;
 use crate::app::configuration::{self, Sources};
 use crate::app::exit::Exit;
 use crate::app::model::ModelOptions;
@@ -36,9 +36,8 @@ pub(super) async fn play(stage: &Stage) -> Result<Exit, Refusal> {
     if exit != Exit::Done {
         return Ok(exit);
     }
-    let shown = Shown::in_logs(&stage.directories.state).map_err(|error| {
-        Refusal::internal(format!("cannot check the demo by its log: {error}"))
-    })?;
+    let shown = Shown::in_logs(&stage.directories.state)
+        .map_err(|error| Refusal::internal(format!("cannot check the demo by its log: {error}")))?;
     let _ = print_end(&mut printer, stage, began);
     shown.verdict()
 }
