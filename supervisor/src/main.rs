@@ -12,7 +12,7 @@
 //! bailiwick doctor [--json] [--api]
 //! bailiwick explain [-C DIR] [--mode ask|auto|deny] [--net off|on] … PATH|HOST:PORT|COMMAND
 //! bailiwick audit [--json] ID | --probe [-C DIR] [--mode ask|auto|deny] [--net off|on] …
-//! bailiwick demo [--tui] [--keep DIR]
+//! bailiwick demo [--tui | --attack [--net off|on] [--write PATH] …] [--keep DIR]
 //! bailiwick bench [NAME] [--json]
 //! bailiwick debug stream --base-url URL --request FILE
 //! ```

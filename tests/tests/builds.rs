@@ -8,7 +8,7 @@ use std::process::Command;
 
 use tests::replies::{done, model_of, shell};
 use tests::tier::everywhere;
-use tests::{Finished, User, World, skip, tier};
+use tests::{Finished, User, World, tier};
 
 /// A place outside of the project that its user may write.
 fn outside(world: &World) -> PathBuf {

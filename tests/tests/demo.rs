@@ -264,7 +264,7 @@ impl Open {
         );
         let targets = Targets {
             pid: supervisor.id(),
-            helper: Programs::get().path("bailiwick").into(),
+            helper: Programs::get().path("bailiwick"),
             home: world.home(),
             own_keys: Some(world.home().join(".ssh")),
             port: servers.0.local_addr().unwrap().port(),

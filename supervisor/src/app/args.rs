@@ -56,6 +56,7 @@ pub(super) enum Command {
     /// Shows the settings that hold in a project, and where each of them comes from
     Config(ConfigArgs),
     /// Repairs a sample project with a scripted model in a real sandbox; no key, no network
+    #[command(after_help = DEMO_STATUS)]
     Demo(DemoArgs),
     /// Tools for those who work on Bailiwick itself
     #[command(subcommand)]
@@ -67,6 +68,10 @@ pub(super) enum Command {
 /// The exit status of `serve`, which has the ends of its conversations in its events.
 const SERVE_STATUS: &str = "\
 Exit status: 0 after `shutdown` or the end of input, 1 when standard output is gone, 130 or 143 by a signal.";
+
+/// The exit status of `demo`.
+const DEMO_STATUS: &str = "\
+Exit status: 0 all was shown, and with --attack every attack blocked; 1 not so; 2 usage; 5 no sandbox here.";
 
 /// The exit status of `explain`.
 const EXPLAIN_STATUS: &str =

@@ -1,4 +1,4 @@
-//! A recorded model on loopback: a real HTTP server that serves a script of replies.
+//! A scripted model on loopback: a real HTTP server that serves a script of replies.
 //!
 //! `bailiwick demo`, `bailiwick bench` and the tests talk to it through the real provider code.
 //!
