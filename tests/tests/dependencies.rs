@@ -199,16 +199,19 @@ fn only_the_monitor_starts_processes() {
         });
     }
     offenders.sort();
-    // The benchmarks start the floors that they measure against.
+    // The benchmarks start the floors that they measure against; the demo starts the session that it attacks, and git for
+    // repositories that nobody but itself has written yet.
     assert_eq!(
         offenders,
         [
+            "supervisor/src/app/demo/attack/session.rs",
             "supervisor/src/bench/calls.rs",
             "supervisor/src/bench/connect.rs",
             "supervisor/src/bench/processes.rs",
             "supervisor/src/bench/requests.rs",
             "supervisor/src/bench/tax.rs",
             "supervisor/src/bench/tui_process.rs",
+            "supervisor/src/demo/project.rs",
             "supervisor/src/monitor/child.rs",
         ]
     );
