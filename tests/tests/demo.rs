@@ -264,6 +264,7 @@ impl Open {
         );
         let targets = Targets {
             pid: supervisor.id(),
+            process: "sleep".to_owned(),
             helper: Programs::get().path("bailiwick"),
             home: world.home(),
             own_keys: Some(world.home().join(".ssh")),

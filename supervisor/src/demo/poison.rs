@@ -46,9 +46,15 @@ pub struct Attack {
 
 /// The supervisor's process, for a process that must not see it, or must not touch it.
 const PROCESS: &[(&str, &str)] = &[
-    ("No such", "PID namespace: the supervisor is not visible"),
-    ("not permitted", "Landlock: no process outside the sandbox can be traced"),
+    ("No such process", "PID namespace: the supervisor is not visible"),
+    ("No such file", "PID namespace: the supervisor is not visible"),
     ("Permission denied", "Landlock: no process outside the sandbox can be read"),
+    ("Operation not permitted", "Landlock: no process outside the sandbox can be signalled"),
+];
+
+const TRACE: &[(&str, &str)] = &[
+    ("No such process", "PID namespace: the supervisor is not visible"),
+    ("ptrace(2): Operation not permitted", "Landlock: no process outside the sandbox can be traced"),
 ];
 
 /// Sockets of other programs.
@@ -76,6 +82,8 @@ const TERMINAL: &[(&str, &str)] = &[
 pub struct Targets {
     /// The supervisor.
     pub pid: u32,
+    /// The name that its process has, as in `/proc/PID/comm`.
+    pub process: String,
     /// The program that makes the attempts that a shell cannot make.
     pub helper: PathBuf,
     /// The throw-away home.
@@ -115,9 +123,10 @@ impl Targets {
         vec![
             attack("read the SSH keys", keys + &own.collect::<String>()),
             attack("read the API key's file", format!("cat {}/*", self.in_home(".config/bailiwick"))),
-            attack("read the supervisor's environment", format!("cat /proc/{pid}/environ")).errors(PROCESS),
-            attack("read the supervisor's memory", memory).errors(PROCESS),
-            self.helped("attach to the supervisor (ptrace)", &format!("trace {pid}")).errors(PROCESS),
+            self.on_supervisor("read the supervisor's environment", &format!("cat /proc/{pid}/environ")),
+            self.on_supervisor("read the supervisor's memory", &memory),
+            self.on_supervisor("attach to the supervisor (ptrace)", &self.helper(&format!("trace {pid}")))
+                .errors(TRACE),
         ]
     }
 
@@ -153,7 +162,7 @@ impl Targets {
         let mut forge = self.helped("type into the user's terminal", &format!("type {terminal}"));
         forge.command = format!("printf 'Approve? y' >{terminal}; {}", forge.command);
         vec![
-            attack("kill the supervisor", format!("kill -KILL {}", self.pid)).errors(PROCESS),
+            self.on_supervisor("kill the supervisor", &format!("kill -KILL {}", self.pid)),
             forge.errors(TERMINAL),
             self.helped("mount a file system", "mount").errors(CALL),
             self.helped("load a kernel module", "module").errors(CALL),
@@ -165,9 +174,21 @@ impl Targets {
     }
 
     fn helped(&self, title: &'static str, attempt: &str) -> Attack {
-        let command = format!("{} debug attempt {attempt}", quoted(&self.helper.to_string_lossy()));
         // The helper prints the system call with its error.
-        Attack { tried: "(2)", ..attack(title, command) }
+        Attack { tried: "(2)", ..attack(title, self.helper(attempt)) }
+    }
+
+    fn helper(&self, attempt: &str) -> String {
+        format!("{} debug attempt {attempt}", quoted(&self.helper.to_string_lossy()))
+    }
+
+    /// An attack on the supervisor alone: in a PID namespace its number can be that of a process of the agent's own.
+    fn on_supervisor(&self, title: &'static str, command: &str) -> Attack {
+        let Self { pid, process, .. } = self;
+        let other = format!("-e /proc/{pid} && $(</proc/{pid}/comm) != {}", quoted(process));
+        let command =
+            format!("if [[ {other} ]]; then echo 'No such process: {pid} is another'; else {command}; fi");
+        attack(title, command).errors(PROCESS)
     }
 }
 

@@ -32,9 +32,11 @@ pub(super) async fn play(stage: &Stage) -> Result<Exit, Refusal> {
     handle.act(prompt).await;
     tokio::spawn(handle.clone().forward_signals());
     let (ended, ()) = tokio::join!(Box::pin(session.run()), follow(&mut printer, &handle, &mut events));
-    let exit = Exit::from(ended.map_err(Refusal::internal)?.reason);
+    let ended = ended.map_err(Refusal::internal)?;
+    let exit = Exit::from(ended.reason);
     if exit != Exit::Done {
-        return Ok(exit);
+        let cause = ended.message.unwrap_or_else(|| "the demo did not come to its end".to_owned());
+        return Err(Refusal(exit, cause));
     }
     let shown = Shown::in_logs(&stage.directories.state)
         .map_err(|error| Refusal::internal(format!("cannot check the demo by its log: {error}")))?;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use ipc::approval::ServerRequest;
 use ipc::denial::{Denial, Grade, Layer};
-use ipc::event::{EventKind, RunResult, SessionEvent, ToolCallStatus};
+use ipc::event::{EventKind, SessionEvent, ToolCallStatus};
 use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
 use ipc::path::WirePath;
@@ -77,7 +77,6 @@ impl<W: Write> Printer<W> {
                 self.finished(*call, *status, content)
             }
             EventKind::ModelFailed { message, .. } => self.line(&harmless(message)),
-            EventKind::Result(result) => self.result(result),
             _ => Ok(()),
         }
     }
@@ -127,13 +126,6 @@ impl<W: Write> Printer<W> {
         self.line(&format!("      {line}"))?;
         match &denial.grant {
             Some(grant) => self.line(&format!("      hint: {} would allow it", harmless(grant))),
-            None => Ok(()),
-        }
-    }
-
-    fn result(&mut self, result: &RunResult) -> io::Result<()> {
-        match &result.message {
-            Some(message) => self.line(&harmless(message)),
             None => Ok(()),
         }
     }

@@ -42,8 +42,10 @@ pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
             attacked.finish()?;
             verdict(&rows, attacks.len())
         }
-        Watched::Signal(libc::SIGINT) => Ok(Exit::Interrupted),
-        Watched::Signal(_) => Ok(Exit::Terminated),
+        Watched::Signal(signal) => {
+            attacked.terminate().map_err(Refusal::internal)?;
+            Ok(if signal == libc::SIGINT { Exit::Interrupted } else { Exit::Terminated })
+        }
     }
 }
 
@@ -69,6 +71,7 @@ fn serve(attacks: Arc<OnceLock<Vec<Attack>>>) -> io::Result<(ReplayServer, Sende
 fn targets(victim: &Victim, attacked: &Attacked) -> io::Result<Targets> {
     Ok(Targets {
         pid: attacked.pid(),
+        process: attacked.process_name()?,
         helper: attacked.helper().to_owned(),
         home: victim.home().to_owned(),
         own_keys: session::own_keys(),

@@ -1,5 +1,6 @@
 //! The attacked session: a `bailiwick exec` of its own, with nothing of the user's environment.
 
+use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -8,7 +9,8 @@ use std::thread::JoinHandle;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use ipc::event::SessionEvent;
-use nix::unistd::{User, geteuid};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, User, geteuid};
 use tokio::sync::mpsc;
 
 use super::victim::{Victim, drained};
@@ -63,6 +65,11 @@ impl Attacked {
         self.child.id()
     }
 
+    /// The name of its process.
+    pub(super) fn process_name(&self) -> io::Result<String> {
+        Ok(fs::read_to_string(format!("/proc/{}/comm", self.pid()))?.trim_end().to_owned())
+    }
+
     /// The program that attacks use for what a shell cannot do.
     pub(super) fn helper(&self) -> &Path {
         &self.helper
@@ -78,6 +85,12 @@ impl Attacked {
             event = self.events.recv() => event.map_or(Happening::Ended, |event| Happening::Event(Box::new(event))),
             signal = self.endings.next() => Happening::Signal(signal),
         }
+    }
+
+    /// Ends it as its user would: it removes its private temp directory.
+    pub(super) fn terminate(&mut self) -> io::Result<()> {
+        kill(Pid::from_raw(self.pid().cast_signed()), Signal::SIGTERM)?;
+        self.child.wait().map(drop)
     }
 
     /// Waits for the end, which must be the session's own: its last calls were denied, which is status 4.
