@@ -12,6 +12,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use insta::assert_snapshot;
 use ipc::confinement::Tier;
 use nix::unistd::geteuid;
 use supervisor::demo::attempt::GOT_THROUGH;
@@ -67,6 +68,90 @@ fn the_demo_needs_bash_and_git_alone() {
         assert!(!note.exists());
         assert!(fs::read_dir(world.own()).unwrap().next().is_none(), "nothing of ours is left");
     }
+}
+
+/// The page without the parts that differ from run to run.
+fn stable(world: &World, page: &str) -> String {
+    let line = |line: &str| match line.split_once("/sizes: ") {
+        Some((_, rights)) => format!("[place]/sizes: {rights}"),
+        None if line.starts_with("Done in ") => "Done in [time].".to_owned(),
+        None => line.to_owned(),
+    };
+    world.stable(&page.lines().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn the_page_of_the_demo_reads_well() {
+    let world = World::new(User::Myself);
+    let floor = tier::flags(Tier::Floor);
+    let run = Finished::of(&mut demo(&world, floor)).expect(0);
+    assert_snapshot!(stable(&world, &run.stdout), @r##"
+    A scripted model repairs a small git repository; its commands really run, in a real sandbox.
+    [place]/sizes: read-only until you approve · network off · no API key
+
+    > A test of this project fails. Find out why and fix it.
+
+    I'll read the program and its tests.
+      ✓ read sizes.sh
+      ✓ read test.sh
+
+    Now the tests, before I change anything.
+      ✗ run bash test.sh
+          FAIL  parse 1.05 KiB: expected 1075, got 1536
+          1 of 8 tests failed
+
+    `1.05 KiB` is read as 1.5 KiB: `scale` follows the value of the digits after the point, so
+    a zero before them is lost. I'll leave a note about that outside the project, for later.
+      ✗ run echo 'sizes.sh reads 1.05 KiB as 1.5 KiB' > [world]/home/sizes-bug.md
+          blocked by the kernel (Landlock): write [world]/home/sizes-bug.md
+          hint: --write [world]/home would allow it
+
+    I may not write there, and need not. The fix is one line: count the digits.
+
+      ╔ Approve this edit? sizes.sh +1 -3
+      ║ @@ -23,9 +23,7 @@
+      ║    [[ $1 =~ ^([0-9]+)(\.([0-9]+))?\ *([KMGT]iB|B)?$ ]] || { echo "not a size: $1" >&2; return 1; }
+      ║    local whole=${BASH_REMATCH[1]} digits=${BASH_REMATCH[3]:-0} unit scale=1
+      ║    unit=$(bytes_of "${BASH_REMATCH[4]:-B}")
+      ║ -  while ((scale <= 10#$digits)); do
+      ║ -    ((scale *= 10))
+      ║ -  done
+      ║ +  ((scale = 10 ** ${#digits}))
+      ║    echo $((10#$whole * unit + unit * 10#$digits / scale))
+      ║  }
+      ║
+      ║ allows: write sizes.sh, this once
+      ╚ yes, once (the script answers here; with --tui you do)
+      ✓ edit sizes.sh
+
+    Now the tests again.
+      ✓ run bash test.sh
+          all 8 tests passed
+
+    Fixed, and the tests pass: the scale is a power of ten by the number of digits now.
+
+    The patch, as `exec --patch` writes it:
+
+    diff --git a/sizes.sh b/sizes.sh
+    index 5c86fd529fc07f8d820a9cc3e973f481b83bf46e..f9f8db62ca9e43f147234d471362e47c3b5a31e3 100755
+    --- a/sizes.sh
+    +++ b/sizes.sh
+    @@ -23,9 +23,7 @@
+       [[ $1 =~ ^([0-9]+)(\.([0-9]+))?\ *([KMGT]iB|B)?$ ]] || { echo "not a size: $1" >&2; return 1; }
+       local whole=${BASH_REMATCH[1]} digits=${BASH_REMATCH[3]:-0} unit scale=1
+       unit=$(bytes_of "${BASH_REMATCH[4]:-B}")
+    -  while ((scale <= 10#$digits)); do
+    -    ((scale *= 10))
+    -  done
+    +  ((scale = 10 ** ${#digits}))
+       echo $((10#$whole * unit + unit * 10#$digits / scale))
+     }
+
+    Done in [time].
+    Next: set ANTHROPIC_API_KEY and run `bailiwick` in your project
+          bailiwick demo --attack    a dozen attacks, and what stops each of them
+          bailiwick demo --tui       the same in the terminal UI: you answer
+    "##);
 }
 
 #[test]

@@ -68,10 +68,11 @@ impl<W: Write> Printer<W> {
                 self.open.insert(*call, self.described(name, input.get()));
                 Ok(())
             }
-            EventKind::Denied { call: Some(call), denial, .. } => {
+            EventKind::Denied { call: Some(call), denial, .. } if self.open.contains_key(call) => {
                 self.denials.entry(*call).or_default().push(denial.clone());
                 Ok(())
             }
+            EventKind::Denied { denial, .. } => self.denied(denial),
             EventKind::ApprovalRequested { request, .. } => self.request(request),
             EventKind::ToolCallFinished { call, status, content, .. } => {
                 self.finished(*call, *status, content)
