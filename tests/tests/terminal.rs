@@ -372,8 +372,11 @@ fn an_early_interrupt_is_the_commands_in_front_of_a_pipe_too() {
     for tier in tier::all() {
         let world = World::new(User::Myself);
         let script = "trap 'echo interrupted; exit 7' INT; echo ready >&2; while :; do read -t 1; done";
-        let mut terminal = Terminal::run(pipeline(&world, tier, script, "| { trap '' INT; cat; }"));
+        let mut terminal =
+            Terminal::run(pipeline(&world, tier, script, "| { trap '' INT; echo deaf >&2; cat; }"));
         terminal.until("ready");
+        // The other end of the pipe has to have done that, too.
+        terminal.until("deaf");
         terminal.types("\x03");
         let (code, seen) = terminal.end();
         assert!(code == 7 && seen.contains("interrupted"), "{tier} {code} {seen}");

@@ -264,7 +264,7 @@ async fn wait(
         tokio::select! {
             ended = broker.wait() => break ended?,
             signal = endings.next() => {
-                if signal == libc::SIGINT && relay.as_deref().is_some_and(Relay::interrupt) {
+                if signal == libc::SIGINT && relay.as_deref().is_some_and(Relay::leaves_interrupts) {
                     continue;
                 }
                 broker.end().await?;

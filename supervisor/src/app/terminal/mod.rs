@@ -150,10 +150,10 @@ impl Relay {
         self.take_keyboard();
     }
 
-    /// Passes ^C on to the command while nobody has the keyboard: the user's terminal made a signal to us of it.
-    pub(super) fn interrupt(&self) -> bool {
-        let group = self.grace.and_then(|_| self.group());
-        group.is_some_and(|group| killpg(group, Signal::SIGINT).is_ok())
+    /// True while the command gets ^C without us: nobody has the keyboard, and the user's terminal made a signal of the key for the
+    /// broker too, which passes it on.
+    pub(super) const fn leaves_interrupts(&self) -> bool {
+        self.grace.is_some()
     }
 
     /// Tells the command's terminal how large the window is.
