@@ -2,9 +2,8 @@
 //!
 //! A prefix that was approved for the session decides what runs without a prompt, so a command is covered only where it is
 //! certain what bash makes of it: a list of simple commands, each of plain words, each of which begins with the words of
-//! some prefix. Everything else is not covered, and asked for. Three allow-lists follow each other: which characters may
-//! stand where (`lexical`), which nodes a syntax tree may have and what may lie between its words (`parse`), and which
-//! programs are no part of the shell itself (`shell`).
+//! some prefix. Everything else is not covered, and asked for. Three allow-lists say what is: the characters that may stand
+//! where (`lexical`), the one form that is read (`parse`), and the programs that are no part of the shell itself (`shell`).
 //!
 //! The words are those that the program gets; what the program does with them is not looked at. Who approves `make`
 //! approves whatever the Makefile says, as far as the one-shot worker's rights go.

@@ -1,24 +1,23 @@
 //! From the text of a command to its simple commands, if it consists of nothing else.
 //!
-//! The grammar is that of tree-sitter, made for editors: it forgives. So each node is of a kind that is listed here, and
-//! every byte of the text is accounted for: it belongs to a word, to a listed redirection, or to a gap that is listed.
+//! This is no grammar of bash: it reads one form, in which nothing is expanded, substituted, nested, escaped or left out, and
+//! in which bash sees the same words. Each other text is refused.
 
-use tree_sitter::{Node, Parser};
+use super::lexical::{MAX_LENGTH, is_blank, is_delimiter, is_plain, is_plain_word, is_quotable, is_quote};
+use super::shell;
 
-use super::lexical::{is_admissible, is_blank, is_inert, is_plain_word, on_one_line};
-
-/// How many simple commands a covered command may have.
+/// The most simple commands of a covered command.
 const MAX_COMMANDS: usize = 64;
 
-/// How deep a tree of so many commands may be: each joins and redirects what stands left of it.
-const MAX_DEPTH: usize = 4 * MAX_COMMANDS;
+/// The operators that may join two commands. Each that another begins with stands behind it.
+const OPERATORS: [&str; 5] = ["&&", "||", "|", ";", "\n"];
 
-/// The operators that may join two commands; a line break that does is read as `;`.
-const OPERATORS: [&str; 4] = [";", "&&", "||", "|"];
-
-/// Redirections that touch no file, without blanks.
+/// Redirections that touch no file. Blanks may stand before a name.
 const REDIRECTIONS: [&str; 8] =
     [">/dev/null", "1>/dev/null", "2>/dev/null", "&>/dev/null", "</dev/null", "2>&1", "1>&2", ">&2"];
+
+/// The one name that a redirection may have.
+const NOWHERE: &str = "/dev/null";
 
 /// One program and its arguments, as the program gets them. There is always at least the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,141 +33,114 @@ impl SimpleCommand {
 
 /// The simple commands of a text, or nothing if it is not certain that bash runs these and no others.
 pub(super) fn simple_commands(text: &str) -> Option<Vec<SimpleCommand>> {
-    if !is_admissible(text) {
+    if text.len() > MAX_LENGTH {
         return None;
     }
-    let mut parser = Parser::new();
-    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
-    let text = &on_one_line(text);
-    let tree = parser.parse(text, None)?;
-    let root = tree.root_node();
-    if root.has_error() || root.kind() != "program" {
-        return None;
+    let mut reader = Reader { rest: text };
+    reader.skip(is_space);
+    let (mut commands, mut may_end) = (Vec::new(), true);
+    while !reader.rest.is_empty() {
+        if commands.len() == MAX_COMMANDS {
+            return None;
+        }
+        commands.push(reader.command()?);
+        may_end = reader.join()?;
     }
-    let mut reader = Reader { text, end: 0, commands: Vec::new() };
-    reader.statement(root, 0)?;
-    let rest = text.get(reader.end..)?.trim_matches(is_blank);
-    ["", ";"].contains(&rest).then_some(reader.commands)
+    may_end.then_some(commands)
 }
 
-/// What of the text was read.
+/// The text that is still to be read.
 struct Reader<'a> {
-    text: &'a str,
-    /// Where the last word or redirection ended.
-    end: usize,
-    commands: Vec<SimpleCommand>,
+    rest: &'a str,
 }
 
 impl<'a> Reader<'a> {
-    fn statement(&mut self, node: Node<'_>, depth: usize) -> Option<()> {
-        if depth > MAX_DEPTH || !is_sound(node) {
-            return None;
-        }
-        match node.kind() {
-            "program" | "list" | "pipeline" | "redirected_statement" => {
-                let mut cursor = node.walk();
-                node.children(&mut cursor).try_for_each(|child| self.statement(child, depth + 1))
+    fn command(&mut self) -> Option<SimpleCommand> {
+        let mut words = vec![self.program()?.to_owned()];
+        // Words and redirections stand apart by blanks.
+        while self.skip(is_blank) {
+            // "&>" begins like an operator.
+            if !self.redirection() && !is_delimited(self.rest) {
+                words.push(self.word()?);
             }
-            "command" => self.command(node),
-            "file_redirect" => self.redirection(node),
-            // What joins commands is judged as text, when the next one begins.
-            kind => OPERATORS.contains(&kind).then_some(()),
         }
+        Some(SimpleCommand { words })
     }
 
-    fn command(&mut self, node: Node<'_>) -> Option<()> {
-        if self.commands.len() == MAX_COMMANDS {
-            return None;
+    /// The name of the program, which is written plainly: no assignment, and no word of bash's grammar.
+    fn program(&mut self) -> Option<&'a str> {
+        let name = self.plain().filter(|name| !name.contains('=') && !shell::is_reserved(name))?;
+        is_delimited(self.rest).then_some(name)
+    }
+
+    fn word(&mut self) -> Option<String> {
+        let mut word = self.piece()?.to_owned();
+        while !is_delimited(self.rest) {
+            word.push_str(self.piece()?);
         }
-        let mut cursor = node.walk();
-        let mut parts = node.children(&mut cursor);
-        self.join(node)?;
-        let mut words = vec![self.program(parts.next()?)?];
-        for part in parts {
-            self.blank(part)?;
-            words.push(self.word(part)?);
-        }
-        self.commands.push(SimpleCommand { words });
-        Some(())
-    }
-
-    /// Between two commands there is an operator, and nothing else; before the first there is nothing.
-    fn join(&mut self, node: Node<'_>) -> Option<()> {
-        let operator = self.gap(node)?.trim_matches(is_blank);
-        let joined =
-            if self.commands.is_empty() { operator.is_empty() } else { OPERATORS.contains(&operator) };
-        joined.then_some(())
-    }
-
-    /// Words and redirections stand apart by blanks.
-    fn blank(&mut self, node: Node<'_>) -> Option<()> {
-        let gap = self.gap(node)?;
-        (!gap.is_empty() && gap.chars().all(is_blank)).then_some(())
-    }
-
-    /// What lies between the last thing that was read and this one.
-    fn gap(&self, node: Node<'_>) -> Option<&'a str> {
-        self.text.get(self.end..node.start_byte())
-    }
-
-    /// The name of the program, which is written plainly.
-    fn program(&mut self, node: Node<'_>) -> Option<String> {
-        let (kind, child) = (node.kind(), node.child(0)?);
-        let plain = kind == "command_name" && node.child_count() == 1 && child.kind() == "word";
-        if plain { self.word(child) } else { None }
-    }
-
-    fn word(&mut self, node: Node<'_>) -> Option<String> {
-        if node.kind() != "concatenation" {
-            let word = self.piece(node)?;
-            self.end = node.end_byte();
-            return Some(word);
-        }
-        let mut word = String::new();
-        let mut cursor = node.walk();
-        self.end = node.start_byte();
-        for piece in node.children(&mut cursor) {
-            if !self.gap(piece)?.is_empty() {
-                return None;
-            }
-            word.push_str(&self.piece(piece)?);
-            self.end = piece.end_byte();
-        }
-        (self.end == node.end_byte()).then_some(word)
+        Some(word)
     }
 
     /// A part of a word, without its quotes.
-    fn piece(&self, node: Node<'_>) -> Option<String> {
-        if !is_sound(node) {
-            return None;
-        }
-        let source = self.text.get(node.byte_range())?;
-        let within = |quote: char| source.strip_prefix(quote)?.strip_suffix(quote);
-        let text = match node.kind() {
-            "word" | "number" => Some(source).filter(|word| is_plain_word(word)),
-            "raw_string" => within('\'').filter(|text| !text.contains('\'')),
-            "string" => within('"').filter(|text| text.chars().all(|c| c != '"' && is_inert(c))),
-            _ => None,
-        };
-        text.map(str::to_owned)
+    fn piece(&mut self) -> Option<&'a str> {
+        let quoted = self.rest.starts_with(is_quote);
+        if quoted { self.quoted() } else { self.plain() }
     }
 
-    fn redirection(&mut self, node: Node<'_>) -> Option<()> {
-        if self.commands.is_empty() {
-            return None;
+    fn quoted(&mut self) -> Option<&'a str> {
+        let quote = self.rest.chars().next()?;
+        let (text, rest) = self.rest.strip_prefix(quote)?.split_once(quote)?;
+        self.rest = rest;
+        text.chars().all(|c| is_quotable(quote, c)).then_some(text)
+    }
+
+    fn plain(&mut self) -> Option<&'a str> {
+        let end = self.rest.find(|c| !is_plain(c)).unwrap_or(self.rest.len());
+        let (text, rest) = self.rest.split_at_checked(end)?;
+        self.rest = rest;
+        is_plain_word(text).then_some(text)
+    }
+
+    /// Reads one of the listed redirections, if one stands here.
+    fn redirection(&mut self) -> bool {
+        let rest = REDIRECTIONS.iter().find_map(|listed| behind(self.rest, listed));
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    /// Reads what joins a command to the next one. True if the text may end behind it.
+    fn join(&mut self) -> Option<bool> {
+        if self.rest.is_empty() {
+            return Some(true);
         }
-        self.blank(node)?;
-        let source = self.text.get(node.byte_range())?;
-        let listed = REDIRECTIONS.iter().any(|known| {
-            let spaced = known.replace("/dev/null", " /dev/null");
-            source == *known || source == spaced
-        });
-        self.end = node.end_byte();
-        listed.then_some(())
+        let operator = OPERATORS.iter().find(|operator| self.rest.starts_with(**operator))?;
+        self.rest = self.rest.strip_prefix(operator)?;
+        self.skip(is_space);
+        Some(matches!(*operator, ";" | "\n"))
+    }
+
+    /// True if there was something to skip.
+    fn skip(&mut self, skipped: fn(char) -> bool) -> bool {
+        let rest = self.rest.trim_start_matches(skipped);
+        let any = rest.len() < self.rest.len();
+        self.rest = rest;
+        any
     }
 }
 
-/// A node that stands for what is written, as it is written.
-fn is_sound(node: Node<'_>) -> bool {
-    !(node.is_error() || node.is_missing() || node.is_extra())
+/// The text behind a redirection that it begins with, if that ends there: `2>&1x` names a file.
+fn behind<'a>(text: &'a str, listed: &str) -> Option<&'a str> {
+    let rest = match listed.strip_suffix(NOWHERE) {
+        Some(operator) => text.strip_prefix(operator)?.trim_start_matches(is_blank).strip_prefix(NOWHERE)?,
+        None => text.strip_prefix(listed)?,
+    };
+    is_delimited(rest).then_some(rest)
+}
+
+fn is_delimited(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with(is_delimiter)
+}
+
+const fn is_space(c: char) -> bool {
+    is_blank(c) || c == '\n'
 }

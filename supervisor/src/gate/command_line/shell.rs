@@ -68,6 +68,11 @@ const BUILTINS: &[&str] = &[
 /// Builtins that a prefix may name: they print, signal, or change the directory.
 pub(super) const HARMLESS: &[&str] = &["cd", "echo", "false", "kill", "pwd", "true", "type"];
 
+/// True for a word of bash's grammar.
+pub(super) fn is_reserved(word: &str) -> bool {
+    RESERVED.contains(&word)
+}
+
 /// Whether the shell does it itself.
 pub(super) fn is_done_by_it(program: &str) -> bool {
     RESERVED.contains(&program) || BUILTINS.contains(&program) || HARMLESS.contains(&program)

@@ -33,6 +33,7 @@ fn a_list_is_covered_where_every_part_is() {
         "cargo test > /dev/null 2>&1",
         "cargo test &>/dev/null && echo ok || echo no",
         "cargo test </dev/null",
+        "cargo test >/dev/null --lib  2>  /dev/null",
         "cargo test; git status;",
         "cargo test &&\n\n  git status\necho done\n",
         "cargo test |\ntail",
@@ -166,8 +167,6 @@ fn length_and_count_are_bounded() {
     let parts = |count| vec!["a"; count].join(" && ");
     assert!(covers(&given, &parts(64)));
     assert!(!covers(&given, &parts(65)));
-    assert!(covers(&given, &format!("a{}", "\n".repeat(256))));
-    assert!(!covers(&given, &format!("a{}", "\n".repeat(257))));
     assert!(covers(&given, &format!("a {}", "x".repeat(8 * 1024 - 2))));
     assert!(!covers(&given, &format!("a {}", "x".repeat(8 * 1024 - 1))));
 }
