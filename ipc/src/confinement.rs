@@ -12,7 +12,6 @@ use crate::refusal::Refusal;
 use crate::rights::Rights;
 
 /// Everything that `sandbox-exec` needs to know to confine one program.
-#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// The rights, canonical.
@@ -41,9 +40,6 @@ pub struct Confinement {
     /// Whether the terminal among the program's descriptors 0, 1 and 2 becomes the controlling terminal of its session. It
     /// has to be one that was made for the program: never the user's own.
     pub terminal: bool,
-    /// Whether somebody reads the kernel's audit records of what the program's Landlock domain refuses. In the floor tier, where it
-    /// is Landlock that refuses, the kernel is then asked for them (ABI 7).
-    pub recorded: bool,
 }
 
 /// What `sandbox-exec` is told.
@@ -111,7 +107,6 @@ impl Confinement {
             landlock_abi: None,
             identity: None,
             terminal: false,
-            recorded: false,
         }
     }
 

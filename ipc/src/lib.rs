@@ -38,7 +38,6 @@ pub mod phase;
 pub mod pipe;
 pub mod place;
 pub mod probe;
-pub mod recorded;
 pub mod refusal;
 pub mod rights;
 #[cfg(feature = "frontend")]

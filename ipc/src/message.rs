@@ -55,8 +55,6 @@ pub struct Hello {
     pub tier: Tier,
     /// A line that every command's shell runs first.
     pub shell_init: Option<String>,
-    /// Whether the kernel is to record what the domains of its commands refuse: somebody reads it.
-    pub recorded: bool,
 }
 
 /// What a call asks of a worker.

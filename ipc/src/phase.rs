@@ -268,7 +268,6 @@ mod tests {
     }
 
     /// What happens at one worker: the supervisor opens a call or asks for the end, or the worker says anything.
-    #[expect(clippy::large_enum_variant, reason = "a few steps of a test")]
     #[derive(Clone, Debug)]
     enum Step {
         Open(Expected),

@@ -8,7 +8,6 @@ use crate::complaint::NamedPlace;
 use crate::denial::Operation;
 use crate::image::Image;
 use crate::path::WirePath;
-use crate::recorded::Recorded;
 use crate::refusal::Refusal;
 use crate::rights::Network;
 
@@ -263,15 +262,9 @@ pub struct CommandResult {
     /// The process that watched over it, from which all its own descend, by its number beside the worker's. It only sorts
     /// what was refused by the calls of one worker.
     pub process: u32,
-    /// The first of those, which is the command itself, by its number beside the worker's; 0 where there was none. It sorts in the
-    /// same way.
-    pub command: u32,
     /// What the broker refused those processes, as the broker itself has told it: a worker cannot say it.
     #[serde(skip)]
     pub refused: Vec<Refusal>,
-    /// What the kernel's audit records say that it refused them: a worker cannot say that either.
-    #[serde(skip)]
-    pub recorded: Vec<Recorded>,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
 }

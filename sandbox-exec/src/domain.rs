@@ -32,20 +32,18 @@ pub struct Domain {
     ruleset: Option<OwnedFd>,
     abi: ABI,
     rules: u32,
-    recorded: bool,
 }
 
 /// A [`Domain`] by its number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layer {
     ruleset: Option<RawFd>,
-    recorded: bool,
 }
 
 impl Layer {
     /// See [`Domain::enter`].
     pub(crate) fn enter(self) -> io::Result<()> {
-        self.ruleset.map_or(Ok(()), |ruleset| system::landlock_restrict_self(ruleset, self.recorded))
+        self.ruleset.map_or(Ok(()), system::landlock_restrict_self)
     }
 }
 
@@ -101,16 +99,16 @@ impl Domain {
     pub(crate) fn empty(net: Network, tier: Tier, platform: Platform) -> Result<Self, DomainError> {
         let abi = abi(platform);
         if abi == ABI::Unsupported {
-            return Ok(Self { ruleset: None, abi, rules: 0, recorded: false });
+            return Ok(Self { ruleset: None, abi, rules: 0 });
         }
         let ruleset = create(abi, net, tier).map_err(DomainError::Create)?;
-        Ok(Self { ruleset: ruleset.into(), abi, rules: 0, recorded: false })
+        Ok(Self { ruleset: ruleset.into(), abi, rules: 0 })
     }
 
     /// The same ruleset by another descriptor, for the other side of a fork.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         let ruleset = self.ruleset.as_ref().map(OwnedFd::try_clone).transpose()?;
-        Ok(Self { ruleset, abi: self.abi, rules: self.rules, recorded: self.recorded })
+        Ok(Self { ruleset, abi: self.abi, rules: self.rules })
     }
 
     /// Adds rules.
@@ -166,18 +164,12 @@ impl Domain {
         let ruleset = ruleset
             .add_rule(PathBeneath::new(root, AccessFs::Refer).set_compatibility(CompatLevel::HardRequirement))
             .map_err(DomainError::Signals)?;
-        Ok(Some(Self { ruleset: ruleset.into(), abi: ABI::V6, rules: 0, recorded: false }))
+        Ok(Some(Self { ruleset: ruleset.into(), abi: ABI::V6, rules: 0 }))
     }
 
     /// How many rules there are.
     pub fn rules(&self) -> u32 {
         self.rules
-    }
-
-    /// The same, with what it refuses recorded by the kernel after a program was executed too; as it was where the ABI has no records.
-    #[must_use]
-    pub(crate) fn recorded(self, recorded: bool) -> Self {
-        Self { recorded: recorded && self.abi >= ABI::V7, ..self }
     }
 
     /// Enters the domain, for good. Async-signal-safe. `no_new_privs` must be set.
@@ -187,7 +179,7 @@ impl Domain {
 
     /// The domain for a process that is started while this is open, and gets its descriptors.
     pub(crate) fn layer(&self) -> Layer {
-        Layer { ruleset: self.ruleset.as_ref().map(AsRawFd::as_raw_fd), recorded: self.recorded }
+        Layer { ruleset: self.ruleset.as_ref().map(AsRawFd::as_raw_fd) }
     }
 }
 

@@ -20,9 +20,6 @@ const CREATE_RULESET_VERSION: libc::c_ulong = 1;
 /// `LANDLOCK_RULE_PATH_BENEATH` of linux/landlock.h.
 const RULE_PATH_BENEATH: libc::c_int = 1;
 
-/// `LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON` of linux/landlock.h.
-const RESTRICT_SELF_LOG_NEW_EXEC_ON: u32 = 1 << 1;
-
 /// Which Linux runs, as far as it says so: its first two numbers (`uname(2)`).
 pub fn release() -> Option<(u32, u32)> {
     let name = uname().ok()?;
@@ -93,12 +90,10 @@ struct PathBeneath {
     parent_fd: libc::c_int,
 }
 
-/// Enters a Landlock domain. Async-signal-safe. `no_new_privs` must be set. `recorded` is for ABI 7 and later: what the domain
-/// refuses is recorded as well after a program was executed, where the machine's auditing is on.
-pub(crate) fn landlock_restrict_self(ruleset: RawFd, recorded: bool) -> io::Result<()> {
-    let flags = if recorded { RESTRICT_SELF_LOG_NEW_EXEC_ON } else { 0 };
-    // SAFETY: takes a descriptor and flags, touches no memory of this process.
-    unsafe { call!(libc::SYS_landlock_restrict_self, ruleset, flags) }.map(drop)
+/// Enters a Landlock domain. Async-signal-safe. `no_new_privs` must be set.
+pub(crate) fn landlock_restrict_self(ruleset: RawFd) -> io::Result<()> {
+    // SAFETY: takes a descriptor and no flags, touches no memory of this process.
+    unsafe { call!(libc::SYS_landlock_restrict_self, ruleset, 0) }.map(drop)
 }
 
 /// Attaches a seccomp program to this thread. Async-signal-safe. `no_new_privs` must be set.

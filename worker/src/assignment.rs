@@ -21,8 +21,6 @@ pub struct Assignment {
     pub tier: Tier,
     /// A line that every command's shell runs first.
     pub shell_init: Option<String>,
-    /// Whether what the kernel refuses commands is to be recorded.
-    pub recorded: bool,
     /// The permission bits of a new file.
     pub new_file_mode: u32,
 }
@@ -38,7 +36,6 @@ impl Assignment {
             rights: hello.rights,
             tier: hello.tier,
             shell_init: hello.shell_init,
-            recorded: hello.recorded,
             new_file_mode: 0o666 & !mask.bits(),
         }
     }

@@ -76,7 +76,6 @@ pub struct CommandDomain {
     may_execute: bool,
     net: Network,
     tier: Tier,
-    recorded: bool,
 }
 
 /// What to execute.
@@ -114,9 +113,8 @@ pub enum DomainAccess {
 pub struct Running {
     /// What the command prints, standard output and error in order. Nonblocking.
     pub output: OwnedFd,
-    /// Eight bytes, little-endian, once the command *and all its descendants* are gone, then end of file: the wait status of
-    /// [`Ending::from_bytes`], and the command's process id, 0 if there was none. End of file alone: the reaper was killed.
-    /// Nonblocking.
+    /// Four bytes once the command *and all its descendants* are gone, then end of file: see [`Ending::from_bytes`]. End of
+    /// file alone: the reaper was killed. Nonblocking.
     pub status: OwnedFd,
     /// Until it is waited for.
     reaper: Option<Reaper>,
@@ -165,14 +163,7 @@ impl CommandDomain {
             may_execute: rights.exec == Execution::Allowed,
             net: rights.net,
             tier,
-            recorded: false,
         })
-    }
-
-    /// The same, with what the kernel refuses its commands recorded, where it can.
-    #[must_use]
-    pub fn recorded(self, recorded: bool) -> Self {
-        Self { standing: self.standing.recorded(recorded), recorded, ..self }
     }
 
     /// Starts a command. The calling *thread* must live as long as the command, which dies with it.
@@ -222,7 +213,7 @@ impl CommandDomain {
         };
         let net = self.net.min(*net);
         let plan = Plan::within(&self.read, &[temp.into()], net, self.tier, Devices::Harmless);
-        Ok(Some(Domain::build(&plan, self.platform)?.recorded(self.recorded)))
+        Ok(Some(Domain::build(&plan, self.platform)?))
     }
 }
 

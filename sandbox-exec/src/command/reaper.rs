@@ -113,16 +113,16 @@ impl Reaper {
 extern "C" fn enter(job: *mut c_void) -> c_int {
     // SAFETY: it is the one above, which stays until this process has ended, and which nobody changes.
     let job = unsafe { &*job.cast::<Job>() };
-    let ((command, status), code) = match job.watch() {
-        Ok(ended) => (ended, 0),
-        Err(failed) => ((0, failed.status()), failed.0.code().into()),
+    let (status, code) = match job.watch() {
+        Ok(status) => (status, 0),
+        Err(failed) => (failed.status(), failed.0.code().into()),
     };
-    write_numbers(job.status, [status, command]);
+    write_status(job.status, status);
     code
 }
 
 impl Job {
-    fn watch(&self) -> Result<(pid_t, c_int), Failed> {
+    fn watch(&self) -> Result<c_int, Failed> {
         let bound = self.prepare()?;
         let Started { command, failure } = start(self).map_err(at(Stage::Start))?;
         // The worker's pipes, and the other ends of the command's, must close when their owners close them. What the command prints
@@ -137,7 +137,7 @@ impl Job {
         let ended = wait_for_the_end(command, &mut note);
         let alive = if ended { 0 } else { command };
         descendants::end_all(bound, alive, note);
-        Ok((command, failure.or(status).unwrap_or(libc::SIGKILL)))
+        Ok(failure.or(status).unwrap_or(libc::SIGKILL))
     }
 
     fn prepare(&self) -> Result<Bound, Failed> {
@@ -204,8 +204,8 @@ fn close_all_but(one: RawFd, other: RawFd) -> io::Result<()> {
     Ok(())
 }
 
-fn write_numbers<const N: usize>(pipe: RawFd, numbers: [c_int; N]) {
-    let bytes = numbers.map(c_int::to_le_bytes);
+fn write_status(pipe: RawFd, status: c_int) {
+    let bytes = status.to_le_bytes();
     // SAFETY: the buffer is valid for its size. So few bytes are written at once or not at all (`pipe(7)`).
     let _written = unsafe { call!(libc::SYS_write, pipe, bytes.as_ptr(), size_of_val(&bytes)) };
 }

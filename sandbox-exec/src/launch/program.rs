@@ -75,8 +75,6 @@ impl Program<'_> {
             give_up_calls(programs)?;
         }
         let of_rules = Attempts::of_rules(&plan, ruleset.platform, surroundings);
-        // In the full tier the mounts refuse first.
-        let domain = domain.recorded(early && ordered.recorded);
         domain.enter().map_err(at(Stage::Landlock))?;
         if let (Some(untried), false) = (of_rules.untried.first(), ordered.allow_degraded) {
             return Err(Stage::Attempt.failed(untried));

@@ -68,7 +68,6 @@ struct Word {
 pub(crate) struct Ordered {
     command: Vec<WirePath>,
     environment: Vec<(WirePath, WirePath)>,
-    pub(crate) recorded: bool,
     pub(crate) allow_degraded: bool,
     /// What is missing of the confinement.
     pub(crate) missing: Vec<String>,
@@ -257,7 +256,6 @@ impl Ordered {
         Self {
             command: launch.command.iter().map(WirePath::from).collect(),
             environment: environment.collect(),
-            recorded: launch.confinement.recorded,
             allow_degraded: launch.confinement.allow_degraded,
             missing: ruleset.missing.iter().chain(&seen.private().denied).cloned().collect(),
         }

@@ -53,8 +53,7 @@ pub(crate) fn read_all(descriptor: &OwnedFd) -> Vec<u8> {
 /// Waits for a command; what it printed, and how it ended.
 pub(crate) fn finish(running: Running) -> (String, Ending) {
     let output = String::from_utf8_lossy(&read_all(&running.output)).into_owned();
-    let ended: [u8; 8] = read_all(&running.status).try_into().expect("a status and a process id");
-    let status = *ended.first_chunk().expect("four bytes");
+    let status = read_all(&running.status).try_into().expect("four bytes");
     running.reap().unwrap();
     (output, Ending::from_bytes(status))
 }

@@ -222,6 +222,5 @@ fn hello(setup: &Setup) -> Hello {
         rights: setup.policy.standing(),
         tier: ipc::confinement::Tier::Floor,
         shell_init: None,
-        recorded: false,
     }
 }

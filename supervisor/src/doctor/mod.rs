@@ -6,7 +6,6 @@ mod clock;
 mod machine;
 mod network;
 mod profile;
-mod records;
 mod self_test;
 mod surroundings;
 

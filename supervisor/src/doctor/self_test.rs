@@ -3,7 +3,7 @@
 use ipc::confinement::{Attempt, Confinement, NO_FULL_TIER, RulesetReport, TierChoice, no_full_tier};
 
 use super::machine::Machine;
-use super::{Check, State, TierFound, records};
+use super::{Check, State, TierFound};
 use crate::app::setup::Setup;
 use crate::inside::{self, InsideError, Said};
 
@@ -29,8 +29,7 @@ pub(super) async fn checks(setup: &Setup) -> (Vec<Check>, Option<TierFound>) {
         runs_start_in: best.tier,
         no_full_tier: no_full_tier(&best.missing).map(str::to_owned),
     };
-    let records = records::check(&ruleset);
-    let checks = vec![kernel(&ruleset), tier(setup, &ruleset, &found), self_test(&attempts), records];
+    let checks = vec![kernel(&ruleset), tier(setup, &ruleset, &found), self_test(&attempts)];
     (checks, Some(found))
 }
 

@@ -14,7 +14,6 @@ mod message;
 pub mod path_pattern;
 mod process;
 mod proved;
-mod recorded;
 mod standing;
 mod succeeded;
 mod unreached;

@@ -18,8 +18,8 @@ const ASKED_IN_PASSING: [&str; 5] =
     ["/run/nscd", "/run/systemd/userdb", "/run/systemd/journal", "/dev/log", "/var/lib/sss/pipes"];
 
 impl Standing {
-    /// The denials that a command ran into: those that were proved, by the broker or by the kernel's records, and those that it
-    /// complains of besides.
+    /// The denials that a command ran into: those that the broker has proved, and those that it complains of
+    /// besides.
     pub fn denials(&self, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {
         let mut found = self.proved(call, &result.refused);
         let of_socket = |denial: &Denial| {
@@ -27,17 +27,12 @@ impl Standing {
                 || denial.operation == Operation::Share && matches!(denial.object, Object::Path(_))
         };
         let connecting = found.iter().any(of_socket);
-        for recorded in self.recorded(result) {
-            if found.len() < MAX_DENIALS && !found.iter().any(|other| is_same(other, &recorded)) {
-                found.push(recorded);
-            }
-        }
         for likely in self.likely(call, result) {
             // A host that was not found is the same network as the resolver that was not reached; and a program that has a
             // unix socket for a host's name says that it cannot connect to the host.
             let known = connecting && likely.operation == Operation::Network;
             if found.len() < MAX_DENIALS && !known && !found.iter().any(|proved| is_same(proved, &likely)) {
-                found.push(Self::confirmed(likely, result));
+                found.push(likely);
             }
         }
         found

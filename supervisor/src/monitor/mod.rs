@@ -7,7 +7,6 @@ mod child;
 mod orphans;
 mod pidfd;
 mod process;
-mod records;
 mod refusals;
 mod removal;
 mod spare;
@@ -19,7 +18,6 @@ mod worker;
 
 pub use orphans::{end_orphans, inherit_orphans};
 pub use process::{BrokerProcess, Ended};
-pub use records::{Records, Unreadable, Whose, readable};
 pub use spawn::{Launch, Launched, Origin, Programs, SpawnError, Spawner, Stdio};
 pub use status::StatusPipe;
 pub use temp::{PrivateTemp, TempError, remove_stale};

@@ -22,7 +22,6 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::pipe2;
 use tokio::sync::oneshot;
 
-use super::records::Records;
 use super::spare::Spare;
 use super::{child, pidfd};
 use crate::policy::{FollowError, Followed};
@@ -197,8 +196,6 @@ impl Spawner {
                                 let prepare = |begun| Spare::prepare(begun, *likely, instead, command);
                                 spare = begun.and_then(prepare).ok();
                             }
-                            // Each start asks, and nothing waits for this one.
-                            Records::ask_ahead();
                         }
                     }
                 }

@@ -23,7 +23,6 @@ pub use start::StartError;
 
 use self::start::Start;
 use super::process::BrokerProcess;
-use super::records::Records;
 use super::spawn::{Origin, Spawner};
 
 /// The variable that sets the level of a worker's own diagnostics.
@@ -116,11 +115,8 @@ impl Worker {
         cancelled: oneshot::Receiver<()>,
     ) -> Result<Started, StartError> {
         let began = Instant::now();
-        let records = Records::subscribe(&[spawner.sandbox_exec(), &spec.program]);
-        let records = records.inspect_err(|error| tracing::debug!(%error, "no audit records")).ok();
         spec.confinement.environment.pass.push(LOG_LEVEL.to_owned());
-        spec.confinement.recorded = records.is_some();
-        let mut start = Start { spawner, spec: &spec, records, began };
+        let mut start = Start { spawner, spec: &spec, began };
         let mut cancelled = pin!(cancellation(cancelled));
         let (worker, events) = match start.in_one(Origin::Spare, cancelled.as_mut()).await {
             // Whatever ended it had nothing to do with this start.

@@ -205,9 +205,7 @@ fn output(code: i32, text: &str) -> CommandResult {
         saved: None,
         named: Vec::new(),
         process: 0,
-        command: 0,
         refused: Vec::new(),
-        recorded: Vec::new(),
         duration_ms: 7,
     }
 }

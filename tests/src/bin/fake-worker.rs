@@ -149,9 +149,7 @@ fn command(head: String) -> ToolOutput {
         saved: None,
         named: Vec::new(),
         process: 0,
-        command: 0,
         refused: Vec::new(),
-        recorded: Vec::new(),
         duration_ms: 1,
     })
 }

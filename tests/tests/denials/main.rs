@@ -7,6 +7,5 @@ mod beside;
 mod memory;
 mod ordinary;
 mod proved;
-mod recorded;
 mod succeeded;
 mod told;

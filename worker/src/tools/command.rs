@@ -61,7 +61,7 @@ pub async fn follow(
     kept: &mut Kept,
     stream: bool,
     open: &mut OpenCall,
-) -> io::Result<(End, u32)> {
+) -> io::Result<End> {
     let ended = pump(&running, deadline, Output::new(kept, stream), open).await?;
     running.reap()?;
     Ok(ended)
@@ -72,7 +72,7 @@ async fn pump(
     deadline: Instant,
     mut output: Output<'_>,
     open: &mut OpenCall,
-) -> io::Result<(End, u32)> {
+) -> io::Result<End> {
     let printed = Receiver::from_owned_fd_unchecked(running.output.try_clone()?)?;
     let status = Receiver::from_owned_fd_unchecked(running.status.try_clone()?)?;
     let listener = open.clone();
@@ -81,9 +81,9 @@ async fn pump(
         tokio::select! {
             ready = status.readable() => {
                 ready?;
-                let mut bytes = [[0; 4]; 2];
-                match status.try_read(bytes.as_flattened_mut()) {
-                    Ok(8) => break Some(bytes),
+                let mut bytes = [0; 4];
+                match status.try_read(&mut bytes) {
+                    Ok(4) => break Some(bytes),
                     Ok(_) => break None,
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                     Err(error) => return Err(error),
@@ -110,9 +110,8 @@ async fn pump(
     while early != Some(End::Cancelled) && !output.pending.is_empty() {
         output.send(listener.slot().await);
     }
-    let itself = ending.map_or(End::Lost, |[status, _]| End::Itself(Ending::from_bytes(status)));
-    let command = ending.map_or(0, |[_, command]| u32::from_le_bytes(command));
-    Ok((early.unwrap_or(itself), command))
+    let itself = ending.map_or(End::Lost, |status| End::Itself(Ending::from_bytes(status)));
+    Ok(early.unwrap_or(itself))
 }
 
 /// What a command printed and is not sent yet, and what of it is kept.

@@ -104,7 +104,6 @@ mod tests {
             rights: Rights::default(),
             tier: Tier::Floor,
             shell_init: None,
-            recorded: false,
             new_file_mode: 0o600,
         }
     }

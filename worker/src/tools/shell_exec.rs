@@ -95,13 +95,6 @@ struct Run<'a> {
     stream: bool,
 }
 
-/// The numbers of two processes of a command: who watches over it, and itself.
-#[derive(Clone, Copy)]
-struct Processes {
-    reaper: u32,
-    command: u32,
-}
-
 impl Commands {
     /// Runs a command to its end.
     pub async fn run(
@@ -119,10 +112,10 @@ impl Commands {
         let mut kept = Kept { ends: HeadTail::new(most), saving };
         let run = Run { assignment, exec, deadline, stream: true };
         let end = self.follow(&run, &mut kept, &mut open).await;
-        let end = end.and_then(|(end, processes)| Ok((exit(exec, end)?, processes)));
+        let end = end.and_then(|(end, reaper)| Ok((exit(exec, end)?, reaper)));
         let Kept { ends, saving } = kept;
-        let (exit, Processes { reaper, command }, ends) = match end {
-            Ok((exit, processes)) => (exit, processes, ends.finish()),
+        let (exit, reaper, ends) = match end {
+            Ok((exit, reaper)) => (exit, reaper, ends.finish()),
             Err(stop) => {
                 saving.into_iter().for_each(Saving::discard);
                 return Err(stop);
@@ -137,9 +130,7 @@ impl Commands {
             tail: ends.tail,
             saved: saving.and_then(Saving::finish),
             process: reaper,
-            command,
             refused: Vec::new(),
-            recorded: Vec::new(),
             duration_ms,
         })
     }
@@ -175,8 +166,8 @@ impl Commands {
         }
     }
 
-    /// Starts a command and follows it until nothing of it is alive; its reaper, too.
-    async fn follow(&self, run: &Run<'_>, kept: &mut Kept, open: &mut OpenCall) -> Result<(End, Processes)> {
+    /// Starts a command and follows it until nothing of it is alive; also the number of its reaper.
+    async fn follow(&self, run: &Run<'_>, kept: &mut Kept, open: &mut OpenCall) -> Result<(End, u32)> {
         let temp = match run.exec.access {
             Access::Read => Some(FreshTemp::new(run.assignment)?),
             Access::Standing | Access::Write => None,
@@ -187,21 +178,19 @@ impl Commands {
         let followed = follow(running, run.deadline, kept, run.stream, open).await;
         let mut reapers = self.reapers();
         reapers.remove(&reaper);
-        if matches!(followed, Ok((End::Lost, _))) {
+        if matches!(followed, Ok(End::Lost)) {
             end_orphans(&reapers.iter().copied().collect::<Vec<_>>());
         }
         drop(reapers);
-        followed.map(|(end, command)| (end, Processes { reaper, command })).map_err(|error| {
+        followed.map(|end| (end, reaper)).map_err(|error| {
             failed(ToolErrorKind::System, format!("The command could not be followed: {error}."))
         })
     }
 
     fn spawn(&self, run: &Run<'_>, temp: Option<&FreshTemp>) -> Result<Running> {
         let Run { assignment, exec, .. } = run;
-        let prepare = || {
-            CommandDomain::prepare(&assignment.rights, assignment.temp.as_deref(), assignment.tier)
-                .map(|domain| domain.recorded(assignment.recorded))
-        };
+        let prepare =
+            || CommandDomain::prepare(&assignment.rights, assignment.temp.as_deref(), assignment.tier);
         let domain = self.domain.get_or_init(prepare).as_ref().map_err(not_spawned)?;
         let spec = CommandSpec {
             argv: argv(exec)?,

@@ -43,7 +43,6 @@ pub fn hello(project: &Path) -> Hello {
         rights: rights(project),
         tier: ipc::confinement::Tier::Floor,
         shell_init: None,
-        recorded: false,
     }
 }
 

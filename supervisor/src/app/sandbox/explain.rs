@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use ipc::complaint::{NamedPlace, named_in};
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Object, Operation};
-use ipc::recorded::Recorded;
 use ipc::refusal::Refusal;
 use ipc::rights::Rights;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
@@ -23,14 +22,12 @@ pub(super) struct Finished<'a> {
     pub(super) errors: &'a [u8],
     /// What the broker refused it.
     pub(super) refused: Vec<Refusal>,
-    /// What the kernel recorded that it refused it.
-    pub(super) recorded: Vec<Recorded>,
 }
 
 /// Says which rights a command seems to have lacked: one that succeeded, nothing but those of refused writes, since it did
 /// without the others.
 pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, finished: Finished<'_>) {
-    let Finished { command, status, errors, refused, recorded } = finished;
+    let Finished { command, status, errors, refused } = finished;
     let standing = Standing { rights, ..setup.standing() }.seen_in(tier);
     let call = ShellExec { command, access: Access::Standing, network: None, cwd: None, timeout_ms: None };
     let head = String::from_utf8_lossy(errors).into_owned();
@@ -42,9 +39,7 @@ pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, finished: Finis
         tail: String::new(),
         saved: None,
         process: 0,
-        command: 0,
         refused,
-        recorded,
         duration_ms: 0,
     };
     if let Some(hint) = standing.refused_connection(&result) {

@@ -8,7 +8,6 @@ use std::io;
 use std::time::Duration;
 
 use ipc::confinement::{BrokerReport, Confinement, Tier};
-use ipc::recorded::Recorded;
 use ipc::refusal::Refusal;
 use ipc::rights::{Network, Rights};
 use tokio::time::timeout;
@@ -27,8 +26,7 @@ use crate::config::ConfigError;
 use crate::directories::Directories;
 use crate::gate::ApprovalMode;
 use crate::monitor::{
-    BrokerProcess, Ended, Launch, Launched, Records, SpawnError, StatusPipe, Stdio, Whose, end_orphans,
-    inherit_orphans,
+    BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
 };
 use crate::tripwire::Tripwire;
 
@@ -47,8 +45,8 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
     };
     let rights = running.rights.clone();
     match attend(running).await {
-        Ok(Report { status, errors, held: Ok(tier), refused, recorded }) => {
-            explain(&setup, rights, tier, Finished { command, status, errors: &errors, refused, recorded });
+        Ok(Report { status, errors, held: Ok(tier), refused }) => {
+            explain(&setup, rights, tier, Finished { command, status, errors: &errors, refused });
             Exit::Status(status)
         }
         // sandbox-exec has said on standard error at which stage it stopped.
@@ -84,7 +82,6 @@ enum StartError {
 struct Running {
     rights: Rights,
     launched: Launched,
-    records: Option<Records>,
     relay: Option<Relay>,
     passage: Passage,
     endings: Endings,
@@ -110,11 +107,10 @@ async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
     let (on_terminal, relay) = Relay::prepare(confinement.identity)?;
     let (streams, passage) =
         Passage::prepare(on_terminal, confinement.identity).map_err(StartError::Streams)?;
-    let records = Records::subscribe(&[setup.spawner.sandbox_exec()]).ok();
-    let confinement = Confinement { terminal: relay.is_some(), recorded: records.is_some(), ..confinement };
+    let confinement = Confinement { terminal: relay.is_some(), ..confinement };
     let launch = Launch { confinement, command: args.command, arguments: vec![], stdio: given(streams) };
     let launched = setup.spawner.spawn(launch).await?;
-    Ok((setup, Running { rights, launched, records, relay, passage, endings, tripwire }))
+    Ok((setup, Running { rights, launched, relay, passage, endings, tripwire }))
 }
 
 /// What flags and settings add up to; nobody is asked here.
@@ -147,13 +143,11 @@ struct Report {
     errors: Vec<u8>,
     /// What the broker refused it.
     refused: Vec<Refusal>,
-    /// What the kernel recorded that it refused it.
-    recorded: Vec<Recorded>,
 }
 
 /// Relays keys and signals until the command is gone, and puts back what the host would run later.
 async fn attend(running: Running) -> io::Result<Report> {
-    let Running { launched, records, mut relay, passage, mut endings, tripwire, .. } = running;
+    let Running { launched, mut relay, passage, mut endings, tripwire, .. } = running;
     let followed = follow(launched, relay.as_mut(), &mut endings).await;
     if !matches!(followed, Ok(Followed { ended: Ended::Exited(_), .. })) {
         // Broker or supervisor failed: what cleared its own death signal is ours now. The broker ends everything itself
@@ -167,31 +161,19 @@ async fn attend(running: Running) -> io::Result<Report> {
     for line in restored(&found) {
         super::say(&line);
     }
-    let followed = followed?;
-    let recorded = match records.zip(followed.started.as_ref().ok()) {
-        Some((records, Started { program, .. })) => records.take(Whose::Program(*program)).await,
-        None => Vec::new(),
-    };
-    Ok(followed.report(left, recorded))
-}
-
-/// What a command was started as.
-#[derive(Clone, Copy)]
-struct Started {
-    tier: Tier,
-    /// Its process id.
-    program: u32,
+    Ok(followed?.report(left))
 }
 
 /// A command's end.
 struct Followed {
-    started: Result<Started, Stopped>,
+    /// The tier that the command was started in.
+    started: Result<Tier, Stopped>,
     ended: Ended,
     refused: Vec<Refusal>,
 }
 
 impl Followed {
-    fn report(self, Left { said, failure }: Left, recorded: Vec<Recorded>) -> Report {
+    fn report(self, Left { said, failure }: Left) -> Report {
         let status = match self.ended {
             Ended::Exited(code) => code,
             Ended::Signalled(signal) => 128 + signal,
@@ -202,8 +184,7 @@ impl Followed {
         }
         // The command may not have learnt of it.
         let status = if failure.is_some() && status == 0 { Exit::Internal.code() } else { status };
-        let held = self.started.map(|started| started.tier);
-        Report { held, status, errors: said.into_bytes(), refused: self.refused, recorded }
+        Report { held: self.started, status, errors: said.into_bytes(), refused: self.refused }
     }
 }
 
@@ -252,13 +233,13 @@ async fn rest(relay: Option<Relay>, passage: Passage, endings: &mut Endings, int
     }
 }
 
-/// Waits for the command's end; what would end us ends it first. Also what it was started as, if it was.
+/// Waits for the command's end; what would end us ends it first. Also the tier that it was started in, if it was.
 async fn wait(
     broker: &BrokerProcess,
     reports: &mut StatusPipe,
     endings: &mut Endings,
     mut relay: Option<&mut Relay>,
-) -> io::Result<(Result<Started, Stopped>, Ended)> {
+) -> io::Result<(Result<Tier, Stopped>, Ended)> {
     let mut report = None;
     let ended = loop {
         tokio::select! {
@@ -283,8 +264,8 @@ async fn wait(
     Ok((started, ended))
 }
 
-/// What the command was started as, if the broker's first report says that it runs.
-fn note_start(report: Option<BrokerReport>, relay: Option<&mut Relay>) -> Result<Started, Stopped> {
+/// The tier of the command, if the broker's first report says that it runs.
+fn note_start(report: Option<BrokerReport>, relay: Option<&mut Relay>) -> Result<Tier, Stopped> {
     let (pid, ruleset) = match report {
         Some(BrokerReport::Started { pid, ruleset }) => (pid, ruleset),
         Some(BrokerReport::Failed { stage, .. }) => return Err(Stopped { stage }),
@@ -293,7 +274,7 @@ fn note_start(report: Option<BrokerReport>, relay: Option<&mut Relay>) -> Result
     if let Some(relay) = relay {
         relay.started(pid);
     }
-    Ok(Started { tier: ruleset.tier, program: pid })
+    Ok(ruleset.tier)
 }
 
 async fn attend_terminal(relay: Option<&mut Relay>) {

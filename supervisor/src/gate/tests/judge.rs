@@ -125,9 +125,7 @@ fn a_refused_git_configuration_is_told_with_its_right() {
             saved: None,
             named: Vec::new(),
             process: 0,
-            command: 0,
             refused: Vec::new(),
-            recorded: Vec::new(),
             duration_ms: 1,
         };
         standing.refused_git_config(&result)

@@ -29,9 +29,7 @@ pub(super) fn ended(exit: CommandExit, output: &str) -> CommandResult {
         saved: None,
         named: Vec::new(),
         process: 0,
-        command: 0,
         refused: Vec::new(),
-        recorded: Vec::new(),
         duration_ms: 1,
     }
 }

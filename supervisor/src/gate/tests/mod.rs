@@ -6,7 +6,6 @@ mod judge;
 mod likely;
 mod path_pattern;
 mod proved;
-mod recorded;
 mod tiers;
 
 use std::path::Path;

@@ -32,9 +32,7 @@ fn likely(standing: &Standing, output: &str) -> Option<Denial> {
         tail,
         saved: None,
         process: 0,
-        command: 0,
         refused: Vec::new(),
-        recorded: Vec::new(),
         duration_ms: 1,
     };
     standing.likely(&call, &result).into_iter().next()

@@ -1,13 +1,12 @@
 //! What comes from a worker: read, admitted and passed on, up to its end.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use ipc::frame::FrameError;
 use ipc::message::{Outcome, ToSupervisor};
 use ipc::phase::Violation;
 use ipc::refusal::Refusal;
-use ipc::tool::{CommandExit, CommandResult, ToolOutput};
+use ipc::tool::ToolOutput;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};
@@ -15,7 +14,6 @@ use tokio::sync::{Notify, mpsc};
 use super::calls::Register;
 use super::{Incoming, WorkerEvent};
 use crate::monitor::process::BrokerProcess;
-use crate::monitor::records::{Records, Whose};
 use crate::monitor::refusals::Refusals;
 
 /// The most of a worker's diagnostics that are kept per line.
@@ -24,41 +22,11 @@ const DIAGNOSTIC_LINE: u64 = 4 << 10;
 /// Reads a worker's messages, admits them, and sees the worker to its end.
 pub(super) struct Reader {
     pub(super) incoming: Incoming,
-    pub(super) told: Told,
+    pub(super) refusals: Refusals,
     pub(super) open: Arc<Mutex<Register>>,
     pub(super) events: mpsc::Sender<WorkerEvent>,
     pub(super) broker: Arc<BrokerProcess>,
     pub(super) killed: Arc<Notify>,
-}
-
-/// What is told of a worker's commands by others than itself.
-pub(super) struct Told {
-    pub(super) refusals: Refusals,
-    /// Where they can be read.
-    pub(super) records: Option<Records>,
-    /// The worker's process id.
-    pub(super) program: u32,
-}
-
-impl Told {
-    /// Adds what the broker refused a command, and, where it failed, what the kernel recorded of it: a program that went its way all
-    /// the same has only tried.
-    async fn of_command(&mut self, result: &mut CommandResult) {
-        result.refused = self.refusals.take_of(result.process);
-        if let Some(records) = self.records.as_ref().filter(|_| result.exit != CommandExit::Code(0)) {
-            let (program, command) = (self.program, result.command);
-            let since = began(result.duration_ms);
-            result.recorded = records.take(Whose::Command { program, command, since }).await;
-        }
-        let CommandResult { refused, recorded, .. } = result;
-        tracing::debug!(?refused, ?recorded, "refused");
-    }
-}
-
-/// When something began that took so long, in milliseconds since 1970; a second earlier, since clocks are coarse and pipes take time.
-fn began(duration_ms: u64) -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    u64::try_from(now).unwrap_or(u64::MAX).saturating_sub(duration_ms).saturating_sub(1000)
 }
 
 /// Why a reader stopped reading.
@@ -81,7 +49,7 @@ impl Reader {
             () = killed.notified() => Stop::Killed,
         };
         let ended = self.broker.end().await;
-        let rest = self.told.refusals.take_rest();
+        let rest = self.refusals.take_rest();
         self.tell(rest).await;
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.ids().collect();
         let (reason, violation) = match (stop, ended) {
@@ -96,7 +64,7 @@ impl Reader {
         loop {
             let received = tokio::select! {
                 received = self.incoming.receive() => received,
-                () = self.told.refusals.more(), if self.is_idle() => {
+                () = self.refusals.more(), if self.is_idle() => {
                     let refused = self.beside(Refusals::take_beside);
                     if !self.tell(refused).await {
                         return Stop::CoreGone;
@@ -118,7 +86,7 @@ impl Reader {
                 ToSupervisor::Output { call, chunk } => WorkerEvent::Output { call, chunk },
                 ToSupervisor::Prepared { call, part } => WorkerEvent::Prepared { call, part },
                 ToSupervisor::Outcome { call, outcome } => {
-                    WorkerEvent::Outcome { call, outcome: self.with_refusals(outcome).await }
+                    WorkerEvent::Outcome { call, outcome: self.with_refusals(outcome) }
                 }
                 ToSupervisor::Ready(_) | ToSupervisor::Bye => continue,
             };
@@ -137,9 +105,10 @@ impl Reader {
 
     /// What was refused goes with the command that it was refused: each has a process of its own, from which all its others
     /// descend.
-    async fn with_refusals(&mut self, mut outcome: Outcome) -> Outcome {
+    fn with_refusals(&mut self, mut outcome: Outcome) -> Outcome {
         if let Outcome::Done(ToolOutput::Command(result)) = &mut outcome {
-            self.told.of_command(result).await;
+            result.refused = self.refusals.take_of(result.process);
+            tracing::debug!(refused = ?result.refused, "refused");
         }
         outcome
     }
@@ -151,7 +120,7 @@ impl Reader {
     /// Runs this if no call is open, and has none opened meanwhile: what is refused from then on may belong to it.
     fn beside(&mut self, take: impl FnOnce(&mut Refusals) -> Vec<Refusal>) -> Vec<Refusal> {
         let register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if register.calls.is_empty() { take(&mut self.told.refusals) } else { Vec::new() }
+        if register.calls.is_empty() { take(&mut self.refusals) } else { Vec::new() }
     }
 
     fn admit(&self, message: &ToSupervisor) -> Result<(), Violation> {

@@ -18,10 +18,9 @@ use tokio::time::timeout;
 use tracing::{Instrument, info_span};
 
 use super::calls::{CallSender, Register, write};
-use super::reader::{Reader, Told, relay_diagnostics};
+use super::reader::{Reader, relay_diagnostics};
 use super::{Incoming, Outgoing, Started, Worker, WorkerSpec};
 use crate::monitor::process::BrokerProcess;
-use crate::monitor::records::Records;
 use crate::monitor::refusals::Refusals;
 use crate::monitor::spawn::{Launch, Launched, Origin, SpawnError, Spawner, Stdio};
 use crate::monitor::status::StatusPipe;
@@ -84,8 +83,6 @@ pub enum StartError {
 pub(super) struct Start<'a> {
     pub(super) spawner: &'a Spawner,
     pub(super) spec: &'a WorkerSpec,
-    /// Where what it is refused can be read.
-    pub(super) records: Option<Records>,
     pub(super) began: Instant,
 }
 
@@ -104,7 +101,7 @@ impl Start<'_> {
             stdio: Stdio::Piped,
         };
         let launched = self.spawner.spawn_in(origin, launch).await?;
-        let starting = Starting::new(launched, self.spec, &mut self.records)?;
+        let starting = Starting::new(launched, self.spec)?;
         let broker = Arc::clone(&starting.broker);
         let started = tokio::select! {
             started = timeout(START_TIMEOUT, starting.finish(self.began)) => started.unwrap_or(Err(StartError::Timeout)),
@@ -126,11 +123,10 @@ struct Starting<'a> {
     status: StatusPipe,
     stderr: BufReader<pipe::Receiver>,
     broker: Arc<BrokerProcess>,
-    records: &'a mut Option<Records>,
 }
 
 impl<'a> Starting<'a> {
-    fn new(launched: Launched, spec: &'a WorkerSpec, records: &'a mut Option<Records>) -> io::Result<Self> {
+    fn new(launched: Launched, spec: &'a WorkerSpec) -> io::Result<Self> {
         let pipe = |fd: Option<OwnedFd>| fd.ok_or(io::ErrorKind::BrokenPipe);
         let reader = pipe::Receiver::from_owned_fd(pipe(launched.stdout)?)?;
         let writer = pipe::Sender::from_owned_fd(pipe(launched.stdin)?)?;
@@ -144,7 +140,6 @@ impl<'a> Starting<'a> {
             status,
             stderr: BufReader::new(pipe::Receiver::from_owned_fd(pipe(launched.stderr)?)?),
             broker: Arc::new(BrokerProcess::new(launched.pidfd)?),
-            records,
         })
     }
 
@@ -188,12 +183,10 @@ impl<'a> Starting<'a> {
     }
 
     fn hello(&self, tier: Tier) -> Hello {
-        let Confinement { rights, project, temp, recorded, .. } = &self.spec.confinement;
+        let Confinement { rights, project, temp, .. } = &self.spec.confinement;
         let (rights, temp) = rights_in_tier(rights, project, temp.as_ref(), tier);
         let (agent, project) = (self.spec.agent.clone(), project.clone());
-        // In the full tier the mounts refuse first, and processes have other numbers.
-        let recorded = *recorded && tier != Tier::Full;
-        Hello { agent, project, temp, rights, tier, shell_init: None, recorded }
+        Hello { agent, project, temp, rights, tier, shell_init: None }
     }
 
     fn serve(self, register: Register, pid: u32, ruleset: RulesetReport, startup: Duration) -> Started {
@@ -207,10 +200,10 @@ impl<'a> Starting<'a> {
         tokio::spawn(write(self.outgoing, messages).instrument(span.clone()));
         tokio::spawn(relay_diagnostics(self.stderr).instrument(span.clone()));
         let killed = Arc::new(Notify::new());
-        let Self { incoming, status, records, .. } = self;
-        let records = records.take().filter(|_| ruleset.tier != Tier::Full);
-        let told = Told { refusals: Refusals::new(status, pid), records, program: pid };
-        let reader = Reader { incoming, told, open, events, broker: broker.clone(), killed: killed.clone() };
+        let Self { incoming, status, .. } = self;
+        let refusals = Refusals::new(status, pid);
+        let reader =
+            Reader { incoming, refusals, open, events, broker: broker.clone(), killed: killed.clone() };
         tokio::spawn(reader.run().instrument(span));
         (Worker { generation, pid, ruleset, startup, calls, broker, killed }, inbox)
     }
