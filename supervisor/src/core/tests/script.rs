@@ -271,9 +271,7 @@ pub(in crate::core) fn command(code: i32, output: &str) -> Outcome {
         saved: None,
         named: named_in([output, ""]).into_iter().map(open_place).collect(),
         process: 0,
-        command: 0,
         refused: Vec::new(),
-        recorded: Vec::new(),
         duration_ms: 7,
     }))
 }

@@ -162,9 +162,7 @@ fn commands() {
             saved: None,
             named: Vec::new(),
             process: 0,
-            command: 0,
             refused: Vec::new(),
-            recorded: Vec::new(),
             duration_ms: 1234,
         })
     };
@@ -213,9 +211,7 @@ fn a_long_output_says_where_all_of_it_lies() {
             saved,
             named: Vec::new(),
             process: 0,
-            command: 0,
             refused: Vec::new(),
-            recorded: Vec::new(),
             duration_ms: 1234,
         })
     };
@@ -252,9 +248,7 @@ fn result_of_a_hijacked_worker_does_not_fill_the_context() {
         saved: None,
         named: Vec::new(),
         process: 0,
-        command: 0,
         refused: Vec::new(),
-        recorded: Vec::new(),
         duration_ms: 0,
     };
     let content = render(&ToolOutput::Command(result)).content;
