@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use ipc::confinement::Tier;
 use ipc::frontend::UserActionKind;
-use ipc::rights::{Network, Reach, RightsChange};
+use ipc::rights::{Network, RightsChange};
 use nix::unistd::geteuid;
 use tests::programs::copy_program;
 use tests::replies::{done, shell};
@@ -24,7 +24,7 @@ use tests::session::{Beginning, FrontEnd, PATIENCE};
 use tests::{Finished, PLAIN_USER, Programs, alive, marked, tier};
 
 fn network(net: Network) -> UserActionKind {
-    UserActionKind::SetRights { change: RightsChange::Network { net, reach: Reach::default() } }
+    UserActionKind::SetRights { change: RightsChange::Network { net, reach: None } }
 }
 
 fn add(path: &Path) -> UserActionKind {

@@ -14,9 +14,9 @@ pub enum RightsChange {
     Network {
         /// Whether it is on.
         net: Network,
-        /// How far it leads, where it is on.
+        /// Its reach, where it is on; the one that the session's start allowed, where absent.
         #[serde(default)]
-        reach: Reach,
+        reach: Option<Reach>,
     },
     /// Another tree that may be changed.
     AddWrite {
@@ -36,7 +36,9 @@ impl Rights {
     pub fn with_change(&self, change: &RightsChange) -> Self {
         let mut changed = self.clone();
         match change {
-            RightsChange::Network { net, reach } => (changed.net, changed.reach) = (*net, *reach),
+            RightsChange::Network { net, reach } => {
+                (changed.net, changed.reach) = (*net, reach.unwrap_or_default())
+            }
             RightsChange::AddWrite { path } => changed.write.push(path.clone()),
             RightsChange::RemoveWrite { path } => changed.write.retain(|root| root != path),
         }
@@ -56,7 +58,7 @@ mod tests {
         #[test]
         fn a_change_changes_nothing_else(standing in rights(), path in path(), net in any::<bool>(), reach in reach()) {
             let net = if net { Network::On } else { Network::Off };
-            let changed = standing.with_change(&RightsChange::Network { net, reach });
+            let changed = standing.with_change(&RightsChange::Network { net, reach: Some(reach) });
             let expected = Rights { net, reach: changed.reach, ..standing.clone() };
             prop_assert_eq!(&changed, &expected);
             prop_assert_eq!(changed.reach, if net == Network::On { reach } else { Reach::default() });

@@ -247,7 +247,7 @@ pub struct SetNetParams {
     pub conversation_id: ConversationId,
     /// Whether it is on.
     pub net: Network,
-    /// How far it leads, where it is on.
+    /// Its reach, where it is on; the one that the conversation was opened with, where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
 }

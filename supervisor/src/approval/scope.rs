@@ -7,7 +7,7 @@ use std::path::Path;
 use ipc::approval::SessionScope;
 use ipc::effect::{Effect, Exec};
 use ipc::path::WirePath;
-use ipc::rights::{Grant, Network, Reach, RightsChange};
+use ipc::rights::{Grant, Network, RightsChange};
 
 use crate::gate::command_line::{check_prefix, covers};
 use crate::gate::path_pattern::PathPattern;
@@ -55,8 +55,7 @@ impl Scope {
                 return Ok(Self::Standing(RightsChange::AddWrite { path }));
             }
             (SessionScope::Network, AskKind::Network, _) => {
-                let (net, reach) = (Network::On, Reach::default());
-                return Ok(Self::Standing(RightsChange::Network { net, reach }));
+                return Ok(Self::Standing(RightsChange::Network { net: Network::On, reach: None }));
             }
             _ => return Err("such an approval for the session does not fit what was asked".to_owned()),
         };

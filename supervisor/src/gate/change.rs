@@ -42,7 +42,7 @@ impl Standing {
         if let Some(why) = self.refusal(change, activity) {
             return Err(Unchanged::Refused(why));
         }
-        let mut changed = self.rights.with_change(change);
+        let mut changed = self.rights.with_change(&self.as_far_as_allowed(change));
         if let RightsChange::RemoveWrite { path } = change {
             // A root that held others took their place when it was added.
             let auto = self.mode == ApprovalMode::Auto;
@@ -53,6 +53,16 @@ impl Standing {
         }
         let same_as_before = changed == self.rights.clone().normalised();
         if same_as_before { Err(Unchanged::Same(same(change))) } else { Ok(changed) }
+    }
+
+    /// The change with the reach that it leaves to the session's start.
+    fn as_far_as_allowed(&self, change: &RightsChange) -> RightsChange {
+        match change {
+            RightsChange::Network { net, reach: None } => {
+                RightsChange::Network { net: *net, reach: Some(self.reach) }
+            }
+            change => change.clone(),
+        }
     }
 
     /// The rights in another mode.

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::path::WirePath;
-use ipc::rights::{Execution, Grant, Network};
+use ipc::rights::{Execution, Grant, Network, Reach};
 use ipc::tool::{Access, EditFile, ShellExec, ToolCall, WriteFile};
 
 use super::Standing;
@@ -128,7 +128,7 @@ impl Standing {
         let grant = Grant {
             write: writes.then(|| self.project.clone()).into_iter().collect(),
             net: if lacks_network { Network::On } else { Network::Off },
-            ..Grant::default()
+            reach: if lacks_network { self.reach } else { Reach::default() },
         };
         let kind = match () {
             // What may read everything could send it out.

@@ -81,8 +81,10 @@ impl Standing {
             Place::LinkLocal => (Some("link-local addresses"), Some("link-local")),
             Place::Metadata => (Some("addresses that hand out credentials"), Some("metadata")),
         };
-        let within = within.map(|within| format!("{within} within reach"));
-        let reach = reach.map(|reach| format!("--reach {reach}"));
+        // The start may have allowed the place, for when the network is on: then that alone is missing.
+        let is_allowed = off && place.is_within(self.reach);
+        let within = within.filter(|_| !is_allowed).map(|within| format!("{within} within reach"));
+        let reach = reach.filter(|_| !is_allowed).map(|reach| format!("--reach {reach}"));
         let joined = |parts: [Option<String>; 2], by: &str| {
             let parts: Vec<_> = parts.into_iter().flatten().collect();
             (!parts.is_empty()).then(|| parts.join(by))

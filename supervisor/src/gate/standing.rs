@@ -8,7 +8,7 @@ use ipc::confinement::{Tier, rights_in_tier};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::path::WirePath;
 use ipc::refusal::{Refusal, Target};
-use ipc::rights::{Grant, Network, Rights};
+use ipc::rights::{Grant, Network, Reach, Rights};
 use ipc::tool::{CommandExit, CommandResult};
 use libc::{EACCES, EBUSY, EPERM};
 
@@ -63,6 +63,8 @@ pub struct Standing {
     pub read_only: Vec<WirePath>,
     /// Whether mode `ask` asks for every command but those that declare to read.
     pub confirm_shell: bool,
+    /// The addresses that the start allowed the network to lead to: they are kept while it is off.
+    pub reach: Reach,
     /// How the mode may change; absent where it is fixed.
     pub modes: Option<Modes>,
     /// What the machine refuses by itself.
@@ -82,6 +84,7 @@ impl Standing {
     /// Standing rights with the host's own paths, which are also those of the floor tier.
     pub fn new(rights: Rights, project: WirePath, temp: Option<WirePath>, mode: ApprovalMode) -> Self {
         Self {
+            reach: rights.reach,
             rights,
             project,
             temp,

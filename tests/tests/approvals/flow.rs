@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ipc::approval::{ApprovalMode, FileChange, ReviewDecision, ServerRequest};
 use ipc::frontend::UserActionKind;
-use ipc::rights::{Network, Reach, RightsChange};
+use ipc::rights::{Network, RightsChange};
 use tests::World;
 use tests::replies::{done, model_of};
 use tests::session::{Beginning, FrontEnd};
@@ -191,7 +191,7 @@ async fn a_front_end_that_is_gone_denies_and_ends() {
 
 #[tokio::test]
 async fn a_change_of_rights_takes_back_what_is_asked_and_ends_what_was_approved() {
-    let change = || RightsChange::Network { net: Network::On, reach: Reach::default() };
+    let change = || RightsChange::Network { net: Network::On, reach: None };
     for tier in tier::all() {
         let mut front = FrontEnd::open_with(asks(tier), [command("echo x > a.txt"), done()]);
         front.prompt("go").await;

@@ -106,7 +106,8 @@ fn off(place: Place, policy: &Policy<'_>) -> Answer {
         ),
         _ => (Verdict::Denied, "the network is off"),
     };
-    let reach = reach(place).map(|reach| format!(" --reach {reach}")).unwrap_or_default();
+    let missing = reach(place).filter(|_| !place.is_within(policy.standing.reach));
+    let reach = missing.map(|reach| format!(" --reach {reach}")).unwrap_or_default();
     let grant = Some(format!("--net on{reach}"));
     Answer { grant, origin: Some(policy.origins.of_key("rights.net")), ..Answer::new(verdict, because) }
 }

@@ -42,8 +42,7 @@ impl<O: Open> Server<O> {
                 self.act(&id, &params.conversation_id, UserActionKind::Interrupt);
             }
             ClientRequest::SetNet(params) => {
-                let reach = params.reach.unwrap_or_default();
-                let change = RightsChange::Network { net: params.net, reach };
+                let change = RightsChange::Network { net: params.net, reach: params.reach };
                 self.act(&id, &params.conversation_id, UserActionKind::SetRights { change });
             }
             ClientRequest::SetMode(params) => {

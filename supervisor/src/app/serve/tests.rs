@@ -6,7 +6,7 @@ use std::time::Duration;
 use ipc::approval::{ApprovalAnswer, ExecCommandApprovalParams, ServerRequest};
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
-use ipc::rights::{Grant, Network, Reach, RightsChange};
+use ipc::rights::{Grant, Network, RightsChange};
 use ipc::rpc::{ErrorObject, ErrorWord, Line, NewConversationParams};
 use ipc::tool::Access;
 use serde_json::{Value, json};
@@ -186,9 +186,7 @@ async fn each_action_reaches_its_own_conversation() {
         (
             "setNet",
             json!({"conversation_id": "c2", "net": "on"}),
-            UserActionKind::SetRights {
-                change: RightsChange::Network { net: Network::On, reach: Reach::default() },
-            },
+            UserActionKind::SetRights { change: RightsChange::Network { net: Network::On, reach: None } },
         ),
         ("revokeGrant", grant, UserActionKind::RevokeGrant { id: ipc::id::GrantId(3) }),
         ("closeConversation", json!({"conversation_id": "c2"}), UserActionKind::Quit),

@@ -119,7 +119,7 @@ impl Setup {
         let modes = self.may_change.then(|| self.policy.modes());
         let lasting = self.environments.as_ref().map_or(&self.environment, |environments| &environments.auto);
         let machine = User::of(self.identity).machine(&self.policy.hidden).into();
-        Standing { caches: lasting.caches.clone(), modes, machine, ..standing }
+        Standing { caches: lasting.caches.clone(), reach: self.policy.reach, modes, machine, ..standing }
     }
 
     /// What is watched from the start on: what the first worker may write.

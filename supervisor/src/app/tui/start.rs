@@ -27,12 +27,13 @@ pub(super) fn of(session: &Session, effective: &Effective, size: Size) -> Result
     })
 }
 
-/// `NO_COLOR` counts where it is not empty (no-color.org).
+/// `NO_COLOR` counts where it is not empty (no-color.org). Terminals with exact colours say so in `COLORTERM`.
 fn colour() -> Colour {
-    match std::env::var_os("NO_COLOR") {
-        Some(value) if !value.is_empty() => Colour::None,
-        _ => Colour::Sixteen,
+    if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+        return Colour::None;
     }
+    let exact = std::env::var("COLORTERM").is_ok_and(|value| value == "truecolor" || value == "24bit");
+    if exact { Colour::Exact } else { Colour::Sixteen }
 }
 
 /// What a path pattern would cover, or what is wrong with it.

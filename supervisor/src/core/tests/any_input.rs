@@ -7,7 +7,7 @@ use ipc::event::{DecidedBy, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId, GrantId};
 use ipc::message::Outcome;
-use ipc::rights::{Network, Reach, RightsChange};
+use ipc::rights::{Network, RightsChange};
 use ipc::tool::{ToolCall, WriteFile};
 use proptest::prelude::*;
 
@@ -113,7 +113,7 @@ fn any() -> impl Strategy<Value = Any> {
         3 => (0..2u64).prop_map(Any::Timer),
         1 => Just(Any::TimeUp),
         2 => prop_oneof![Just(Network::On), Just(Network::Off)].prop_map(|net| {
-            let change = RightsChange::Network { net, reach: Reach::default() };
+            let change = RightsChange::Network { net, reach: None };
             Any::Op(Op::SetRights { change })
         }),
         2 => Just(Any::Ready),

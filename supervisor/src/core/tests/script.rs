@@ -11,7 +11,7 @@ use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Outcome;
 use ipc::refusal::Refusal;
-use ipc::rights::{Network, Reach, Rights, RightsChange};
+use ipc::rights::{Network, Rights, RightsChange};
 use ipc::tool::{
     CommandExit, CommandResult, FileText, SavedOutput, ToolError, ToolErrorKind, ToolOutput, Written,
     WrittenFile,
@@ -166,7 +166,7 @@ impl Script {
     }
 
     pub(super) fn net(&mut self, net: Network) -> &mut Self {
-        self.set_rights(RightsChange::Network { net, reach: Reach::default() })
+        self.set_rights(RightsChange::Network { net, reach: None })
     }
 
     pub(super) fn ready(&mut self, generation: u32) -> &mut Self {

@@ -6,7 +6,7 @@ use super::{auto, deny};
 use crate::gate::{Activity, Standing};
 
 fn net(net: Network) -> RightsChange {
-    RightsChange::Network { net, reach: Reach::default() }
+    RightsChange::Network { net, reach: None }
 }
 
 fn add(path: &str) -> RightsChange {
@@ -28,7 +28,8 @@ fn after(standing: &Standing, change: &RightsChange, activity: Activity) -> Stri
 #[test]
 fn what_becomes_of_each_change() {
     let (on, off) = (net(Network::On), net(Network::Off));
-    let far = RightsChange::Network { net: Network::On, reach: Reach { host: true, ..Reach::default() } };
+    let far =
+        RightsChange::Network { net: Network::On, reach: Some(Reach { host: true, ..Reach::default() }) };
     let table = [
         (auto(), on.clone(), "rw . $TMPDIR · ro / minus hidden · net on"),
         (auto(), far, "rw . $TMPDIR · ro / minus hidden · net on +host"),
@@ -71,6 +72,26 @@ fn a_plan_is_made_without_network_and_without_writing() {
 }
 
 #[test]
+fn the_network_leads_as_far_as_the_start_allowed_each_time_it_is_turned_on() {
+    let mut standing = Standing { reach: Reach { host: true, lan: true, ..Reach::default() }, ..auto() };
+    for _ in 0..2 {
+        standing.rights = standing.change(&net(Network::On), Activity::Execute).unwrap();
+        assert_eq!(standing.line(), "rw . $TMPDIR · ro / minus hidden · net on +host +lan");
+        let again = after(&standing, &net(Network::On), Activity::Execute);
+        assert_eq!(again, "nothing changed: the network is on, and leads as far");
+        standing.rights = standing.change(&net(Network::Off), Activity::Execute).unwrap();
+        assert_eq!(standing.line(), "rw . $TMPDIR · ro / minus hidden · net off");
+    }
+    let nowhere = RightsChange::Network { net: Network::On, reach: Some(Reach::default()) };
+    let line = "rw . $TMPDIR · ro / minus hidden · net on";
+    assert_eq!(
+        after(&standing, &nowhere, Activity::Execute),
+        line,
+        "a narrower reach is the caller's to name"
+    );
+}
+
+#[test]
 fn a_root_that_held_others_gives_their_place_back() {
     let mut standing = auto();
     standing.rights = standing.rights.normalised();
@@ -95,11 +116,8 @@ fn any_change() -> impl Strategy<Value = RightsChange> {
         Just("/"),
     ];
     let path = path.prop_map(WirePath::from);
-    let reach = any::<[bool; 4]>().prop_map(|[host, lan, link_local, metadata]| Reach {
-        host,
-        lan,
-        link_local,
-        metadata,
+    let reach = any::<Option<[bool; 4]>>().prop_map(|reach| {
+        reach.map(|[host, lan, link_local, metadata]| Reach { host, lan, link_local, metadata })
     });
     prop_oneof![
         (any::<bool>(), reach).prop_map(|(on, reach)| {
