@@ -47,6 +47,8 @@ pub enum Colour {
     None,
     /// The sixteen of the user's own palette; no others are used.
     Sixteen,
+    /// Each by its red, green and blue.
+    Exact,
 }
 
 /// What a scope would cover, in words: one sentence or a few lines, shown as they are.

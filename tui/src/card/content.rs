@@ -1,88 +1,108 @@
-//! What a request says, every byte of it.
+//! The text of a request, every byte of it: the command or the change, the agent's reason, the access that it gives.
 
 use ipc::approval::{
     ApplyPatchApprovalParams, ExecCommandApprovalParams, FileChange, NetworkApprovalParams, ServerRequest,
 };
-use ipc::id::{AgentId, CallId};
+use ipc::id::AgentId;
 use ipc::path::WirePath;
-use ipc::rights::Grant;
+use ipc::rights::{Grant, Network};
 use ipc::tool::Access;
 
 use crate::model::{Block, Look, Part};
 use crate::text::SafeText;
 
-/// What a request asks for, in a word or two.
-pub(crate) const fn title(request: &ServerRequest) -> &'static str {
-    match request {
-        ServerRequest::ApplyPatchApproval(_) => "approve this change of files?",
-        ServerRequest::ExecCommandApproval(_) => "approve this command?",
-        ServerRequest::NetworkApproval(_) => "approve the network for this command?",
-    }
-}
-
-/// Everything that a request says: which right, who, where, what, and last what the agent claims.
-pub(crate) fn body(request: &ServerRequest) -> Block {
-    let (mut parts, reason) = match request {
-        ServerRequest::ApplyPatchApproval(params) => (patch(params), &params.reason),
-        ServerRequest::ExecCommandApproval(params) => (command(params), &params.reason),
-        ServerRequest::NetworkApproval(params) => (network(params), &params.reason),
+/// Everything that a request says, the matter first.
+pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
+    let (mut parts, reason, facts) = match request {
+        ServerRequest::ApplyPatchApproval(params) => (patch(params, project), &params.reason, Vec::new()),
+        ServerRequest::ExecCommandApproval(params) => {
+            (argv(&params.command), &params.reason, of_command(params, project))
+        }
+        ServerRequest::NetworkApproval(params) => {
+            (argv(&params.command), &params.reason, of_network(params, project))
+        }
     };
     if let Some(reason) = reason {
-        parts.push(Part::new(SafeText::line("the agent says why (a claim):"), Look::Heading));
+        parts.push(Part::new(SafeText::line("reason given by the agent:"), Look::Heading));
         parts.push(Part::new(SafeText::exact(reason), Look::Claim));
+    }
+    let (grant, agent) = granted(request);
+    parts.extend(allows(grant, project));
+    parts.extend(facts);
+    if *agent != AgentId::root() {
+        parts.push(fact("asks", &format!("agent {agent}")));
     }
     Block::of(parts)
 }
 
+const fn granted(request: &ServerRequest) -> (&Grant, &AgentId) {
+    match request {
+        ServerRequest::ApplyPatchApproval(params) => (&params.grant, &params.agent),
+        ServerRequest::ExecCommandApproval(params) => (&params.grant, &params.agent),
+        ServerRequest::NetworkApproval(params) => (&params.grant, &params.agent),
+    }
+}
+
 /// A fact of a request, with its name before it.
 pub(crate) fn fact(name: &str, value: &str) -> Part {
-    Part::new(SafeText::labelled(&format!("{name:<10}"), value.as_bytes()), Look::Fact)
+    named(name, value.as_bytes())
 }
 
-fn place(words: &str, path: &WirePath) -> Part {
-    Part::new(SafeText::labelled(words, path.as_bytes()), Look::Fact)
+fn named(name: &str, value: &[u8]) -> Part {
+    Part::new(SafeText::labelled(&format!("{name:<10}"), value), Look::Fact)
 }
 
-fn facts(grant: &Grant, rights: &str, agent: &AgentId, call: CallId) -> Vec<Part> {
+/// A path as it is written in the project, with every byte; one outside stays absolute.
+pub(crate) fn in_project<'a>(path: &'a WirePath, project: &WirePath) -> &'a [u8] {
+    let (path, project) = (path.as_bytes(), project.as_bytes());
+    let inside = path.strip_prefix(project).and_then(|rest| rest.strip_prefix(b"/"));
+    inside.filter(|rest| !rest.is_empty()).unwrap_or(path)
+}
+
+/// The access that an approval gives, one line each: of paths every byte shows.
+fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
+    let write = grant.write.iter().map(|path| {
+        if path == project {
+            return b"write in this project".to_vec();
+        }
+        [b"write ", in_project(path, project)].concat()
+    });
+    let network = (grant.net == Network::On).then(|| format!("use the network{}", grant.reach).into_bytes());
+    let mut lines: Vec<_> =
+        write.chain(network).map(|access| [&access[..], b", this once"].concat()).collect();
+    if lines.is_empty() {
+        lines.push(b"no more access than the agent has already".to_vec());
+    }
+    let names = std::iter::once("allows").chain(std::iter::repeat(""));
+    names.zip(lines).map(|(name, line)| named(name, &line)).collect()
+}
+
+fn patch(params: &ApplyPatchApprovalParams, project: &WirePath) -> Vec<Part> {
+    let changes = &params.file_changes.0;
+    let parts = changes.iter().flat_map(|(path, change)| {
+        let named = changes.len() == 1 && params.grant.write.contains(path);
+        file(path, change, project, named)
+    });
+    parts.collect()
+}
+
+/// A change of a file; its name stands above it unless it is the one that the access is for.
+fn file(path: &WirePath, change: &FileChange, project: &WirePath, is_named: bool) -> Vec<Part> {
+    let heading = |words, path: &WirePath| {
+        Part::new(SafeText::labelled(words, in_project(path, project)), Look::Heading)
+    };
+    let (words, text, to) = match change {
+        FileChange::Add { content } => ("create ", signed('+', content), None),
+        FileChange::Delete { content } => ("delete ", signed('-', content), None),
+        FileChange::Update { unified_diff, move_path } => ("edit ", unified_diff.clone(), move_path.as_ref()),
+    };
     let mut parts = Vec::new();
-    // Each path is a line of its own, with every byte: the grant's own line is for people, and lossy.
-    parts.extend(grant.write.iter().map(|path| place("needs     write ", path)));
-    if grant.net == ipc::rights::Network::On {
-        parts.push(fact("needs", &format!("net on{}", grant.reach)));
+    if !is_named || to.is_some() {
+        parts.push(heading(words, path));
     }
-    if grant.is_empty() {
-        parts.push(fact("needs", "an answer: the rights suffice"));
-    }
-    parts.push(fact("standing", rights));
-    parts.push(fact("asks", &format!("agent {agent}, call {call}")));
+    parts.extend(to.map(|to| heading("and move it to ", to)));
+    parts.push(Part::new(SafeText::exact(&text), Look::Diff));
     parts
-}
-
-fn patch(params: &ApplyPatchApprovalParams) -> Vec<Part> {
-    let mut parts = facts(&params.grant, &params.rights, &params.agent, params.call_id);
-    for (path, change) in &params.file_changes.0 {
-        parts.extend(file(path, change));
-    }
-    parts
-}
-
-fn file(path: &WirePath, change: &FileChange) -> Vec<Part> {
-    let heading =
-        |words, path: &WirePath| Part::new(SafeText::labelled(words, path.as_bytes()), Look::Heading);
-    match change {
-        FileChange::Add { content } => {
-            vec![heading("new file ", path), Part::new(SafeText::exact(&signed('+', content)), Look::Diff)]
-        }
-        FileChange::Delete { content } => {
-            vec![heading("delete ", path), Part::new(SafeText::exact(&signed('-', content)), Look::Diff)]
-        }
-        FileChange::Update { unified_diff, move_path } => {
-            let mut parts = vec![heading("change ", path)];
-            parts.extend(move_path.as_ref().map(|to| heading("  and move it to ", to)));
-            parts.push(Part::new(SafeText::exact(unified_diff), Look::Diff));
-            parts
-        }
-    }
 }
 
 /// Each line with its sign, as in a diff.
@@ -97,49 +117,53 @@ pub(crate) fn signed(sign: char, content: &str) -> String {
     text
 }
 
-fn command(params: &ExecCommandApprovalParams) -> Vec<Part> {
-    let mut parts = facts(&params.grant, &params.rights, &params.agent, params.call_id);
-    parts.extend(surroundings(&params.cwd, &params.environment, params.access));
-    if let Some(network) = params.network {
-        let on = network == ipc::rights::Network::On;
-        parts.push(fact("declares", if on { "the network" } else { "no network" }));
-    }
-    parts.extend(argv(&params.command));
+fn of_command(params: &ExecCommandApprovalParams, project: &WirePath) -> Vec<Part> {
+    let mut parts = surroundings((&params.command, &params.cwd), &params.environment, params.access, project);
+    let network = params.network.filter(|_| params.grant.net == Network::Off);
+    parts.extend(network.map(|net| fact("network", if net == Network::On { "on" } else { "off" })));
     parts
 }
 
-fn network(params: &NetworkApprovalParams) -> Vec<Part> {
-    let mut parts = facts(&params.grant, &params.rights, &params.agent, params.call_id);
-    parts.extend(surroundings(&params.cwd, &params.environment, params.access));
-    parts.extend(argv(&params.command));
-    parts
+fn of_network(params: &NetworkApprovalParams, project: &WirePath) -> Vec<Part> {
+    surroundings((&params.command, &params.cwd), &params.environment, params.access, project)
 }
 
-fn surroundings(cwd: &WirePath, environment: &[(String, WirePath)], access: Access) -> Vec<Part> {
-    let mut parts = vec![place("in        ", cwd)];
+fn surroundings(
+    (command, cwd): (&[String], &WirePath),
+    environment: &[(String, WirePath)],
+    access: Access,
+    project: &WirePath,
+) -> Vec<Part> {
+    let by = if bash(command).is_some() { "by bash -c, " } else { "" };
+    let mut parts = vec![if cwd == project {
+        fact("runs", &format!("{by}in this project"))
+    } else {
+        named("runs", &[by.as_bytes(), b"in ", cwd.as_bytes()].concat())
+    }];
     parts.extend(environment.iter().map(|(name, value)| {
         let set = [name.as_bytes(), b"=", value.as_bytes()].concat();
-        Part::new(SafeText::labelled("with      ", &set), Look::Fact)
+        named("with", &set)
     }));
-    parts.push(fact(
-        "access",
-        match access {
-            Access::Standing => "standing",
-            Access::Read => "read",
-            Access::Write => "write",
-        },
-    ));
+    if access == Access::Read {
+        parts.push(fact("writes", "nothing"));
+    }
     parts
 }
 
-/// What runs, argument by argument; of `bash -c` the text is enough.
+/// The text that bash is to run, where that is the whole command.
+pub(crate) fn bash(command: &[String]) -> Option<&str> {
+    match command {
+        [shell, flag, text] if shell == "bash" && flag == "-c" => Some(text),
+        _ => None,
+    }
+}
+
+/// The argument vector, argument by argument; of `bash -c` the text alone.
 fn argv(command: &[String]) -> Vec<Part> {
     let whole = |text: &str| Part::new(SafeText::exact(text), Look::Command);
-    match command {
-        [shell, flag, text] if shell == "bash" && flag == "-c" => {
-            vec![Part::new(SafeText::line("bash -c"), Look::Heading), whole(text)]
-        }
-        _ => {
+    match bash(command) {
+        Some(text) => vec![whole(text)],
+        None => {
             let heading = |n| Part::new(SafeText::line(&format!("argument {n}")), Look::Heading);
             command.iter().enumerate().flat_map(|(n, text)| [heading(n), whole(text)]).collect()
         }

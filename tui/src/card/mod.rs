@@ -2,8 +2,10 @@
 
 mod content;
 mod guard;
+pub(crate) mod hints;
 mod scope;
 mod sheet;
+mod title;
 
 use std::time::Duration;
 
@@ -12,12 +14,15 @@ use ipc::approval::{
     ReviewDecision, ServerRequest,
 };
 use ipc::id::ApprovalId;
+use ipc::path::WirePath;
 
 pub(crate) use content::signed;
 use guard::Guard;
 pub(crate) use scope::Menu;
 pub(crate) use sheet::Sheet;
+use title::Title;
 
+use crate::keymap::Keymap;
 use crate::model::Editor;
 use crate::moment::Moment;
 
@@ -26,6 +31,7 @@ use crate::moment::Moment;
 pub(crate) struct Card {
     pub id: ApprovalId,
     pub request: Box<ServerRequest>,
+    pub title: Title,
     pub body: Sheet,
     pub stage: Stage,
     /// Whether it has the whole screen.
@@ -64,10 +70,17 @@ pub(crate) enum NotYet {
 }
 
 impl Card {
-    pub(crate) fn new(id: ApprovalId, request: Box<ServerRequest>, at: Moment, revision: u64) -> Self {
+    pub(crate) fn new(
+        id: ApprovalId,
+        request: Box<ServerRequest>,
+        project: &WirePath,
+        at: Moment,
+        revision: u64,
+    ) -> Self {
         Self {
             id,
-            body: Sheet::new(content::body(&request), revision),
+            title: Title::new(&request, project),
+            body: Sheet::new(content::body(&request, project), revision),
             stage: Stage::Deciding,
             whole: false,
             deadline: at.plus(Duration::from_millis(request.timeout_ms())),
@@ -79,14 +92,15 @@ impl Card {
         }
     }
 
-    /// What is asked, in a few words.
-    pub(crate) fn title(&self) -> &'static str {
-        content::title(&self.request)
+    /// The rows of the editor, where there is one.
+    const fn extra_rows(&self) -> u16 {
+        self.editor().is_some() as u16
     }
 
-    /// The rows that it needs besides its frame and what is to be read.
-    pub(crate) const fn extra_rows(&self) -> u16 {
-        self.editor().is_some() as u16
+    /// The rows of the title, the editor and the keys on a card of this size; the text has the others, and at least one.
+    pub(crate) fn frame_rows(&self, keymap: &Keymap, (width, height): (u16, u16)) -> u16 {
+        let rows = 1 + self.extra_rows() + hints::rows(self, keymap, (width, height));
+        rows.min(height.saturating_sub(1))
     }
 
     /// What is being written, where something is.

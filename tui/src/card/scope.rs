@@ -5,7 +5,7 @@ use std::path::Path;
 use ipc::approval::{ServerRequest, SessionScope};
 use ipc::path::WirePath;
 
-use super::content::fact;
+use super::content::{bash, fact};
 use super::sheet::Sheet;
 use crate::model::{Block, Editor, Look, Part};
 use crate::start::Previews;
@@ -16,6 +16,8 @@ use crate::text::SafeText;
 pub(crate) struct Menu {
     choices: Vec<Choice>,
     chosen: usize,
+    /// The beginning of the command: all of it has been read.
+    command: Option<SafeText>,
     pub sheet: Sheet,
     /// The pattern that is being edited.
     pub editing: Option<Editor>,
@@ -31,6 +33,8 @@ enum Choice {
         count: usize,
     },
     Pattern(String),
+    /// All of the project.
+    Project,
     GrantRoot(WirePath),
     Network,
 }
@@ -42,8 +46,13 @@ impl Menu {
         previews: Previews,
         revision: u64,
     ) -> Self {
-        let mut menu =
-            Self { choices: choices(request, project), chosen: 0, sheet: Sheet::default(), editing: None };
+        let mut menu = Self {
+            choices: choices(request, project),
+            chosen: 0,
+            command: command(request).map(beginning),
+            sheet: Sheet::default(),
+            editing: None,
+        };
         menu.lay(previews, revision);
         menu
     }
@@ -56,7 +65,7 @@ impl Menu {
                 SessionScope::CommandPrefix(words.iter().take(*count).cloned().collect())
             }
             Choice::Pattern(pattern) => SessionScope::PathPattern(pattern.clone()),
-            Choice::GrantRoot(_) => SessionScope::GrantRoot,
+            Choice::Project | Choice::GrantRoot(_) => SessionScope::GrantRoot,
             Choice::Network => SessionScope::Network,
         })
     }
@@ -100,16 +109,16 @@ impl Menu {
 
     /// Lays the sheet anew: what is chosen now has not been read.
     pub(crate) fn lay(&mut self, previews: Previews, revision: u64) {
-        let mut parts = Vec::new();
+        let mut parts: Vec<_> =
+            self.command.iter().map(|text| Part::new(text.clone(), Look::Command)).collect();
         for (n, choice) in self.choices.iter().enumerate() {
             let (mark, look) = if n == self.chosen { ("▸ ", Look::Heading) } else { ("", Look::Assistant) };
             let words = format!("{mark}{}", choice.words());
             parts.push(Part::new(SafeText::labelled(&words, &choice.name()), look));
         }
         if let Some(choice) = self.choices.get(self.chosen) {
-            parts.push(fact("effect", &choice.effect()));
-            parts
-                .extend(choice.preview(previews).map(|text| Part::new(SafeText::exact(&text), Look::Notice)));
+            parts.push(fact("allows", choice.effect()));
+            parts.extend(choice.preview(previews).map(|text| fact("", &text)));
         }
         self.sheet = Sheet::new(Block::of(parts), revision);
     }
@@ -117,14 +126,15 @@ impl Menu {
 
 impl Choice {
     /// What it is called.
-    fn words(&self) -> &'static str {
+    const fn words(&self) -> &'static str {
         match self {
             Self::ExactCommand => "exactly this command",
-            Self::ExactFiles => "any change of exactly these files",
+            Self::ExactFiles => "any change to exactly these files",
             Self::Prefix { .. } => "commands that begin with: ",
-            Self::Pattern(_) => "changes of files that match: ",
-            Self::GrantRoot(_) => "ANOTHER RIGHT: write everywhere under ",
-            Self::Network => "ANOTHER RIGHT: turn the network on",
+            Self::Pattern(_) => "changes to files that match: ",
+            Self::Project => "any change in this project (like :mode auto)",
+            Self::GrantRoot(_) => "any change under ",
+            Self::Network => "the network for every command (like :net on)",
         }
     }
 
@@ -137,25 +147,21 @@ impl Choice {
             }
             Self::Pattern(pattern) => pattern.clone().into_bytes(),
             Self::GrantRoot(path) => path.as_bytes().to_vec(),
-            Self::ExactCommand | Self::ExactFiles | Self::Network => Vec::new(),
+            Self::ExactCommand | Self::ExactFiles | Self::Project | Self::Network => Vec::new(),
         }
     }
 
     /// What approving it does.
-    fn effect(&self) -> String {
+    const fn effect(&self) -> &'static str {
         match self {
-            Self::ExactCommand => {
-                "this very command under the same rights, without asking; standing rights stay"
-            }
-            Self::ExactFiles => "any change of these very files, without asking; standing rights stay",
-            Self::Prefix { .. } | Self::Pattern(_) => {
-                "each match, one by one, without asking; standing rights stay"
-            }
-            Self::GrantRoot(_) | Self::Network => {
-                "everything the agent does from now on: the worker is replaced"
+            Self::ExactCommand => "this command runs without asking; nothing else is allowed",
+            Self::ExactFiles => "these files change without asking; nothing else is allowed",
+            Self::Prefix { .. } => "matching commands run without asking; nothing else is allowed",
+            Self::Pattern(_) => "matching files change without asking; nothing else is allowed",
+            Self::Project | Self::GrantRoot(_) | Self::Network => {
+                "everything that the agent does from now on, without asking"
             }
         }
-        .to_owned()
     }
 
     fn preview(&self, previews: Previews) -> Option<String> {
@@ -165,6 +171,22 @@ impl Choice {
             _ => None,
         }
     }
+}
+
+fn command(request: &ServerRequest) -> Option<&[String]> {
+    match request {
+        ServerRequest::ApplyPatchApproval(_) => None,
+        ServerRequest::ExecCommandApproval(params) => Some(&params.command),
+        ServerRequest::NetworkApproval(params) => Some(&params.command),
+    }
+}
+
+/// A command in one row of a small terminal.
+fn beginning(command: &[String]) -> SafeText {
+    const MOST: usize = 36;
+    let text = bash(command).map_or_else(|| command.join(" "), str::to_owned);
+    let cut = text.char_indices().nth(MOST).map(|(at, _)| at);
+    SafeText::line(&cut.map_or_else(|| text.clone(), |at| format!("{}…", &text[..at])))
 }
 
 /// A word as it would be typed, so that one with a space is not taken for two.
@@ -182,7 +204,10 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
         let words = words.clone().filter(|words| !words.is_empty())?;
         Some(Choice::Prefix { count: words.len(), words })
     };
-    let root = |root: &Option<WirePath>| root.clone().map(Choice::GrantRoot);
+    let root = |root: &Option<WirePath>| {
+        let root = root.clone()?;
+        Some(if root == *project { Choice::Project } else { Choice::GrantRoot(root) })
+    };
     match request {
         ServerRequest::ApplyPatchApproval(params) => {
             let paths = params.file_changes.0.keys();

@@ -33,7 +33,31 @@ const NAMES: &[(&str, KeyCode)] = &[
 const MODIFIERS: &[(&str, KeyModifiers)] =
     &[("ctrl-", KeyModifiers::CONTROL), ("alt-", KeyModifiers::ALT), ("shift-", KeyModifiers::SHIFT)];
 
+/// Names as keyboards have them, where these are not the configuration's with a capital.
+const LABELS: &[(KeyCode, &str)] = &[
+    (KeyCode::Up, "↑"),
+    (KeyCode::Down, "↓"),
+    (KeyCode::Left, "←"),
+    (KeyCode::Right, "→"),
+    (KeyCode::PageUp, "PageUp"),
+    (KeyCode::PageDown, "PageDown"),
+];
+
 impl Key {
+    /// The key as a person knows it: `y`, `Esc`, `Ctrl+O`.
+    pub(crate) fn label(self) -> String {
+        let modifiers = MODIFIERS.iter().filter(|(_, modifier)| self.modifiers.contains(*modifier));
+        let mut label: String =
+            modifiers.map(|(name, _)| format!("{}+", capital(name.trim_end_matches('-')))).collect();
+        let name = Self { modifiers: KeyModifiers::NONE, ..self }.to_string();
+        match LABELS.iter().find(|(code, _)| *code == self.code) {
+            Some((_, name)) => label.push_str(name),
+            None if label.is_empty() && self.is_text() && self.text() != Some(' ') => label = name,
+            None => label.push_str(&capital(&name)),
+        }
+        label
+    }
+
     /// Whether it writes a character.
     pub fn is_text(self) -> bool {
         self.text().is_some()
@@ -99,6 +123,11 @@ impl FromStr for Key {
     }
 }
 
+fn capital(name: &str) -> String {
+    let mut characters = name.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
 fn code(name: &str) -> Option<KeyCode> {
     if let Some((_, code)) = NAMES.iter().find(|(known, _)| *known == name) {
         return Some(*code);
@@ -152,6 +181,13 @@ mod tests {
         for text in ["", "yy", "ctrl-", "f13", "hyper-x", "\u{1b}"] {
             assert!(text.parse::<Key>().is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn labels_are_the_words_on_keyboards() {
+        let notations = ["y", "G", "esc", "ctrl-o", "alt-enter", "space", "pagedown", "left", "f1", ":"];
+        let labels: Vec<_> = notations.iter().map(|text| text.parse::<Key>().unwrap().label()).collect();
+        assert_eq!(labels, ["y", "G", "Esc", "Ctrl+O", "Alt+Enter", "Space", "PageDown", "←", "F1", ":"]);
     }
 
     #[test]

@@ -109,9 +109,10 @@ impl Keymap {
         bindings.filter(|(_, bound)| *bound == command).map(|(key, _)| key.to_string()).collect()
     }
 
-    /// The first key of a command in a mode, to be named where it works.
+    /// The first key of a command in a mode as keyboards name it, for the places where it works.
     pub(crate) fn hint(&self, mode: KeyMode, command: Command) -> String {
-        self.keys(mode, command).into_iter().next().unwrap_or_default()
+        let mut bindings = self.bindings.get(&mode).into_iter().flatten();
+        bindings.find(|(_, bound)| *bound == command).map(|(key, _)| key.label()).unwrap_or_default()
     }
 
     fn from_table() -> Result<Self, KeymapError> {

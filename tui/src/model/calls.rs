@@ -19,6 +19,9 @@ const OUTPUT: usize = 8;
 /// The most bytes of a command's output that are kept while it runs.
 const KEPT: usize = 256 << 10;
 
+/// The line between two hunks.
+const HUNK: &str = "⋮\n";
+
 /// A call that has not ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
@@ -131,7 +134,8 @@ fn detail(name: &str, input: &Value) -> Option<Part> {
         "write_file" => Some(folded(&signed('+', text(input, "content")?), Look::Diff)),
         "edit_file" => {
             let diff: String = edits(input).iter().map(|(old, new)| difference(old, new)).collect();
-            (!diff.is_empty()).then(|| folded(&diff, Look::Diff))
+            let diff = diff.strip_prefix(HUNK).unwrap_or(&diff);
+            (!diff.is_empty()).then(|| folded(diff, Look::Diff))
         }
         _ => None,
     }
@@ -147,5 +151,8 @@ fn edits(input: &Value) -> Vec<(String, String)> {
 }
 
 fn difference(old: &str, new: &str) -> String {
-    TextDiff::from_lines(old, new).unified_diff().context_radius(3).missing_newline_hint(false).to_string()
+    let diff = TextDiff::from_lines(old, new);
+    let diff = diff.unified_diff().context_radius(3).missing_newline_hint(false).to_string();
+    // The numbers of a hunk's header count in the strings of the edit: where these are in the file is unknown here.
+    diff.split_inclusive('\n').map(|line| if line.starts_with("@@") { HUNK } else { line }).collect()
 }

@@ -52,7 +52,8 @@ impl Look {
             // What continues a line is told apart from a line of its own: it decides what runs.
             Self::Diff => ("  ", "↪ "),
             Self::Command => ("│ ", "↪ "),
-            Self::Claim => ("“ ", "  "),
+            // The claim stands above facts: no row of it can look like one of them.
+            Self::Claim => ("“ ", "“ "),
             Self::Fact => ("  ", "            "),
             Self::Notice => ("· ", "  "),
             Self::Error => ("! ", "  "),

@@ -1,5 +1,6 @@
 //! Everything that the terminal UI knows.
 
+pub(crate) mod access;
 mod block;
 mod calls;
 mod editor;
@@ -25,8 +26,8 @@ pub(crate) use history::History;
 pub(crate) use look::Look;
 pub(crate) use outgoing::Outgoing;
 pub(crate) use part::{Fold, Part, Unfolded};
+pub(crate) use screen::Areas;
 pub use screen::is_tiny;
-pub(crate) use screen::{Areas, CARD_FRAME};
 pub(crate) use session::{Pending, Session};
 pub(crate) use transcript::Transcript;
 pub(crate) use turn::{Doing, Turn, account, summary};
@@ -133,13 +134,10 @@ impl Model {
     /// No logo: what is allowed here, and the keys that work now.
     fn greet(&mut self) {
         let place = SafeText::labelled("", self.start.project.as_bytes());
-        // Which tier it is, is known before the first worker only where it was asked for.
-        let tier = Some(&self.session.tier).filter(|tier| !tier.is_empty());
-        let tier = tier.map(|tier| format!(" · {tier} tier")).unwrap_or_default();
-        let allowed = format!("{} · {}{tier}", self.session.mode, self.session.rights);
+        let allowed = format!("{} · {}", self.session.mode, access::plain(&self.session.rights));
         let hint = |command| self.start.keymap.hint(KeyMode::Insert, command);
         let [send, line, leave] = [Command::Submit, Command::Newline, Command::Leave].map(hint);
-        let keys = format!("{send} sends · {line} new line · {leave} Normal · :help · :q");
+        let keys = format!("{send} sends · {line} new line · {leave} NORMAL · :help · :q");
         self.transcript.push(Block::of(vec![
             Part::new(place, Look::Heading),
             Part::new(SafeText::prose(&allowed), Look::Notice),

@@ -4,6 +4,7 @@ use ratatui::layout::Rect;
 
 use super::Model;
 use crate::card::Card;
+use crate::keymap::Keymap;
 
 /// Below this a line says that the terminal is too small.
 const SMALLEST: (u16, u16) = (40, 10);
@@ -44,7 +45,7 @@ impl Areas {
             bottom(&mut rest, u16::try_from(model.queue.len()).unwrap_or(u16::MAX).min(screen.height / 5));
         let card = model.cards.front().map(|card| {
             let room = if roomy && !card.whole { above_rule } else { without_status };
-            card_area(card, room)
+            card_area(card, &model.start.keymap, room)
         });
         // What led to a request stands above it.
         let above = card.map_or(rest.height, |card| rest.height.min(card.y.saturating_sub(rest.y)));
@@ -57,12 +58,10 @@ impl Areas {
     }
 }
 
-/// A request has a title and a line of keys besides what is to be read.
-pub(crate) const CARD_FRAME: u16 = 2;
-
-fn card_area(card: &Card, mut room: Rect) -> Rect {
-    let rows = u16::try_from(card.sheet().rows(room.width)).unwrap_or(u16::MAX);
-    let wanted = if card.whole { room.height } else { rows.saturating_add(CARD_FRAME + card.extra_rows()) };
+fn card_area(card: &Card, keymap: &Keymap, mut room: Rect) -> Rect {
+    let text = u16::try_from(card.sheet().rows(room.width)).unwrap_or(u16::MAX);
+    let frame = card.frame_rows(keymap, (room.width, room.height));
+    let wanted = if card.whole { room.height } else { text.saturating_add(frame) };
     bottom(&mut room, wanted)
 }
 

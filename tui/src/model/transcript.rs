@@ -91,6 +91,19 @@ impl Transcript {
         self.stand_at(Line { block, row: 0 }, width, usize::from(height));
     }
 
+    /// The rows below what shows, counted no further than `most`.
+    pub(crate) fn below(&self, (width, height): (u16, u16), most: usize) -> usize {
+        let (top, end) = (self.top(width, usize::from(height)), self.end(width, usize::from(height)));
+        let mut rows = 0;
+        for block in top.block..end.block {
+            rows += self.blocks.get(block).map_or(0, |block| block.height(width, self.unfolded));
+            if rows > most + top.row {
+                return most;
+            }
+        }
+        (rows + end.row).saturating_sub(top.row).min(most)
+    }
+
     /// To the end, and follows it.
     pub(crate) fn follow(&mut self) {
         self.position = Position::Following;

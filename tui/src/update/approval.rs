@@ -7,9 +7,9 @@ use ratatui::layout::Rect;
 use super::{editing, tell};
 use crate::card::{Card, Menu, Stage};
 use crate::commands::{Command, KeyMode};
-use crate::keymap::Key;
+use crate::keymap::{Key, Keymap};
 use crate::message::Action;
-use crate::model::{Areas, CARD_FRAME, Editor, Model};
+use crate::model::{Areas, Editor, Model};
 use crate::moment::Moment;
 
 /// A key that the request before the person takes; says whether anything changed.
@@ -59,9 +59,14 @@ const fn mode_of(card: &Card) -> KeyMode {
 }
 
 /// Moves what is read by so many rows.
-pub(super) fn scroll(card: &mut Card, area: Rect, rows: isize) {
-    let height = area.height.saturating_sub(CARD_FRAME + card.extra_rows());
+pub(super) fn scroll(card: &mut Card, keymap: &Keymap, area: Rect, rows: isize) {
+    let height = text_rows(card, keymap, area);
     card.sheet_mut().scroll(rows, (area.width, height));
+}
+
+/// The rows of a card that its text has.
+fn text_rows(card: &Card, keymap: &Keymap, area: Rect) -> u16 {
+    area.height - card.frame_rows(keymap, (area.width, area.height))
 }
 
 fn set_stage(model: &mut Model, stage: Stage) {
@@ -111,11 +116,13 @@ fn look(model: &mut Model, command: Command) {
     let Some(area) = Areas::now(model).card else { return };
     let revision = model.next_revision();
     let previews = model.start.previews;
-    let Some(card) = model.cards.front_mut() else { return };
-    let page = isize::try_from(area.height.saturating_sub(CARD_FRAME + 1).max(1)).unwrap_or(1);
+    let (keymap, cards) = (&model.start.keymap, &mut model.cards);
+    let Some(card) = cards.front_mut() else { return };
+    let page = text_rows(card, keymap, area).saturating_sub(1).max(1);
+    let page = isize::try_from(page).unwrap_or(1);
     match (command, &mut card.stage) {
-        (Command::PageUp, _) => scroll(card, area, -page),
-        (Command::PageDown, _) => scroll(card, area, page),
+        (Command::PageUp, _) => scroll(card, keymap, area, -page),
+        (Command::PageDown, _) => scroll(card, keymap, area, page),
         (_, Stage::Scope(menu)) => {
             match command {
                 Command::LineUp => menu.choose(-1),
@@ -127,10 +134,10 @@ fn look(model: &mut Model, command: Command) {
             }
             menu.lay(previews, revision);
         }
-        (Command::LineUp, _) => scroll(card, area, -1),
-        (Command::LineDown, _) => scroll(card, area, 1),
-        (Command::Top, _) => scroll(card, area, isize::MIN),
-        (Command::Bottom, _) => scroll(card, area, isize::MAX),
+        (Command::LineUp, _) => scroll(card, keymap, area, -1),
+        (Command::LineDown, _) => scroll(card, keymap, area, 1),
+        (Command::Top, _) => scroll(card, keymap, area, isize::MIN),
+        (Command::Bottom, _) => scroll(card, keymap, area, isize::MAX),
         (Command::Whole, _) => card.whole = !card.whole,
         _ => {}
     }

@@ -1,35 +1,41 @@
 //! A denial that explains itself.
 
 use ipc::denial::{Denial, Grade, Layer};
-use ipc::id::CallId;
+use ipc::id::{AgentId, CallId};
 
-use crate::model::{Block, Look, Model, Part};
+use crate::model::{Block, Call, Look, Model, Part};
 use crate::text::SafeText;
 
-/// The denial card: what was tried, why it was refused, and what would allow it. It claims no more than is known.
-pub(super) fn show(model: &mut Model, agent: &str, call: CallId, denial: &Denial, rights: &str) {
+/// The denial card: the attempt, the layer that denied it, and the way to allow it. It claims no more than is known.
+pub(super) fn show(model: &mut Model, agent: &AgentId, call: CallId, denial: &Denial) {
     let sure = match (denial.grade, denial.layer) {
         (Grade::Proved, Layer::Policy) => "denied by the policy",
         (Grade::Proved, _) => "denied by the kernel",
         (Grade::Likely, _) => "likely denied",
     };
-    let tool = model.calls.get(&call).map(|call| format!("{} ", call.name())).unwrap_or_default();
+    let known = model.calls.get(&call);
+    let tool = known.map(|call| format!("{} ", call.name())).unwrap_or_default();
+    let who = if *agent == AgentId::root() { String::new() } else { format!("   agent {agent}") };
     let errno = denial.errno.map(|errno| format!(", {}", errno_name(errno))).unwrap_or_default();
-    let mut facts = vec![
-        ("tried", format!("{} {}   ({}{errno})", denial.operation, denial.object, denial.layer)),
-        ("because", format!("rights: {rights}")),
-        ("missing", denial.missing_right.clone()),
-    ];
-    facts.extend(denial.grant.as_ref().map(|grant| ("to allow", grant.clone())));
-    facts.extend(
-        model.calls.get(&call).and_then(|call| call.command()).map(|command| ("command", command.to_owned())),
-    );
-    let head = SafeText::line(&format!("✗ {sure}   {tool}#{call}   agent {agent}"));
+    let mut facts = Vec::new();
+    facts.extend(known.and_then(Call::command).map(|command| ("command", command.to_owned())));
+    facts.push(("tried", format!("{} {}   ({}{errno})", denial.operation, denial.object, denial.layer)));
+    facts.push(("missing", denial.missing_right.clone()));
+    facts.extend(denial.grant.as_ref().map(|grant| ("to allow", here(grant))));
+    let head = SafeText::line(&format!(" ✗ {sure}   {tool}#{call}{who} "));
     let mut parts = vec![Part::new(head, Look::Denial)];
     let fact =
         |(name, value): (&str, String)| Part::new(SafeText::line(&format!("{name:<10}{value}")), Look::Fact);
     parts.extend(facts.into_iter().map(fact));
     model.transcript.push(Block::of(parts));
+}
+
+/// The flags of a grant as a command that can be typed here, where there is one.
+fn here(grant: &str) -> String {
+    match grant {
+        "--net on" | "--mode auto" => format!(":{}", grant.trim_start_matches('-')),
+        flags => format!("start with {flags}"),
+    }
 }
 
 /// The names of the error numbers that a denial has; the others are shown as numbers.

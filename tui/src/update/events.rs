@@ -9,13 +9,13 @@ use ipc::event::{
     SessionEvent, SessionStarted, WorkerStarted,
 };
 use ipc::frontend::UiEventKind;
-use ipc::id::{CallId, Generation};
+use ipc::id::{CallId, Generation, GrantId};
 use ipc::image::Image;
 
 use super::{denial, turns};
 use crate::card::Card;
 use crate::message::Action;
-use crate::model::{Block, Call, Doing, Fold, Look, Model, Part, Pending, Reply};
+use crate::model::{Block, Call, Doing, Fold, Look, Model, Part, Pending, Reply, access};
 use crate::text::SafeText;
 
 /// Notices after which a change of rights or mode is no longer waited for.
@@ -36,7 +36,7 @@ pub(super) fn core(model: &mut Model, kind: UiEventKind, actions: &mut Vec<Actio
         }
         UiEventKind::ApprovalRequested { id, request } => {
             let revision = model.next_revision();
-            model.cards.push_back(Card::new(id, request, model.now, revision));
+            model.cards.push_back(Card::new(id, request, &model.start.project, model.now, revision));
         }
         UiEventKind::ApprovalClosed { id } => model.cards.retain(|card| card.id != id),
     }
@@ -102,8 +102,8 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
                 call.finished(block, status, &content, duration_ms);
             }
         }
-        EventKind::Denied { call: Some(call), denial, rights } => {
-            denial::show(model, event.agent.as_str(), call, &denial, &rights);
+        EventKind::Denied { call: Some(call), denial, .. } => {
+            denial::show(model, &event.agent, call, &denial);
         }
         EventKind::Denied { call: None, denial, .. } => {
             model.say(Look::Notice, &format!("agent {}, beside its calls: {denial}", event.agent));
@@ -133,7 +133,7 @@ fn state_changed(model: &mut Model, kind: EventKind) -> bool {
             model.session.set_rights(&changed.rights);
             model.session.pending =
                 model.session.pending.filter(|pending| matches!(pending, Pending::Mode(_)));
-            model.say(Look::Notice, &format!("rights: {} (worker {})", changed.rights, changed.generation));
+            model.say(Look::Notice, &format!("access: {}", access::plain(&changed.rights)));
         }
         EventKind::WorkerStarted(started) => worker_started(model, &started),
         EventKind::ProtocolViolation { violation, .. } => {
@@ -178,7 +178,7 @@ fn session_started(model: &mut Model, started: SessionStarted) {
     model.session.model = started.model;
     if started.rights != model.session.rights {
         model.session.set_rights(&started.rights);
-        model.say(Look::Notice, &format!("rights: {}", started.rights));
+        model.say(Look::Notice, &format!("access: {}", access::plain(&started.rights)));
     }
 }
 
@@ -247,7 +247,7 @@ fn approval_answered(model: &mut Model, answered: &ApprovalAnswered) {
     };
     let by = match answered.by {
         DecidedBy::User => String::new(),
-        DecidedBy::SessionGrant(id) => format!(" by what was approved for the session ({id})"),
+        DecidedBy::SessionGrant(id) => return allowed_by_grant(model, answered, id),
         DecidedBy::Configuration => " by the configuration".to_owned(),
         DecidedBy::Deadline => ": nobody answered in time".to_owned(),
         DecidedBy::NoFrontEnd => ": there was nobody to ask".to_owned(),
@@ -256,6 +256,12 @@ fn approval_answered(model: &mut Model, answered: &ApprovalAnswered) {
     };
     let cause = answered.cause.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
     model.say(look, &format!("call {}: {decision}{by}{cause}", answered.call));
+}
+
+fn allowed_by_grant(model: &mut Model, answered: &ApprovalAnswered, id: GrantId) {
+    let grant = model.session.grants.iter().find(|grant| grant.id == id);
+    let covers = grant.map(|grant| format!(": {}", grant.covers)).unwrap_or_default();
+    model.say(Look::Notice, &format!("call {}: allowed by grant {id}{covers}", answered.call));
 }
 
 fn grant_added(model: &mut Model, grant: SessionGrant) {

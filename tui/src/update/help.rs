@@ -20,17 +20,34 @@ pub(super) fn show(model: &mut Model) {
 
 fn sections(keymap: &Keymap) -> Vec<(String, String)> {
     let typed = TABLE.iter().filter_map(|row| row.typed.map(|typed| line(&format!(":{typed}"), row)));
-    let mut sections = vec![("commands".to_owned(), typed.collect())];
+    let mut sections =
+        vec![("commands".to_owned(), typed.collect()), ("at the prompt".to_owned(), at_the_prompt())];
     for mode in KeyMode::ALL {
         let rows = TABLE.iter().filter_map(|row| {
             let keys = keymap.keys(mode, row.command);
             (!keys.is_empty()).then(|| line(&keys.join(" "), row))
         });
-        sections.push((format!("keys in the mode {}", mode.as_str()), rows.collect()));
+        sections.push((format!("keys in {}", mode.as_str().to_uppercase()), rows.collect()));
     }
     sections
 }
 
-fn line(what: &str, row: &Row) -> String {
-    format!("{what:<29} {}\n", row.about)
+fn at_the_prompt() -> String {
+    let lines = [
+        ("/NAME", "the same as :NAME"),
+        ("/etc/hosts says ...", "text: a path has another / in it"),
+        ("!COMMAND", "not yet; outside: bailiwick sandbox -- COMMAND"),
+        ("?", "at an empty prompt: this table"),
+        ("a space first, or two lines", "text, whatever it begins with"),
+    ];
+    lines.iter().map(|(typed, about)| told(typed, about)).collect()
+}
+
+fn line(typed: &str, row: &Row) -> String {
+    told(typed, row.about)
+}
+
+/// One row of a terminal of 80 columns.
+fn told(typed: &str, about: &str) -> String {
+    format!("{typed:<29} {about}\n")
 }

@@ -3,7 +3,7 @@
 use crossterm::event::{KeyEvent, KeyEventKind};
 use ipc::frontend::UserActionKind;
 
-use super::{approval, editing, help, tell, turns, typed};
+use super::{approval, aside, editing, help, tell, turns, typed};
 use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
@@ -74,9 +74,12 @@ const fn writing(model: &mut Model) -> &mut Editor {
 }
 
 fn write(model: &mut Model, c: char) {
-    if c == ':' && model.mode == Mode::Insert && model.prompt.is_empty() {
-        model.mode = Mode::Command;
-        return;
+    if model.mode == Mode::Insert && model.prompt.is_empty() {
+        match c {
+            ':' => return model.mode = Mode::Command,
+            '?' => return help::show(model),
+            _ => {}
+        }
     }
     if let Err(error) = writing(model).insert(c.encode_utf8(&mut [0; 4])) {
         model.say(Look::Error, &error.to_string());
@@ -84,6 +87,11 @@ fn write(model: &mut Model, c: char) {
 }
 
 fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Action>) {
+    let is_at_end = model.prompt.caret() == model.prompt.text().len();
+    if command == Command::LineEnd && model.mode == Mode::Insert && is_at_end {
+        // There is nothing left to go to in the prompt.
+        return model.transcript.follow();
+    }
     if model.mode != Mode::Normal && editing::edit(writing(model), command) {
         return;
     }
@@ -126,12 +134,15 @@ fn submit(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
     if model.mode == Mode::Command {
         model.mode = Mode::Insert;
         let line = model.line.take();
-        return typed::run(model, &line, actions);
+        return typed::run(model, ':', &line, actions);
     }
     if model.prompt.text().trim().is_empty() && model.attached.is_empty() {
         return;
     }
     let text = model.prompt.take();
+    if aside::take(model, &text, actions) {
+        return model.history.add(&text);
+    }
     send(model, at, text, actions);
 }
 
@@ -176,7 +187,7 @@ fn cancel(model: &mut Model, actions: &mut Vec<Action>) {
     } else if model.turn.is_running() {
         turns::interrupt(model, actions);
     } else {
-        model.say(Look::Notice, ":q or Ctrl-D leaves");
+        model.say(Look::Notice, ":q or Ctrl+D leaves");
     }
 }
 

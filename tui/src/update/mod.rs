@@ -1,6 +1,7 @@
 //! What each message changes.
 
 mod approval;
+mod aside;
 mod denial;
 mod editing;
 mod events;
@@ -78,7 +79,7 @@ fn wheel(model: &mut Model, notches: i16) -> bool {
     let rows = isize::from(notches) * NOTCH;
     let areas = Areas::now(model);
     match (model.cards.front_mut(), areas.card) {
-        (Some(card), Some(area)) => approval::scroll(card, area, rows),
+        (Some(card), Some(area)) => approval::scroll(card, &model.start.keymap, area, rows),
         _ => model.transcript.scroll(rows, (areas.transcript.width, areas.transcript.height)),
     }
     true

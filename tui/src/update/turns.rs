@@ -56,5 +56,5 @@ fn give_back(model: &mut Model) {
         model.attached.extend(images);
     }
     model.prompt = Editor::with(texts.join("\n"));
-    model.say(Look::Notice, "what waited is in the prompt again: Enter sends it");
+    model.say(Look::Notice, "queued messages moved back to the prompt");
 }

@@ -5,28 +5,45 @@ use std::path::PathBuf;
 use ipc::approval::ApprovalMode;
 use ipc::frontend::UserActionKind;
 use ipc::image::Image;
-use ipc::rights::{Network, Reach, RightsChange};
+use ipc::rights::{Network, RightsChange};
 
 use super::{help, keys, tell};
-use crate::commands::{Command, TABLE};
+use crate::commands::{Command, Row, TABLE};
 use crate::message::Action;
-use crate::model::{Block, Look, Model, Part, Pending};
+use crate::model::{Block, Look, Model, Part, Pending, access};
 use crate::text::SafeText;
 
-/// Carries out a typed command, or says what is wrong with it.
-pub(super) fn run(model: &mut Model, line: &str, actions: &mut Vec<Action>) {
+/// Carries out a typed command, or explains the mistake in it. `sign` stood before it.
+pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<Action>) {
     let mut words = line.split_whitespace();
     let Some(name) = words.next() else { return };
     let rest = line.trim_start().strip_prefix(name).map(str::trim).filter(|rest| !rest.is_empty());
     let found = TABLE.iter().find(|row| row.typed.is_some_and(|typed| typed.split(' ').next() == Some(name)));
-    let command = found.map(|row| row.command).or_else(|| (name == "quit").then_some(Command::Quit));
-    if !command.is_some_and(|command| perform(model, command, rest, actions)) {
-        let usage = found.and_then(|row| row.typed);
-        let message = match usage {
-            Some(usage) => format!("it is :{usage}"),
-            None => format!("no command is called :{name}; :help lists them"),
-        };
-        model.say(Look::Error, &message);
+    let is_quit = matches!(name, "quit" | "exit");
+    let command = found.map(|row| row.command).or_else(|| is_quit.then_some(Command::Quit));
+    if command.is_some_and(|command| perform(model, command, rest, actions)) {
+        return;
+    }
+    let mut mistake = match found {
+        Some(row) => wrong_argument(row, rest),
+        None => format!("no command {sign}{name} (see :help)"),
+    };
+    if sign == '/' && rest.is_some() && found.is_none() {
+        mistake.push_str("; to send the line as text, press Up and put a space before it");
+    }
+    model.say(Look::Error, &mistake);
+}
+
+fn wrong_argument(row: &Row, argument: Option<&str>) -> String {
+    let usage = row.typed.unwrap_or(row.name);
+    let choices = usage.split_once(' ').map(|(_, choices)| choices.split('|').collect::<Vec<_>>());
+    match (argument, choices.as_deref()) {
+        (Some(argument), Some([first @ .., last])) if !first.is_empty() => {
+            format!("no {} {argument:?}; choose {} or {last}", row.name, first.join(", "))
+        }
+        (Some(argument), Some(_)) => format!("cannot use {argument:?}: the command is :{usage}"),
+        (Some(argument), None) => format!("cannot use {argument:?}: :{usage} takes nothing after it"),
+        (None, _) => format!("the command is :{usage}"),
     }
 }
 
@@ -78,7 +95,7 @@ pub(super) fn attached(model: &mut Model, read: Result<Image, String>) -> bool {
 
 fn net(model: &mut Model, net: Network, actions: &mut Vec<Action>) {
     model.session.pending = Some(Pending::Net(net));
-    let change = RightsChange::Network { net, reach: Reach::default() };
+    let change = RightsChange::Network { net, reach: None };
     tell(actions, UserActionKind::SetRights { change });
 }
 
@@ -93,23 +110,24 @@ fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
 fn rights(model: &mut Model) {
     let session = &model.session;
     let facts = [
-        ("rights", session.rights.clone()),
+        ("access", access::plain(&session.rights)),
+        ("exactly", session.rights.clone()),
         ("mode", format!("{}: {}", session.mode, about(session.mode))),
-        ("tier", session.tier.clone()),
+        ("sandbox", access::sandbox(&session.tier).to_owned()),
         ("model", session.model.clone()),
     ];
     let part =
         |(name, value): &(&str, String)| Part::new(SafeText::line(&format!("{name:<10}{value}")), Look::Fact);
-    let mut parts = vec![Part::new(SafeText::line("what the agent may do"), Look::Heading)];
+    let mut parts = vec![Part::new(SafeText::line("access of the agent"), Look::Heading)];
     parts.extend(facts.iter().map(part));
     model.transcript.push(Block::of(parts).apart());
 }
 
 const fn about(mode: ApprovalMode) -> &'static str {
     match mode {
-        ApprovalMode::Ask => "you are asked about what is beyond the rights",
-        ApprovalMode::Auto => "the project is writable; what is beyond the rights is denied",
-        ApprovalMode::Deny => "what is beyond the rights is denied",
+        ApprovalMode::Ask => "changes and other access wait for your answer",
+        ApprovalMode::Auto => "changes in the project are allowed, other access is denied",
+        ApprovalMode::Deny => "changes and other access are denied",
     }
 }
 

@@ -39,7 +39,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     let areas = Areas::of(model, screen);
     transcript(model, &mut Pane::new(frame.buffer_mut(), areas.transcript), theme);
     prompt::queue(model, &mut Pane::new(frame.buffer_mut(), areas.queue), theme);
-    prompt::rule(model, &mut Pane::new(frame.buffer_mut(), areas.rule), theme);
+    prompt::rule(model, &areas, &mut Pane::new(frame.buffer_mut(), areas.rule), theme);
     let mut caret = prompt::prompt(model, &mut Pane::new(frame.buffer_mut(), areas.prompt), theme);
     status::status(model, &mut Pane::new(frame.buffer_mut(), areas.status), theme);
     let mut shown = Shown::default();
@@ -62,20 +62,20 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
 fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let visible = model.transcript.visible(pane.width(), pane.height());
     for (y, row) in (0..).zip(&visible) {
-        rows::draw(pane, y, (row.block, row.row), &model.start.keymap, theme);
+        rows::draw(pane, y, (row.block, row.row), &model.start.keymap, (theme, theme.dim()));
     }
 }
 
-/// One line, whatever the size: what is the matter, and that no can still be said.
+/// One line, whatever the size: the size that is needed, and the key that still says no.
 fn tiny(model: &Model, frame: &mut Frame<'_>, theme: Theme) -> Shown {
     let screen = frame.area();
     let mut pane = Pane::new(frame.buffer_mut(), Rect { height: screen.height.min(1), ..screen });
     let Some(card) = model.cards.front() else {
-        pane.put(0, 0, "too small: 40x10 at least", Style::new());
+        pane.put(0, 0, "needs 40x10", Style::new());
         return Shown::default();
     };
     let key = model.start.keymap.hint(KeyMode::Approval, Command::Deny);
-    let text = SafeText::line(&format!("{key} denies · too small to read {}", card.title()));
+    let text = SafeText::line(&format!("{key} no · needs 40x10"));
     pane.put(0, 0, text.all(), theme.alarm());
     Shown { card: Some(card.id), whole: false, to_end: None }
 }

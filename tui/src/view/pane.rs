@@ -62,6 +62,13 @@ impl<'a> Pane<'a> {
         x
     }
 
+    /// Gives the rest of a row a style.
+    pub(super) fn fill(&mut self, x: u16, y: u16, style: Style) {
+        if y < self.area.height {
+            (x..self.area.width).for_each(|x| self.cell(x, y, " ", style));
+        }
+    }
+
     fn cell(&mut self, x: u16, y: u16, symbol: &str, style: Style) {
         if let Some(cell) = self.buffer.cell_mut((self.area.x + x, self.area.y + y)) {
             cell.reset();

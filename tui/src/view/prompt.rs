@@ -7,8 +7,11 @@ use ratatui::style::Style;
 use super::pane::Pane;
 use super::theme::Theme;
 use crate::commands::{Command, KeyMode};
-use crate::model::{Editor, Mode, Model, Pending, Written};
+use crate::model::{Areas, Editor, Mode, Model, Pending, Written};
 use crate::text::SafeText;
+
+/// Counting further would take a while, and help nobody.
+const MOST_BELOW: usize = 999;
 
 /// Messages that wait for the turn to end.
 pub(super) fn queue(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
@@ -19,10 +22,10 @@ pub(super) fn queue(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
 }
 
 /// The line above the prompt: what happens now.
-pub(super) fn rule(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+pub(super) fn rule(model: &Model, areas: &Areas, pane: &mut Pane<'_>, theme: Theme) {
     let dashes = "─".repeat(usize::from(pane.width()));
     pane.put(0, 0, SafeText::prose(&dashes).all(), theme.dim());
-    let words = activity(model);
+    let words = activity(model, areas);
     if !words.is_empty() {
         let x = pane.put(2, 0, " ", Style::new());
         let x = pane.put(x, 0, SafeText::line(&words).all(), theme.strong());
@@ -30,7 +33,7 @@ pub(super) fn rule(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-fn activity(model: &Model) -> String {
+fn activity(model: &Model, areas: &Areas) -> String {
     let mut words = String::new();
     let add = |words: &mut String, more: &str| {
         words.push_str(if words.is_empty() { "" } else { " · " });
@@ -57,10 +60,23 @@ fn activity(model: &Model) -> String {
         add(&mut words, "the worker is drained");
     }
     if !model.transcript.follows() {
-        let follow = model.start.keymap.hint(KeyMode::Normal, Command::Bottom);
-        add(&mut words, &format!("scrolled: {follow} in Normal follows"));
+        add(&mut words, &below(model, areas));
     }
     words
+}
+
+/// The rows of the transcript that are out of sight, and the key that leads to them.
+fn below(model: &Model, areas: &Areas) -> String {
+    let rows = model.transcript.below((areas.transcript.width, areas.transcript.height), MOST_BELOW);
+    let more = if rows == MOST_BELOW { "+" } else { "" };
+    let lines = if rows == 1 { "line" } else { "lines" };
+    let key = match model.mode {
+        Mode::Normal => model.start.keymap.hint(KeyMode::Normal, Command::Bottom),
+        Mode::Insert => model.start.keymap.hint(KeyMode::Insert, Command::LineEnd),
+        Mode::Command => String::new(),
+    };
+    let key = if key.is_empty() { key } else { format!(" - {key} to follow") };
+    format!("{rows}{more} {lines} below{key}")
 }
 
 /// What is being written; says where the caret is on the screen.

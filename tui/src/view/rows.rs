@@ -1,39 +1,53 @@
 //! Rows of blocks, in the transcript and in requests.
 
+use ratatui::style::Style;
+
 use super::pane::Pane;
 use super::theme::Theme;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Keymap;
 use crate::model::{Block, BlockRow, Fold, Look, Part};
-use crate::text::SafeText;
+use crate::text::{Clusters, Row, SafeText};
 
-/// Draws one row of a block.
+/// Draws one row of a block; its marks in front have a style of their own.
 pub(super) fn draw(
     pane: &mut Pane<'_>,
     y: u16,
     (block, row): (&Block, BlockRow),
     keymap: &Keymap,
-    theme: Theme,
+    (theme, marks): (Theme, Style),
 ) {
     match row {
         BlockRow::Gap => {}
         BlockRow::Text { part, row } => {
             let Some(part) = block.parts.get(part) else { return };
-            let text = part.text();
-            // Only of a diff does it matter what the line begins with.
-            let line = if part.look() == Look::Diff { line_of(text, row.start) } else { "" };
-            let style = theme.row(part.look(), line);
             let (start, rest) = part.look().gutters();
             let gutter = if row.first && (row.start == 0 || repeats(part.look())) { start } else { rest };
-            let x = pane.put(0, y, gutter, theme.dim());
-            pane.put(x, y, text.slice(row.start..row.end), style);
+            let x = pane.put(0, y, gutter, marks);
+            if part.look() == Look::Diff {
+                diff(pane, (x, y), (part.text(), row), theme);
+            } else {
+                pane.put(x, y, part.text().slice(row.start..row.end), theme.row(part.look()));
+            }
         }
         BlockRow::Folded { part, count } => {
             let Some(part) = block.parts.get(part) else { return };
             let text = SafeText::prose(&folded(part, count, keymap));
-            pane.put(0, y, text.all(), theme.dim());
+            pane.put(0, y, text.all(), marks);
         }
     }
+}
+
+/// A row of a diff: the first one of a line begins with the line's sign.
+fn diff(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&SafeText, Row), theme: Theme) {
+    let (sign_style, style) = theme.diff(line_of(text, row.start));
+    let whole = text.slice(row.start..row.end);
+    // A mark that joins the sign is drawn with it.
+    let sign = Clusters::new(whole.as_str(), 0).next().filter(|_| row.first);
+    let after_sign = row.start + sign.map_or(0, |sign| sign.text.len());
+    let x = pane.put(x, y, text.slice(row.start..after_sign), sign_style);
+    let x = pane.put(x, y, text.slice(after_sign..row.end), style);
+    pane.fill(x, y, style);
 }
 
 /// Whether the mark stands before every line, and not only before the first.
@@ -49,12 +63,13 @@ fn line_of(text: &SafeText, row: usize) -> &str {
 }
 
 fn folded(part: &Part, count: usize, keymap: &Keymap) -> String {
-    let rows = if count == 1 { "row" } else { "rows" };
-    let hint = |command| keymap.hint(KeyMode::Normal, command);
+    let lines = if count == 1 { "line" } else { "lines" };
+    let key = |command| {
+        let key = keymap.hint(KeyMode::Insert, command);
+        if key.is_empty() { format!("{} in NORMAL", keymap.hint(KeyMode::Normal, command)) } else { key }
+    };
     match part.fold() {
-        Fold::Thinking => {
-            format!("┊ thinking, {count} {rows} · {} in Normal shows it", hint(Command::FoldThinking))
-        }
-        _ => format!("  … {count} more {rows} · {} in Normal shows them", hint(Command::FoldOutput)),
+        Fold::Thinking => format!("┊ thinking, {count} {lines} ({})", key(Command::FoldThinking)),
+        _ => format!("  … {count} more {lines} ({})", key(Command::FoldOutput)),
     }
 }

@@ -1,4 +1,4 @@
-//! The status bar: mode · activity · approval mode · net · tier · tokens, and the rights where there is room.
+//! The status bar: mode · activity · approval mode · network · tokens, and the access where there is room.
 
 use ipc::event::{Account, counted};
 use ipc::rights::Network;
@@ -6,13 +6,11 @@ use ratatui::style::Style;
 
 use super::pane::Pane;
 use super::theme::Theme;
-use crate::model::{Mode, Model, Pending};
+use crate::model::{Mode, Model, Pending, access};
 use crate::text::SafeText;
 
-/// A piece of the bar, and how it looks.
-type Piece = (String, Style);
-
-/// Draws the bar: what does not fit goes in this order: the tokens, the tier, the activity.
+/// Draws the bar. In a narrow one words become shorter; of the mode, the activity, the approval mode and the network each
+/// stays.
 pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let asked = model.cards.front().is_some_and(|card| card.is_open(model.now));
     let (word, style) = match model.mode {
@@ -21,20 +19,29 @@ pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         Mode::Insert => (" INSERT ", theme.mode(model.mode)),
         Mode::Command => (" COMMAND ", theme.mode(model.mode)),
     };
-    let x = pane.put(0, 0, word, style);
-    let pieces = fitting(pieces(model, theme), usize::from(pane.width().saturating_sub(x)));
-    let mut x = x;
-    for (n, (text, style)) in pieces.iter().enumerate() {
+    let mut x = pane.put(0, 0, word, style);
+    let net = if model.session.net == Network::On { theme.open() } else { Style::new() };
+    let styles = [Style::new(), theme.strong(), net, Style::new(), theme.dim(), theme.dim()];
+    let pieces = fitting(model, usize::from(pane.width().saturating_sub(x)));
+    let shown = pieces.iter().zip(styles).filter(|(text, _)| !text.is_empty());
+    for (n, (text, style)) in shown.enumerate() {
         x = pane.put(x, 0, if n == 0 { " " } else { " · " }, theme.dim());
-        x = pane.put(x, 0, SafeText::line(text).all(), *style);
+        x = pane.put(x, 0, SafeText::line(text).all(), style);
     }
     if pane.height() > 1 {
-        pane.put(0, 1, SafeText::line(&model.session.rights).all(), theme.dim());
+        pane.put(0, 1, SafeText::line(&access::plain(&model.session.rights)).all(), theme.dim());
     }
 }
 
-/// The pieces in their order, each with its rank: the higher goes first where room is short.
-fn pieces(model: &Model, theme: Theme) -> Vec<(u8, Piece)> {
+/// Activity, approval mode, network, sandbox, tokens of the turn, tokens of the session.
+type Pieces = [String; 6];
+
+const ACTIVITY: usize = 0;
+const SANDBOX: usize = 3;
+const TURN: usize = 4;
+const ALL: usize = 5;
+
+fn pieces(model: &Model) -> Pieces {
     let session = &model.session;
     let mode = match session.pending {
         Some(Pending::Mode(mode)) => format!("{} → {mode} …", session.mode),
@@ -42,24 +49,57 @@ fn pieces(model: &Model, theme: Theme) -> Vec<(u8, Piece)> {
     };
     let word = |net| if net == Network::On { "on" } else { "off" };
     let net = match session.pending {
-        Some(Pending::Net(net)) => format!("net: {} → {} …", word(session.net), word(net)),
-        _ => format!("net: {}", word(session.net)),
+        Some(Pending::Net(net)) => format!("net {} → {} …", word(session.net), word(net)),
+        _ => format!("net {}", word(session.net)),
     };
-    let net_style = if session.net == Network::On { theme.open() } else { Style::new() };
-    let turn = model.turn.account;
-    let mut all = session.account;
+    let (turn, all) = accounts(model);
+    [
+        model.start.activity.clone(),
+        mode,
+        net,
+        access::sandbox(&session.tier).to_owned(),
+        format!("turn {}", brief(&turn)),
+        format!("all {}", brief(&all)),
+    ]
+}
+
+/// What the turn and the session came to.
+fn accounts(model: &Model) -> (Account, Account) {
+    let (turn, mut all) = (model.turn.account, model.session.account);
     if model.turn.is_running() {
         all += turn;
     }
-    let pieces = vec![
-        (2, (model.start.activity.clone(), Style::new())),
-        (0, (mode, theme.strong())),
-        (0, (net, net_style)),
-        (3, (session.tier.clone(), Style::new())),
-        (4, (format!("turn {}", brief(&turn)), theme.dim())),
-        (5, (format!("all {}", brief(&all)), theme.dim())),
+    (turn, all)
+}
+
+/// The pieces, shortened one by one until they fit.
+fn fitting(model: &Model, room: usize) -> Pieces {
+    let mut pieces = pieces(model);
+    let (turn, all) = accounts(model);
+    let activity: String = pieces[ACTIVITY].chars().take(4).collect();
+    let shorter = [
+        (ALL, format!("all {}", tokens(&all))),
+        (TURN, format!("turn {}", tokens(&turn))),
+        (SANDBOX, String::new()),
+        (TURN, tokens(&turn)),
+        (ALL, tokens(&all)),
+        (ACTIVITY, activity),
+        (ALL, String::new()),
+        (TURN, counted(turn.usage.prompt() + turn.usage.output)),
+        (TURN, String::new()),
     ];
-    pieces.into_iter().filter(|(_, (text, _))| !text.is_empty()).collect()
+    let mut shorter = shorter.into_iter();
+    while columns(&pieces) > room {
+        let Some((at, text)) = shorter.next() else { break };
+        pieces[at] = text;
+    }
+    pieces
+}
+
+/// One column before the first piece and three before each other one; all of them are of narrow characters.
+fn columns(pieces: &Pieces) -> usize {
+    let shown = pieces.iter().filter(|text| !text.is_empty());
+    shown.map(|text| text.chars().count() + 3).sum::<usize>().saturating_sub(2)
 }
 
 /// `↑12.3k (94% cached) ↓1.2k $0.08`: what came from the cache where something did, the cost where it is known.
@@ -71,16 +111,7 @@ fn brief(account: &Account) -> String {
     format!("↑{}{hits} ↓{}{cost}", counted(usage.prompt()), counted(usage.output))
 }
 
-fn fitting(mut pieces: Vec<(u8, Piece)>, room: usize) -> Vec<Piece> {
-    // Each piece has a separator of at most three columns before it; all of them are of narrow characters.
-    let width =
-        |pieces: &[(u8, Piece)]| pieces.iter().map(|(_, (text, _))| text.chars().count() + 3).sum::<usize>();
-    while width(&pieces) > room + 2 {
-        let highest = pieces.iter().enumerate().max_by_key(|(_, (rank, _))| *rank);
-        match highest {
-            Some((at, (1.., _))) => drop(pieces.remove(at)),
-            _ => break,
-        }
-    }
-    pieces.into_iter().map(|(_, piece)| piece).collect()
+fn tokens(account: &Account) -> String {
+    let usage = &account.usage;
+    format!("↑{} ↓{}", counted(usage.prompt()), counted(usage.output))
 }

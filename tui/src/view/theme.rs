@@ -1,81 +1,123 @@
-//! How things look: the terminal's own sixteen colours, or none.
+//! Colours and emphasis, fit for light and for dark terminals.
+//!
+//! The background of the terminal is unknown. Text on it is therefore the terminal's own colour, plain or bold; a colour
+//! always comes as a [`Pair`] of text and background, neither of which depends on the terminal's own.
 
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::model::{Look, Mode};
 use crate::start::Colour;
 
-/// How things look.
+/// Chooses a style for each kind of text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Theme {
     colour: Colour,
 }
+
+/// Text and background, at least 4.5:1 apart (WCAG 2.2, contrast ratio).
+#[derive(Clone, Copy)]
+struct Pair {
+    exact: (Color, Color),
+    /// Not bold: some terminals draw bold text in the bright colour of the same name, and black as grey.
+    sixteen: (Color, Color),
+}
+
+const BLACK: Color = Color::Rgb(0, 0, 0);
+const WHITE: Color = Color::Rgb(255, 255, 255);
+
+const ALARM: Pair =
+    Pair { exact: (BLACK, Color::Rgb(0xf2, 0xc9, 0x4c)), sixteen: (Color::Black, Color::Yellow) };
+const DANGER: Pair =
+    Pair { exact: (WHITE, Color::Rgb(0xa6, 0x1b, 0x1b)), sixteen: (Color::White, Color::Red) };
+const ADDED: Pair =
+    Pair { exact: (WHITE, Color::Rgb(0x14, 0x53, 0x2d)), sixteen: (Color::Black, Color::Green) };
+const REMOVED: Pair =
+    Pair { exact: (WHITE, Color::Rgb(0x7f, 0x1d, 0x1d)), sixteen: (Color::White, Color::Red) };
+const NORMAL: Pair =
+    Pair { exact: (WHITE, Color::Rgb(0x1d, 0x4e, 0xd8)), sixteen: (Color::White, Color::Blue) };
+const INSERT: Pair =
+    Pair { exact: (BLACK, Color::Rgb(0x7f, 0xd1, 0x8b)), sixteen: (Color::Black, Color::Green) };
+const COMMAND: Pair =
+    Pair { exact: (BLACK, Color::Rgb(0x7d, 0xd3, 0xe0)), sixteen: (Color::Black, Color::Cyan) };
 
 impl Theme {
     pub(super) const fn new(colour: Colour) -> Self {
         Self { colour }
     }
 
-    /// Of a row of text; `line` is what its line begins with.
-    pub(super) fn row(self, look: Look, line: &str) -> Style {
+    /// The style of a row of text that is no diff.
+    pub(super) fn row(self, look: Look) -> Style {
         let plain = Style::new();
         match look {
             Look::User | Look::Heading => plain.add_modifier(Modifier::BOLD),
-            Look::Assistant | Look::Tool | Look::Command | Look::Fact => plain,
+            Look::Assistant | Look::Tool | Look::Command | Look::Fact | Look::Diff => plain,
             Look::Void => plain.add_modifier(Modifier::DIM | Modifier::CROSSED_OUT),
             Look::Thinking => plain.add_modifier(Modifier::DIM | Modifier::ITALIC),
             Look::Output | Look::Notice | Look::Turn => self.dim(),
             Look::Claim => plain.add_modifier(Modifier::ITALIC),
-            Look::Diff => self.diff(line),
-            Look::ToolFailed | Look::Denial | Look::Error => self.fg(Color::Red).add_modifier(Modifier::BOLD),
+            Look::Denial => self.pair(DANGER),
+            Look::ToolFailed | Look::Error => self.red(),
         }
     }
 
-    fn diff(self, line: &str) -> Style {
-        match line.as_bytes().first() {
-            Some(b'+') => self.fg(Color::Green),
-            Some(b'-') => self.fg(Color::Red),
-            Some(b'@') => self.fg(Color::Cyan),
-            _ => Style::new(),
+    /// The styles of the sign and of the text of a diff's line: sixteen colours are too loud for whole lines.
+    pub(super) fn diff(self, line: &str) -> (Style, Style) {
+        let pair = match line.as_bytes().first() {
+            Some(b'+') => ADDED,
+            Some(b'-') => REMOVED,
+            _ => return (Style::new(), Style::new()),
+        };
+        match self.colour {
+            Colour::None => (self.strong(), Style::new()),
+            Colour::Sixteen => (self.pair(pair), Style::new()),
+            Colour::Exact => (self.pair(pair), self.pair(pair)),
         }
     }
 
-    /// What is not the matter itself.
-    #[allow(clippy::unused_self, reason = "how a thing looks is the theme's to say")]
+    /// Text beside the point. Some terminals draw it too faint to read: no word of a request is.
+    #[allow(clippy::unused_self, reason = "the theme decides each style")]
     pub(super) const fn dim(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// What stands out.
-    #[allow(clippy::unused_self, reason = "how a thing looks is the theme's to say")]
+    /// Text that stands out.
+    #[allow(clippy::unused_self, reason = "the theme decides each style")]
     pub(super) const fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// What wants to be read first.
+    /// The title of a request.
     pub(super) fn alarm(self) -> Style {
-        self.fg(Color::Yellow).add_modifier(Modifier::BOLD | Modifier::REVERSED)
+        self.pair(ALARM)
     }
 
     /// The word for the mode.
     pub(super) fn mode(self, mode: Mode) -> Style {
-        let colour = match mode {
-            Mode::Normal => Color::Blue,
-            Mode::Insert => Color::Green,
-            Mode::Command => Color::Magenta,
-        };
-        self.fg(colour).add_modifier(Modifier::BOLD | Modifier::REVERSED)
+        self.pair(match mode {
+            Mode::Normal => NORMAL,
+            Mode::Insert => INSERT,
+            Mode::Command => COMMAND,
+        })
     }
 
-    /// That the network is on.
+    /// The network, while it is on.
     pub(super) fn open(self) -> Style {
-        self.fg(Color::Red).add_modifier(Modifier::BOLD)
+        self.pair(DANGER)
     }
 
-    fn fg(self, colour: Color) -> Style {
+    fn red(self) -> Style {
         match self.colour {
-            Colour::None => Style::new(),
-            Colour::Sixteen => Style::new().fg(colour),
+            Colour::None => self.strong(),
+            Colour::Sixteen | Colour::Exact => self.strong().fg(Color::Red),
         }
+    }
+
+    fn pair(self, pair: Pair) -> Style {
+        let ((text, background), more) = match self.colour {
+            Colour::None => return Style::new().add_modifier(Modifier::BOLD | Modifier::REVERSED),
+            Colour::Sixteen => (pair.sixteen, Modifier::empty()),
+            Colour::Exact => (pair.exact, Modifier::BOLD),
+        };
+        Style::new().fg(text).bg(background).add_modifier(more)
     }
 }

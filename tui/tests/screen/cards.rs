@@ -13,29 +13,29 @@ fn a_command_is_asked_for() {
     seat.wait(400);
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
-    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · enter sends · alt-enter new line · esc Normal · :help · :q
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
 
 
 
 
 
-     approve this command? · 4:59 left ─────────────────────────────────────────────
-      needs     write /home/me/project
-      standing  rw $TMPDIR · ro / minus hidden · net off
-      asks      agent 1, call 7
-      in        /home/me/project
-      access    write
-    bash -c
+
+
+
+
+     Run this command? ─────────────────────────────────────────────────── 4:59 left
     │ cargo test --workspace 2>&1 | tail -5
     │ echo done
-    the agent says why (a claim):
+    reason given by the agent:
     “ the tests have to run
-    y once  s session  n no  e no+word  esc stop  d whole
+      allows    write in this project, this once
+      runs      by bash -c, in this project
+    y yes  s yes, for this session…  n no  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
-     APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
-    rw $TMPDIR caches · ro / minus hidden · net off
+     APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden
     ");
 }
 
@@ -45,29 +45,29 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
     seat.ask_command("cargo test --workspace 2>&1 | tail -5");
     seat.wait(400);
     assert_snapshot!(seat.screen(), @r"
-     approve this command? · 4:59 left ─────
-      needs     write /home/me/project
-      standing  rw $TMPDIR · ro / minus
-                hidden · net off
-      asks      agent 1, call 7
-      in        /home/me/project
-      access    write
-    bash -c
-    ↓ 3 more rows  n no  e no+word  d whole
-     APPROVAL  execute · ask · net: off
+     Run this command? ─────────── 4:59 left
+    │ cargo test --workspace 2>&1 | tail -5
+    reason given by the agent:
+    “ the tests have to run
+      allows    write in this project, this
+                once
+      runs      by bash -c, in this project
+    y yes  s yes, for this session…  n no
+    e no, because…  d full screen  Esc stop
+     APPROVAL  exec · ask · net off · ↑0 ↓0
     ");
     seat.keys("G");
     assert_snapshot!(seat.screen(), @r"
-     approve this command? · 4:59 left ─────
-      asks      agent 1, call 7
-      in        /home/me/project
-      access    write
-    bash -c
+     Run this command? ─────────── 4:59 left
     │ cargo test --workspace 2>&1 | tail -5
-    the agent says why (a claim):
+    reason given by the agent:
     “ the tests have to run
-    y once  s session  n no  e no+word
-     APPROVAL  execute · ask · net: off
+      allows    write in this project, this
+                once
+      runs      by bash -c, in this project
+    y yes  s yes, for this session…  n no
+    e no, because…  d full screen  Esc stop
+     APPROVAL  exec · ask · net off · ↑0 ↓0
     ");
 }
 
@@ -76,8 +76,8 @@ fn what_led_to_a_request_stands_above_it() {
     let mut seat = Seat::new(80, 24);
     seat.stream(&format!("{}the last words", "words\n".repeat(40)));
     seat.ask_command("ls");
-    assert!(seat.row(8).starts_with("  the last words"), "{}", seat.screen());
-    assert!(seat.row(9).starts_with(" approve this command?"));
+    assert!(seat.screen().contains("  the last words"), "{}", seat.screen());
+    assert!(seat.screen().contains("the last words\n Run this command?"));
 }
 
 #[test]
@@ -91,30 +91,61 @@ fn a_change_of_files_is_asked_for() {
     seat.wait(400);
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
-    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · enter sends · alt-enter new line · esc Normal · :help · :q
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
 
 
-     approve this change of files? · 4:59 left · 1 of 2 ────────────────────────────
-      needs     write /home/me/project/src/lib.rs
-      standing  rw $TMPDIR · ro / minus hidden · net off
-      asks      agent 1, call 8
-    change /home/me/project/src/lib.rs
+
+
+     Edit 2 files?  +3 -1 ─────────────────────────────────────── 4:59 left · 1 of 2
+    edit src/lib.rs
       @@ -1,3 +1,3 @@
        fn a() {
       -    1
       +    2
        }
-    new file /home/me/project/src/new.rs
+    create src/new.rs
       +a line
       +and one without its end
       \ no line end at the end of the file
-    y once  s session  n no  e no+word  esc stop  d whole
+      allows    write src/lib.rs, this once
+    y yes  s yes, for this session…  n no  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
-     APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
-    rw $TMPDIR caches · ro / minus hidden · net off
+     APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden
     ");
+}
+
+#[test]
+fn the_keys_that_decide_are_on_the_screen_at_every_size() {
+    for (width, height) in [(40, 10), (41, 11), (48, 12), (60, 20), (66, 16), (80, 24), (110, 40)] {
+        for command in ["cargo test", &"echo a line of a command; ".repeat(200)] {
+            let mut seat = Seat::new(width, height);
+            seat.ask_command(command);
+            seat.wait(400);
+            for keys in ["", "d", "d", "G", "g"] {
+                seat.keys(keys);
+                let screen = seat.screen();
+                let has = |words: &str| screen.contains(words);
+                assert!(has("n no") && has("e no, because…") && has("Esc stop") && has("left"), "{screen}");
+                let to_end = has("Press G to see the end, then y.") || has(": G, then y");
+                assert!(has("y yes") || to_end, "{screen}");
+            }
+            assert!(seat.screen().contains("y yes"), "the end was on the screen\n{}", seat.screen());
+            seat.keys("s");
+            assert!(seat.screen().contains("Esc back"), "{}", seat.screen());
+        }
+    }
+}
+
+#[test]
+fn a_long_path_hides_neither_the_question_nor_the_time() {
+    let mut seat = Seat::new(40, 10);
+    let path = format!("/home/me/project/{}app.py", "deep/".repeat(20));
+    seat.ask(1, ServerRequest::ApplyPatchApproval(patch(&[(&path, update("@@ -1 +1 @@\n-a\n+b\n"))])));
+    seat.wait(400);
+    assert_eq!(seat.row(0), " Edit …p/deep/app.py?  +1 -1 ─ 4:59 left");
 }
 
 #[test]
@@ -125,8 +156,8 @@ fn a_scope_is_chosen_with_a_preview() {
     seat.keys("sjh");
     assert_snapshot!(seat.screen(), @r#"
     /home/me/project
-    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · enter sends · alt-enter new line · esc Normal · :help · :q
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
 
 
 
@@ -136,24 +167,24 @@ fn a_scope_is_chosen_with_a_preview() {
 
 
 
-
-     approve this command? · 4:59 left ─────────────────────────────────────────────
+     Run this command? ─────────────────────────────────────────────────── 4:59 left
+    │ cargo test --workspace
       exactly this command
     ▸ commands that begin with: cargo
-      ANOTHER RIGHT: write everywhere under /home/me/project
-      effect    each match, one by one, without asking; standing rights stay
-    · any command that begins with ["cargo"]
-    y approve so  j/k choose  left/right words  esc back
+      any change in this project (like :mode auto)
+      allows    matching commands run without asking; nothing else is allowed
+                any command that begins with ["cargo"]
+    y yes, as chosen  Esc back  j/k choose  ←/→ words
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
-     APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
-    rw $TMPDIR caches · ro / minus hidden · net off
+     APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden
     "#);
     seat.keys("j");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
-    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · enter sends · alt-enter new line · esc Normal · :help · :q
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
 
 
 
@@ -164,16 +195,16 @@ fn a_scope_is_chosen_with_a_preview() {
 
 
 
-
-     approve this command? · 4:59 left ─────────────────────────────────────────────
+     Run this command? ─────────────────────────────────────────────────── 4:59 left
+    │ cargo test --workspace
       exactly this command
       commands that begin with: cargo
-    ▸ ANOTHER RIGHT: write everywhere under /home/me/project
-      effect    everything the agent does from now on: the worker is replaced
-    y approve so  j/k choose  esc back
+    ▸ any change in this project (like :mode auto)
+      allows    everything that the agent does from now on, without asking
+    y yes, as chosen  Esc back  j/k choose
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
-     APPROVAL  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
-    rw $TMPDIR caches · ro / minus hidden · net off
+     APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden
     ");
 }

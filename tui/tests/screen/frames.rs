@@ -45,8 +45,8 @@ fn the_first_frame_says_what_is_allowed_and_which_keys_work() {
     let seat = Seat::new(80, 24);
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
-    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · enter sends · alt-enter new line · esc Normal · :help · :q
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
 
 
 
@@ -66,8 +66,8 @@ fn the_first_frame_says_what_is_allowed_and_which_keys_work() {
 
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
-    rw $TMPDIR caches · ro / minus hidden · net off
+     INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden
     ");
 }
 
@@ -76,15 +76,15 @@ fn the_first_frame_of_the_smallest_terminal() {
     let seat = Seat::new(40, 10);
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
-    · ask · rw $TMPDIR caches · ro / minus
-      hidden · net off · full tier
-    · enter sends · alt-enter new line · esc
-      Normal · :help · :q
+    · ask · read-only · network off ·
+      secrets hidden
+    · Enter sends · Alt+Enter new line · Esc
+      NORMAL · :help · :q
 
 
     ────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full
+     INSERT  exec · ask · net off · ↑0 ↓0
     ");
 }
 
@@ -93,14 +93,14 @@ fn a_tier_that_is_not_known_yet_is_not_named() {
     let mut start = start((80, 24));
     start.tier = String::new();
     let seat = Seat::from(start);
-    assert_eq!(seat.row(1), "· ask · rw $TMPDIR caches · ro / minus hidden · net off");
-    assert_eq!(seat.row(22), " INSERT  execute · ask · net: off · turn ↑0 ↓0 · all ↑0 ↓0");
+    assert_eq!(seat.row(1), "· ask · read-only · network off · secrets hidden");
+    assert_eq!(seat.row(22), " INSERT  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0");
 }
 
 #[test]
 fn below_the_smallest_a_line_says_so() {
     let seat = Seat::new(39, 10);
-    assert_snapshot!(seat.screen().trim_end(), @"too small: 40x10 at least");
+    assert_snapshot!(seat.screen().trim_end(), @"needs 40x10");
     Seat::new(1, 1);
     Seat::new(200, 9);
 }
@@ -111,16 +111,16 @@ fn a_turn_of_work_at_110_by_40() {
     work(&mut seat);
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
-    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · enter sends · alt-enter new line · esc Normal · :help · :q
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
 
     › Mend the parser
-    ┊ thinking, 2 rows · t in Normal shows it
+    ┊ thinking, 2 lines (t in NORMAL)
 
       I look at the tests first,
       then at the parser.
     ✓ shell_exec (read) cargo test --quiet 2>&1 · 12 ms
-      … 4 more rows · o in Normal shows them
+      … 4 more lines (Ctrl+O)
       test parse ... ok
       test parse ... ok
       test parse ... ok
@@ -131,14 +131,12 @@ fn a_turn_of_work_at_110_by_40() {
       test parse ... ok
     ✗ shell_exec touch /etc/probe && echo done · denied after 12 ms
       touch: cannot touch '/etc/probe': Permission denied
-    ✗ likely denied   shell_exec #12   agent 1
-      tried     write /etc/probe   (Landlock, EACCES)
-      because   rights: rw . $TMPDIR · ro / minus hidden · net off
-      missing   write /etc/probe
-      to allow  --write /etc/probe
+     ✗ likely denied   shell_exec #12
       command   touch /etc/probe && echo done
+      tried     write /etc/probe   (Landlock, EACCES)
+      missing   write /etc/probe
+      to allow  start with --write /etc/probe
     ✓ edit_file src/lib.rs · 12 ms
-      @@ -1,3 +1,3 @@
        fn a() {
       -    1
       +    2
@@ -146,10 +144,12 @@ fn a_turn_of_work_at_110_by_40() {
     done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
 
 
+
+
     ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn ↑10.5k (85% cached) ↓456 $0.032
-    rw $TMPDIR caches · ro / minus hidden · net off
+     INSERT  execute · ask · net off · sandboxed · turn ↑10.5k (85% cached) ↓456 $0.032 · all ↑10.5k ↓456
+    read-only · network off · secrets hidden
     ");
 }
 
@@ -163,16 +163,16 @@ fn a_turn_of_work_at_80_by_24() {
       test parse ... ok
       test parse ... ok
       test parse ... ok
+      test parse ... ok
+      test parse ... ok
     ✗ shell_exec touch /etc/probe && echo done · denied after 12 ms
       touch: cannot touch '/etc/probe': Permission denied
-    ✗ likely denied   shell_exec #12   agent 1
-      tried     write /etc/probe   (Landlock, EACCES)
-      because   rights: rw . $TMPDIR · ro / minus hidden · net off
-      missing   write /etc/probe
-      to allow  --write /etc/probe
+     ✗ likely denied   shell_exec #12
       command   touch /etc/probe && echo done
+      tried     write /etc/probe   (Landlock, EACCES)
+      missing   write /etc/probe
+      to allow  start with --write /etc/probe
     ✓ edit_file src/lib.rs · 12 ms
-      @@ -1,3 +1,3 @@
        fn a() {
       -    1
       +    2
@@ -180,8 +180,8 @@ fn a_turn_of_work_at_80_by_24() {
     done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn ↑10.5k (85% cached) ↓456 $0.032
-    rw $TMPDIR caches · ro / minus hidden · net off
+     INSERT  execute · ask · net off · turn ↑10.5k ↓456 · all ↑10.5k ↓456
+    read-only · network off · secrets hidden
     ");
 }
 
@@ -190,7 +190,7 @@ fn a_turn_of_work_at_40_by_10() {
     let mut seat = Seat::new(40, 10);
     work(&mut seat);
     assert_snapshot!(seat.screen(), @r"
-      @@ -1,3 +1,3 @@
+    ✓ edit_file src/lib.rs · 12 ms
        fn a() {
       -    1
       +    2
@@ -199,7 +199,7 @@ fn a_turn_of_work_at_40_by_10() {
       $0.032 · 3.4 s
     ────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full
+     INSERT  exec · ask · net off · 10.9k
     ");
 }
 
@@ -213,8 +213,8 @@ fn an_answer_that_streams_says_what_happens() {
     seat.keys("next");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
-    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · enter sends · alt-enter new line · esc Normal · :help · :q
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
 
       Once upon a time
 
@@ -224,10 +224,10 @@ fn an_answer_that_streams_says_what_happens() {
 
 
     queued › and then?
-    ── answering 2 s · esc interrupts ──────────────────────────────────────────────
+    ── answering 2 s · Esc interrupts ──────────────────────────────────────────────
     › next
-     INSERT  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
-    rw $TMPDIR caches · ro / minus hidden · net off
+     INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden
     ");
 }
 
@@ -238,14 +238,14 @@ fn the_network_is_said_to_be_on_when_it_is() {
     let status = |seat: &Seat| format!("{}\n{}\n{}", seat.row(12), seat.row(14), seat.row(15));
     assert_snapshot!(status(&seat), @r"
     ── the worker is drained ───────────────────────────────────────────────────────
-     INSERT  execute · ask · net: off → on … · full · turn ↑0 ↓0 · all ↑0 ↓0
-    rw $TMPDIR caches · ro / minus hidden · net off
+     INSERT  execute · ask · net off → on … · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden
     ");
     seat.change_rights("rw $TMPDIR · ro / minus hidden · net on");
     assert_snapshot!(status(&seat), @r"
     ────────────────────────────────────────────────────────────────────────────────
-     INSERT  execute · ask · net: on · full · turn ↑0 ↓0 · all ↑0 ↓0
-    rw $TMPDIR · ro / minus hidden · net on
+     INSERT  execute · ask · net on · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network on · secrets hidden
     ");
 }
 
@@ -261,7 +261,7 @@ fn no_colour_means_none() {
         cell.fg == ratatui::style::Color::Reset && cell.bg == ratatui::style::Color::Reset
     };
     assert!(seat.buffer().content.iter().all(plain));
-    assert!(seat.screen().contains("approve this command?"));
+    assert!(seat.screen().contains("Run this command?"));
     assert!(!seat.reversed(0).is_empty() || (0..24).any(|y| !seat.reversed(y).is_empty()));
 }
 
@@ -279,18 +279,18 @@ fn what_was_seen_of_a_void_reply_is_marked() {
     seat.log(failed(Some(500)));
     seat.stream("The whole answer.");
     assert_snapshot!(seat.screen(), @r"
-    · ask · rw $TMPDIR caches · ro / minus hidden · net off ·
-      full tier
-    · enter sends · alt-enter new line · esc Normal · :help · :q
+    /home/me/project
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
 
       Half an ans
     · the reply above was cut off: it does not count
     · the connection broke; trying again in 0.5 s
 
       The whole answer.
-    ── answering 0 s · esc interrupts ──────────────────────────
+    ── answering 0 s · Esc interrupts ──────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn ↑0 ↓0
+     INSERT  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
     ");
 }
 
@@ -316,7 +316,7 @@ fn every_part_of_a_void_reply_is_crossed_out_and_the_next_attempt_is_counted_dow
     };
     assert!(crossed_out(&seat, "First half") && crossed_out(&seat, "Second half"), "{}", seat.screen());
     assert!(!crossed_out(&seat, "does not count"));
-    assert!(seat.screen().contains("── trying again in 3 s · esc interrupts ─"), "{}", seat.screen());
+    assert!(seat.screen().contains("── trying again in 3 s · Esc interrupts ─"), "{}", seat.screen());
     assert_eq!(seat.tick(), Some(Duration::from_millis(500)));
     seat.wait(500);
     assert!(seat.screen().contains("── trying again in 2 s · "), "{}", seat.screen());
@@ -346,7 +346,6 @@ fn thinking_between_texts_stands_between_them() {
     seat.keys("t");
     let lines = |seat: &Seat| seat.screen().lines().skip(3).take(7).collect::<Vec<_>>().join("\n");
     assert_snapshot!(lines(&seat), @r"
-    · enter sends · alt-enter new line · esc Normal · :help · :q
     ┊ thought 1
 
       text 1
@@ -398,8 +397,8 @@ fn a_summary_at_rest_is_a_turn_and_two_lines() {
     assert!(seat.tick().is_none());
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
-    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · enter sends · alt-enter new line · esc Normal · :help · :q
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
     · as you asked: the conversation is summarised (about 40.0k of 1.0M tokens)
     · a new context goes on with the model's summary (about 40.0k → 3.0k tokens)
     done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
@@ -408,6 +407,6 @@ fn a_summary_at_rest_is_a_turn_and_two_lines() {
 
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn ↑10.5k (85% cached) ↓456 $0.032
+     INSERT  execute · ask · net off · turn ↑10.5k ↓456 · all ↑10.5k ↓456
     ");
 }

@@ -10,29 +10,31 @@ fn help_is_made_from_the_table() {
     let mut seat = Seat::new(100, 101);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · rw $TMPDIR caches · ro / minus hidden · net off · full tier
-    · enter sends · alt-enter new line · esc Normal · :help · :q
-
     commands
-      :net on|off                   the network on or off: the worker is replaced
-      :mode ask|auto|deny           what becomes of calls beyond the standing rights
-      :rights                       what the agent may do now
-      :grants                       what was approved for the session
-      :revoke N                     take back what was approved for the session
-      :image PATH                   a picture to go with the next message; without PATH: none
-      :compact                      summarise the conversation and go on with the summary
-      :help                         this table
-      :q                            end the session (a key: only at an empty prompt)
-    keys in the mode normal
-      ? f1                          this table
-      ctrl-d                        end the session (a key: only at an empty prompt)
+      :net on|off                   allow or block network access
+      :mode ask|auto|deny           ask first, allow changes in the project, or deny
+      :rights                       show the access of the agent
+      :grants                       list the grants of this session
+      :revoke N                     take back a grant of this session
+      :image PATH                   attach a picture; without PATH: detach it
+      :compact                      replace the conversation by a summary
+      :help                         show this table
+      :q                            end the session (by key: at an empty prompt)
+    at the prompt
+      /NAME                         the same as :NAME
+      /etc/hosts says ...           text: a path has another / in it
+      !COMMAND                      not yet; outside: bailiwick sandbox -- COMMAND
+      ?                             at an empty prompt: this table
+      a space first, or two lines   text, whatever it begins with
+    keys in NORMAL
+      ? f1                          show this table
+      ctrl-d                        end the session (by key: at an empty prompt)
       i a enter                     write a message
       :                             type a command
-      esc                           end the turn that runs; the partial answer stays
-      ctrl-c                        empty the prompt, else interrupt
-      ctrl-z                        stop; fg goes on
-      ctrl-l                        draw everything anew
+      esc                           stop the turn; the model loses the partial text
+      ctrl-c                        empty the prompt; if it is empty: stop the turn
+      ctrl-z                        suspend; fg continues
+      ctrl-l                        redraw the screen
       k up                          up
       j down                        down
       pageup ctrl-u                 a page up
@@ -40,14 +42,14 @@ fn help_is_made_from_the_table() {
       g home                        to the beginning
       G end                         to the end, and follow it
       t                             show or fold the model's thinking
-      o                             show or fold what tools printed
-    keys in the mode insert
-      f1                            this table
-      ctrl-d                        end the session (a key: only at an empty prompt)
-      esc                           to Normal; interrupt, where the prompt is empty
-      ctrl-c                        empty the prompt, else interrupt
-      ctrl-z                        stop; fg goes on
-      ctrl-l                        draw everything anew
+      o ctrl-o                      show or fold the output of tools
+    keys in INSERT
+      f1                            show this table
+      ctrl-d                        end the session (by key: at an empty prompt)
+      esc                           to NORMAL; at an empty prompt: stop the turn
+      ctrl-c                        empty the prompt; if it is empty: stop the turn
+      ctrl-z                        suspend; fg continues
+      ctrl-l                        redraw the screen
       enter                         send
       alt-enter shift-enter ctrl-j  another line
       up ctrl-p                     a line up; before the first: the message before
@@ -57,7 +59,7 @@ fn help_is_made_from_the_table() {
       alt-b ctrl-left               a word to the left
       alt-f ctrl-right              a word to the right
       home ctrl-a                   to the start of the line
-      end ctrl-e                    to the end of the line
+      end ctrl-e                    to the line's end; if there: to the last answer
       backspace ctrl-h              delete to the left
       delete                        delete to the right
       ctrl-w alt-backspace          delete the word to the left
@@ -65,9 +67,10 @@ fn help_is_made_from_the_table() {
       ctrl-k                        delete to the end of the line
       pageup                        a page up
       pagedown                      a page down
-    keys in the mode command
-      esc                           to Normal; interrupt, where the prompt is empty
-      ctrl-c                        empty the prompt, else interrupt
+      ctrl-o                        show or fold the output of tools
+    keys in COMMAND
+      esc                           to NORMAL; at an empty prompt: stop the turn
+      ctrl-c                        empty the prompt; if it is empty: stop the turn
       enter                         send
       up ctrl-p                     a line up; before the first: the message before
       down ctrl-n                   a line down; after the last: the message after
@@ -76,41 +79,37 @@ fn help_is_made_from_the_table() {
       alt-b ctrl-left               a word to the left
       alt-f ctrl-right              a word to the right
       home ctrl-a                   to the start of the line
-      end ctrl-e                    to the end of the line
+      end ctrl-e                    to the line's end; if there: to the last answer
       backspace ctrl-h              delete to the left
       delete                        delete to the right
       ctrl-w alt-backspace          delete the word to the left
       ctrl-u                        delete to the start of the line
       ctrl-k                        delete to the end of the line
-    keys in the mode approval
-      ctrl-z                        stop; fg goes on
-      ctrl-l                        draw everything anew
+    keys in APPROVAL
+      ctrl-z                        suspend; fg continues
+      ctrl-l                        redraw the screen
       k up                          up
       j down                        down
       pageup ctrl-u                 a page up
       pagedown ctrl-f               a page down
       g home                        to the beginning
       G end                         to the end, and follow it
-      y                             approve this once
-      s                             approve for the session: choose how far
-      n                             deny
-      e                             deny, with a word to the model
-      d                             the whole of it on the whole screen
-      esc ctrl-c                    deny, and end the turn
-    keys in the mode scope
+      y                             yes, once
+      s                             yes, for this session: choose the scope
+      n                             no
+      e                             no, with a reason for the model
+      d                             full screen, and back
+      esc ctrl-c                    no, and stop the turn
+    keys in SCOPE
       k up                          up
       j down                        down
       pageup                        a page up
       pagedown                      a page down
-      y                             approve as chosen
-      e                             edit what is chosen
-      left h                        a word less of the prefix
-      right l                       a word more of the prefix
-      esc n ctrl-c                  back to the request
-    ────────────────────────────────────────────────────────────────────────────────────────────────────
+      y                             yes, as chosen
+    ── 4 lines below - End to follow ───────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net: off · full · turn ↑0 ↓0 · all ↑0 ↓0
-    rw $TMPDIR caches · ro / minus hidden · net off
+     INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden
     ");
 }
 
@@ -120,5 +119,16 @@ fn help_is_read_from_its_beginning() {
     seat.keys(":help\n");
     let screen = seat.screen();
     assert!(screen.trim_start().starts_with("commands\n  :net on|off"), "{screen}");
-    assert!(screen.contains("scrolled: G in Normal follows"), "{screen}");
+    assert!(screen.contains("lines below - End to follow"), "{screen}");
+}
+
+#[test]
+fn each_row_of_the_help_fits_a_terminal_of_80_columns() {
+    let mut seat = Seat::new(80, 120);
+    seat.keys("?");
+    let screen = seat.screen();
+    let rows = screen.lines().skip_while(|row| *row != "commands").take_while(|row| !row.starts_with('─'));
+    for row in rows {
+        assert!(!row.starts_with("  ") || row.chars().count() > 32, "a row continues on the next: {row:?}");
+    }
 }

@@ -130,7 +130,11 @@ fn a_name_cannot_look_like_two_facts() {
     let mut request = exec("ls");
     request.cwd = "/tmp\nneeds     nothing".into();
     seat.ask(1, ServerRequest::ExecCommandApproval(request));
-    assert!(seat.screen().contains("  in        /tmp\\u{a}needs     nothing"), "{}", seat.screen());
+    assert!(
+        seat.screen().contains("  runs      by bash -c, in /tmp\\u{a}needs     nothing"),
+        "{}",
+        seat.screen()
+    );
 }
 
 #[test]
@@ -147,7 +151,13 @@ fn a_denial_names_what_was_tried_in_one_line_each() {
     let mut seat = Seat::new(100, 24);
     seat.call(12, "shell_exec", &json!({"command": "touch /etc/probe && echo done"}));
     seat.log(denial());
-    insta::assert_snapshot!(seat.screen().lines().skip(9).take(9).collect::<Vec<_>>().join("\n"), @"  command   touch /etc/probe && echo done");
+    insta::assert_snapshot!(seat.screen().lines().skip(4).take(6).collect::<Vec<_>>().join("\n"), @r"
+    ✗ likely denied   shell_exec #12
+     command   touch /etc/probe && echo done
+     tried     write /etc/probe   (Landlock, EACCES)
+     missing   write /etc/probe
+     to allow  start with --write /etc/probe
+    ");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod approvals;
 mod cards;
+mod contrast;
 mod core;
 mod frames;
 mod help;

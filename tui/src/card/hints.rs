@@ -1,0 +1,157 @@
+//! The keys that count now, each with its word, in as many rows as they need.
+
+use super::{Card, Menu, Stage};
+use crate::commands::{Command, KeyMode};
+use crate::keymap::Keymap;
+
+/// Columns between two keys.
+pub(crate) const APART: u16 = 2;
+
+/// From this width on there is room for whole sentences.
+const WIDE: u16 = 50;
+
+/// The keys of a request, those that decide first. `below` rows of the text are out of sight; `width` columns are there.
+pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> Vec<String> {
+    let keys = Keys { keymap, width };
+    let hints = match &card.stage {
+        Stage::Word(_) => keys.writing("say no with this reason"),
+        Stage::Scope(menu) if menu.editing.is_some() => keys.writing("keep the pattern"),
+        Stage::Scope(menu) => keys.choosing(menu, below, card.sheet().is_read()),
+        Stage::Deciding if below > 0 && !card.sheet().is_read() => keys.reading(card, below),
+        Stage::Deciding => keys.deciding(card, below),
+    };
+    hints.into_iter().flatten().collect()
+}
+
+/// The rows of the keys on a card of this size: they stay as many while the text is read.
+pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) -> u16 {
+    let keys = Keys { keymap, width };
+    let text = card.sheet().rows(width);
+    let in_rows = |hints: Vec<Option<String>>| {
+        let hints: Vec<String> = hints.into_iter().flatten().collect();
+        u16::try_from(laid(&hints, width).len()).unwrap_or(u16::MAX)
+    };
+    let whole = in_rows(match &card.stage {
+        Stage::Scope(menu) if menu.editing.is_none() => keys.choosing(menu, 0, true),
+        Stage::Deciding => keys.deciding(card, 0),
+        _ => return 1,
+    });
+    if text.saturating_add(usize::from(whole + card.extra_rows() + 1)) <= usize::from(height) {
+        return whole;
+    }
+    let long = match &card.stage {
+        Stage::Scope(menu) => {
+            in_rows(keys.choosing(menu, text, false)).max(in_rows(keys.choosing(menu, text, true)))
+        }
+        _ => in_rows(keys.reading(card, text)).max(in_rows(keys.deciding(card, text))),
+    };
+    long.max(whole)
+}
+
+/// Hints in rows of a width: a row takes as many as fit, and at least one.
+pub(crate) fn laid(hints: &[String], width: u16) -> Vec<Vec<&str>> {
+    let mut rows: Vec<Vec<&str>> = Vec::new();
+    let mut left = 0;
+    for hint in hints {
+        let columns = u16::try_from(hint.chars().count()).unwrap_or(u16::MAX);
+        match rows.last_mut().filter(|_| columns.saturating_add(APART) <= left) {
+            Some(row) => {
+                row.push(hint);
+                left -= columns + APART;
+            }
+            None => {
+                rows.push(vec![hint]);
+                left = width.saturating_sub(columns);
+            }
+        }
+    }
+    rows
+}
+
+/// Keys with words, where they have a key.
+struct Keys<'a> {
+    keymap: &'a Keymap,
+    width: u16,
+}
+
+impl Keys<'_> {
+    fn key(&self, mode: KeyMode, command: Command, word: &str) -> Option<String> {
+        let key = self.keymap.hint(mode, command);
+        (!key.is_empty()).then(|| format!("{key} {word}"))
+    }
+
+    fn pair(&self, first: Command, second: Command, word: &str) -> Option<String> {
+        let [first, second] = [first, second].map(|command| self.keymap.hint(KeyMode::Scope, command));
+        (!first.is_empty() && !second.is_empty()).then(|| format!("{first}/{second} {word}"))
+    }
+
+    /// How to get to the end, after which an approval counts.
+    fn to_end(&self, mode: KeyMode, (end, yes): (Command, Command), below: usize) -> Option<String> {
+        let [end, yes] = [end, yes].map(|command| self.keymap.hint(mode, command));
+        let lines = lines(below);
+        Some(if end.is_empty() || yes.is_empty() {
+            lines
+        } else if self.width < WIDE {
+            format!("{lines}: {end}, then {yes}")
+        } else {
+            format!("{lines}. Press {end} to see the end, then {yes}.")
+        })
+    }
+
+    fn writing(&self, done: &str) -> Vec<Option<String>> {
+        let key = |command, word| self.key(KeyMode::Insert, command, word);
+        vec![key(Command::Submit, done), key(Command::Leave, "back")]
+    }
+
+    fn choosing(&self, menu: &Menu, below: usize, is_read: bool) -> Vec<Option<String>> {
+        let key = |command, word| self.key(KeyMode::Scope, command, word);
+        let end = (Command::PageDown, Command::Confirm);
+        vec![
+            if below > 0 && !is_read {
+                self.to_end(KeyMode::Scope, end, below)
+            } else {
+                key(Command::Confirm, "yes, as chosen")
+            },
+            key(Command::Back, "back"),
+            self.pair(Command::LineDown, Command::LineUp, "choose"),
+            self.pair(Command::Shorter, Command::Longer, "words").filter(|_| menu.has_prefix_chosen()),
+            key(Command::Edit, "edit").filter(|_| menu.has_pattern_chosen()),
+            (below > 0 && is_read).then(|| lines(below)),
+        ]
+    }
+
+    fn reading(&self, card: &Card, below: usize) -> Vec<Option<String>> {
+        let end = (Command::Bottom, Command::ApproveOnce);
+        let mut hints = vec![
+            self.to_end(KeyMode::Approval, end, below),
+            self.key(KeyMode::Approval, Command::Deny, "no"),
+        ];
+        hints.extend(self.others(card));
+        hints
+    }
+
+    fn deciding(&self, card: &Card, below: usize) -> Vec<Option<String>> {
+        let key = |command, word| self.key(KeyMode::Approval, command, word);
+        let mut hints = vec![
+            key(Command::ApproveOnce, "yes"),
+            key(Command::ApproveSession, "yes, for this session…"),
+            key(Command::Deny, "no"),
+        ];
+        hints.extend(self.others(card));
+        hints.push((below > 0).then(|| lines(below)));
+        hints
+    }
+
+    fn others(&self, card: &Card) -> [Option<String>; 3] {
+        let key = |command, word| self.key(KeyMode::Approval, command, word);
+        [
+            key(Command::DenyWithWord, "no, because…"),
+            key(Command::Whole, if card.whole { "smaller" } else { "full screen" }),
+            key(Command::Abort, "stop"),
+        ]
+    }
+}
+
+fn lines(below: usize) -> String {
+    format!("{below} more {}", if below == 1 { "line" } else { "lines" })
+}

@@ -1,0 +1,188 @@
+//! Each text of a request and of a denial can be read, on a dark and on a light terminal.
+
+use ipc::approval::{FileChange, ServerRequest};
+use ratatui::buffer::Cell;
+use ratatui::style::{Color, Modifier};
+use tui::Colour;
+
+use crate::core::{denial, network, patch, update};
+use crate::seat::{Seat, start};
+
+type Rgb = [u8; 3];
+
+const BLACK: Rgb = [0, 0, 0];
+const WHITE: Rgb = [255, 255, 255];
+
+/// The least contrast of text (WCAG 2.2, success criterion 1.4.3).
+const LEAST: f64 = 4.5;
+
+/// xterm's colours, which most terminals stay close to.
+const PALETTE: [Rgb; 16] = [
+    BLACK,
+    [205, 0, 0],
+    [0, 205, 0],
+    [205, 205, 0],
+    [0, 0, 238],
+    [205, 0, 205],
+    [0, 205, 205],
+    [229, 229, 229],
+    [127, 127, 127],
+    [255, 0, 0],
+    [0, 255, 0],
+    [255, 255, 0],
+    [92, 92, 255],
+    [255, 0, 255],
+    [0, 255, 255],
+    WHITE,
+];
+
+/// A terminal's own colours, of text and of what is behind it.
+#[derive(Clone, Copy, Debug)]
+struct Terminal {
+    text: Rgb,
+    background: Rgb,
+}
+
+const TERMINALS: [Terminal; 2] =
+    [Terminal { text: WHITE, background: BLACK }, Terminal { text: BLACK, background: WHITE }];
+
+fn luminance(colour: Rgb) -> f64 {
+    let [red, green, blue] = colour.map(|value| {
+        let value = f64::from(value) / 255.0;
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    });
+    0.2126 * red + 0.7152 * green + 0.0722 * blue
+}
+
+fn contrast(one: Rgb, other: Rgb) -> f64 {
+    let (one, other) = (luminance(one), luminance(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+fn number(colour: Color) -> Option<usize> {
+    use Color::{Black, Blue, Cyan, Gray, Green, Magenta, Red, White, Yellow};
+    let named = [Black, Red, Green, Yellow, Blue, Magenta, Cyan, Gray];
+    let bright = [
+        Color::DarkGray,
+        Color::LightRed,
+        Color::LightGreen,
+        Color::LightYellow,
+        Color::LightBlue,
+        Color::LightMagenta,
+        Color::LightCyan,
+        White,
+    ];
+    named.iter().chain(&bright).position(|known| *known == colour)
+}
+
+fn rgb(colour: Color, own: Rgb) -> Rgb {
+    match colour {
+        Color::Reset => own,
+        Color::Rgb(red, green, blue) => [red, green, blue],
+        colour => PALETTE[number(colour).unwrap_or_else(|| panic!("{colour:?}"))],
+    }
+}
+
+/// The least contrast that a terminal may draw a cell with.
+fn drawn(cell: &Cell, terminal: Terminal) -> f64 {
+    let background = rgb(cell.bg, terminal.background);
+    let mut texts = vec![rgb(cell.fg, terminal.text)];
+    if cell.modifier.contains(Modifier::BOLD) {
+        // Some draw bold text in the bright colour.
+        texts.extend(number(cell.fg).filter(|number| *number < 8).map(|number| PALETTE[number + 8]));
+    }
+    if cell.modifier.contains(Modifier::DIM) {
+        // Some draw it halfway to the background.
+        texts = texts.iter().map(|text| [0, 1, 2].map(|n| text[n].midpoint(background[n]))).collect();
+    }
+    texts.into_iter().map(|text| contrast(text, background)).fold(f64::INFINITY, f64::min)
+}
+
+fn is_line(symbol: &str) -> bool {
+    symbol.chars().all(|c| c.is_whitespace() || ('\u{2500}'..='\u{257f}').contains(&c) && c != '│')
+}
+
+/// Checks what is drawn in these rows, as far as it is text.
+fn check(seat: &Seat, rows: impl Iterator<Item = u16>, columns: u16, about: &str) {
+    for y in rows {
+        for cell in (0..columns).filter_map(|x| seat.buffer().cell((x, y))) {
+            for terminal in TERMINALS.into_iter().filter(|_| !is_line(cell.symbol())) {
+                let contrast = drawn(cell, terminal);
+                assert!(
+                    contrast >= LEAST,
+                    "{about}, row {y}: {contrast:.1}:1 for {cell:?} on {terminal:?}\n{}",
+                    seat.screen()
+                );
+            }
+        }
+    }
+}
+
+fn seats() -> impl Iterator<Item = Seat> {
+    let sizes = [(110, 40), (60, 20), (40, 10)];
+    let colours = [Colour::None, Colour::Sixteen, Colour::Exact];
+    sizes.into_iter().flat_map(move |size| {
+        colours.map(|colour| {
+            let mut start = start(size);
+            start.capabilities.colour = colour;
+            Seat::from(start)
+        })
+    })
+}
+
+/// Checks a request from its arrival on, with each of these keys pressed, on the whole screen.
+fn check_request(mut seat: Seat, request: ServerRequest, keys: &str) {
+    seat.ask(1, request);
+    let height = seat.buffer().area.height;
+    let shown = height - if height >= 16 { 2 } else { 1 };
+    let width = seat.buffer().area.width;
+    seat.wait(400);
+    for key in ["d"].into_iter().chain(keys.split("")) {
+        seat.keys(key);
+        check(&seat, 0..shown, width, key);
+        check(&seat, shown..=shown, 10, "the word for the mode");
+    }
+}
+
+#[test]
+fn every_text_of_a_request_can_be_read() {
+    let diff = "@@ -1,3 +1,3 @@\n fn a() {\n-    1 \u{202e}\n+    2\n }\n";
+    for seat in seats() {
+        let new = FileChange::Add { content: "a line\nand one without its end".to_owned() };
+        let files = [("/home/me/project/src/lib.rs", update(diff)), ("/home/me/project/src/\x1b.rs", new)];
+        check_request(seat, ServerRequest::ApplyPatchApproval(patch(&files)), "Gsjje");
+    }
+    for seat in seats() {
+        let command = "cargo test \u{200b} --workspace; ".repeat(40);
+        check_request(seat, ServerRequest::ExecCommandApproval(crate::core::exec(&command)), "jGsjj");
+    }
+    for seat in seats() {
+        check_request(seat, ServerRequest::NetworkApproval(network("cargo fetch")), "e");
+    }
+}
+
+#[test]
+fn the_word_for_each_mode_can_be_read() {
+    for mut seat in seats() {
+        let row = seat.buffer().area.height - if seat.buffer().area.height >= 16 { 2 } else { 1 };
+        for keys in ["i", ":", "\u{1b}"] {
+            check(&seat, row..=row, 8, keys);
+            seat.keys(keys);
+        }
+        seat.press(crossterm::event::KeyCode::Esc);
+        check(&seat, row..=row, 8, "NORMAL");
+    }
+}
+
+#[test]
+fn every_text_of_a_denial_can_be_read() {
+    for mut seat in seats() {
+        seat.call(12, "shell_exec", &serde_json::json!({"command": "touch /etc/probe"}));
+        seat.log(denial());
+        let screen = seat.screen();
+        let first = screen.lines().position(|line| line.contains('✗')).unwrap_or_default();
+        let last = screen.lines().position(|line| line.starts_with("──")).unwrap();
+        let rows = u16::try_from(first).unwrap()..u16::try_from(last).unwrap();
+        check(&seat, rows, seat.buffer().area.width, "a denial");
+    }
+}
