@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{OpenptyResult, openpty};
@@ -90,10 +92,10 @@ fn it_is_refused_in_words_where_there_is_no_terminal_for_it() {
 fn the_first_frame_says_what_is_allowed_and_which_keys_count() {
     let (world, server) = (world(), model_of([]));
     let ui = Ui::start(&world.ui(&server, &[]), SIZE);
-    ui.until_shown("net: off");
+    ui.until_shown("net off");
     let screen = ui.screen();
     assert!(screen.contains("ask") && screen.contains("INSERT") && screen.contains(":help"), "{screen}");
-    assert!(screen.contains("rw $TMPDIR · ro / minus hidden · net off"), "{screen}");
+    assert!(screen.contains("read-only · network off · secrets hidden"), "{screen}");
     assert_eq!(ui.modes(), TAKEN);
     assert!(ui.is_raw());
     ui.signal(Signal::SIGTERM);
@@ -142,7 +144,7 @@ fn what_was_typed_ahead_is_delivered() {
 fn a_paste_is_not_sent_by_its_line_ends() {
     let (world, server) = (world(), model_of([done()]));
     let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
-    ui.until_shown("net: off");
+    ui.until_shown("net off");
     let long = "0123456789abcdef".repeat(1 << 16);
     ui.types(&format!("\x1b[200~first\rsecond {long} last\r\n\x1b[201~"));
     ui.until_shown("last");
@@ -162,7 +164,7 @@ fn signals_that_end_it_leave_the_terminal_as_it_was() {
     {
         let (world, server) = (world(), model_of([shell("echo started; exec sleep 1000"), done()]));
         let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
-        ui.until_shown("net: off");
+        ui.until_shown("net off");
         if busy {
             ui.types("work\r");
             ui.until_shown("started");
@@ -170,7 +172,7 @@ fn signals_that_end_it_leave_the_terminal_as_it_was() {
         ui.signal(signal);
         let left = ui.end();
         assert_eq!((left.code, &left.modes[..]), (143, &[][..]), "{signal} {busy}");
-        assert!(!left.screen.contains("net: off"), "{}", left.screen);
+        assert!(!left.screen.contains("net off"), "{}", left.screen);
         log_is_named(&world, &left);
         assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
     }
@@ -205,16 +207,55 @@ fn leaving_in_the_middle_of_a_command_leaves_no_process() {
 fn the_network_goes_on_and_off() {
     let (world, server) = (world(), model_of([done()]));
     let mut ui = Ui::start(&world.ui(&server, &["--mode", "auto"]), SIZE);
-    ui.until_shown("net: off");
+    ui.until_shown("net off");
     ui.types(":net on\r");
-    ui.until_shown("net: on ");
+    ui.until_shown("net on ");
     ui.types(":net off\r");
-    ui.until_shown("net: off ");
+    ui.until_shown("net off ");
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
     let log = world.log();
     let changes: Vec<_> = log.iter().filter(|event| event["type"] == "rights_changed").collect();
     assert_eq!(changes.len(), 2, "{log:?}");
+}
+
+#[test]
+fn the_network_leads_to_the_host_where_the_start_allowed_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let greeter =
+        thread::spawn(move || listener.accept().unwrap().0.write_all(b"the host answers\n").unwrap());
+    let connect = shell(&format!("exec 3<>/dev/tcp/127.0.0.1/{port} && cat <&3"));
+    let (world, server) = (world(), model_of([connect, done()]));
+    let mut ui = Ui::start(&world.ui(&server, &["--mode", "auto", "--reach", "host"]), SIZE);
+    ui.until_shown("net off");
+    ui.types(":net on\r");
+    ui.until_shown("network on +host");
+    ui.types("greet the host\r");
+    ui.until_shown("the host answers");
+    ui.until_shown("Done.");
+    greeter.join().unwrap();
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn commands_with_a_slash_never_reach_the_model() {
+    let (world, server) = (world(), model_of([done()]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), (100, 24));
+    ui.until_shown("net off");
+    ui.types("/model\r");
+    ui.until_shown("no command /model (see :help)");
+    ui.types("!ls\r");
+    ui.until_shown("outside: bailiwick sandbox -- ls");
+    ui.types("?");
+    ui.until_shown("allow or block network access");
+    assert_eq!(server.requests().len(), 0);
+    ui.types("/etc/hosts is a message\r");
+    ui.until_shown("Done.");
+    assert!(sent(&server, 0).contains("/etc/hosts is a message"));
+    ui.types("/q\r");
+    assert_eq!(ui.end().code, 0);
 }
 
 #[test]
@@ -225,7 +266,7 @@ fn another_size_is_another_frame() {
     ui.until_shown("A reply that stays.");
     for size in [(110, 40), (40, 10), (20, 5), (80, 24)] {
         ui.resize(size);
-        let wanted = if size.1 < 10 { "too small" } else { "net: off" };
+        let wanted = if size.1 < 10 { "needs 40x10" } else { "net off" };
         ui.until(&format!("{wanted} at {size:?}"), |screen| {
             screen.lines().all(|line| line.chars().count() <= usize::from(size.0)) && screen.contains(wanted)
         });
@@ -258,8 +299,8 @@ fn hostile_text_commands_nothing() {
     let (world, server) = (world(), model_of(replies));
     world.file("AGENTS.md", &text);
     let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
-    ui.until_shown("net: off");
-    let bar = |screen: &str| screen.lines().filter(|line| line.contains("net: off")).count();
+    ui.until_shown("net off");
+    let bar = |screen: &str| screen.lines().filter(|line| line.contains("net off")).count();
     ui.types("go\r");
     ui.until("the summary", |screen| screen.contains("100 in") || screen.contains("200 in"));
     assert_eq!(ui.modes(), TAKEN);
@@ -273,7 +314,7 @@ fn hostile_text_commands_nothing() {
     let written = String::from_utf8(left.bytes).unwrap();
     // Nothing but what moves the cursor, colours, and switches modes of ours on and off.
     for (at, _) in written.match_indices('\x1b') {
-        let sequence: String = written[at..].chars().take(12).collect();
+        let sequence: String = written[at..].chars().take(40).collect();
         assert!(sequence.starts_with("\x1b["), "{sequence:?}");
         let end =
             sequence[2..].find(|c: char| ('\x40'..='\x7e').contains(&c)).map(|end| &sequence[2..=end + 2]);
@@ -305,7 +346,7 @@ fn stopped_by_the_shell_and_continued_it_goes_on() {
     ui.until_shown("ready>");
     let before = ui.modes();
     ui.types(&format!("{line}\r"));
-    ui.until_shown("net: off");
+    ui.until_shown("net off");
     assert_eq!(ui.modes(), TAKEN);
     ui.types("half a mess\x1a");
     ui.until("the shell", |screen| screen.contains("Stopped") && screen.trim_end().ends_with("ready>"));
@@ -437,14 +478,14 @@ fn a_projects_settings_are_trusted_by_an_answer_to_the_question_alone() {
     world.file(".bailiwick.toml", format!("rights.write = [{outside:?}]\n"));
     let command = world.ui(&server, &[]);
     let name = outside.display().to_string();
-    let begun = |screen: &str| screen.contains("net: off");
+    let begun = |screen: &str| screen.contains("net off");
     // What was typed before the question stood there, and a no: not trusted, and said so.
     let mut ui = Ui::start_with_keys(&command, (200, 24), "y\r");
     ui.until_shown("Trust it? [y/N]");
     assert!(ui.screen().contains(&name), "{}", ui.screen());
     ui.types("n\r");
     ui.until("the UI", begun);
-    assert!(!ui.screen().contains(&format!("rw $TMPDIR {name}")), "{}", ui.screen());
+    assert!(!ui.screen().contains(&format!("writes in {name}")), "{}", ui.screen());
     ui.until_shown("not trusted; not enabled");
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
@@ -452,11 +493,11 @@ fn a_projects_settings_are_trusted_by_an_answer_to_the_question_alone() {
     let mut ui = Ui::start(&command, (200, 24));
     ui.until_shown("Trust it? [y/N]");
     ui.types("y\r");
-    ui.until_shown(&format!("rw $TMPDIR {name}"));
+    ui.until_shown(&format!("writes in {name}"));
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
     let mut ui = Ui::start(&command, (200, 24));
-    ui.until_shown(&format!("rw $TMPDIR {name}"));
+    ui.until_shown(&format!("writes in {name}"));
     assert!(!String::from_utf8_lossy(&ui.bytes()).contains("Trust it?"));
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);

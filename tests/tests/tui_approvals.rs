@@ -10,7 +10,7 @@ use tests::ui::{TAKEN, Ui};
 use tests::{User, World, marked};
 
 const SIZE: (u16, u16) = (80, 24);
-const COMMAND: &str = "approve this command?";
+const COMMAND: &str = "Run this command?";
 
 /// A session in mode `ask` in which the model was told to begin.
 struct Asked {
@@ -81,9 +81,10 @@ fn a_command_whose_end_was_not_seen_is_not_approved_by_any_key() {
     asked.ui.until_shown(COMMAND);
     asked.ui.types("\r");
     assert!(!asked.ui.screen().contains("THE-TAIL"), "{}", asked.ui.screen());
-    asked.ui.until_shown("read to the end to approve");
+    asked.ui.until_shown("Press G to see the end, then y.");
     asked.ui.types("\r \r\n ");
-    let unread = |screen: &str| screen.split_once('↓')?.1.split_whitespace().next()?.parse::<usize>().ok();
+    let unread =
+        |screen: &str| screen.split_once(" more lines.")?.0.split_whitespace().last()?.parse::<usize>().ok();
     let all = unread(&asked.ui.screen()).unwrap();
     // The first key that counts.
     asked.ui.press_until_so("j", "another row", |screen| unread(screen).is_some_and(|rows| rows < all));
@@ -117,7 +118,7 @@ fn keys_that_were_typed_before_the_card_was_seen_do_not_answer_it() {
         asked.ui.types("y");
     }
     // Keys are handled in order: when this one counts, none of those before it did.
-    asked.press_until("e", "a word to the model");
+    asked.press_until("e", "no, because ›");
     assert!(!asked.exists("ran") && asked.decisions().is_empty());
     asked.ui.types("\r");
     asked.ui.until_shown("denied");
@@ -131,13 +132,13 @@ fn what_is_pasted_without_brackets_answers_nothing() {
     let mut asked = Asked::with([writes("touch ran"), done()]);
     asked.ui.until_shown(COMMAND);
     // It counts now.
-    asked.press_until("e", "a word to the model");
+    asked.press_until("e", "no, because ›");
     asked.ui.types("\x1b");
     asked.ui.until_shown("n no");
     for pasted in ["yes please\r", "\x1b]11;rgb:y/y/y\x1b\\\x1bP1$ry\x1b\\\x1b_y\x1b\\", "nnn"] {
         asked.ui.types(pasted);
     }
-    asked.press_until("e", "a word to the model");
+    asked.press_until("e", "no, because ›");
     assert!(!asked.exists("ran") && asked.decisions().is_empty());
     asked.ui.types("\r");
     asked.ui.until_shown("Done.");
@@ -148,7 +149,7 @@ fn what_is_pasted_without_brackets_answers_nothing() {
 fn a_change_of_files_is_shown_and_is_what_happens() {
     let input = json!({"path": "new.txt", "content": "first\nsecond\n"});
     let mut asked = Asked::with([calls(&[("write_file", input)]), done()]);
-    asked.ui.until_shown("approve this change of files?");
+    asked.ui.until_shown("Create new.txt?  +2");
     asked.ui.until_shown("+second");
     assert!(!asked.exists("new.txt"));
     asked.press_until("y", "approved once");
@@ -184,7 +185,7 @@ fn a_prefix_approved_for_the_session_asks_once() {
 fn a_word_goes_with_the_denial() {
     let mut asked = Asked::with([writes("touch ran"), done()]);
     asked.ui.until_shown(COMMAND);
-    asked.press_until("e", "a word to the model");
+    asked.press_until("e", "no, because ›");
     asked.ui.types("use the other directory\r");
     asked.ui.until_shown("Done.");
     assert!(asked.told().contains("use the other directory"));
@@ -194,7 +195,7 @@ fn a_word_goes_with_the_denial() {
 
 #[test]
 fn a_terminal_that_is_too_small_can_still_say_no() {
-    for (size, shown) in [((40, 10), "approve this command?"), ((20, 5), "n denies")] {
+    for (size, shown) in [((40, 10), "Run this command?"), ((20, 5), "needs 40x10")] {
         let mut asked = Asked::on(size, [writes("touch ran"), done()]);
         asked.ui.until_shown(shown);
         asked.ui.press_until_so("n", "the card is gone", |screen| !screen.contains(shown));

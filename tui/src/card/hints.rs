@@ -10,8 +10,30 @@ pub(crate) const APART: u16 = 2;
 /// From this width on there is room for whole sentences.
 const WIDE: u16 = 50;
 
+/// A hint: its key stands out, or all of it where it is a sentence.
+#[derive(Debug)]
+pub(crate) struct Hint {
+    pub text: String,
+    /// The bytes at the beginning that stand out.
+    pub strong: usize,
+}
+
+impl Hint {
+    fn of_key(key: &str, word: &str) -> Self {
+        Self { text: format!("{key} {word}"), strong: key.len() }
+    }
+
+    fn sentence(text: String) -> Self {
+        Self { strong: text.len(), text }
+    }
+
+    const fn remark(text: String) -> Self {
+        Self { text, strong: 0 }
+    }
+}
+
 /// The keys of a request, those that decide first. `below` rows of the text are out of sight; `width` columns are there.
-pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> Vec<String> {
+pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> Vec<Hint> {
     let keys = Keys { keymap, width };
     let hints = match &card.stage {
         Stage::Word(_) => keys.writing("say no with this reason"),
@@ -27,8 +49,8 @@ pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> V
 pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) -> u16 {
     let keys = Keys { keymap, width };
     let text = card.sheet().rows(width);
-    let in_rows = |hints: Vec<Option<String>>| {
-        let hints: Vec<String> = hints.into_iter().flatten().collect();
+    let in_rows = |hints: Vec<Option<Hint>>| {
+        let hints: Vec<Hint> = hints.into_iter().flatten().collect();
         u16::try_from(laid(&hints, width).len()).unwrap_or(u16::MAX)
     };
     let whole = in_rows(match &card.stage {
@@ -39,21 +61,20 @@ pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) ->
     if text.saturating_add(usize::from(whole + card.extra_rows() + 1)) <= usize::from(height) {
         return whole;
     }
-    let long = match &card.stage {
-        Stage::Scope(menu) => {
-            in_rows(keys.choosing(menu, text, false)).max(in_rows(keys.choosing(menu, text, true)))
-        }
-        _ => in_rows(keys.reading(card, text)).max(in_rows(keys.deciding(card, text))),
-    };
+    // The lines that are left, behind the keys, are worth no row of their own.
+    let long = in_rows(match &card.stage {
+        Stage::Scope(menu) => keys.choosing(menu, text, false),
+        _ => keys.reading(card, text),
+    });
     long.max(whole)
 }
 
 /// Hints in rows of a width: a row takes as many as fit, and at least one.
-pub(crate) fn laid(hints: &[String], width: u16) -> Vec<Vec<&str>> {
-    let mut rows: Vec<Vec<&str>> = Vec::new();
+pub(crate) fn laid(hints: &[Hint], width: u16) -> Vec<Vec<&Hint>> {
+    let mut rows: Vec<Vec<&Hint>> = Vec::new();
     let mut left = 0;
     for hint in hints {
-        let columns = u16::try_from(hint.chars().count()).unwrap_or(u16::MAX);
+        let columns = u16::try_from(hint.text.chars().count()).unwrap_or(u16::MAX);
         match rows.last_mut().filter(|_| columns.saturating_add(APART) <= left) {
             Some(row) => {
                 row.push(hint);
@@ -75,21 +96,21 @@ struct Keys<'a> {
 }
 
 impl Keys<'_> {
-    fn key(&self, mode: KeyMode, command: Command, word: &str) -> Option<String> {
+    fn key(&self, mode: KeyMode, command: Command, word: &str) -> Option<Hint> {
         let key = self.keymap.hint(mode, command);
-        (!key.is_empty()).then(|| format!("{key} {word}"))
+        (!key.is_empty()).then(|| Hint::of_key(&key, word))
     }
 
-    fn pair(&self, first: Command, second: Command, word: &str) -> Option<String> {
+    fn pair(&self, first: Command, second: Command, word: &str) -> Option<Hint> {
         let [first, second] = [first, second].map(|command| self.keymap.hint(KeyMode::Scope, command));
-        (!first.is_empty() && !second.is_empty()).then(|| format!("{first}/{second} {word}"))
+        (!first.is_empty() && !second.is_empty()).then(|| Hint::of_key(&format!("{first}/{second}"), word))
     }
 
     /// How to get to the end, after which an approval counts.
-    fn to_end(&self, mode: KeyMode, (end, yes): (Command, Command), below: usize) -> Option<String> {
+    fn to_end(&self, mode: KeyMode, (end, yes): (Command, Command), below: usize) -> Hint {
         let [end, yes] = [end, yes].map(|command| self.keymap.hint(mode, command));
         let lines = lines(below);
-        Some(if end.is_empty() || yes.is_empty() {
+        Hint::sentence(if end.is_empty() || yes.is_empty() {
             lines
         } else if self.width < WIDE {
             format!("{lines}: {end}, then {yes}")
@@ -98,17 +119,17 @@ impl Keys<'_> {
         })
     }
 
-    fn writing(&self, done: &str) -> Vec<Option<String>> {
+    fn writing(&self, done: &str) -> Vec<Option<Hint>> {
         let key = |command, word| self.key(KeyMode::Insert, command, word);
         vec![key(Command::Submit, done), key(Command::Leave, "back")]
     }
 
-    fn choosing(&self, menu: &Menu, below: usize, is_read: bool) -> Vec<Option<String>> {
+    fn choosing(&self, menu: &Menu, below: usize, is_read: bool) -> Vec<Option<Hint>> {
         let key = |command, word| self.key(KeyMode::Scope, command, word);
         let end = (Command::PageDown, Command::Confirm);
         vec![
             if below > 0 && !is_read {
-                self.to_end(KeyMode::Scope, end, below)
+                Some(self.to_end(KeyMode::Scope, end, below))
             } else {
                 key(Command::Confirm, "yes, as chosen")
             },
@@ -116,21 +137,21 @@ impl Keys<'_> {
             self.pair(Command::LineDown, Command::LineUp, "choose"),
             self.pair(Command::Shorter, Command::Longer, "words").filter(|_| menu.has_prefix_chosen()),
             key(Command::Edit, "edit").filter(|_| menu.has_pattern_chosen()),
-            (below > 0 && is_read).then(|| lines(below)),
+            (below > 0 && is_read).then(|| Hint::remark(lines(below))),
         ]
     }
 
-    fn reading(&self, card: &Card, below: usize) -> Vec<Option<String>> {
+    fn reading(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
         let end = (Command::Bottom, Command::ApproveOnce);
         let mut hints = vec![
-            self.to_end(KeyMode::Approval, end, below),
+            Some(self.to_end(KeyMode::Approval, end, below)),
             self.key(KeyMode::Approval, Command::Deny, "no"),
         ];
         hints.extend(self.others(card));
         hints
     }
 
-    fn deciding(&self, card: &Card, below: usize) -> Vec<Option<String>> {
+    fn deciding(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
         let key = |command, word| self.key(KeyMode::Approval, command, word);
         let mut hints = vec![
             key(Command::ApproveOnce, "yes"),
@@ -138,11 +159,11 @@ impl Keys<'_> {
             key(Command::Deny, "no"),
         ];
         hints.extend(self.others(card));
-        hints.push((below > 0).then(|| lines(below)));
+        hints.push((below > 0).then(|| Hint::remark(lines(below))));
         hints
     }
 
-    fn others(&self, card: &Card) -> [Option<String>; 3] {
+    fn others(&self, card: &Card) -> [Option<Hint>; 3] {
         let key = |command, word| self.key(KeyMode::Approval, command, word);
         [
             key(Command::DenyWithWord, "no, because…"),

@@ -61,10 +61,9 @@ fn keys(model: &Model, card: &Card, (pane, first): (&mut Pane<'_>, u16), below: 
     for (y, row) in (first..).zip(hints::laid(&hints, pane.width())) {
         let mut x = 0;
         for hint in row {
-            let text = SafeText::line(hint);
-            let key = text.as_str().find(' ').unwrap_or(text.len());
-            x = pane.put(x, y, text.slice(0..key), style);
-            x = pane.put(x, y, text.slice(key..text.len()), Style::new()) + hints::APART;
+            let text = SafeText::line(&hint.text);
+            x = pane.put(x, y, text.slice(0..hint.strong), style);
+            x = pane.put(x, y, text.slice(hint.strong..text.len()), Style::new()) + hints::APART;
         }
     }
 }

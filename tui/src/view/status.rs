@@ -81,11 +81,11 @@ fn fitting(model: &Model, room: usize) -> Pieces {
         (ALL, format!("all {}", tokens(&all))),
         (TURN, format!("turn {}", tokens(&turn))),
         (SANDBOX, String::new()),
-        (TURN, tokens(&turn)),
-        (ALL, tokens(&all)),
+        (TURN, format!("turn {}", sum(&turn))),
+        (ALL, format!("all {}", sum(&all))),
         (ACTIVITY, activity),
         (ALL, String::new()),
-        (TURN, counted(turn.usage.prompt() + turn.usage.output)),
+        (TURN, sum(&turn)),
         (TURN, String::new()),
     ];
     let mut shorter = shorter.into_iter();
@@ -109,6 +109,10 @@ fn brief(account: &Account) -> String {
     let hits = hits.map(|hits| format!(" ({hits}% cached)")).unwrap_or_default();
     let cost = cost.map(|cost| format!(" {cost}")).unwrap_or_default();
     format!("↑{}{hits} ↓{}{cost}", counted(usage.prompt()), counted(usage.output))
+}
+
+fn sum(account: &Account) -> String {
+    counted(account.usage.prompt() + account.usage.output)
 }
 
 fn tokens(account: &Account) -> String {

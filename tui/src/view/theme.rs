@@ -22,6 +22,16 @@ struct Pair {
     sixteen: (Color, Color),
 }
 
+impl Pair {
+    const fn exact(self) -> Style {
+        Style::new().fg(self.exact.0).bg(self.exact.1)
+    }
+
+    const fn sixteen(self) -> Style {
+        Style::new().fg(self.sixteen.0).bg(self.sixteen.1)
+    }
+}
+
 const BLACK: Color = Color::Rgb(0, 0, 0);
 const WHITE: Color = Color::Rgb(255, 255, 255);
 
@@ -55,7 +65,7 @@ impl Theme {
             Look::Thinking => plain.add_modifier(Modifier::DIM | Modifier::ITALIC),
             Look::Output | Look::Notice | Look::Turn => self.dim(),
             Look::Claim => plain.add_modifier(Modifier::ITALIC),
-            Look::Denial => self.pair(DANGER),
+            Look::Denial => self.loud(DANGER),
             Look::ToolFailed | Look::Error => self.red(),
         }
     }
@@ -69,8 +79,8 @@ impl Theme {
         };
         match self.colour {
             Colour::None => (self.strong(), Style::new()),
-            Colour::Sixteen => (self.pair(pair), Style::new()),
-            Colour::Exact => (self.pair(pair), self.pair(pair)),
+            Colour::Sixteen => (pair.sixteen(), Style::new()),
+            Colour::Exact => (pair.exact(), pair.exact()),
         }
     }
 
@@ -88,12 +98,12 @@ impl Theme {
 
     /// The title of a request.
     pub(super) fn alarm(self) -> Style {
-        self.pair(ALARM)
+        self.loud(ALARM)
     }
 
     /// The word for the mode.
     pub(super) fn mode(self, mode: Mode) -> Style {
-        self.pair(match mode {
+        self.loud(match mode {
             Mode::Normal => NORMAL,
             Mode::Insert => INSERT,
             Mode::Command => COMMAND,
@@ -102,7 +112,7 @@ impl Theme {
 
     /// The network, while it is on.
     pub(super) fn open(self) -> Style {
-        self.pair(DANGER)
+        self.loud(DANGER)
     }
 
     fn red(self) -> Style {
@@ -112,12 +122,11 @@ impl Theme {
         }
     }
 
-    fn pair(self, pair: Pair) -> Style {
-        let ((text, background), more) = match self.colour {
-            Colour::None => return Style::new().add_modifier(Modifier::BOLD | Modifier::REVERSED),
-            Colour::Sixteen => (pair.sixteen, Modifier::empty()),
-            Colour::Exact => (pair.exact, Modifier::BOLD),
-        };
-        Style::new().fg(text).bg(background).add_modifier(more)
+    fn loud(self, pair: Pair) -> Style {
+        match self.colour {
+            Colour::None => self.strong().add_modifier(Modifier::REVERSED),
+            Colour::Sixteen => pair.sixteen(),
+            Colour::Exact => pair.exact().add_modifier(Modifier::BOLD),
+        }
     }
 }

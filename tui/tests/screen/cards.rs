@@ -54,7 +54,7 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
       runs      by bash -c, in this project
     y yes  s yes, for this session…  n no
     e no, because…  d full screen  Esc stop
-     APPROVAL  exec · ask · net off · ↑0 ↓0
+     APPROVAL  exec · ask · net off · turn 0
     ");
     seat.keys("G");
     assert_snapshot!(seat.screen(), @r"
@@ -67,7 +67,7 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
       runs      by bash -c, in this project
     y yes  s yes, for this session…  n no
     e no, because…  d full screen  Esc stop
-     APPROVAL  exec · ask · net off · ↑0 ↓0
+     APPROVAL  exec · ask · net off · turn 0
     ");
 }
 

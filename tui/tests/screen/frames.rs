@@ -84,7 +84,7 @@ fn the_first_frame_of_the_smallest_terminal() {
 
     ────────────────────────────────────────
     ›
-     INSERT  exec · ask · net off · ↑0 ↓0
+     INSERT  exec · ask · net off · turn 0
     ");
 }
 
