@@ -81,8 +81,8 @@ impl PathPattern {
     /// What it would cover, and what never, in a sentence for the one who approves it.
     pub fn preview(&self) -> String {
         format!(
-            "Covers changes of files in the project whose path matches `{self}`; never what the user's own programs act on \
-             (.git, editor tasks, settings of shells and agents)."
+            "Matches paths in the project like `{self}`; never .git, editor tasks, or settings of shells and agents: these \
+             still ask."
         )
     }
 }

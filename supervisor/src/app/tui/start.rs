@@ -40,6 +40,6 @@ fn colour() -> Colour {
 fn pattern(glob: &str) -> String {
     match PathPattern::parse(glob) {
         Ok(pattern) => pattern.preview(),
-        Err(error) => format!("Covers nothing: {error}."),
+        Err(error) => format!("Matches nothing: {error}."),
     }
 }

@@ -42,17 +42,17 @@ pub fn check_prefix(words: &[String]) -> Result<(), PrefixError> {
     if shell::is_part_of_it(program) { Err(PrefixError::Shell(program.clone())) } else { Ok(()) }
 }
 
-/// What a prefix would cover, and what never, in a few sentences for the one who approves it.
+/// Describes the commands that a prefix matches, for the one who approves it.
 pub fn preview(prefix: &[String]) -> String {
     let refused = match check_prefix(prefix) {
         Ok(()) => None,
-        Err(error) => Some(format!("Covers nothing: {error}.")),
+        Err(error) => Some(format!("Matches nothing: {error}.")),
     };
     refused.unwrap_or_else(|| {
         let words = prefix.join(" ");
         let mut text = format!(
-            "Covers `{words}` with any further words; joined by ; && || | or a line break only with what is covered too. \
-             Never with $ or ` substitutions, patterns, redirections to files, & or variables set before it."
+            "Matches `{words} …`, alone or joined by ; && || | or a line break with other allowed commands. Lines \
+             with $, backquotes, globs, redirections to files, & or VAR= still ask."
         );
         if let Some(warning) = warning(prefix) {
             text.push(' ');
@@ -67,9 +67,9 @@ fn warning(prefix: &[String]) -> Option<String> {
     let program = prefix.first()?;
     if programs::runs_anything(prefix) {
         return Some(format!(
-            "Careful: `{program}` runs whatever it is told to, so this covers any program."
+            "Careful: `{program}` runs other programs, so this allows any program."
         ));
     }
     let all = prefix.len() == 1 && programs::has_subcommands(program);
-    all.then(|| format!("Careful: this covers everything that `{program}` can do."))
+    all.then(|| format!("Careful: this allows everything that `{program}` can do."))
 }

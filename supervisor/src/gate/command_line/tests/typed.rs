@@ -56,18 +56,18 @@ fn a_refusal_says_why() {
 }
 
 #[test]
-fn a_preview_says_what_is_covered_and_what_never() {
+fn a_preview_names_the_lines_that_match_and_those_that_still_ask() {
     let preview = |text: &str| preview(&text.split(' ').map(str::to_owned).collect::<Vec<_>>());
-    insta::assert_snapshot!(preview("cargo test"), @"Covers `cargo test` with any further words; joined by ; && || | or a line break only with what is covered too. Never with $ or ` substitutions, patterns, redirections to files, & or variables set before it.");
-    assert!(preview("git").ends_with(" Careful: this covers everything that `git` can do."));
+    insta::assert_snapshot!(preview("cargo test"), @"Matches `cargo test …`, alone or joined by ; && || | or a line break with other allowed commands. Lines with $, backquotes, globs, redirections to files, & or VAR= still ask.");
+    assert!(preview("git").ends_with(" Careful: this allows everything that `git` can do."));
     for text in ["python -u", "bash", "env", "find .", "make"] {
         let program = text.split(' ').next().expect("a word");
         let warning =
-            format!(" Careful: `{program}` runs whatever it is told to, so this covers any program.");
+            format!(" Careful: `{program}` runs other programs, so this allows any program.");
         assert!(preview(text).ends_with(&warning), "{text}");
     }
     for text in ["python x.py", "git log", "make all", "ls"] {
         assert!(!preview(text).contains("Careful"), "{text}");
     }
-    insta::assert_snapshot!(preview("eval"), @r#"Covers nothing: "eval" is part of the shell itself: what it does to the rest of a command cannot be told."#);
+    insta::assert_snapshot!(preview("eval"), @r#"Matches nothing: "eval" is part of the shell itself: what it does to the rest of a command cannot be told."#);
 }
