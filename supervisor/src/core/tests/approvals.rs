@@ -8,7 +8,7 @@ use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId, GrantId};
 use ipc::message::Outcome;
 use ipc::path::WirePath;
-use ipc::rights::Network;
+use ipc::rights::{Network, Reach};
 use ipc::tool::{ToolCall, ToolOutput, Written};
 
 use super::script::{Script, call, command, config, file, read, standing, text};
@@ -414,6 +414,21 @@ fn the_network_that_was_approved_goes_when_the_user_turns_it_off() {
     log started 2 b shell_exec {"command":"curl x","network":true} by Supervisor
     ask 2: networkApproval {"access":"standing","grant":{"write":[],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":2,"command":["bash","-c","curl x"],"cwd":"/p"}
     "#);
+}
+
+#[test]
+fn an_approved_network_leads_as_far_as_the_start_allowed() {
+    let mut config = ask_config();
+    config.standing.reach = Reach { host: true, ..Reach::default() };
+    let host = r#""reach":{"host":true,"lan":false,"link_local":false,"metadata":false}"#;
+    let mut script = asking_with(config, &[online("a")]);
+    let asked = script.lines();
+    assert!(asked.contains("ask 1: networkApproval") && asked.contains(host), "{asked}");
+    let decision = ReviewDecision::ApprovedForSession { scope: SessionScope::Network };
+    script.decide(Op::NetworkApproval { id: ApprovalId(1), decision });
+    script.outcome(1, file("x")).ready(2);
+    let lines = script.lines();
+    assert!(lines.contains("net on +host"), "{lines}");
 }
 
 #[test]

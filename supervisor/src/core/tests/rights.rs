@@ -2,11 +2,11 @@
 
 use insta::assert_snapshot;
 use ipc::id::AgentId;
-use ipc::rights::{Network, RightsChange};
+use ipc::rights::{Network, Reach, RightsChange};
 
-use super::script::{Script, config, file, read, run, text};
+use super::script::{Script, config, file, read, run, standing, text};
 use crate::core::{AgentConfig, Effect};
-use crate::gate::Activity;
+use crate::gate::{Activity, Standing};
 use crate::provider::StopReason;
 
 /// An agent that waits for two calls.
@@ -63,6 +63,19 @@ fn an_agent_at_rest_is_told_with_the_next_words_of_the_user() {
     script.user("go");
     let told = script.last_messages();
     assert!(told.contains("network: on") && told.find("<rights>") < told.find("go"), "{told}");
+}
+
+#[test]
+fn the_network_comes_back_with_the_reach_of_the_start() {
+    let standing = Standing { reach: Reach { host: true, ..Reach::default() }, ..standing() };
+    let mut script = Script::with(AgentConfig { standing, ..config() });
+    for generation in [2, 4] {
+        script.net(Network::On).ready(generation);
+        let lines = script.lines();
+        assert!(lines.contains("rw . $TMPDIR · ro / minus hidden · net on +host by"), "{lines}");
+        script.net(Network::Off).ready(generation + 1);
+        assert!(script.lines().contains("· net off by"));
+    }
 }
 
 #[test]

@@ -66,9 +66,7 @@ pub fn preview(prefix: &[String]) -> String {
 fn warning(prefix: &[String]) -> Option<String> {
     let program = prefix.first()?;
     if programs::runs_anything(prefix) {
-        return Some(format!(
-            "Careful: `{program}` runs other programs, so this allows any program."
-        ));
+        return Some(format!("Careful: `{program}` runs other programs, so this allows any program."));
     }
     let all = prefix.len() == 1 && programs::has_subcommands(program);
     all.then(|| format!("Careful: this allows everything that `{program}` can do."))

@@ -62,8 +62,7 @@ fn a_preview_names_the_lines_that_match_and_those_that_still_ask() {
     assert!(preview("git").ends_with(" Careful: this allows everything that `git` can do."));
     for text in ["python -u", "bash", "env", "find .", "make"] {
         let program = text.split(' ').next().expect("a word");
-        let warning =
-            format!(" Careful: `{program}` runs other programs, so this allows any program.");
+        let warning = format!(" Careful: `{program}` runs other programs, so this allows any program.");
         assert!(preview(text).ends_with(&warning), "{text}");
     }
     for text in ["python x.py", "git log", "make all", "ls"] {
