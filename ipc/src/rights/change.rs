@@ -37,7 +37,7 @@ impl Rights {
         let mut changed = self.clone();
         match change {
             RightsChange::Network { net, reach } => {
-                (changed.net, changed.reach) = (*net, reach.unwrap_or_default())
+                (changed.net, changed.reach) = (*net, reach.unwrap_or_default());
             }
             RightsChange::AddWrite { path } => changed.write.push(path.clone()),
             RightsChange::RemoveWrite { path } => changed.write.retain(|root| root != path),

@@ -7,51 +7,60 @@ use super::content::in_project;
 use crate::text::{Clusters, SafeText};
 
 /// The question of a request: `Edit src/app.py?  +3 -1`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Title {
     verb: &'static str,
     /// The file, where there is one.
     name: SafeText,
     rest: String,
+    /// The lines that are added and removed: shown where there is room.
+    counts: String,
 }
+
+/// The columns of a file's name that are worth more than the counts.
+const NAME: usize = 12;
 
 impl Title {
     pub(super) fn new(request: &ServerRequest, project: &WirePath) -> Self {
-        let plain = |verb| Self { verb, name: SafeText::default(), rest: String::new() };
-        match request {
-            ServerRequest::ApplyPatchApproval(params) => files(params, project),
-            ServerRequest::ExecCommandApproval(_) => plain("Run this command?"),
-            ServerRequest::NetworkApproval(_) => plain("Run this command with the network on?"),
-        }
+        let verb = match request {
+            ServerRequest::ApplyPatchApproval(params) => return files(params, project),
+            ServerRequest::ExecCommandApproval(_) => "Run this command?",
+            ServerRequest::NetworkApproval(_) => "Run with network?",
+        };
+        Self { verb, ..Self::default() }
     }
 
-    /// The title in at most so many columns; of a path that is too long the end stays.
+    /// The title in so many columns; of a path that is too long the end stays.
     pub(crate) fn within(&self, columns: usize) -> String {
         let left = columns.saturating_sub(self.verb.chars().count() + self.rest.chars().count());
-        format!("{}{}{}", self.verb, end_of(self.name.as_str(), left), self.rest)
+        let name = Clusters::new(self.name.as_str(), 0).map(|cluster| cluster.columns).sum::<usize>();
+        let counts = Some(&self.counts).filter(|counts| counts.len() + name.min(NAME) <= left);
+        let counts = counts.map_or("", String::as_str);
+        let name = end_of(self.name.as_str(), left.saturating_sub(counts.len()));
+        format!("{}{name}{}{counts}", self.verb, self.rest)
     }
 }
 
 fn files(params: &ApplyPatchApprovalParams, project: &WirePath) -> Title {
     let changes = &params.file_changes.0;
-    let counts = changes.values().map(counted).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    let counts: String = [("+", counts.0), ("-", counts.1)]
-        .iter()
-        .filter(|(_, lines)| *lines > 0)
-        .map(|(sign, lines)| format!(" {sign}{lines}"))
-        .collect();
-    let space = if counts.is_empty() { "" } else { " " };
+    let (added, removed) =
+        changes.values().map(counted).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let counts = match (added, removed) {
+        (0, 0) => String::new(),
+        (added, 0) => format!("  +{added}"),
+        (0, removed) => format!("  -{removed}"),
+        (added, removed) => format!("  +{added} -{removed}"),
+    };
     match changes.iter().next().filter(|_| changes.len() == 1) {
         Some((path, change)) => Title {
             verb: verb(change),
             name: SafeText::bytes(in_project(path, project)),
-            rest: format!("?{space}{counts}"),
+            rest: "?".to_owned(),
+            counts,
         },
-        None => Title {
-            verb: "Edit ",
-            name: SafeText::default(),
-            rest: format!("{} files?{space}{counts}", changes.len()),
-        },
+        None => {
+            Title { verb: "Edit ", rest: format!("{} files?", changes.len()), counts, ..Title::default() }
+        }
     }
 }
 
@@ -105,10 +114,12 @@ mod tests {
         let title = Title {
             verb: "Edit ",
             name: SafeText::line("src/deep/漢字/app.py"),
-            rest: "?  +3 -1".to_owned(),
+            rest: "?".to_owned(),
+            counts: "  +3 -1".to_owned(),
         };
         assert_eq!(title.within(40), "Edit src/deep/漢字/app.py?  +3 -1");
-        assert_eq!(title.within(24), "Edit …字/app.py?  +3 -1");
-        assert_eq!(title.within(9), "Edit …?  +3 -1");
+        assert_eq!(title.within(26), "Edit …/漢字/app.py?  +3 -1");
+        assert_eq!(title.within(22), "Edit …eep/漢字/app.py?");
+        assert_eq!(title.within(9), "Edit …py?");
     }
 }

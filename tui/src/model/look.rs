@@ -44,8 +44,7 @@ impl Look {
     pub(crate) const fn gutters(self) -> (&'static str, &'static str) {
         match self {
             Self::User => ("› ", "  "),
-            Self::Turn | Self::Tool | Self::ToolFailed | Self::Denial => ("", "  "),
-            Self::Heading => ("", ""),
+            Self::Turn | Self::Tool | Self::ToolFailed | Self::Denial | Self::Heading => ("", "  "),
             Self::Thinking => ("┊ ", "┊ "),
             // The first column is ours: nothing that a model or tool says can look like a line of Bailiwick's own.
             Self::Assistant | Self::Void | Self::Output => ("  ", "  "),

@@ -50,8 +50,8 @@ fn title(model: &Model, card: &Card, pane: &mut Pane<'_>, theme: Theme) {
     let text = format!(" {} ", card.title.within(usize::from(right.saturating_sub(3))));
     let x = pane.put(0, 0, SafeText::line(&text).all(), theme.alarm());
     let dashes = "─".repeat(usize::from(right.saturating_sub(x)));
-    let x = pane.put(x, 0, SafeText::prose(&dashes).all(), theme.dim());
-    pane.put(x, 0, SafeText::line(&time).all(), theme.strong());
+    pane.put(x, 0, SafeText::prose(&dashes).all(), theme.dim());
+    pane.put(right, 0, SafeText::line(&time).all(), theme.strong());
 }
 
 fn keys(model: &Model, card: &Card, (pane, first): (&mut Pane<'_>, u16), below: usize, theme: Theme) {

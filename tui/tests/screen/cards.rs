@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use ipc::approval::{FileChange, ServerRequest};
 
-use crate::core::{exec, patch, update};
+use crate::core::{exec, network, patch, update};
 use crate::seat::Seat;
 
 #[test]
@@ -136,6 +136,27 @@ fn the_keys_that_decide_are_on_the_screen_at_every_size() {
             seat.keys("s");
             assert!(seat.screen().contains("Esc back"), "{}", seat.screen());
         }
+    }
+}
+
+#[test]
+fn the_time_that_is_left_shows_beside_every_question() {
+    let diff = "@@ -1 +1 @@\n-a\n+b\n";
+    let files: Vec<_> =
+        (0..100).map(|n| (format!("/home/me/project/src/file-{n}.rs"), update(diff))).collect();
+    let files: Vec<_> = files.iter().map(|(path, change)| (path.as_str(), change.clone())).collect();
+    for (request, question) in [
+        (ServerRequest::NetworkApproval(network("cargo fetch")), " Run with network? ── 4:59 left · 1 of 2"),
+        (ServerRequest::ExecCommandApproval(exec("true")), " Run this command? ── 4:59 left · 1 of 2"),
+        (ServerRequest::ApplyPatchApproval(patch(&files)), " Edit 100 files? ──── 4:59 left · 1 of 2"),
+        (ServerRequest::ApplyPatchApproval(patch(&files[..1])), " Edit …c/file-0.rs? ─ 4:59 left · 1 of 2"),
+    ] {
+        let mut seat = Seat::new(40, 10);
+        seat.ask(1, request);
+        seat.ask(2, ServerRequest::ExecCommandApproval(exec("true")));
+        seat.wait(400);
+        let screen = seat.screen();
+        assert_eq!(screen.lines().find(|row| row.contains("left")), Some(question));
     }
 }
 

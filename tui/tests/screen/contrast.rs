@@ -83,7 +83,7 @@ fn rgb(colour: Color, own: Rgb) -> Rgb {
     }
 }
 
-/// The least contrast that a terminal may draw a cell with.
+/// The least contrast that a terminal may draw a cell with. Reversed, a cell has the same.
 fn drawn(cell: &Cell, terminal: Terminal) -> f64 {
     let background = rgb(cell.bg, terminal.background);
     let mut texts = vec![rgb(cell.fg, terminal.text)];

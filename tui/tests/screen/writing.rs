@@ -1,10 +1,10 @@
 //! Writing: the prompt, its history, commands, and what waits.
 
 use crossterm::event::KeyCode;
-use ipc::approval::ApprovalMode;
-use ipc::event::EventKind;
+use ipc::approval::{ApprovalMode, ReviewDecision, SessionGrant};
+use ipc::event::{ApprovalAnswered, DecidedBy, EventKind};
 use ipc::frontend::UserActionKind;
-use ipc::id::GrantId;
+use ipc::id::{CallId, GrantId};
 use ipc::image::Image;
 use ipc::rights::{Network, RightsChange};
 use tui::{Action, Msg};
@@ -145,7 +145,7 @@ fn a_path_a_space_and_a_pasted_text_are_messages() {
         let mut seat = Seat::new(80, 24);
         seat.send(Msg::Paste(text.to_owned()));
         seat.press(KeyCode::Enter);
-        let prompt = UserActionKind::Prompt { text: text.to_owned(), images: Vec::new() };
+        let prompt = prompt(text);
         assert_eq!(seat.told(), [prompt], "{text:?}");
     }
 }
@@ -173,7 +173,7 @@ fn a_question_mark_at_an_empty_prompt_shows_the_help() {
     seat.keys("?");
     assert!(seat.screen().contains("commands\n  :net on|off"), "{}", seat.screen());
     seat.keys("why?\n");
-    assert_eq!(seat.told(), [UserActionKind::Prompt { text: "why?".to_owned(), images: Vec::new() }]);
+    assert_eq!(seat.told(), [prompt("why?")]);
 }
 
 #[test]
@@ -321,4 +321,31 @@ fn after_an_interruption_pictures_are_given_back_too() {
     seat.told();
     seat.keys("\n");
     assert_eq!(seat.told(), [UserActionKind::Prompt { text: "look".to_owned(), images: vec![picture()] }]);
+}
+
+#[test]
+fn a_call_that_a_grant_allows_names_the_grant() {
+    let mut seat = Seat::new(80, 24);
+    let covers = "commands that begin with: cargo test".to_owned();
+    let grant = SessionGrant { id: GrantId(1), covers, grant: "write /home/me/project".to_owned() };
+    seat.log(EventKind::GrantAdded(grant));
+    seat.log(EventKind::ApprovalAnswered(ApprovalAnswered {
+        call: CallId(9),
+        id: None,
+        decision: ReviewDecision::Approved,
+        by: DecidedBy::SessionGrant(GrantId(1)),
+        cause: None,
+    }));
+    let line = "· call 9: allowed by grant 1: commands that begin with: cargo test";
+    assert!(seat.screen().contains(line), "{}", seat.screen());
+}
+
+#[test]
+fn queued_messages_come_back_after_an_interrupt() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys("first\nsecond\n");
+    seat.press(KeyCode::Esc);
+    seat.end_turn("interrupted");
+    assert!(seat.screen().contains("· queued messages moved back to the prompt"), "{}", seat.screen());
+    assert!(seat.screen().contains("› second"), "{}", seat.screen());
 }
