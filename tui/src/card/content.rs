@@ -161,11 +161,9 @@ pub(crate) fn bash(command: &[String]) -> Option<&str> {
 /// The argument vector, argument by argument; of `bash -c` the text alone.
 fn argv(command: &[String]) -> Vec<Part> {
     let whole = |text: &str| Part::new(SafeText::exact(text), Look::Command);
-    match bash(command) {
-        Some(text) => vec![whole(text)],
-        None => {
-            let heading = |n| Part::new(SafeText::line(&format!("argument {n}")), Look::Heading);
-            command.iter().enumerate().flat_map(|(n, text)| [heading(n), whole(text)]).collect()
-        }
+    if let Some(text) = bash(command) {
+        return vec![whole(text)];
     }
+    let heading = |n| Part::new(SafeText::line(&format!("argument {n}")), Look::Heading);
+    command.iter().enumerate().flat_map(|(n, text)| [heading(n), whole(text)]).collect()
 }

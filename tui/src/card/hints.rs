@@ -75,15 +75,12 @@ pub(crate) fn laid(hints: &[Hint], width: u16) -> Vec<Vec<&Hint>> {
     let mut left = 0;
     for hint in hints {
         let columns = u16::try_from(hint.text.chars().count()).unwrap_or(u16::MAX);
-        match rows.last_mut().filter(|_| columns.saturating_add(APART) <= left) {
-            Some(row) => {
-                row.push(hint);
-                left -= columns + APART;
-            }
-            None => {
-                rows.push(vec![hint]);
-                left = width.saturating_sub(columns);
-            }
+        if let Some(row) = rows.last_mut().filter(|_| columns.saturating_add(APART) <= left) {
+            row.push(hint);
+            left -= columns + APART;
+        } else {
+            rows.push(vec![hint]);
+            left = width.saturating_sub(columns);
         }
     }
     rows

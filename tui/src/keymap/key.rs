@@ -46,9 +46,11 @@ const LABELS: &[(KeyCode, &str)] = &[
 impl Key {
     /// The key as a person knows it: `y`, `Esc`, `Ctrl+O`.
     pub(crate) fn label(self) -> String {
-        let modifiers = MODIFIERS.iter().filter(|(_, modifier)| self.modifiers.contains(*modifier));
-        let mut label: String =
-            modifiers.map(|(name, _)| format!("{}+", capital(name.trim_end_matches('-')))).collect();
+        let mut label = String::new();
+        for (name, _) in MODIFIERS.iter().filter(|(_, modifier)| self.modifiers.contains(*modifier)) {
+            label.push_str(&capital(name.trim_end_matches('-')));
+            label.push('+');
+        }
         let name = Self { modifiers: KeyModifiers::NONE, ..self }.to_string();
         match LABELS.iter().find(|(code, _)| *code == self.code) {
             Some((_, name)) => label.push_str(name),
