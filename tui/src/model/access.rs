@@ -1,11 +1,11 @@
 //! The access of the agent in plain words, out of the one line that says its rights.
 
-/// The sandbox by the name that the supervisor has for it.
-pub(crate) fn sandbox(tier: &str) -> &str {
+/// The sandbox in plain words, by its tier; nothing while no worker has started.
+pub(crate) fn sandbox(tier: &str) -> &'static str {
     match tier {
+        "" => "",
         "full" => "sandboxed",
-        "floor" => "sandboxed, without namespaces",
-        other => other,
+        _ => "partly sandboxed",
     }
 }
 

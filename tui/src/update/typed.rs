@@ -109,11 +109,15 @@ fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
 
 fn rights(model: &mut Model) {
     let session = &model.session;
+    let sandbox = match access::sandbox(&session.tier) {
+        "" => "not started".to_owned(),
+        sandbox => format!("{sandbox} ({} tier)", session.tier),
+    };
     let facts = [
         ("access", access::plain(&session.rights)),
         ("exactly", session.rights.clone()),
         ("mode", format!("{}: {}", session.mode, about(session.mode))),
-        ("sandbox", access::sandbox(&session.tier).to_owned()),
+        ("sandbox", sandbox),
         ("model", session.model.clone()),
     ];
     let part =

@@ -98,6 +98,24 @@ fn a_tier_that_is_not_known_yet_is_not_named() {
 }
 
 #[test]
+fn a_sandbox_without_namespaces_is_a_partial_one() {
+    let mut start = start((80, 24));
+    start.tier = "floor".to_owned();
+    let mut seat = Seat::from(start);
+    let bar = " INSERT  execute · ask · net off · partly sandboxed · turn ↑0 ↓0 · all ↑0 ↓0";
+    assert_eq!(seat.row(22), bar);
+    seat.keys(":rights\n");
+    assert_snapshot!(seat.screen().lines().skip(4).take(6).collect::<Vec<_>>().join("\n"), @r"
+    access of the agent
+      access    read-only · network off · secrets hidden
+      exactly   rw $TMPDIR caches · ro / minus hidden · net off
+      mode      ask: changes and other access wait for your answer
+      sandbox   partly sandboxed (floor tier)
+      model     claude-opus-4-5
+    ");
+}
+
+#[test]
 fn below_the_smallest_a_line_says_so() {
     let seat = Seat::new(39, 10);
     assert_snapshot!(seat.screen().trim_end(), @"needs 40x10");
