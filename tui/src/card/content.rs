@@ -5,7 +5,7 @@ use ipc::approval::{
 };
 use ipc::id::AgentId;
 use ipc::path::WirePath;
-use ipc::rights::{Grant, Network};
+use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::Access;
 
 use crate::model::{Block, Look, Part};
@@ -67,7 +67,7 @@ fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
         }
         [b"write ", in_project(path, project)].concat()
     });
-    let network = (grant.net == Network::On).then(|| format!("use the network{}", grant.reach).into_bytes());
+    let network = (grant.net == Network::On).then(|| places(grant.reach).into_bytes());
     let mut lines: Vec<_> =
         write.chain(network).map(|access| [&access[..], b", this once"].concat()).collect();
     if lines.is_empty() {
@@ -75,6 +75,19 @@ fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
     }
     let names = std::iter::once("allows").chain(std::iter::repeat(""));
     names.zip(lines).map(|(name, line)| named(name, &line)).collect()
+}
+
+/// The network and the places besides that it leads to.
+fn places(reach: Reach) -> String {
+    let Reach { host, lan, link_local, metadata } = reach;
+    let besides = [
+        (host, "this machine"),
+        (lan, "private networks"),
+        (link_local, "link-local addresses"),
+        (metadata, "metadata services"),
+    ];
+    let besides = besides.iter().filter(|(within, _)| *within);
+    besides.fold("reach the network".to_owned(), |words, (_, place)| words + " and " + place)
 }
 
 fn patch(params: &ApplyPatchApprovalParams, project: &WirePath) -> Vec<Part> {

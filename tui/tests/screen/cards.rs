@@ -2,6 +2,8 @@
 
 use insta::assert_snapshot;
 use ipc::approval::{FileChange, ServerRequest};
+use ipc::rights::Reach;
+use ipc::tool::Access;
 
 use crate::core::{exec, network, patch, update};
 use crate::seat::Seat;
@@ -78,6 +80,24 @@ fn what_led_to_a_request_stands_above_it() {
     seat.ask_command("ls");
     assert!(seat.screen().contains("  the last words"), "{}", seat.screen());
     assert!(seat.screen().contains("the last words\n Run this command?"));
+}
+
+#[test]
+fn the_network_is_asked_for_with_the_places_besides() {
+    let mut seat = Seat::new(60, 20);
+    let mut request = network("cargo fetch");
+    request.grant.reach = Reach { host: true, lan: true, ..Reach::default() };
+    request.access = Access::Read;
+    seat.ask(1, ServerRequest::NetworkApproval(request));
+    seat.wait(400);
+    assert_snapshot!(seat.screen().lines().skip(10).take(6).collect::<Vec<_>>().join("\n"), @r"
+      allows    reach the network and this machine and private
+                networks, this once
+      runs      by bash -c, in this project
+      writes    nothing
+    y yes  s yes, for this session…  n no  e no, because…
+    d full screen  Esc stop
+    ");
 }
 
 #[test]
