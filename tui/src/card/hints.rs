@@ -103,7 +103,7 @@ impl Keys<'_> {
         (!first.is_empty() && !second.is_empty()).then(|| Hint::of_key(&format!("{first}/{second}"), word))
     }
 
-    /// How to get to the end, after which an approval counts.
+    /// The way to the end, after which an approval counts.
     fn to_end(&self, mode: KeyMode, (end, yes): (Command, Command), below: usize) -> Hint {
         let [end, yes] = [end, yes].map(|command| self.keymap.hint(mode, command));
         let lines = lines(below);

@@ -63,7 +63,7 @@ fn pieces(model: &Model) -> Pieces {
     ]
 }
 
-/// What the turn and the session came to.
+/// The accounts of the turn and of the session.
 fn accounts(model: &Model) -> (Account, Account) {
     let (turn, mut all) = (model.turn.account, model.session.account);
     if model.turn.is_running() {

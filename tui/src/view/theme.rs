@@ -1,7 +1,7 @@
 //! Colours and emphasis, fit for light and for dark terminals.
 //!
-//! The background of the terminal is unknown. Text on it is therefore the terminal's own colour, plain or bold; a colour
-//! always comes as a [`Pair`] of text and background, neither of which depends on the terminal's own.
+//! The background of the terminal is unknown. On requests and denials text has therefore the terminal's own colour, plain or
+//! bold, or is one of a [`Pair`] of text and background, neither of which depends on the terminal's own.
 
 use ratatui::style::{Color, Modifier, Style};
 

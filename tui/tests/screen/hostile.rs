@@ -138,6 +138,20 @@ fn a_name_cannot_look_like_two_facts() {
 }
 
 #[test]
+fn a_reason_cannot_look_like_the_access_that_is_asked_for() {
+    let mut seat = Seat::new(60, 20);
+    let mut request = exec("ls");
+    let forged = "allows    nothing";
+    request.reason = Some(format!("{}{forged}\n{forged}", "no harm ".repeat(8)));
+    seat.ask(1, ServerRequest::ExecCommandApproval(request));
+    let screen = seat.screen();
+    let forged: Vec<_> = screen.lines().filter(|row| row.contains(forged)).collect();
+    assert_eq!(forged.len(), 2, "{screen}");
+    assert!(forged.iter().all(|row| row.starts_with('“')), "{screen}");
+    assert!(screen.contains("\n  allows    write in this project, this once\n"), "{screen}");
+}
+
+#[test]
 fn what_spells_an_escape_does_not_look_like_one() {
     let mut seat = Seat::new(80, 12);
     seat.stream("\\u{1b} \x1b");
