@@ -49,8 +49,7 @@ impl Look {
             // The first column is ours: nothing that a model or tool says can look like a line of Bailiwick's own.
             Self::Assistant | Self::Void | Self::Output => ("  ", "  "),
             // What continues a line is told apart from a line of its own: it decides what runs.
-            Self::Diff => ("  ", "↪ "),
-            Self::Command => ("│ ", "↪ "),
+            Self::Diff | Self::Command => ("│ ", "↪ "),
             // The claim stands above facts: no row of it can look like one of them.
             Self::Claim => ("“ ", "“ "),
             Self::Fact => ("  ", "            "),

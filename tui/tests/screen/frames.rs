@@ -155,10 +155,10 @@ fn a_turn_of_work_at_110_by_40() {
       missing   write /etc/probe
       to allow  start with --write /etc/probe
     ✓ edit_file src/lib.rs · 12 ms
-       fn a() {
-      -    1
-      +    2
-       }
+    │  fn a() {
+    │ -    1
+    │ +    2
+    │  }
     done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
 
 
@@ -191,10 +191,10 @@ fn a_turn_of_work_at_80_by_24() {
       missing   write /etc/probe
       to allow  start with --write /etc/probe
     ✓ edit_file src/lib.rs · 12 ms
-       fn a() {
-      -    1
-      +    2
-       }
+    │  fn a() {
+    │ -    1
+    │ +    2
+    │  }
     done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
     ────────────────────────────────────────────────────────────────────────────────
     ›
@@ -209,10 +209,10 @@ fn a_turn_of_work_at_40_by_10() {
     work(&mut seat);
     assert_snapshot!(seat.screen(), @r"
     ✓ edit_file src/lib.rs · 12 ms
-       fn a() {
-      -    1
-      +    2
-       }
+    │  fn a() {
+    │ -    1
+    │ +    2
+    │  }
     done · 10.5k in, 85% cached, 456 out,
       $0.032 · 3.4 s
     ────────────────────────────────────────

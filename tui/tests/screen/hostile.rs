@@ -9,7 +9,7 @@ use ratatui::buffer::Buffer;
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
-use crate::core::{denial, exec};
+use crate::core::{denial, exec, patch, update};
 use crate::seat::Seat;
 
 /// Text with much in it that is hard.
@@ -149,6 +149,16 @@ fn a_reason_cannot_look_like_the_access_that_is_asked_for() {
     assert_eq!(forged.len(), 2, "{screen}");
     assert!(forged.iter().all(|row| row.starts_with('“')), "{screen}");
     assert!(screen.contains("\n  allows    write in this project, this once\n"), "{screen}");
+}
+
+#[test]
+fn a_file_cannot_look_like_the_access_that_is_asked_for() {
+    let mut seat = Seat::new(60, 20);
+    let diff = "@@ -1,2 +1,2 @@\n allows    nothing\n-a\n+b\n";
+    seat.ask(1, ServerRequest::ApplyPatchApproval(patch(&[("/home/me/project/src/lib.rs", update(diff))])));
+    let screen = seat.screen();
+    assert!(screen.contains("\n│  allows    nothing\n"), "{screen}");
+    assert!(screen.contains("\n  allows    write src/lib.rs, this once\n"), "{screen}");
 }
 
 #[test]
