@@ -89,8 +89,11 @@ fn an_api_that_nobody_answers_for_is_told_with_what_to_check() {
     let world = World::new(User::Myself);
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (state, found, remedy) = ask(&world, &format!("http://127.0.0.1:{port}"));
-    assert_eq!((state.as_str(), found), ("warn", format!("127.0.0.1:{port} refused the connection")));
-    assert_eq!(remedy.as_deref(), Some("check the base URL"));
+    assert_eq!(
+        (state.as_str(), found),
+        ("warn", format!("127.0.0.1:{port} refused the connection: no server listens there"))
+    );
+    assert_eq!(remedy.as_deref(), Some("start the server, or check --base-url"));
     let (state, found, _) = ask(&world, "not a url");
     assert_eq!(state, "warn");
     assert!(found.contains("is not a URL"), "{found}");

@@ -302,9 +302,12 @@ fn six_is_an_answer_that_no_other_attempt_makes_better() {
         said.replace(&server.base_url(), "[server]")
     };
     insta::assert_snapshot!(of(400, "invalid_request_error", "messages: must not be empty"), @"bailiwick: the API answered 400 (invalid_request_error): messages: must not be empty");
-    insta::assert_snapshot!(of(401, "authentication_error", "invalid x-api-key"), @"bailiwick: the API answered 401 (authentication_error): invalid x-api-key; check ANTHROPIC_API_KEY, whose key ends in …cdef");
-    insta::assert_snapshot!(of(403, "permission_error", "not for you"), @"bailiwick: the API answered 403 (permission_error): not for you; this key may not do that: check its permissions and the model's name");
-    insta::assert_snapshot!(of(404, "not_found_error", "model: nope"), @"bailiwick: the API answered 404 (not_found_error): model: nope; check the model's name and the base URL: [server]/v1/messages was asked");
+    insta::assert_snapshot!(of(401, "authentication_error", "invalid x-api-key"), @"bailiwick: the API answered 401 (authentication_error): invalid x-api-key
+  hint: check ANTHROPIC_API_KEY, whose key ends in …cdef");
+    insta::assert_snapshot!(of(403, "permission_error", "not for you"), @"bailiwick: the API answered 403 (permission_error): not for you
+  hint: check the permissions of this key, and --model");
+    insta::assert_snapshot!(of(404, "not_found_error", "model: nope"), @"bailiwick: the API answered 404 (not_found_error): model: nope
+  hint: check --model: the server does not have this model");
 }
 
 /// An answer that says to come back at once.
@@ -390,10 +393,11 @@ fn interruptions_have_the_codes_of_their_signals() {
 #[test]
 fn six_is_a_host_that_nobody_answers_for() {
     let world = world();
-    // A port that was ours a moment ago: nobody listens there. The whole budget of attempts is spent: half a minute.
+    // A port that was ours a moment ago: nobody listens there, and no other attempt could find anybody.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let run =
         Finished::of(world.task(&format!("http://127.0.0.1:{port}"), ["do it"]).args(["--output", "json"]));
-    insta::assert_snapshot!(complaint(&said(&world, &run)).replace(&port.to_string(), "[port]"), @"bailiwick: 127.0.0.1:[port] refused the connection: check the base URL; given up after 8 attempts");
+    insta::assert_snapshot!(complaint(&said(&world, &run)).replace(&port.to_string(), "[port]"), @"bailiwick: 127.0.0.1:[port] refused the connection: no server listens there
+  hint: start the server, or check --base-url");
     assert_eq!(run.expect(6).result()["reason"], "provider_error");
 }

@@ -197,26 +197,26 @@ fn w9_a_reply_that_is_none_is_said_to_be_none() {
     let cases = [
         (
             Reply::sse("upstream is not there\nsecond line"),
-            "the server sent no reply but \"upstream is not there\": check the base URL and any proxy",
+            "the server at [server]/v1/messages does not speak Anthropic messages: it sent \"upstream is not there\"\n  hint: check --base-url and any proxy",
         ),
         (
             Reply::new(200, "[1, 2]").header("content-type", "application/json"),
-            "the server sent no reply but \"[1, 2]\": check the base URL and any proxy",
+            "the server at [server]/v1/messages does not speak Anthropic messages: it sent \"[1, 2]\"\n  hint: check --base-url and any proxy",
         ),
         (
             Reply::sse("x").header("content-encoding", "br"),
-            "the server sent its reply in the encoding \"br\", which nobody asked for: check any proxy",
+            "the server sent its reply in the encoding \"br\", which nobody asked for\n  hint: check --base-url and any proxy",
         ),
         (
             Reply::sse(gzip_twice.clone()).header("content-encoding", "gzip, gzip"),
-            "the server sent its reply in the encoding \"gzip, gzip\", which nobody asked for: check any proxy",
+            "the server sent its reply in the encoding \"gzip, gzip\", which nobody asked for\n  hint: check --base-url and any proxy",
         ),
         (Reply::new(304, ""), "the API answered 304 (invalid_response): Not Modified, with an empty body"),
     ];
     for (reply, said) in cases {
         let server = serve([reply, Reply::sse(done())]);
         let run = run(&world, &server, "anthropic").expect(6);
-        assert_eq!(message(&run), said);
+        assert_eq!(message(&run).replace(&server.base_url(), "[server]"), said);
         assert_eq!(server.requests().len(), 1);
     }
 }

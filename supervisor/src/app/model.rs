@@ -24,6 +24,8 @@ pub(super) struct ModelOptions {
     pub thinking: Option<bool>,
     /// How long its provider keeps what does not change.
     pub cache: CacheLifetime,
+    /// The reason why its API is spoken, where no person chose it.
+    pub chosen_by: Option<String>,
     /// How long its provider may take.
     pub timeouts: Timeouts,
     /// When it is asked again.
@@ -70,6 +72,7 @@ impl ModelOptions {
             effort: effective.effort(),
             thinking: effective.thinking(),
             cache: effective.cache(watches),
+            chosen_by: effective.reason_of_provider(),
             timeouts: effective.timeouts(),
             retries: effective.retries(watches),
         }
@@ -133,6 +136,7 @@ mod tests {
             effort: None,
             thinking,
             cache: CacheLifetime::default(),
+            chosen_by: None,
             timeouts: Timeouts::default(),
             retries: RetryPolicy::default(),
         }

@@ -413,7 +413,8 @@ fn connection(
         }
         Err(error) => return Err(error.into()),
     };
-    Ok(Connection { recorder, timeouts: model.timeouts, ..connection })
+    let chosen_by = model.chosen_by.clone();
+    Ok(Connection { recorder, chosen_by, timeouts: model.timeouts, ..connection })
 }
 
 /// The one place where providers are made.

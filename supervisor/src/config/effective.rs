@@ -52,6 +52,16 @@ impl Effective {
         self.text("provider").and_then(ProviderKind::named).unwrap_or_else(of_model)
     }
 
+    /// The reason for the provider, where nobody named it.
+    pub fn reason_of_provider(&self) -> Option<String> {
+        let kind = self.provider().as_str();
+        match (self.text("provider"), self.facts() == Facts::default()) {
+            (Some(_), _) => None,
+            (None, true) => Some(format!("{kind} is the default")),
+            (None, false) => Some(format!("{kind} follows from the model's name {:?}", self.model())),
+        }
+    }
+
     /// The address of the provider, if it is another than its own.
     pub fn base_url(&self) -> Option<&str> {
         self.text("base_url")

@@ -103,9 +103,9 @@ impl Agent {
         let message = given_up(error, why);
         if overflow {
             let remedy = "give a smaller task, or choose a model with a larger window";
-            return self.finish_full(format!("{message}; {remedy}"));
+            return self.finish_full(hinted(message, Some(remedy)));
         }
-        self.finish(EndReason::Provider, Some(message));
+        self.finish(EndReason::Provider, Some(hinted(message, error.hint.as_deref())));
     }
 
     /// Whether a new context could help against one that the provider finds too long.
@@ -264,16 +264,18 @@ fn given_up(error: &ProviderError, why: &GiveUp) -> String {
     }
 }
 
+/// A message for people: the cause in one line, a step that helps in the next.
+fn hinted(message: String, hint: Option<&str>) -> String {
+    match hint {
+        Some(hint) => format!("{message}\n  hint: {hint}"),
+        None => message,
+    }
+}
+
 /// A gateway's fault; the API itself never sends such a reply.
 fn twin_calls() -> ProviderError {
-    ProviderError {
-        kind: "invalid_response".to_owned(),
-        message: "the provider sent a reply with two tool calls of the same id".to_owned(),
-        status: None,
-        request_id: None,
-        retryable: true,
-        retry_after: None,
-    }
+    ProviderError::new("invalid_response", "the provider sent a reply with two tool calls of the same id")
+        .retryable()
 }
 
 /// Whether a shorter conversation might go well: by its tokens (WIRE R12), or by its bytes (WIRE E1).

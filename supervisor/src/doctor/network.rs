@@ -5,11 +5,8 @@ use std::time::{Duration, SystemTime};
 use reqwest::Url;
 
 use super::{Check, State, clock};
-use crate::provider::probe::{self, Answer};
-
-/// What programs look at, and so does the client (curl(1), "ENVIRONMENT").
-const PROXIES: [&str; 6] =
-    ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+use crate::provider::PROXIES;
+use crate::provider::probe::{self, Answer, ProbeError};
 
 /// The most time that is spent on an API that does not answer.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -70,8 +67,8 @@ pub(super) async fn api(base_url: &str) -> Check {
     match probe::ask(base_url, PATIENCE).await {
         Ok(answer) => answered(&answer, SystemTime::now()),
         Err(error) => {
-            let (found, next) = in_two(&error.to_string());
-            Check::new("api", State::Warn, found).remedy(next)
+            let remedy = remedy(&error);
+            Check::new("api", State::Warn, error.to_string()).remedy(remedy)
         }
     }
 }
@@ -84,18 +81,18 @@ fn answered(Answer { host, status, date }: &Answer, now: SystemTime) -> Check {
     }
 }
 
-/// `the cause: what to do`, as the provider's errors are written.
-fn in_two(error: &str) -> (String, String) {
-    let (found, next) = error
-        .rsplit_once(": ")
-        .filter(|(_, next)| next.starts_with("check"))
-        .unwrap_or((error, "check the network, the proxy and the base URL"));
-    (found.to_owned(), next.to_owned())
+fn remedy(error: &ProbeError) -> String {
+    let known = match error {
+        ProbeError::Provider(error) => error.hint.clone(),
+        ProbeError::Config(_) | ProbeError::Late { .. } => None,
+    };
+    known.unwrap_or_else(|| "check the network, the proxy and the base URL".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::ProviderError;
 
     #[test]
     fn a_proxys_password_is_never_told() {
@@ -127,12 +124,10 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_as_cause_and_step() {
-        let two = |error: &str| in_two(error);
-        assert_eq!(
-            two("x:80 refused the connection: check the base URL"),
-            ("x:80 refused the connection".to_owned(), "check the base URL".to_owned())
-        );
-        assert!(two("no TLS connection to x: expired").1.starts_with("check the network"));
+    fn an_error_is_told_with_its_own_remedy_or_a_general_one() {
+        let error = ProviderError::new("connection", "x:80 refused the connection");
+        let general = remedy(&ProbeError::Provider(error.clone()));
+        assert_eq!(general, "check the network, the proxy and the base URL");
+        assert_eq!(remedy(&ProbeError::Provider(error.hint("start it"))), "start it");
     }
 }

@@ -18,6 +18,8 @@ pub struct Connection {
     pub key_origin: String,
     /// How the key is sent.
     pub credential: Credential,
+    /// The reason why its API is spoken, where no person chose it: told where the server speaks another.
+    pub chosen_by: Option<String>,
     /// How long things may take.
     pub timeouts: Timeouts,
     /// Who writes down what goes out and what comes back.

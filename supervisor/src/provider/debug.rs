@@ -22,7 +22,7 @@ pub async fn stream(kind: ProviderKind, connection: Connection, request: &[u8]) 
 /// The same for the body of a reply that was recorded.
 pub async fn decode(kind: ProviderKind, body: Bytes) -> Value {
     let body = futures_util::stream::iter([Ok(body)]);
-    answer(message(Reply::new(body, kind.decoder(), Context::default())).await)
+    answer(message(Reply::new(body, kind.decoder(), Context::of(kind))).await)
 }
 
 fn answer(result: Result<Value, ProviderError>) -> Value {
@@ -82,6 +82,7 @@ fn describe(error: &ProviderError) -> Value {
     json!({
         "type": error.kind,
         "message": error.message,
+        "hint": error.hint,
         "status": error.status,
         "request_id": error.request_id,
         "retryable": error.retryable,

@@ -13,8 +13,9 @@ use super::decode::Decode;
 use super::failure::{self, Failure};
 use super::http::{self, Http, Timeouts};
 use super::key::ApiKey;
+use super::peer::Peer;
 use super::reply::{Context, Reply};
-use super::{EventStream, ProviderError, StreamEvent};
+use super::{EventStream, ProviderError, ProviderKind, StreamEvent};
 use crate::recording::{Ending, Exchange, Head, Recorder};
 
 /// How much of the body of an error is read.
@@ -33,6 +34,7 @@ pub(crate) struct Endpoint {
     decoder: fn() -> Box<dyn Decode>,
     notices: Vec<String>,
     recorder: Option<Recorder>,
+    peer: Arc<Peer>,
     /// The end of the URL's path that is the API's own.
     path: &'static str,
 }
@@ -53,6 +55,8 @@ impl From<Bytes> for Outgoing {
 
 /// What makes an API what it is.
 pub(crate) struct Dialect {
+    /// Its kind.
+    pub(crate) kind: ProviderKind,
     /// The endpoint below the base URL: `/v1/messages`.
     pub(crate) path: &'static str,
     /// Headers of every request besides the content type and the key.
@@ -72,9 +76,11 @@ impl Endpoint {
         let mut headers = dialect.headers;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+        let url = connection::endpoint(&base, dialect.path);
+        let peer = Peer { kind: Some(dialect.kind), url: Some(url.clone()), chosen_by: connection.chosen_by };
         Ok(Self {
             client,
-            url: connection::endpoint(&base, dialect.path),
+            url,
             headers,
             key: Arc::new(key),
             key_header: dialect.key_header,
@@ -82,6 +88,7 @@ impl Endpoint {
             decoder: dialect.decoder,
             notices,
             recorder: connection.recorder,
+            peer: Arc::new(peer),
             path: dialect.path,
         })
     }
@@ -137,8 +144,12 @@ impl Endpoint {
         if let Some(encoding) = foreign_encoding(response.headers()) {
             return Err(unreadable(&encoding));
         }
-        let context =
-            Context { request_id, key: Arc::clone(&self.key), progress: Some(deadlines.progress()) };
+        let context = Context {
+            request_id,
+            key: Arc::clone(&self.key),
+            progress: Some(deadlines.progress()),
+            peer: Arc::clone(&self.peer),
+        };
         let decoder = outgoing.decoder.unwrap_or_else(self.decoder);
         Ok(Reply::new(self.body(response, deadlines, exchange), decoder, context))
     }
@@ -178,7 +189,7 @@ impl Endpoint {
         {
             body.extend_from_slice(&chunk);
         }
-        Failure { status, headers: &headers, body: &body, key: &self.key, url: &self.url }.into_error()
+        Failure { status, headers: &headers, body: &body, key: &self.key, peer: &self.peer }.into_error()
     }
 
     fn connection_error(&self, error: &reqwest::Error) -> ProviderError {
@@ -193,10 +204,8 @@ fn foreign_encoding(headers: &HeaderMap) -> Option<String> {
 }
 
 fn unreadable(encoding: &str) -> ProviderError {
-    let message = format!(
-        "the server sent its reply in the encoding {encoding:?}, which nobody asked for: check any proxy"
-    );
-    ProviderError::new("invalid_response", message)
+    let message = format!("the server sent its reply in the encoding {encoding:?}, which nobody asked for");
+    ProviderError::new("invalid_response", message).hint("check --base-url and any proxy")
 }
 
 /// The key as `authorization: Bearer`, where there is one.

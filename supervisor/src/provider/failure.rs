@@ -2,12 +2,13 @@
 
 use std::time::SystemTime;
 
+use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, LOCATION};
-use reqwest::{StatusCode, Url};
 
 use super::ProviderError;
 use super::fault::Fault;
 use super::key::ApiKey;
+use super::peer::Peer;
 use super::retry_after::retry_after;
 
 /// How much of a provider's message is shown.
@@ -21,8 +22,8 @@ pub(crate) struct Failure<'a> {
     pub(crate) body: &'a [u8],
     /// The key that was sent: named in the advice.
     pub(crate) key: &'a ApiKey,
-    /// The address that was asked: named where nothing was there.
-    pub(crate) url: &'a Url,
+    /// The server that was asked: named where nothing was there.
+    pub(crate) peer: &'a Peer,
 }
 
 impl Failure<'_> {
@@ -40,14 +41,12 @@ impl Failure<'_> {
             retry_after: retry_after(self.headers, SystemTime::now()),
             ..ProviderError::new(kind.clone(), format!("the API answered {status} ({kind}): {said}"))
         };
-        let mut message = error.message.clone();
-        if let Some(advice) = self.advice(&fault, &error) {
-            message = format!("{}; {advice}", message.trim_end_matches('.'));
-        }
-        if let Some(id) = &error.request_id {
-            message = format!("{message} [request-id {id}]");
-        }
-        ProviderError { message, ..error }
+        let hint = self.hint(&fault, &error);
+        let message = match &error.request_id {
+            Some(id) => format!("{} [request-id {id}]", error.message),
+            None => error.message,
+        };
+        ProviderError { message, hint, ..error }
     }
 
     /// E2: the provider's word wins.
@@ -58,37 +57,35 @@ impl Failure<'_> {
             _ => match self.status.as_u16() {
                 408 | 409 => true,
                 429 => !fault.is_spent(),
+                // The server does not know the method: it is no API of this kind.
+                501 | 505 => false,
                 status => status >= 500 || fault.is_failed_generation(),
             },
         }
     }
 
-    fn advice(&self, fault: &Fault, error: &ProviderError) -> Option<String> {
+    /// A step that helps.
+    fn hint(&self, fault: &Fault, error: &ProviderError) -> Option<String> {
         Some(match self.status.as_u16() {
             300..=399 => self.redirect()?,
             _ if error.is_context_overflow() => {
-                "the conversation is longer than the model's context: start a new one".to_owned()
+                "start a new conversation: this one is longer than the model's context".to_owned()
             }
             401 => self.key.advice(),
             402 => "check the account's billing".to_owned(),
-            403 => "this key may not do that: check its permissions and the model's name".to_owned(),
-            404 => format!("check the model's name and the base URL: {} was asked", self.url),
-            413 => "the request is too large: start a new conversation, or read less at once".to_owned(),
-            429 if fault.is_limited() => {
-                "the account's spend limit is reached: raise it, or wait until it is reset".to_owned()
-            }
-            429 if fault.is_spent() => {
-                "the account has no credit left: check its plan and billing".to_owned()
-            }
+            403 => "check the permissions of this key, and --model".to_owned(),
+            404 if fault.names_model() => "check --model: the server does not have this model".to_owned(),
+            404 | 405 | 501 => self.peer.not_found(),
+            413 => "start a new conversation, or read less at once".to_owned(),
+            429 if fault.is_limited() => "raise the account's spend limit, or wait for its reset".to_owned(),
+            429 if fault.is_spent() => "check the account's plan and billing: no credit is left".to_owned(),
             _ => return None,
         })
     }
 
     fn redirect(&self) -> Option<String> {
         let target = self.headers.get(LOCATION).and_then(|value| value.to_str().ok()).map(one_line)?;
-        Some(format!(
-            "it redirects to {target}, and the key does not follow it there: set the base URL to the right address"
-        ))
+        Some(format!("set --base-url to the right address: the key does not follow to {target}"))
     }
 
     /// What is said of a body that says nothing itself.

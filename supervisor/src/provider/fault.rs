@@ -58,6 +58,11 @@ impl Fault {
         }
     }
 
+    /// True if the message is about a model: the address is right then.
+    pub(crate) fn names_model(&self) -> bool {
+        self.message.as_deref().is_some_and(|message| message.to_lowercase().contains("model"))
+    }
+
     /// Whether money is what is missing: waiting does not help.
     pub(crate) fn is_spent(&self) -> bool {
         let spent = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];

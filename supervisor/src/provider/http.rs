@@ -9,6 +9,10 @@ use reqwest::{Certificate, Client, ClientBuilder, Url, redirect};
 
 use super::ProviderError;
 
+/// The variables that name a proxy (curl(1), "ENVIRONMENT").
+pub(crate) const PROXIES: [&str; 6] =
+    ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+
 /// How long things may take (WIRE E5). There is no limit on a whole reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
@@ -117,9 +121,8 @@ pub(crate) fn connection_error(error: &reqwest::Error, base: &Url, timeouts: Tim
     if error.is_timeout() {
         // The other deadlines are not the client's: see `deadlines`.
         let within = timeouts.connect;
-        let message =
-            format!("no connection to {host} within {within:?}: check the network and the base URL");
-        return ProviderError::new("timeout", message).retryable();
+        let message = format!("no connection to {host} within {within:?}");
+        return ProviderError::new("timeout", message).hint(check_network()).retryable();
     }
     if !error.is_connect() && (error.is_body() || error.is_decode()) {
         let message = format!("the connection to {host} broke in the middle of the reply");
@@ -127,18 +130,34 @@ pub(crate) fn connection_error(error: &reqwest::Error, base: &Url, timeouts: Tim
     }
     match connect_fault(error) {
         Fault::Lookup => {
-            connection(format!("the name {host} cannot be looked up: check the network and the base URL"))
-                .retryable()
+            connection(format!("cannot look up the name {host}")).hint(check_network()).retryable()
+        }
+        // On this machine no network is in between that could heal.
+        Fault::Refused if is_loopback(base) => {
+            connection(format!("{host} refused the connection: no server listens there"))
+                .hint("start the server, or check --base-url")
         }
         Fault::Refused => {
-            connection(format!("{host} refused the connection: check the base URL")).retryable()
+            connection(format!("{host} refused the connection")).hint(check_network()).retryable()
         }
         // Another attempt would meet the same certificate.
-        Fault::Tls(fault) => connection(format!("no TLS connection to {host}: {fault}")),
+        Fault::Tls(fault) => connection(format!("no TLS connection to {host}: {fault}"))
+            .hint("check --base-url, the clock, and the certificates (bailiwick doctor --api)"),
+        // Another attempt would meet the same program.
+        Fault::NotHttp => connection(format!("{host} does not speak HTTP")).hint("check --base-url"),
         Fault::Other(fault) if !error.is_connect() => {
             connection(format!("the connection to {host} broke before the reply began: {fault}")).retryable()
         }
         Fault::Other(fault) => connection(format!("no connection to {host}: {fault}")).retryable(),
+    }
+}
+
+/// A step that helps where a network is in between; a proxy that the environment names is part of it.
+fn check_network() -> String {
+    let set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    match PROXIES.iter().find(set) {
+        Some(name) => format!("check the network, the proxy in {name}, and --base-url"),
+        None => "check the network and --base-url".to_owned(),
     }
 }
 
@@ -149,6 +168,7 @@ fn connection(message: String) -> ProviderError {
 enum Fault {
     Lookup,
     Refused,
+    NotHttp,
     Tls(String),
     Other(String),
 }
@@ -168,6 +188,10 @@ fn connect_fault(error: &reqwest::Error) -> Fault {
         // hyper-util has no type for it.
         if last.starts_with("dns error") {
             return Fault::Lookup;
+        }
+        // Nor has hyper one that reqwest shows.
+        if last.starts_with("invalid HTTP ") {
+            return Fault::NotHttp;
         }
         cause = error.source();
     }

@@ -69,7 +69,7 @@ impl ApiKey {
     pub(crate) fn advice(&self) -> String {
         match &self.secret {
             Some(secret) => format!("check {}, {}", self.origin, ending(secret.expose_secret())),
-            None => format!("no API key is set: set {}", self.origin),
+            None => format!("set {}: no API key is set", self.origin),
         }
     }
 
@@ -78,6 +78,7 @@ impl ApiKey {
         ProviderError {
             kind: self.hide(&error.kind),
             message: self.hide(&error.message),
+            hint: error.hint.map(|hint| self.hide(&hint)),
             request_id: error.request_id.map(|id| self.hide(&id)),
             ..error
         }
@@ -115,7 +116,7 @@ mod tests {
     #[test]
     fn a_short_key_is_not_said_at_all_and_a_missing_one_is_named() {
         assert!(!key("sk-9876").expect("a key").advice().contains("876"));
-        assert_eq!(key(" ").expect("none").advice(), "no API key is set: set ANTHROPIC_API_KEY");
+        assert_eq!(key(" ").expect("none").advice(), "set ANTHROPIC_API_KEY: no API key is set");
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod messages;
 mod open;
 mod opening;
 mod options;
+mod peer;
 pub(crate) mod probe;
 mod replay;
 mod reply;
@@ -43,6 +44,7 @@ mod unknown;
 
 pub use connection::{ConfigError, Connection, Credential};
 pub use decode::{Decode, Envelope};
+pub(crate) use http::PROXIES;
 pub use http::{HttpError, Timeouts};
 pub use key::InvalidKey;
 pub use open::{Opened, ProviderKind, open};

@@ -65,6 +65,15 @@ impl ProviderKind {
         }
     }
 
+    /// The name of its API, for people.
+    pub(crate) const fn api(self) -> &'static str {
+        match self {
+            Self::Anthropic => "Anthropic messages",
+            Self::OpenAi => "OpenAI chat completions",
+            Self::Responses => "OpenAI responses",
+        }
+    }
+
     /// The kind of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
@@ -115,6 +124,7 @@ impl ProviderKind {
             api_key,
             key_origin,
             credential: Credential::default(),
+            chosen_by: None,
             timeouts: Timeouts::default(),
             recorder: None,
         }

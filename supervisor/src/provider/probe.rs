@@ -29,10 +29,10 @@ pub(crate) enum ProbeError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// It does not answer.
-    #[error("{}", .0.message)]
+    #[error("{0}")]
     Provider(ProviderError),
     /// It takes too long.
-    #[error("{host} did not answer within {within:?}: check the network, the proxy and the base URL")]
+    #[error("{host} did not answer within {within:?}")]
     Late {
         /// Which.
         host: String,

@@ -78,7 +78,7 @@ impl ModelProvider for ReplayProvider {
         // Unlike an iterator's, this stream's end may be seen but once, as that of a connection.
         let pieces = split(reply, self.chunk);
         let bytes = stream::unfold(pieces, async |mut pieces| Some((pieces.next()?, pieces)));
-        let reply = Reply::new(bytes, decoder, Context::default());
+        let reply = Reply::new(bytes, decoder, Context::of(self.kind));
         Box::pin(stream::unfold(reply, async |mut reply| Some((reply.next().await?, reply))))
     }
 }

@@ -13,8 +13,9 @@ use super::deadlines::Progress;
 use super::decode::{Decode, Envelope, truncated, violation};
 use super::key::ApiKey;
 use super::opening::{BodyKind, MAX_BLANKS, Opening};
+use super::peer::Peer;
 use super::sse::{self, MAX_EVENT, SseError};
-use super::{ProviderError, StreamEvent};
+use super::{ProviderError, ProviderKind, StreamEvent};
 
 /// The most bytes of one reply, comments and blank lines among them: many times the longest reply of any model.
 const MAX_REPLY: usize = 64 * 1024 * 1024;
@@ -31,6 +32,8 @@ pub(crate) struct Reply {
     ready: VecDeque<StreamEvent>,
     failure: Option<ProviderError>,
     context: Context,
+    /// True if nothing was decoded so far: another API's reply shows in its first events.
+    is_new: bool,
     /// The end of a reply that does not get on until then.
     stalls_at: Option<Instant>,
 }
@@ -44,6 +47,15 @@ pub(crate) struct Context {
     pub(crate) key: Arc<ApiKey>,
     /// The longest that it may go on without a part of it, where there is a limit.
     pub(crate) progress: Option<Progress>,
+    /// The server that sends it.
+    pub(crate) peer: Arc<Peer>,
+}
+
+impl Context {
+    /// That of a reply that was recorded.
+    pub(crate) fn of(kind: ProviderKind) -> Self {
+        Self { peer: Arc::new(Peer { kind: Some(kind), ..Peer::default() }), ..Self::default() }
+    }
 }
 
 enum Body {
@@ -69,6 +81,7 @@ impl Reply {
             ready: VecDeque::new(),
             failure: None,
             context,
+            is_new: true,
             stalls_at: None,
         };
         reply.has_got_on();
@@ -137,8 +150,8 @@ impl Reply {
         self.failure = match kind {
             BodyKind::Json => return self.read_whole(body.boxed()).await,
             BodyKind::Events => return self.body = Body::Events(Box::pin(sse::events(body))),
-            BodyKind::Html => Some(foreign("sent a page of HTML instead of a reply")),
-            BodyKind::Text(line) => Some(foreign(&format!("sent no reply but {line:?}"))),
+            BodyKind::Html => Some(self.context.peer.foreign("it sent a page of HTML")),
+            BodyKind::Text(line) => Some(self.context.peer.foreign(&format!("it sent {line:?}"))),
             BodyKind::Blank => Some(violation(&format!("more than {MAX_BLANKS} blanks before its reply"))),
             BodyKind::Empty => Some(truncated("the reply ended before it began")),
         };
@@ -157,14 +170,17 @@ impl Reply {
             }
         }
         self.failure = match std::str::from_utf8(&whole) {
-            Ok(json) => self.decoder.push_whole(json, &mut self.ready).err(),
+            Ok(json) => {
+                let mismatch = self.context.peer.mismatch_of_whole(json);
+                mismatch.or_else(|| self.decoder.push_whole(json, &mut self.ready).err())
+            }
             Err(_) => Some(malformed(&SseError::InvalidUtf8)),
         };
     }
 
     async fn read(&mut self, mut data: Data) {
         let result = match data.next().await {
-            Some(Ok(data)) => self.decoder.push(&data, &mut self.ready),
+            Some(Ok(data)) => self.decode(&data),
             // S7: what was to come after the stop reason is not missed.
             Some(Err(error)) => self.decoder.finish(&mut self.ready).map_err(|_| malformed(&error)),
             None => return self.failure = self.decoder.finish(&mut self.ready).err(),
@@ -176,6 +192,17 @@ impl Reply {
         } else {
             self.body = Body::Events(data);
         }
+    }
+
+    fn decode(&mut self, data: &str) -> Result<(), ProviderError> {
+        if self.is_new
+            && let Some(error) = self.context.peer.mismatch(data)
+        {
+            return Err(error);
+        }
+        let decoded = self.decoder.push(data, &mut self.ready);
+        self.is_new &= self.ready.is_empty();
+        decoded
     }
 
     fn completed(&self, mut failure: ProviderError) -> ProviderError {
@@ -211,12 +238,6 @@ fn bounded(
         }
         Ok(chunk)
     })
-}
-
-/// The error of a body that is not of the API.
-fn foreign(what: &str) -> ProviderError {
-    let message = format!("the server {what}: check the base URL and any proxy");
-    ProviderError::new("invalid_response", message)
 }
 
 fn malformed(error: &SseError<ProviderError>) -> ProviderError {

@@ -183,8 +183,10 @@ pub enum StopReason {
 pub struct ProviderError {
     /// The kind: the API's own `error.type`, or one of `connection`, `timeout`, `truncated_stream`, `invalid_response`.
     pub kind: String,
-    /// One line for people: what failed and what to do.
+    /// One line for people: the failure and its cause.
     pub message: String,
+    /// One line for people: a step that helps, where one is known.
+    pub hint: Option<String>,
     /// The HTTP status, where there was one.
     pub status: Option<u16>,
     /// The provider's id of the request, where it sent one.
@@ -223,6 +225,7 @@ impl ProviderError {
         Self {
             kind: kind.into(),
             message: message.into(),
+            hint: None,
             status: None,
             request_id: None,
             retryable: false,
@@ -254,6 +257,12 @@ impl ProviderError {
         }
         let message = self.message.to_lowercase();
         KINDS.contains(&self.kind.as_str()) || WORDS.iter().any(|words| message.contains(words))
+    }
+
+    /// The same error with a step that helps.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
     }
 
     /// The same error, worth another attempt.

@@ -62,24 +62,30 @@ async fn e1_e2_every_servers_errors_are_a_kind_a_decision_and_a_line() {
         assert_eq!(error.status, Some(status));
         let retry = if error.retryable { "retryable" } else { "final" };
         let full = if error.is_context_overflow() { ", context" } else { "" };
-        lines.push(format!("{retry}{full}: {}", error.message.replace(&server.base_url(), "[server]")));
+        lines.push(format!("{retry}{full}: {}", told(&error).replace(&server.base_url(), "[server]")));
     }
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    final: the API answered 401 (invalid_request_error): Incorrect API key provided; check OPENAI_API_KEY, whose key ends in …tail
+    final: the API answered 401 (invalid_request_error): Incorrect API key provided. | check OPENAI_API_KEY, whose key ends in …tail
     retryable: the API answered 429 (rate_limit_error): Rate limit reached for gpt-x
-    final: the API answered 429 (insufficient_quota): You exceeded your current quota; the account has no credit left: check its plan and billing
-    final: the API answered 402 (unknown_error): Insufficient Balance; check the account's billing
-    final, context: the API answered 400 (context_length_exceeded): Your input exceeds the context window of this model; the conversation is longer than the model's context: start a new one
-    final, context: the API answered 400 (exceed_context_size_error): the request exceeds the available context size, try increasing it; the conversation is longer than the model's context: start a new one
-    final, context: the API answered 400 (invalid_request_error): Provider returned error: prompt is too long: 9 tokens > 8 maximum; the conversation is longer than the model's context: start a new one
+    final: the API answered 429 (insufficient_quota): You exceeded your current quota | check the account's plan and billing: no credit is left
+    final: the API answered 402 (unknown_error): Insufficient Balance | check the account's billing
+    final, context: the API answered 400 (context_length_exceeded): Your input exceeds the context window of this model. | start a new conversation: this one is longer than the model's context
+    final, context: the API answered 400 (exceed_context_size_error): the request exceeds the available context size, try increasing it | start a new conversation: this one is longer than the model's context
+    final, context: the API answered 400 (invalid_request_error): Provider returned error: prompt is too long: 9 tokens > 8 maximum | start a new conversation: this one is longer than the model's context
     retryable: the API answered 400 (invalid_request_error): Failed to call a function.
     final: the API answered 400 (invalid_request_error): Extra inputs are not permitted
     final: the API answered 422 (invalid_request_error): body.messages: Field required
-    final: the API answered 404 (not_found_error): Specified model not found: x; check the model's name and the base URL: [server]/v1/chat/completions was asked
-    final: the API answered 403 (permission_error): The team has no credits; this key may not do that: check its permissions and the model's name
+    final: the API answered 404 (not_found_error): Specified model not found: x | check --model: the server does not have this model
+    final: the API answered 403 (permission_error): The team has no credits. | check the permissions of this key, and --model
     retryable: the API answered 503 (unavailable_error): Loading model
     retryable: the API answered 500 (api_error): llama runner has terminated
     "#);
+}
+
+/// An error as people read it.
+fn told(error: &ProviderError) -> String {
+    let hint = error.hint.as_ref().map(|hint| format!(" | {hint}"));
+    format!("{}{}", error.message, hint.unwrap_or_default())
 }
 
 async fn failure(server: &ReplayServer, key: Option<&str>) -> ProviderError {
@@ -91,11 +97,9 @@ async fn failure(server: &ReplayServer, key: Option<&str>) -> ProviderError {
 async fn a_server_that_has_no_such_endpoint_is_named_with_what_was_asked() {
     let server = serve(Script::new().push(Reply::new(404, "404 page not found")));
     let error = failure(&server, None).await;
-    let asked = format!(
-        "check the model's name and the base URL: {}/v1/chat/completions was asked",
-        server.base_url()
-    );
-    assert!(error.message.ends_with(&asked), "{error}");
+    let asked =
+        format!("check --base-url and --provider: nothing is at {}/v1/chat/completions", server.base_url());
+    assert_eq!(error.hint, Some(asked));
 }
 
 #[tokio::test]
@@ -103,7 +107,7 @@ async fn a_server_that_wants_a_key_after_all_says_which_to_set() {
     let body = json!({"error": {"message": "No auth credentials found", "code": 401}});
     let server = serve(Script::new().push(Reply::new(401, body.to_string())));
     let error = failure(&server, None).await;
-    assert!(error.message.ends_with("no API key is set: set OPENAI_API_KEY"), "{error}");
+    assert_eq!(error.hint.as_deref(), Some("set OPENAI_API_KEY: no API key is set"));
 }
 
 #[tokio::test]

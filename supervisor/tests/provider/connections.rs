@@ -16,11 +16,12 @@ use crate::{KEY, ask, config, failure, hello, provider, request, serve, user};
 async fn a_connection_that_fails_says_where_and_on_which_host() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let refused = failure(&format!("http://{free}")).await;
-    assert_eq!(refused.message, format!("{free} refused the connection: check the base URL"));
-    assert_eq!((refused.kind.as_str(), refused.retryable), ("connection", true));
+    assert_eq!(refused.message, format!("{free} refused the connection: no server listens there"));
+    assert_eq!(refused.hint.as_deref(), Some("start the server, or check --base-url"));
+    assert_eq!((refused.kind.as_str(), refused.retryable), ("connection", false), "nothing could heal it");
 
     let unknown = failure("http://no-such-host.invalid:81/x").await;
-    assert!(unknown.message.starts_with("the name no-such-host.invalid:81 cannot be looked up"), "{unknown}");
+    assert!(unknown.message.starts_with("cannot look up the name no-such-host.invalid:81"), "{unknown}");
     assert_eq!((unknown.kind.as_str(), unknown.retryable), ("connection", true));
 }
 
@@ -124,7 +125,8 @@ async fn e6_a_redirect_is_an_error_and_the_key_does_not_follow_it_in_either_head
         let items = ask(&Anthropic::new(config).expect("a provider")).await;
         let [Err(error)] = &items[..] else { panic!("{items:?}") };
         assert_eq!((error.status, error.retryable), (Some(status), false));
-        assert!(error.message.contains(&format!("it redirects to {target}")), "{error}");
+        let hint = error.hint.clone().unwrap_or_default();
+        assert!(hint.ends_with(&format!("the key does not follow to {target}")), "{hint}");
         assert!(server.requests()[0].header(header).is_some(), "the key is sent as {header}");
     }
     assert_eq!((other.connections(), other.requests().len()), (0, 0));

@@ -21,6 +21,7 @@ fn provider(base_url: &str, key: Option<&str>) -> Responses {
         base_url: base_url.to_owned(),
         api_key: key.map(Into::into),
         key_origin: "OPENAI_API_KEY".to_owned(),
+        chosen_by: None,
         credential: Credential::default(),
         timeouts: Timeouts::default(),
         recorder: None,

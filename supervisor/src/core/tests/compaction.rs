@@ -237,7 +237,7 @@ fn r12_a_prompt_that_the_provider_finds_too_long_is_left_once() {
     script.failed(4, overflow);
     assert_snapshot!(script.lines(), @r#"
     log failed invalid_request_error retry=None by Supervisor
-    finish context_full text="" steps=2 tokens=230 message=Some("400: prompt is too long: 1000001 tokens > 1000000 maximum; give a smaller task, or choose a model with a larger window")
+    finish context_full text="" steps=2 tokens=230 message=Some("400: prompt is too long: 1000001 tokens > 1000000 maximum\n  hint: give a smaller task, or choose a model with a larger window")
     "#);
 }
 

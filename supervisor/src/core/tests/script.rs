@@ -307,14 +307,7 @@ pub(super) fn not_found() -> Outcome {
 }
 
 pub(super) fn error(kind: &str, retryable: bool) -> ProviderError {
-    ProviderError {
-        kind: kind.to_owned(),
-        message: format!("it failed ({kind})"),
-        status: None,
-        request_id: None,
-        retryable,
-        retry_after: None,
-    }
+    ProviderError { retryable, ..ProviderError::new(kind, format!("it failed ({kind})")) }
 }
 
 pub(super) fn messages(request: &ModelRequest) -> String {

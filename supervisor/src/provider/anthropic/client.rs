@@ -13,7 +13,8 @@ use crate::provider::endpoint::{Dialect, Endpoint, Outgoing, bearer};
 use crate::provider::key::ApiKey;
 use crate::provider::reply::Reply;
 use crate::provider::{
-    Credential, EventStream, ModelProvider, ModelRequest, ProviderError, RequestOptions, Thinking,
+    Credential, EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKind, RequestOptions,
+    Thinking,
 };
 
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
@@ -35,6 +36,7 @@ impl Anthropic {
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         let version = HeaderValue::from_static(config.version.as_str());
         let dialect = Dialect {
+            kind: ProviderKind::Anthropic,
             path: "/v1/messages",
             headers: HeaderMap::from_iter([(VERSION, version)]),
             key_header: match config.connection.credential {

@@ -45,6 +45,7 @@ impl Config {
             api_key,
             key_origin: "ANTHROPIC_API_KEY".to_owned(),
             credential: Credential::default(),
+            chosen_by: None,
             timeouts: Timeouts::default(),
             recorder: None,
         })

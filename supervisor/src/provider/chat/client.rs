@@ -11,7 +11,9 @@ use crate::provider::connection::{self, ConfigError};
 use crate::provider::endpoint::{Dialect, Endpoint, Outgoing, bearer};
 use crate::provider::messages::Messages;
 use crate::provider::reply::Reply;
-use crate::provider::{EventStream, Message, ModelProvider, ModelRequest, ProviderError, UserBlock};
+use crate::provider::{
+    EventStream, Message, ModelProvider, ModelRequest, ProviderError, ProviderKind, UserBlock,
+};
 
 /// A server that speaks chat completions: the vendor's, a gateway, or one on this machine.
 pub struct OpenAiChat {
@@ -27,6 +29,7 @@ impl OpenAiChat {
         let reply_limit = config.reply_limit.unwrap_or(known.reply_limit);
         let server = Server { reply_limit, ..known };
         let dialect = Dialect {
+            kind: ProviderKind::OpenAi,
             path: server.path,
             headers: HeaderMap::new(),
             key_header: bearer,

@@ -35,6 +35,7 @@ impl Config {
             api_key,
             key_origin: "OPENAI_API_KEY".to_owned(),
             credential: Credential::default(),
+            chosen_by: None,
             timeouts: Timeouts::default(),
             recorder: None,
         })

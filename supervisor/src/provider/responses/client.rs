@@ -10,7 +10,7 @@ use crate::provider::connection::{ConfigError, Connection};
 use crate::provider::endpoint::{Dialect, Endpoint, bearer};
 use crate::provider::messages::Messages;
 use crate::provider::reply::Reply;
-use crate::provider::{EventStream, ModelProvider, ModelRequest, ProviderError};
+use crate::provider::{EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKind};
 
 /// The Responses API at its vendor's, or at any server that speaks it.
 pub struct Responses {
@@ -22,6 +22,7 @@ impl Responses {
     /// A client for an address and a key. Nothing is sent yet.
     pub fn new(connection: Connection) -> Result<Self, ConfigError> {
         let dialect = Dialect {
+            kind: ProviderKind::Responses,
             path: "/v1/responses",
             headers: HeaderMap::new(),
             key_header: bearer,
