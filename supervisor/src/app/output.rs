@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
 use super::args::Output;
+use super::passing::Lines;
 
 /// Prints a session's events until there are no more, on a thread of its own: a reader that stops reading must not stop
 /// the run's time-out, nor its signals.
@@ -25,7 +26,13 @@ pub(super) struct Printer {
 impl Printer {
     /// Starts printing.
     pub(super) fn start(output: Output, mut events: mpsc::UnboundedReceiver<UiEvent>) -> io::Result<Self> {
-        let mut page = Page { output, within_text: false, has_begun: false, open: BTreeMap::new() };
+        let mut page = Page {
+            output,
+            within_text: false,
+            has_begun: false,
+            open: BTreeMap::new(),
+            lines: Lines::of_process(),
+        };
         let (done, finished) = oneshot::channel();
         thread::Builder::new().name("print".to_owned()).spawn(move || {
             while let Some(event) = events.blocking_recv() {
@@ -64,6 +71,7 @@ struct Page {
     has_begun: bool,
     /// The tools of the calls that have not ended: calls of one turn end in any order.
     open: BTreeMap<CallId, String>,
+    lines: Lines<io::Stderr>,
 }
 
 impl Page {
@@ -91,6 +99,7 @@ impl Page {
 
     /// A piece of the model's reply, made harmless for a terminal.
     fn text(&mut self, text: &str) -> io::Result<()> {
+        self.lines.clear();
         self.within_text = !text.ends_with('\n');
         let mut stdout = io::stdout().lock();
         stdout.write_all(harmless(text).as_bytes())?;
@@ -130,7 +139,7 @@ impl Page {
                 }
                 // The run's last line says it.
                 _ if retry_in_ms.is_none() => return Ok(()),
-                failure => failure,
+                failure => return self.passing(&failure),
             },
             EventKind::ProtocolViolation { violation, .. } => {
                 format!("the worker broke the protocol: {violation}")
@@ -182,8 +191,16 @@ impl Page {
         if self.within_text {
             self.text("\n")?;
         }
-        // With standard error gone there is nobody to be told; what standard output carries goes on.
-        let _ = writeln!(io::stderr(), "{}", harmless(text));
+        self.lines.line(&harmless(text));
+        Ok(())
+    }
+
+    /// A note that the next attempt makes stale.
+    fn passing(&mut self, text: &str) -> io::Result<()> {
+        if self.within_text {
+            self.text("\n")?;
+        }
+        self.lines.passing(&harmless(text));
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ pub(crate) use screen::Areas;
 pub use screen::is_tiny;
 pub(crate) use session::{Pending, Session};
 pub(crate) use transcript::Transcript;
-pub(crate) use turn::{Doing, Turn, account, summary};
+pub(crate) use turn::{Doing, Turn, account, summary, tells_apart};
 pub(crate) use written::Written;
 
 use crate::card::Card;

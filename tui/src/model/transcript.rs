@@ -42,6 +42,11 @@ impl Transcript {
         self.blocks.len() - 1
     }
 
+    /// The place of the block that was added last.
+    pub(crate) fn last(&self) -> Option<usize> {
+        self.blocks.len().checked_sub(1)
+    }
+
     pub(crate) fn block_mut(&mut self, at: usize) -> Option<&mut Block> {
         self.blocks.get_mut(at)
     }

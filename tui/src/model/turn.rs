@@ -17,6 +17,8 @@ pub(crate) struct Turn {
     pub account: Account,
     /// Whether the user asked for its end.
     pub interrupted: bool,
+    /// The line that tells of the attempts that failed: the next one replaces it.
+    pub retry: Option<usize>,
 }
 
 /// What the agent does.
@@ -81,6 +83,7 @@ pub(crate) fn summary(turn: &TurnFinished) -> String {
     let mut line = match (turn.reason.as_str(), &turn.message) {
         // The denial has its card.
         (reason @ "denied", _) | (reason, None) => reason.to_owned(),
+        (reason, _) if tells_apart(turn) => reason.to_owned(),
         (reason, Some(message)) => format!("{reason}: {message}"),
     };
     let account = account(turn);
@@ -88,6 +91,11 @@ pub(crate) fn summary(turn: &TurnFinished) -> String {
     let _ = write!(line, " · {account}");
     let _ = write!(line, " · {}", lasted(Duration::from_millis(turn.duration_ms)));
     line
+}
+
+/// True if the end's message has a line of its own, above the one after the turn: it may be long, and brings a hint.
+pub(crate) fn tells_apart(turn: &TurnFinished) -> bool {
+    matches!(turn.reason.as_str(), "provider_error" | "context_full") && turn.message.is_some()
 }
 
 /// What a turn came to.
@@ -135,6 +143,6 @@ mod tests {
             duration_ms: 61_000,
             ..turn
         };
-        assert_eq!(summary(&turn), "provider_error: no key · 42.0k in, 95% cached, 912 out · 1 min 1 s");
+        assert_eq!(summary(&turn), "provider_error · 42.0k in, 95% cached, 912 out · 1 min 1 s");
     }
 }

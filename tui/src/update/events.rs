@@ -194,6 +194,7 @@ fn user_message(model: &mut Model, text: &str, images: &[Image]) {
 
 /// What was streamed is whole now; what was not streamed is shown at once.
 fn assistant_message(model: &mut Model, message: AssistantMessage) {
+    model.turn.retry = None;
     model.turn.account += Account { usage: message.usage, cost: message.cost_usd };
     let reply = std::mem::take(&mut model.reply);
     if reply.streamed {
@@ -219,15 +220,14 @@ fn model_failed(model: &mut Model, message: &str, retry_in_ms: Option<u64>) {
     if !reply.blocks.is_empty() {
         model.say(Look::Notice, "the reply above was cut off: it does not count");
     }
-    match retry_in_ms {
-        Some(wait) => {
-            let wait = Duration::from_millis(wait);
-            model.turn.doing = Doing::BackingOff { until: model.now.plus(wait) };
-            let wait = wait.as_secs_f64();
-            model.say(Look::Notice, &format!("{message}; trying again in {wait:.1} s"));
-        }
-        None => model.say(Look::Error, message),
+    // Where there is no other attempt the end of the turn tells it.
+    let Some(wait) = retry_in_ms.map(Duration::from_millis) else { return };
+    model.turn.doing = Doing::BackingOff { until: model.now.plus(wait) };
+    let text = format!("{message}; trying again in {:.1} s", wait.as_secs_f64());
+    if !reply.blocks.is_empty() {
+        model.turn.retry = None;
     }
+    turns::tell_failure(model, Look::Notice, &text);
 }
 
 fn call_started(model: &mut Model, id: CallId, name: &str, input: &str) {

@@ -5,8 +5,9 @@ use ipc::frontend::UserActionKind;
 
 use super::tell;
 use crate::message::Action;
-use crate::model::{Editor, Look, Model, Outgoing, account, summary};
+use crate::model::{Editor, Look, Model, Outgoing, account, summary, tells_apart};
 use crate::moment::Moment;
+use crate::text::SafeText;
 
 /// Sends a message, or lets it wait for the turn to end.
 pub(super) fn send(model: &mut Model, at: Moment, message: Outgoing, actions: &mut Vec<Action>) {
@@ -34,6 +35,9 @@ pub(super) fn finished(model: &mut Model, turn: &TurnFinished, actions: &mut Vec
     model.turn.end();
     model.turn.account = account(turn);
     model.session.account += model.turn.account;
+    if let Some(message) = turn.message.as_deref().filter(|_| tells_apart(turn)) {
+        tell_failure(model, Look::Error, message);
+    }
     model.say(Look::Turn, &summary(turn));
     if turn.reason == "done" && !model.turn.interrupted {
         if let Some(message) = model.queue.pop_front() {
@@ -41,6 +45,17 @@ pub(super) fn finished(model: &mut Model, turn: &TurnFinished, actions: &mut Vec
         }
     } else {
         give_back(model);
+    }
+}
+
+/// Tells that a request failed: one line, in which the next attempt replaces the one before.
+pub(super) fn tell_failure(model: &mut Model, look: Look, text: &str) {
+    match model.turn.retry.and_then(|at| model.transcript.block_mut(at)?.parts.first_mut()) {
+        Some(part) => part.replace(SafeText::prose(text), look),
+        None => {
+            model.say(look, text);
+            model.turn.retry = model.transcript.last();
+        }
     }
 }
 
