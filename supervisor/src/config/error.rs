@@ -33,6 +33,14 @@ pub enum ConfigError {
         /// Why.
         source: io::Error,
     },
+    /// The project itself cannot be read.
+    #[error("cannot read the project {}: {source}\n  hint: ls -ld {}", printable(.project), printable(.project))]
+    UnreadableProject {
+        /// Its directory.
+        project: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// It is something else than a file.
     #[error("{} is {what}, and not a file of settings\n  next: remove it, or put a regular file there", printable(.file))]
     NotAFile {
@@ -71,6 +79,9 @@ pub enum ConfigError {
     /// Something in it is wrong.
     #[error("{}", lines(.0))]
     Wrong(Vec<Problem>),
+    /// Something in a project's file is wrong that may narrow.
+    #[error("{}\n  hint: correct the file: a limit in it that cannot be read would be lost", lines(.0))]
+    WrongInProject(Vec<Problem>),
 }
 
 fn lines(problems: &[Problem]) -> String {

@@ -27,6 +27,23 @@ pub struct Layer {
     pub bindings: Vec<Binding>,
     /// What it says of models.
     pub models: Vec<ModelEntry>,
+    /// The lines of a project's file that count for nothing: they could only widen.
+    pub void: Vec<Void>,
+}
+
+/// A line of a project's file that counts for nothing, trusted or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Void {
+    /// The place of the line.
+    pub origin: Origin,
+    /// The reason.
+    pub why: String,
+}
+
+impl std::fmt::Display for Void {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: ignored: {}", self.origin, self.why)
+    }
 }
 
 /// What one line says of the keys of the terminal UI.

@@ -42,17 +42,28 @@ impl ProjectFile {
     ///
     /// What stands there and is no readable file is an error: what it would have narrowed is not known.
     pub fn read(project: &Path) -> Result<Self, ConfigError> {
-        let root = beneath::open_root(project).map_err(unreadable)?;
+        let root = beneath::open_root(project).map_err(|error| ConfigError::UnreadableProject {
+            project: project.to_owned(),
+            source: error.into(),
+        })?;
         let has_foreign = beneath::stat(&root, OsStr::new(FOREIGN_NAME)).is_ok();
         let bytes = read(&root)?;
         let digest = bytes.as_deref().map(FileDigest::of);
         let name = Path::new(PROJECT_NAME);
         let layer = match bytes {
-            Some(bytes) => parse(&text(bytes, name, MOST)?, name, Whose::Projects)?,
+            Some(bytes) => said(bytes, name)?,
             None => Layer::default(),
         };
         Ok(Self { project: project.to_owned(), layer, digest, has_foreign })
     }
+}
+
+fn said(bytes: Vec<u8>, name: &Path) -> Result<Layer, ConfigError> {
+    let layer = text(bytes, name, MOST).and_then(|text| parse(&text, name, Whose::Projects));
+    layer.map_err(|error| match error {
+        ConfigError::Wrong(problems) => ConfigError::WrongInProject(problems),
+        other => other,
+    })
 }
 
 /// The content, if something stands there.

@@ -103,6 +103,7 @@ impl Sources {
             notices
                 .push(format!("{FOREIGN_NAME} is another agent's and is not read; ours is {PROJECT_NAME}"));
         }
+        notices.extend(self.void());
         notices.extend(self.ignored(effective));
         let overruled = |settled: &&Settled| {
             matches!(settled.origin, Origin::Project(_))
@@ -116,6 +117,11 @@ impl Sources {
             Some(format!("{flag} does not hold: {origin} says {} = {value}, which is narrower", key.name))
         }));
         notices
+    }
+
+    /// The lines of the project's file that count for nothing, trusted or not.
+    pub(super) fn void(&self) -> impl Iterator<Item = String> {
+        self.project.iter().flat_map(|file| &file.layer.void).map(ToString::to_string)
     }
 
     fn ignored(&self, effective: &Effective) -> Option<String> {

@@ -12,6 +12,7 @@ use crate::config::{PROJECT_NAME, TrustError, TrustQuestion};
 /// Asks, or forgets.
 pub(super) fn run(mut sources: Sources, forget: bool) -> Exit {
     let Some(file) = &sources.project else { return Exit::Usage };
+    super::tell(&sources.void().collect::<Vec<_>>());
     if forget {
         return match sources.trust.forget(&file.project) {
             Ok(true) => done("it is no longer trusted"),

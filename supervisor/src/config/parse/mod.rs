@@ -11,7 +11,7 @@ use toml_edit::{Document, Item, TableLike};
 
 use super::error::{ConfigError, Problem};
 use super::keys::{KEYS, Key, ProjectMay};
-use super::layer::Layer;
+use super::layer::{Layer, Void};
 use super::origin::{Origin, Place};
 use suggest::nearest;
 
@@ -71,8 +71,10 @@ impl Reader<'_> {
 
     fn setting(&mut self, key: &'static Key, at: Option<usize>, item: &Item) {
         if self.whose == Whose::Projects && key.project == ProjectMay::Never {
-            let name = key.name;
-            return self.wrong(at, format!("`{name}` may stand only in the user's own config.toml"));
+            return self.void(at, only_the_users(key.name));
+        }
+        if self.whose == Whose::Projects && key.name == "rights.net" && is_on(item) {
+            return self.void(at, "a project cannot turn the network on (use --net on)".to_owned());
         }
         let at = at.unwrap_or_default();
         let origin_of = |at: usize| self.origin(at);
@@ -82,7 +84,13 @@ impl Reader<'_> {
                 self.layer.set(key, value, origin);
             }
             Err(kinds::Misfit { at, expected }) => {
-                self.wrong(Some(at), format!("`{}`: expected {expected}", key.name));
+                let text = format!("`{}`: expected {expected}", key.name);
+                // Without a value that could narrow nothing is lost.
+                if self.whose == Whose::Projects && key.project == ProjectMay::IfTrusted {
+                    self.void(Some(at), text);
+                } else {
+                    self.wrong(Some(at), text);
+                }
             }
         }
     }
@@ -95,12 +103,30 @@ impl Reader<'_> {
         }
     }
 
+    /// Passes over what could only widen: a stranger's file does not decide whether there is a session.
+    fn void(&mut self, at: Option<usize>, why: String) {
+        if self.layer.void.len() < MOST_PROBLEMS {
+            let origin = self.origin(at.unwrap_or_default());
+            self.layer.void.push(Void { origin, why });
+        }
+    }
+
     fn wrong(&mut self, at: Option<usize>, what: String) {
         if self.problems.len() < MOST_PROBLEMS {
             let place = Place::of(&self.file, self.text, at.unwrap_or_default());
             self.problems.push(Problem { place, what });
         }
     }
+}
+
+/// The reason why a key of the user's own counts for nothing in a project.
+fn only_the_users(name: &str) -> String {
+    format!("`{name}` may stand only in the user's own config.toml")
+}
+
+/// True if the network would be on: it is read, and not obeyed.
+fn is_on(item: &Item) -> bool {
+    item.as_str() == Some("on") || item.as_bool() == Some(true)
 }
 
 /// Whether some keys lie in a table of this name.

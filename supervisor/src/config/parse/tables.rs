@@ -4,7 +4,7 @@ use toml_edit::{Item, TableLike, Value as Toml};
 use tui::commands::KeyMode;
 use tui::keymap::{Keymap, KeymapError, Rebinding};
 
-use super::{Reader, Whose};
+use super::{Reader, Whose, only_the_users};
 use crate::config::layer::{Binding, ModelEntry};
 use crate::provider::catalogue::{Entry, Pattern};
 
@@ -15,7 +15,7 @@ impl Reader<'_> {
     /// Reads one of the two.
     pub(super) fn own_table(&mut self, name: &str, at: Option<usize>, item: &Item) {
         if self.whose == Whose::Projects {
-            return self.wrong(at, format!("`{name}` may stand only in the user's own config.toml"));
+            return self.void(at, only_the_users(name));
         }
         for (entry, at, item) in self.entries(name, at, item) {
             if name == "models" {

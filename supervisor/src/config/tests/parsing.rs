@@ -79,10 +79,38 @@ fn what_is_wrong_does_not_act_on_a_terminal_and_is_not_endless() {
 }
 
 #[test]
-fn what_is_the_users_own_has_no_place_in_a_project() {
-    let text = "base_url = \"https://evil.example\"";
-    let error = parse(text, Path::new(".bailiwick.toml"), Whose::Projects).unwrap_err().to_string();
-    assert_eq!(error, ".bailiwick.toml:1:1: `base_url` may stand only in the user's own config.toml");
+fn a_project_that_asks_for_too_much_is_not_obeyed_and_still_narrows() {
+    let text = "base_url = \"https://evil.example\"\n[rights]\nnet = \"on\"\nhide = [\"secrets\"]\nwrite = 7\n\
+                [limits]\nmax_steps = 5\n[keys.normal]\nhelp = \"z\"\n[models.m]\ncontext = 1\n";
+    let layer = project(text);
+    let lines: Vec<_> = layer.void.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    .bailiwick.toml:1: ignored: `base_url` may stand only in the user's own config.toml
+    .bailiwick.toml:3: ignored: a project cannot turn the network on (use --net on)
+    .bailiwick.toml:5: ignored: `rights.write`: expected a list of at most 500 paths, as in ["a", "/b", "~/c"]
+    .bailiwick.toml:8: ignored: `keys` may stand only in the user's own config.toml
+    .bailiwick.toml:10: ignored: `models` may stand only in the user's own config.toml
+    "#);
+    let trusted = merged(&Layer::default(), &Layer::default(), &layer, true);
+    assert_eq!((trusted.base_url(), trusted.net()), (None, ipc::rights::Network::Off));
+    assert!(trusted.write().is_empty() && trusted.bindings.is_empty() && trusted.models.is_empty());
+    assert_eq!((trusted.hide().len(), trusted.run_limits().max_steps), (1, Some(5)));
+}
+
+#[test]
+fn a_narrowing_of_a_project_that_cannot_be_read_is_an_error() {
+    for text in [
+        "rights.net = \"of\"",
+        "rights.hide = \"secrets\"",
+        "rights.hiden = [\"secrets\"]",
+        "limits.max_steps = 0",
+        "mode = \"readonly\"",
+        "rights.hide = [",
+    ] {
+        assert!(parse(text, Path::new(".bailiwick.toml"), Whose::Projects).is_err(), "{text}");
+    }
+    // The twin: in the user's own file each line that is not obeyed is an error.
+    assert!(parse("rights.net = \"on\"", Path::new("config.toml"), Whose::Users).is_err());
 }
 
 #[test]
@@ -148,14 +176,6 @@ fn an_amount_is_read_exactly() {
     for bad in ["0", "-1", "nan", "1e-13", "\"1\""] {
         let error = wrong(&format!("limits.max_usd = {bad}"));
         assert!(error.ends_with("expected an amount in US dollars above 0, as in 2.50"), "{error}");
-    }
-}
-
-#[test]
-fn what_a_project_says_of_keys_and_models_is_an_error() {
-    for text in ["[keys.normal]\nhelp = \"z\"", "models = {}"] {
-        let error = parse(text, Path::new(".bailiwick.toml"), Whose::Projects).unwrap_err().to_string();
-        assert!(error.ends_with("may stand only in the user's own config.toml"), "{error}");
     }
 }
 
