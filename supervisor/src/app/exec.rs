@@ -1,6 +1,5 @@
 //! `bailiwick exec`: one task to its end, without a terminal.
 
-use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 
@@ -63,7 +62,7 @@ struct Prepared {
 
 /// What the command line asks for.
 fn task(args: &ExecArgs) -> Result<Task, Refusal> {
-    let prompt = prompt_text(args.prompt.as_deref())?;
+    let prompt = super::task::text(args.prompt.as_deref())?;
     let images = args.image.iter().map(|path| pictures::read(path)).collect::<Result<_, _>>();
     Ok(Task { prompt, images: images.map_err(Refusal::usage)? })
 }
@@ -142,26 +141,4 @@ impl Prepared {
             }
         }
     }
-}
-
-/// A prompt that was given never waits for standard input.
-fn prompt_text(argument: Option<&str>) -> Result<String, Refusal> {
-    let text = match argument {
-        Some("-") => {
-            let mut text = String::new();
-            let read = std::io::stdin().take(4 << 20).read_to_string(&mut text);
-            read.map_err(|error| {
-                Refusal::usage(format!("cannot read the task from standard input: {error}"))
-            })?;
-            text
-        }
-        Some(text) => text.to_owned(),
-        None => String::new(),
-    };
-    if text.trim().is_empty() {
-        return Err(Refusal::usage(
-            "no task given\n  next: bailiwick exec \"fix the failing test\", or - to read it",
-        ));
-    }
-    Ok(text)
 }

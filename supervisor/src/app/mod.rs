@@ -14,6 +14,7 @@ mod live;
 mod model;
 mod notes;
 mod output;
+mod passing;
 mod pictures;
 mod record;
 mod replay;
@@ -23,13 +24,13 @@ mod session;
 pub(crate) mod setup;
 mod signals;
 mod streams;
+mod task;
 mod terminal;
 pub(crate) mod tui;
 
 use std::fmt::Display;
 use std::io::Write;
 
-use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 
 use self::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
@@ -56,7 +57,7 @@ pub fn harden() -> Result<TakenKeys, Exit> {
 
 /// Parses the command line and runs what it asks for.
 pub fn main(keys: TakenKeys) -> Exit {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();

@@ -12,7 +12,7 @@ use super::{AccessArg, AgentArgs, ConfinementArgs, SubjectArg, TierArg};
 #[command(after_help = "Exit status: that of CMD (128+n by signal), or 5 if CMD never started.")]
 pub(in crate::app) struct SandboxArgs {
     /// The project
-    #[arg(short = 'C', value_name = "DIR", default_value = ".")]
+    #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
     /// Whether the project is writable
     #[arg(long, value_enum, default_value_t = AccessArg::Write)]

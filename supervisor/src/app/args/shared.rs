@@ -37,7 +37,7 @@ pub(crate) struct ConfinementArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AgentArgs {
     /// The project
-    #[arg(short = 'C', value_name = "DIR", default_value = ".")]
+    #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
     /// What becomes of what is beyond the rights [default: what the settings say, or ask]
     #[arg(long, value_enum)]

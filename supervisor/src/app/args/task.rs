@@ -15,7 +15,7 @@ pub(in crate::app) struct TuiArgs {
     #[arg(value_parser = task)]
     pub prompt: Option<String>,
     /// The project
-    #[arg(short = 'C', value_name = "DIR", default_value = ".")]
+    #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
     /// What becomes of what is beyond the rights: `ask` asks you, `auto` makes the project writable and denies the rest, `deny`
     /// leaves it read-only
@@ -36,10 +36,10 @@ pub(in crate::app) struct TuiArgs {
 /// Arguments of `exec`.
 #[derive(Debug, Args)]
 pub(in crate::app) struct ExecArgs {
-    /// The task; `-` reads it from standard input
+    /// The task [default: standard input, as with `-`]
     pub prompt: Option<String>,
     /// The project
-    #[arg(short = 'C', value_name = "DIR", default_value = ".")]
+    #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
     /// What the agent may do without asking: `auto` makes the project writable, `deny` leaves it read-only, and so does
     /// `ask`, where each change is shown and approved
@@ -87,7 +87,7 @@ pub(in crate::app) struct ReplayArgs {
     #[arg(value_name = "DIR")]
     pub recording: PathBuf,
     /// The project: as it was when the recording was made
-    #[arg(short = 'C', value_name = "PROJECT", default_value = ".")]
+    #[arg(short = 'C', value_name = "PROJECT", default_value = ".", global = true)]
     pub directory: PathBuf,
     /// What is printed on standard output
     #[arg(long, value_enum, default_value_t = Output::Text)]
