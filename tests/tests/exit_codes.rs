@@ -157,12 +157,17 @@ fn two_is_a_flag_whose_value_cannot_be() {
 #[test]
 fn two_is_an_empty_task() {
     let world = world();
-    for task in [&[""][..], &["  \n"], &["-"], &[]] {
+    for (task, why) in [
+        (&[""][..], ""),
+        (&["  \n"], ""),
+        (&["-"], ": standard input is empty"),
+        (&[], ": standard input is empty"),
+    ] {
         let said = usage_error(&world, &mut world.task(NOWHERE, task));
-        insta::allow_duplicates! { insta::assert_snapshot!(said, @r#"
-        bailiwick: no task given
-          next: bailiwick exec "fix the failing test", or - to read it
-        "#); }
+        let expected = format!(
+            "bailiwick: no task given{why}\n  hint: bailiwick exec --mode auto \"fix the failing test\"\n"
+        );
+        assert_eq!(said, expected, "{task:?}");
     }
 }
 
@@ -214,9 +219,11 @@ fn three_is_a_full_context_in_both_of_its_forms() {
     insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the context is full: even a new one has about 120 tokens, and the model's window holds 1000000 with the reply; shorten AGENTS.md, give a smaller task, or choose a model with a larger window");
     let message = "prompt is too long: 200001 tokens > 200000 maximum";
     let server = serve([Reply::error(400, "invalid_request_error", message)]);
-    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the API answered 400 (invalid_request_error): prompt is too long: 200001 tokens > 200000 maximum; the conversation is longer than the model's context: start a new one; give a smaller task, or choose a model with a larger window");
+    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the API answered 400 (invalid_request_error): prompt is too long: 200001 tokens > 200000 maximum
+  hint: give a smaller task, or choose a model with a larger window");
     let server = serve([Reply::error(413, "request_too_large", "too large")]);
-    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the API answered 413 (request_too_large): too large; the request is too large: start a new conversation, or read less at once; give a smaller task, or choose a model with a larger window");
+    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the API answered 413 (request_too_large): too large
+  hint: give a smaller task, or choose a model with a larger window");
 }
 
 #[test]

@@ -49,7 +49,8 @@ fn a_name_that_nobody_can_look_up_is_told_as_such() {
     insta::assert_snapshot!(said(&world, &run), @r"
     bailiwick: the API key goes to api.example without encryption
     rw $TMPDIR · ro / minus hidden · net off · claude-opus-5-5
-    bailiwick: the name api.example cannot be looked up: check the network and the base URL
+    bailiwick: cannot look up the name api.example
+      hint: check the network and --base-url
     ");
 }
 

@@ -173,7 +173,11 @@ fn a_task_that_is_not_utf_8_is_refused() {
     let mut child = child.spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"\xff\xfe").unwrap();
     let run = Finished::from(child.wait_with_output().unwrap()).expect(2);
-    assert!(run.stderr.contains("cannot read the task from standard input"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("cannot use standard input as the task: byte 0 is not UTF-8"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]

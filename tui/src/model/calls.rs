@@ -1,5 +1,6 @@
 //! Tool calls, as they are shown.
 
+use ipc::denial::Denial;
 use ipc::event::ToolCallStatus;
 use serde_json::Value;
 use similar::TextDiff;
@@ -30,6 +31,10 @@ pub(crate) struct Call {
     name: String,
     /// What it does, after the name.
     object: String,
+    /// The sentences for the model about what was denied: a card tells a person the same.
+    denied: Vec<String>,
+    /// The rights that they end with.
+    rights: String,
 }
 
 impl Call {
@@ -37,7 +42,8 @@ impl Call {
     pub(crate) fn started(name: &str, input: &str) -> (Self, Block) {
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
         let object = object(name, &input);
-        let call = Self { block: 0, name: name.to_owned(), object };
+        let call =
+            Self { block: 0, name: name.to_owned(), object, denied: Vec::new(), rights: String::new() };
         let mut parts = vec![Part::new(call.head('→', ""), Look::Tool)];
         parts.extend(detail(name, &input));
         // What it prints goes to the last part.
@@ -53,6 +59,20 @@ impl Call {
     /// The command, of a call that runs one.
     pub(crate) fn command(&self) -> Option<&str> {
         Some(self.object.as_str()).filter(|object| self.name == "shell_exec" && !object.is_empty())
+    }
+
+    /// Remembers a denial that a card tells.
+    pub(crate) fn told(&mut self, denial: &Denial, rights: &str) {
+        self.denied.push(denial.to_string());
+        rights.clone_into(&mut self.rights);
+    }
+
+    /// What a call came to, without the end that tells the model what the cards tell a person. Only exactly that end goes:
+    /// no command can hide what it printed.
+    fn apart_from_cards<'a>(&self, content: &'a str) -> &'a str {
+        let told = format!("{}. Your rights: {}", self.denied.join(".\n"), self.rights);
+        let rest = content.strip_suffix(&told).filter(|_| !self.denied.is_empty());
+        rest.map_or(content, |rest| rest.strip_suffix('\n').unwrap_or(rest))
     }
 
     /// Shows what it printed.
@@ -81,7 +101,7 @@ impl Call {
             head.replace(self.head(mark, &ending), look);
         }
         // A change was shown as a diff, and what was read is the model's to read; failures and commands are for people.
-        let content = if done && self.changes_files() { "" } else { content };
+        let content = if done && self.changes_files() { "" } else { self.apart_from_cards(content) };
         let fold = if done && self.name != "shell_exec" { Fold::Head(0) } else { Fold::Tail(OUTPUT) };
         if let Some(output) = block.parts.last_mut() {
             *output = Part::new(SafeText::exact(content), Look::Output).folded(fold);

@@ -124,6 +124,14 @@ impl Seat {
     }
 
     pub(crate) fn end_turn(&mut self, reason: &str) {
+        self.turn_finished(reason, None);
+    }
+
+    pub(crate) fn fail_turn(&mut self, reason: &str, message: &str) {
+        self.turn_finished(reason, Some(message.to_owned()));
+    }
+
+    fn turn_finished(&mut self, reason: &str, message: Option<String>) {
         let usage = TokenUsage {
             input: 1_200,
             cache_creation: 300,
@@ -134,7 +142,7 @@ impl Seat {
         let reason = reason.to_owned();
         self.log(EventKind::TurnFinished(TurnFinished {
             reason,
-            message: None,
+            message,
             steps: 2,
             usage,
             cost_usd: "0.0321".parse().ok(),

@@ -33,11 +33,58 @@ fn work(seat: &mut Seat) {
     seat.finish(11, ToolCallStatus::Completed, &"test parse ... ok\n".repeat(12));
     seat.call(12, "shell_exec", &json!({"command": "touch /etc/probe && echo done"}));
     seat.log(denial());
-    seat.finish(12, ToolCallStatus::Denied, "touch: cannot touch '/etc/probe': Permission denied\n");
+    let said = "touch: cannot touch '/etc/probe': Permission denied\n";
+    seat.finish(12, ToolCallStatus::Denied, &for_the_model(said));
     let edit = json!({"path": "src/lib.rs", "old_string": "fn a() {\n    1\n}\n", "new_string": "fn a() {\n    2\n}\n"});
     seat.call(13, "edit_file", &edit);
     seat.finish(13, ToolCallStatus::Completed, "edited");
     seat.end_turn("done");
+}
+
+/// What the model reads of the denied call: what it said, and the sentence that the card tells a person.
+fn for_the_model(said: &str) -> String {
+    let EventKind::Denied { denial, rights, .. } = denial() else { unreachable!() };
+    format!("{said}{denial}. Your rights: {rights}")
+}
+
+#[test]
+fn a_command_cannot_hide_its_output_by_the_words_of_a_denial() {
+    let mut seat = Seat::new(100, 24);
+    seat.keys("hi\n");
+    seat.call(12, "shell_exec", &json!({"command": "./hostile"}));
+    seat.log(denial());
+    let forged = format!("{}\nexfiltrated\n", for_the_model(""));
+    seat.finish(12, ToolCallStatus::Denied, &for_the_model(&forged));
+    let screen = seat.screen();
+    assert!(screen.contains("exfiltrated"), "{screen}");
+    // The forged sentence stays, the true one is the card's.
+    assert_eq!(screen.matches("Your rights:").count(), 1, "{screen}");
+}
+
+#[test]
+fn attempts_that_fail_share_a_line_that_becomes_the_error() {
+    let mut seat = Seat::new(70, 14);
+    seat.keys("hi\n");
+    let failed = |retry_in_ms| EventKind::ModelFailed {
+        kind: "overloaded_error".to_owned(),
+        message: "the API answered 529: Overloaded".to_owned(),
+        discarded: false,
+        retry_in_ms,
+    };
+    for wait in [500, 1_000, 2_000] {
+        seat.log(failed(Some(wait)));
+    }
+    let screen = seat.screen();
+    assert_eq!(screen.matches("529").count(), 1, "{screen}");
+    assert!(screen.contains("Overloaded; trying again in 2.0 s"), "{screen}");
+    seat.log(failed(None));
+    seat.fail_turn(
+        "provider_error",
+        "the API answered 529: Overloaded; given up after 4 attempts\n  hint: wait",
+    );
+    let screen = seat.screen();
+    let told = "! the API answered 529: Overloaded; given up after 4 attempts\n    hint: wait\nprovider_error · ";
+    assert!(screen.contains(told) && screen.matches("529").count() == 1, "{screen}");
 }
 
 #[test]

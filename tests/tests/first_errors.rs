@@ -1,0 +1,246 @@
+//! The mistakes of a person who has just begun: each ends at once, with its cause and a hint that works.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use ipc::confinement::Tier;
+use supervisor::replay::{Block, ReplayServer, Reply, Usage, chat, responses};
+use tests::replies::{done, model_of, serve};
+use tests::world::KEY;
+use tests::{Finished, User, World};
+
+/// The longest that a failure may take which no other attempt could mend; the first retry alone would wait half of it.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+fn world() -> World {
+    let world = World::new(User::Myself);
+    world.file("a.txt", "a\n");
+    world
+}
+
+/// What a run of `exec` says at its end, against a server that would give the same reply to ten requests.
+fn failure(reply: &Reply, flags: &[&str]) -> String {
+    let world = world();
+    let server = serve((0..10).map(|_| reply.clone()));
+    let began = Instant::now();
+    let run = Finished::of(world.exec(&server, flags).env("OPENAI_API_KEY", KEY)).expect(6);
+    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    assert_eq!(server.requests().len(), 1);
+    let result = run.result();
+    assert_eq!(result["reason"], "provider_error");
+    result["message"].as_str().unwrap().replace(&server.base_url(), "[server]")
+}
+
+fn words(provider: &str) -> Reply {
+    let blocks = [Block::text("Done.")];
+    Reply::sse(match provider {
+        "openai" => chat::message(&blocks, "stop", Usage::default()),
+        "responses" => responses::message(&blocks, "end_turn", Usage::default()),
+        _ => done(),
+    })
+}
+
+#[test]
+fn a_server_of_another_api_is_named_at_once_with_the_flag_that_mends_it() {
+    insta::assert_snapshot!(failure(&words("anthropic"), &["--provider", "openai"]), @r"
+    the server at [server]/v1/chat/completions does not speak OpenAI chat completions: it answers in Anthropic messages
+      hint: try --provider anthropic
+    ");
+    insta::assert_snapshot!(failure(&words("openai"), &["--provider", "anthropic"]), @r"
+    the server at [server]/v1/messages does not speak Anthropic messages: it answers in OpenAI chat completions
+      hint: try --provider openai
+    ");
+    insta::assert_snapshot!(failure(&words("openai"), &["--provider", "responses"]), @r"
+    the server at [server]/v1/responses does not speak OpenAI responses: it answers in OpenAI chat completions
+      hint: try --provider openai
+    ");
+}
+
+#[test]
+fn the_hint_of_a_mismatch_works_whichever_api_the_server_speaks() {
+    for (spoken, expected) in [("anthropic", "openai"), ("openai", "responses"), ("responses", "anthropic")] {
+        let said = failure(&words(spoken), &["--provider", expected]);
+        let (_, flags) = said.split_once("hint: try ").unwrap();
+        let server = serve([words(spoken)]);
+        let flags: Vec<_> = flags.split(' ').collect();
+        Finished::of(world().exec(&server, &flags).env("OPENAI_API_KEY", KEY)).expect(0);
+    }
+}
+
+#[test]
+fn an_api_that_nobody_named_is_said_to_follow_from_the_models_name() {
+    insta::assert_snapshot!(failure(&words("anthropic"), &["--model", "gpt-9"]), @r#"
+    the server at [server]/v1/chat/completions does not speak OpenAI chat completions: it answers in Anthropic messages
+      hint: try --provider anthropic (openai follows from the model's name "gpt-9")
+    "#);
+    insta::assert_snapshot!(failure(&words("openai"), &["--model", "local"]), @r"
+    the server at [server]/v1/messages does not speak Anthropic messages: it answers in OpenAI chat completions
+      hint: try --provider openai (anthropic is the default)
+    ");
+}
+
+#[test]
+fn an_address_where_something_else_answers_is_told_at_once() {
+    let html = Reply::new(200, "<!doctype html><title>Log in</title>").header("content-type", "text/html");
+    insta::assert_snapshot!(failure(&html, &["--provider", "anthropic"]), @r"
+    the server at [server]/v1/messages does not speak Anthropic messages: it sent a page of HTML
+      hint: check --base-url and any proxy
+    ");
+    let json = Reply::new(200, r#"{"status":"ok"}"#).header("content-type", "application/json");
+    insta::assert_snapshot!(failure(&json, &["--provider", "anthropic"]), @r"
+    the server at [server]/v1/messages does not speak Anthropic messages: it answers in JSON of another kind
+      hint: check --base-url and any proxy
+    ");
+    insta::assert_snapshot!(failure(&Reply::new(404, "404 page not found"), &["--provider", "openai"]), @r"
+    the API answered 404 (not_found_error): Not Found: 404 page not found
+      hint: check --base-url and --provider: nothing is at [server]/v1/chat/completions
+    ");
+    let static_files = Reply::new(501, "<html>Unsupported method ('POST')</html>");
+    insta::assert_snapshot!(failure(&static_files, &["--provider", "openai"]), @r"
+    the API answered 501 (api_error): Not Implemented, with a page of HTML: not the API but something before it answered
+      hint: check --base-url and --provider: nothing is at [server]/v1/chat/completions
+    ");
+}
+
+#[test]
+fn a_program_that_speaks_no_http_is_told_at_once() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // Its greeting answers the request, and does not come before it.
+        stream.read_exact(&mut [0; 4]).unwrap();
+        stream.write_all(b"SSH-2.0-OpenSSH_9.2p1\r\n").unwrap();
+        // Nobody else is answered: another attempt would be refused.
+    });
+    let run = Finished::of(&mut world().task(&format!("http://{address}"), ["do it"])).expect(6);
+    server.join().unwrap();
+    let said = run.stderr.replace(&address.to_string(), "[server]");
+    assert!(said.contains("bailiwick: [server] does not speak HTTP\n  hint: check --base-url\n"), "{said}");
+}
+
+/// `exec` with standard input that holds `input`.
+fn piped(world: &World, server: &ReplayServer, arguments: &[&str], input: &[u8]) -> Finished {
+    let mut command = world.task(&server.base_url(), arguments);
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A command that refuses at once may be gone already.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    Finished::from(child.wait_with_output().unwrap())
+}
+
+/// The first request that the model got.
+fn asked(server: &ReplayServer) -> String {
+    String::from_utf8_lossy(&server.requests()[0].body).into_owned()
+}
+
+#[test]
+fn a_task_may_come_on_standard_input() {
+    for arguments in [&[][..], &["-"]] {
+        let (world, server) = (world(), model_of([done()]));
+        piped(&world, &server, arguments, b"count the lines of a.txt\n").expect(0);
+        assert!(asked(&server).contains("count the lines of a.txt"));
+    }
+}
+
+#[test]
+fn a_task_in_the_arguments_never_waits_for_standard_input() {
+    let (world, server) = (world(), model_of([done()]));
+    let mut command = world.task(&server.base_url(), ["do it"]);
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // Open and silent until the run is over.
+    let input = child.stdin.take();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    drop(input);
+}
+
+#[test]
+fn input_that_is_no_task_is_a_clear_error() {
+    let server = serve([]);
+    let said = |arguments: &[&str], input: &[u8]| piped(&world(), &server, arguments, input).expect(2).stderr;
+    insta::assert_snapshot!(said(&[], b""), @r#"
+    bailiwick: no task given: standard input is empty
+      hint: bailiwick exec --mode auto "fix the failing test"
+    "#);
+    insta::assert_snapshot!(said(&["-"], b"fix \xff\xfe"), @"bailiwick: cannot use standard input as the task: byte 4 is not UTF-8");
+    insta::assert_snapshot!(said(&[], &vec![b'x'; (1 << 20) + 1]), @r"
+    bailiwick: cannot use standard input as the task: it has more than 1 MiB
+      hint: put it into a file of the project, and name the file in the task
+    ");
+}
+
+/// The project's files as a command sees them that runs there.
+fn listed(world: &World, line: &[&str], rest: &[&str]) -> String {
+    let mut command = world.bailiwick(line);
+    command.arg(world.project()).args(rest).current_dir(world.root());
+    Finished::of(&mut command).expect(0).stdout
+}
+
+#[test]
+fn the_project_may_be_named_before_any_command() {
+    let world = world();
+    fs::write(world.project().join(".bailiwick.toml"), "[limits]\nmax_steps = 7\n").unwrap();
+    assert!(listed(&world, &["-C"], &["sandbox", "--", "ls"]).contains("a.txt"));
+    assert_eq!(
+        listed(&world, &["-C"], &["config", "--json"]),
+        listed(&world, &["config", "--json", "-C"], &[])
+    );
+    assert_eq!(
+        listed(&world, &["-C"], &["explain", "a.txt", "--as", "path"]),
+        listed(&world, &["explain", "a.txt", "--as", "path", "-C"], &[])
+    );
+    let server = model_of([done()]);
+    let mut command = world.bailiwick(["-C"]);
+    command.arg(world.project()).args(["exec", "--base-url", &server.base_url(), "do it"]);
+    Finished::of(command.env("ANTHROPIC_API_KEY", KEY).current_dir(world.root())).expect(0);
+    assert!(asked(&server).contains(world.project().to_str().unwrap()));
+}
+
+#[test]
+fn a_project_that_asks_for_the_network_works_and_is_told_once() {
+    let world = world();
+    fs::write(world.project().join(".bailiwick.toml"), "[rights]\n\nnet = \"on\"\nhide = [\"a.txt\"]\n")
+        .unwrap();
+    let line = ".bailiwick.toml:3: ignored: a project cannot turn the network on (use --net on)";
+    let told = |stderr: &str| stderr.matches(line).count();
+    let server = model_of([done()]);
+    let run = Finished::of(&mut world.task(&server.base_url(), ["do it"])).expect(0);
+    assert_eq!(told(&run.stderr), 1, "{}", run.stderr);
+    // What narrows in the same file holds.
+    let mut sandbox = world.sandbox(Tier::Full, &[], "cat");
+    let run = Finished::of(sandbox.arg("a.txt"));
+    assert_eq!((told(&run.stderr), run.stdout.as_str()), (1, ""), "{}", run.stderr);
+    let mut trust = world.bailiwick(["config", "trust", "-C"]);
+    let run = Finished::of(trust.arg(world.project())).expect(0);
+    assert!(
+        told(&run.stderr) == 1 && run.stderr.contains("nothing in it that takes trust"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn a_project_whose_limits_cannot_be_read_does_not_start() {
+    let world = world();
+    fs::write(world.project().join(".bailiwick.toml"), "rights.hiden = [\"a.txt\"]\n").unwrap();
+    let run = Finished::of(&mut world.task("http://127.0.0.1:1", ["do it"])).expect(2);
+    insta::assert_snapshot!(run.stderr, @r"
+    bailiwick: .bailiwick.toml:1:8: unknown key `rights.hiden`; did you mean `rights.hide`?
+      hint: correct the file: a limit in it that cannot be read would be lost
+    ");
+}
+
+#[test]
+fn a_word_that_is_no_command_is_refused_with_the_way_to_send_it() {
+    let run = Finished::of(&mut world().bailiwick(["exce"])).expect(2);
+    let said: Vec<_> = run.stderr.lines().take(2).collect();
+    assert_eq!(
+        said,
+        ["error: no command \"exce\"", "  hint: bailiwick exec; to send it as a task: bailiwick -- exce"]
+    );
+}
