@@ -31,6 +31,8 @@ pub(crate) struct Call {
     name: String,
     /// What it does, after the name.
     object: String,
+    /// True if its approval was denied: a line tells a person why, and its result tells the model the same.
+    pub refused: bool,
     /// The sentences for the model about what was denied: a card tells a person the same.
     denied: Vec<String>,
     /// The rights that they end with.
@@ -42,8 +44,14 @@ impl Call {
     pub(crate) fn started(name: &str, input: &str) -> (Self, Block) {
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
         let object = object(name, &input);
-        let call =
-            Self { block: 0, name: name.to_owned(), object, denied: Vec::new(), rights: String::new() };
+        let call = Self {
+            block: 0,
+            name: name.to_owned(),
+            object,
+            refused: false,
+            denied: Vec::new(),
+            rights: String::new(),
+        };
         let mut parts = vec![Part::new(call.head('→', ""), Look::Tool)];
         parts.extend(detail(name, &input));
         // What it prints goes to the last part.
@@ -101,7 +109,8 @@ impl Call {
             head.replace(self.head(mark, &ending), look);
         }
         // A change was shown as a diff, and what was read is the model's to read; failures and commands are for people.
-        let content = if done && self.changes_files() { "" } else { self.apart_from_cards(content) };
+        let content =
+            if self.refused || done && self.changes_files() { "" } else { self.apart_from_cards(content) };
         let fold = if done && self.name != "shell_exec" { Fold::Head(0) } else { Fold::Tail(OUTPUT) };
         if let Some(output) = block.parts.last_mut() {
             *output = Part::new(SafeText::exact(content), Look::Output).folded(fold);

@@ -245,17 +245,22 @@ fn approval_answered(model: &mut Model, answered: &ApprovalAnswered) {
         ReviewDecision::Denied { message: Some(word) } => (Look::Notice, format!("denied: {word}")),
         ReviewDecision::Abort => (Look::Notice, "denied, and the turn ends".to_owned()),
     };
-    let by = match answered.by {
-        DecidedBy::User => String::new(),
-        DecidedBy::SessionGrant(id) => return allowed_by_grant(model, answered, id),
-        DecidedBy::Configuration => " by the configuration".to_owned(),
-        DecidedBy::Deadline => ": nobody answered in time".to_owned(),
-        DecidedBy::NoFrontEnd => ": there was nobody to ask".to_owned(),
-        DecidedBy::BadAnswer => ": the answer did not count".to_owned(),
-        DecidedBy::Interrupted => ": interrupted".to_owned(),
+    if let (ReviewDecision::Denied { .. } | ReviewDecision::Abort, Some(call)) =
+        (&answered.decision, model.calls.get_mut(&answered.call))
+    {
+        call.refused = true;
+    }
+    let by = match (answered.by, &answered.cause) {
+        (DecidedBy::SessionGrant(id), _) => return allowed_by_grant(model, answered, id),
+        (DecidedBy::Configuration, _) => " by the configuration".to_owned(),
+        (_, Some(cause)) => format!(": {cause}"),
+        (DecidedBy::User, None) => String::new(),
+        (DecidedBy::Deadline, None) => ": nobody answered in time".to_owned(),
+        (DecidedBy::NoFrontEnd, None) => ": there was nobody to ask".to_owned(),
+        (DecidedBy::BadAnswer, None) => ": the answer did not count".to_owned(),
+        (DecidedBy::Interrupted, None) => ": interrupted".to_owned(),
     };
-    let cause = answered.cause.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
-    model.say(look, &format!("call {}: {decision}{by}{cause}", answered.call));
+    model.say(look, &format!("call {}: {decision}{by}", answered.call));
 }
 
 fn allowed_by_grant(model: &mut Model, answered: &ApprovalAnswered, id: GrantId) {

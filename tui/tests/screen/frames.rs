@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
+use ipc::approval::ReviewDecision;
 use ipc::event::{
-    AssistantMessage, CompactionCause, CompactionStarted, ContextCompacted, EventKind, SummaryFrom,
-    TokenUsage, ToolCallStatus,
+    ApprovalAnswered, AssistantMessage, CompactionCause, CompactionStarted, ContextCompacted, DecidedBy,
+    EventKind, SummaryFrom, TokenUsage, ToolCallStatus,
 };
 use ipc::frontend::{UiEventKind, UserActionKind};
 use ipc::id::CallId;
@@ -62,6 +63,26 @@ fn a_command_cannot_hide_its_output_by_the_words_of_a_denial() {
 }
 
 #[test]
+fn a_denied_call_is_told_once_with_its_reason() {
+    let mut seat = Seat::new(90, 16);
+    seat.call(7, "shell_exec", &json!({"command": "make"}));
+    let cause = Some("nobody answered within 10s".to_owned());
+    let (call, id) = (CallId(7), None);
+    seat.log(EventKind::ApprovalAnswered(ApprovalAnswered {
+        call,
+        id,
+        decision: ReviewDecision::DENIED,
+        by: DecidedBy::Deadline,
+        cause,
+    }));
+    let told = "The call was not approved, and was not carried out: nobody answered within 10s.";
+    seat.finish(7, ToolCallStatus::Denied, told);
+    let screen = seat.screen();
+    assert!(screen.contains("call 7: denied: nobody answered within 10s"), "{screen}");
+    assert_eq!(screen.matches("nobody answered").count(), 1, "{screen}");
+}
+
+#[test]
 fn attempts_that_fail_share_a_line_that_becomes_the_error() {
     let mut seat = Seat::new(70, 14);
     seat.keys("hi\n");
@@ -83,7 +104,8 @@ fn attempts_that_fail_share_a_line_that_becomes_the_error() {
         "the API answered 529: Overloaded; given up after 4 attempts\n  hint: wait",
     );
     let screen = seat.screen();
-    let told = "! the API answered 529: Overloaded; given up after 4 attempts\n    hint: wait\nprovider_error · ";
+    let told =
+        "! the API answered 529: Overloaded; given up after 4 attempts\n    hint: wait\nprovider_error · ";
     assert!(screen.contains(told) && screen.matches("529").count() == 1, "{screen}");
 }
 
