@@ -120,16 +120,16 @@ fn two_is_a_project_that_is_too_wide() {
     };
     insta::assert_snapshot!(of(Path::new("/")), @r"
     bailiwick: / cannot be the project: it is the whole file system
-      next: use a directory of its own, with -C DIR
+      hint: cd into a project, or name one with -C DIR
     ");
     insta::assert_snapshot!(of(&world.home()), @r"
     bailiwick: [world]/home cannot be the project: it is a home directory
-      next: use a directory of its own, with -C DIR
+      hint: cd into a project, or name one with -C DIR
     ");
     // It contains a home.
     insta::assert_snapshot!(of(world.root()), @r"
     bailiwick: [world] cannot be the project: it contains the home directory [world]/home
-      next: use a directory of its own, with -C DIR
+      hint: cd into a project, or name one with -C DIR
     ");
     insta::assert_snapshot!(of(&world.root().join("nowhere")), @r"
     bailiwick: cannot use [world]/nowhere as the project: No such file or directory (os error 2)

@@ -69,11 +69,11 @@ fn a_project_that_is_read_only_is_told_before_a_model_is_asked_to_change_it() {
         let run = in_namespaces(&world, &["-Urm"], &read_only, &task).expect(0);
         let note = said(&world, &run);
         let told: Vec<_> =
-            note.lines().filter(|line| line.contains("read-only") || line.contains("next:")).collect();
+            note.lines().filter(|line| line.contains("read-only") || line.contains("hint:")).collect();
         if is_told {
             insta::allow_duplicates! { insta::assert_snapshot!(told.join("\n"), @r"
-            bailiwick: note: [world]/project lies on a read-only file system: nothing can be changed there, whatever the mode
-              next: work in a copy that you can write
+            bailiwick: note: [world]/project is on a read-only file system: nothing can be changed there, whatever the mode
+              hint: work in a copy that you can write
             ");  }
         } else {
             assert!(told.is_empty(), "{note}");

@@ -78,10 +78,14 @@ fn sentence(operation: Operation, path: &Path, errno: Errno, permitted_by_mode: 
         Errno::ENXIO => {
             format!("`{shown}` is a socket or an absent device; only regular files can be read or changed.")
         }
-        Errno::EACCES | Errno::EPERM | Errno::EROFS if permitted_by_mode => {
+        // A mount of the sandbox, or of the machine: a denial, where it is one, is told beside.
+        Errno::EROFS => format!(
+            "Cannot {operation} `{shown}`: its file system is mounted read-only ({errno:?}); leave it alone, or say that it is needed."
+        ),
+        Errno::EACCES | Errno::EPERM if permitted_by_mode => {
             format!("The sandbox refused to {operation} `{shown}` ({errno:?}); work within what it allows.")
         }
-        Errno::EACCES | Errno::EPERM | Errno::EROFS => format!(
+        Errno::EACCES | Errno::EPERM => format!(
             "The permissions of `{shown}` do not let this user {operation} it ({errno:?}); leave it alone, or say that it is needed."
         ),
         _ => format!("Could not {operation} `{shown}`: {} ({errno:?}).", errno.desc()),
@@ -107,6 +111,17 @@ mod tests {
             error.message,
             "`/usr/no/such` does not exist; `/usr` does: list_directory shows what is in it."
         );
+    }
+
+    #[test]
+    fn a_read_only_file_system_is_not_taken_for_permissions() {
+        for permitted_by_mode in [true, false] {
+            let said = sentence(Operation::Write, Path::new("/p/a"), Errno::EROFS, permitted_by_mode);
+            assert!(
+                said.starts_with("Cannot write `/p/a`: its file system is mounted read-only (EROFS)"),
+                "{said}"
+            );
+        }
     }
 
     #[test]

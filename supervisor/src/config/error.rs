@@ -34,7 +34,7 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// The project itself cannot be read.
-    #[error("cannot read the project {}: {source}\n  hint: ls -ld {}", printable(.project), printable(.project))]
+    #[error("cannot read the project {}: {source}\n  hint: ls -ld {} shows whose it is", printable(.project), printable(.project))]
     UnreadableProject {
         /// Its directory.
         project: PathBuf,

@@ -24,7 +24,7 @@ pub enum ProjectError {
     #[error("{0} is not a directory\n  next: name a directory with -C DIR")]
     NotADirectory(PathBuf),
     /// It is too much.
-    #[error("{path} cannot be the project: it {why}\n  next: use a directory of its own, with -C DIR")]
+    #[error("{path} cannot be the project: it {why}\n  hint: cd into a project, or name one with -C DIR")]
     TooWide {
         /// What was asked for.
         path: PathBuf,

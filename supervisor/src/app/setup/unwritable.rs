@@ -13,7 +13,7 @@ use crate::app::say;
 pub(super) fn warn_of_unwritable(project: &Path, identity: Option<Identity>) {
     if let Some(why) = unwritable(project, identity) {
         say(&format!(
-            "note: {} {why}: nothing can be changed there, whatever the mode\n  next: work in a copy that you can write",
+            "note: {} {why}: nothing can be changed there, whatever the mode\n  hint: work in a copy that you can write",
             project.display()
         ));
     }
@@ -21,7 +21,7 @@ pub(super) fn warn_of_unwritable(project: &Path, identity: Option<Identity>) {
 
 fn unwritable(project: &Path, identity: Option<Identity>) -> Option<String> {
     if statvfs(project).is_ok_and(|stat| stat.flags().contains(FsFlags::ST_RDONLY)) {
-        return Some("lies on a read-only file system".to_owned());
+        return Some("is on a read-only file system".to_owned());
     }
     let meta = project.metadata().ok()?;
     let own = Identity { uid: geteuid().as_raw(), gid: getegid().as_raw() };
