@@ -326,7 +326,8 @@ fn overloaded() -> Reply {
 fn six_is_an_overload_that_does_not_end() {
     let world = world();
     let server = serve((0..20).map(|_| overloaded()));
-    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 6)), @"bailiwick: the API answered 529 (overloaded_error): Overloaded; given up after 8 attempts");
+    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 6)), @"bailiwick: the API answered 529 (overloaded_error): Overloaded; given up after 8 attempts
+  hint: try again later, or choose another model with --model");
     assert_eq!(server.requests().len(), 8);
 }
 
@@ -334,7 +335,8 @@ fn six_is_an_overload_that_does_not_end() {
 fn six_is_a_wait_that_is_too_long() {
     let world = world();
     let reply = Reply::error(429, "rate_limit_error", "Slow down").header("retry-after", "3600");
-    insta::assert_snapshot!(complaint(&text(&world, &serve([reply]), &[], 6)), @"bailiwick: the API answered 429 (rate_limit_error): Slow down; it asks to wait 3600 s, and no more than 300 s are waited at once (retries.longest_wait_s)");
+    insta::assert_snapshot!(complaint(&text(&world, &serve([reply]), &[], 6)), @"bailiwick: the API answered 429 (rate_limit_error): Slow down; it asks to wait 3600 s, and no more than 300 s are waited at once (retries.longest_wait_s)
+  hint: try again later, or choose another model with --model");
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn w4_a_reply_that_makes_no_progress_is_a_time_out_and_a_slow_one_is_none() {
         let server = serve([paced(drip(": a comment\n"))]);
         let run = run(&world, &server, provider).expect(6);
         let host = server.base_url()["http://".len()..].to_owned();
-        let said = "sent no part of its reply for 1s (timeouts.progress_s)";
+        let said = "sent no part of its reply for 1s\n  hint: check the server, or raise timeouts.progress_s in config.toml";
         assert_eq!(message(&run), format!("{host} {said}"), "{provider}");
         assert_eq!(run.events_of("model_failed")[0]["kind"], "timeout");
         // The twin: as slow, and each piece is one of the reply.

@@ -119,6 +119,7 @@ fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
         limits: effective.run_limits(),
         timeout: effective.timeout(),
         patch: args.patch.clone(),
+        notices: Vec::new(),
         turns: Turns::One,
         record: None,
     }

@@ -71,6 +71,8 @@ pub(super) struct SessionOptions {
     pub timeout: Option<Duration>,
     /// Where the change of the project goes, if it is wanted.
     pub patch: Option<PathBuf>,
+    /// What a person is to know of the settings, where the front end shows nothing but events.
+    pub notices: Vec<String>,
     /// How many turns there are.
     pub turns: Turns,
     /// Whether and where the traffic with the model is recorded.
@@ -176,9 +178,13 @@ pub(super) fn open(
     let standing = setup.standing();
     let conversation = ConversationId(uuid::Uuid::now_v7().to_string());
     let started = session_started(&options, &standing, provider.name());
-    let (log, first) = begin_log(&setup, &conversation, secret, started)?;
     let (ui, events) = mpsc::unbounded_channel();
-    let _ = ui.send(first);
+    let notices = options
+        .notices
+        .iter()
+        .map(|message| EventKind::Notice { code: "settings".to_owned(), message: message.clone() });
+    let begins = std::iter::once(EventKind::SessionStarted(started)).chain(notices);
+    let log = begin_log(&setup, &conversation, secret, begins, &ui)?;
     let (actions, inbox) = mpsc::channel(16);
     let observer_temp = setup.another_temp()?;
     let changes = patch.map(|patch| ChangeTracker::start(observer(&setup, &observer_temp), patch));
@@ -319,17 +325,21 @@ fn live_socket(
         .ok()
 }
 
-/// The log of a new session, and its first event for the front end.
+/// The log of a new session; its first events go to the front end too.
 fn begin_log(
     setup: &Setup,
     conversation: &ConversationId,
     secret: Option<SecretString>,
-    started: SessionStarted,
-) -> Result<(SessionLog, UiEvent), LogError> {
+    begins: impl Iterator<Item = EventKind>,
+    ui: &mpsc::UnboundedSender<UiEvent>,
+) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::create(&setup.directories.state, conversation)?.without(secret);
-    let first = log.append(&AgentId::root(), Witness::Supervisor, EventKind::SessionStarted(started))?;
-    let kind = UiEventKind::Logged(Box::new(first));
-    Ok((log, UiEvent { conversation_id: conversation.clone(), kind }))
+    for event in begins {
+        let logged = log.append(&AgentId::root(), Witness::Supervisor, event)?;
+        let kind = UiEventKind::Logged(Box::new(logged));
+        let _ = ui.send(UiEvent { conversation_id: conversation.clone(), kind });
+    }
+    Ok(log)
 }
 
 fn agent(

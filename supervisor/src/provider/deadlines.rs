@@ -72,8 +72,9 @@ impl Deadlines {
     /// The longest that a reply may go on without a part of it.
     pub(crate) fn progress(&self) -> Progress {
         let limit = self.timeouts.progress;
-        let message = format!("{} sent no part of its reply for {limit:?} (timeouts.progress_s)", self.host);
-        Progress { limit, lapsed: timeout(message) }
+        let message = format!("{} sent no part of its reply for {limit:?}", self.host);
+        let hint = "check the server, or raise timeouts.progress_s in config.toml";
+        Progress { limit, lapsed: timeout(message).hint(hint) }
     }
 
     /// The longest that the body of an error may take: its status is known, and nobody waits long for the words.
@@ -83,13 +84,17 @@ impl Deadlines {
 
     async fn idle<T>(&self, next: impl Future<Output = T>) -> Result<T, ProviderError> {
         let idle = self.timeouts.idle;
-        let lapsed = |_| timeout(format!("{} sent nothing for {idle:?}", self.host));
+        let lapsed = |_| {
+            timeout(format!("{} sent nothing for {idle:?}", self.host))
+                .hint("check the network, or raise timeouts.idle_s in config.toml")
+        };
         tokio::time::timeout(idle, next).await.map_err(lapsed)
     }
 
     fn silent(&self) -> ProviderError {
         let Self { host, timeouts, .. } = self;
         timeout(format!("{host} did not begin to answer within {:?}", timeouts.first_byte))
+            .hint("check the server, or raise timeouts.first_byte_s in config.toml")
     }
 }
 

@@ -79,6 +79,7 @@ impl Failure<'_> {
             413 => "start a new conversation, or read less at once".to_owned(),
             429 if fault.is_limited() => "raise the account's spend limit, or wait for its reset".to_owned(),
             429 if fault.is_spent() => "check the account's plan and billing: no credit is left".to_owned(),
+            408 | 409 | 429 | 500.. => "try again later, or choose another model with --model".to_owned(),
             _ => return None,
         })
     }

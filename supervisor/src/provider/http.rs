@@ -126,7 +126,7 @@ pub(crate) fn connection_error(error: &reqwest::Error, base: &Url, timeouts: Tim
     }
     if !error.is_connect() && (error.is_body() || error.is_decode()) {
         let message = format!("the connection to {host} broke in the middle of the reply");
-        return ProviderError::new("truncated_stream", message).retryable();
+        return ProviderError::new("truncated_stream", message).hint(check_network()).retryable();
     }
     match connect_fault(error) {
         Fault::Lookup => {
@@ -146,9 +146,13 @@ pub(crate) fn connection_error(error: &reqwest::Error, base: &Url, timeouts: Tim
         // Another attempt would meet the same program.
         Fault::NotHttp => connection(format!("{host} does not speak HTTP")).hint("check --base-url"),
         Fault::Other(fault) if !error.is_connect() => {
-            connection(format!("the connection to {host} broke before the reply began: {fault}")).retryable()
+            connection(format!("the connection to {host} broke before the reply began: {fault}"))
+                .hint(check_network())
+                .retryable()
         }
-        Fault::Other(fault) => connection(format!("no connection to {host}: {fault}")).retryable(),
+        Fault::Other(fault) => {
+            connection(format!("no connection to {host}: {fault}")).hint(check_network()).retryable()
+        }
     }
 }
 

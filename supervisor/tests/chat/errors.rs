@@ -66,7 +66,7 @@ async fn e1_e2_every_servers_errors_are_a_kind_a_decision_and_a_line() {
     }
     insta::assert_snapshot!(lines.join("\n"), @r#"
     final: the API answered 401 (invalid_request_error): Incorrect API key provided. | check OPENAI_API_KEY, whose key ends in …tail
-    retryable: the API answered 429 (rate_limit_error): Rate limit reached for gpt-x
+    retryable: the API answered 429 (rate_limit_error): Rate limit reached for gpt-x | try again later, or choose another model with --model
     final: the API answered 429 (insufficient_quota): You exceeded your current quota | check the account's plan and billing: no credit is left
     final: the API answered 402 (unknown_error): Insufficient Balance | check the account's billing
     final, context: the API answered 400 (context_length_exceeded): Your input exceeds the context window of this model. | start a new conversation: this one is longer than the model's context
@@ -77,8 +77,8 @@ async fn e1_e2_every_servers_errors_are_a_kind_a_decision_and_a_line() {
     final: the API answered 422 (invalid_request_error): body.messages: Field required
     final: the API answered 404 (not_found_error): Specified model not found: x | check --model: the server does not have this model
     final: the API answered 403 (permission_error): The team has no credits. | check the permissions of this key, and --model
-    retryable: the API answered 503 (unavailable_error): Loading model
-    retryable: the API answered 500 (api_error): llama runner has terminated
+    retryable: the API answered 503 (unavailable_error): Loading model | try again later, or choose another model with --model
+    retryable: the API answered 500 (api_error): llama runner has terminated | try again later, or choose another model with --model
     "#);
 }
 

@@ -38,12 +38,12 @@ async fn e1_e2_every_status_is_a_kind_a_decision_and_a_line() {
     the API answered 402 (billing_error): no credit [request-id req_1] | check the account's billing
     the API answered 403 (permission_error): not yours [request-id req_1] | check the permissions of this key, and --model
     the API answered 404 (not_found_error): model: claude-sonet [request-id req_1] | check --model: the server does not have this model
-    the API answered 409 (conflict_error): busy [request-id req_1]
+    the API answered 409 (conflict_error): busy [request-id req_1] | try again later, or choose another model with --model
     the API answered 413 (request_too_large): too big [request-id req_1] | start a new conversation, or read less at once
-    the API answered 429 (rate_limit_error): slow down [request-id req_1]
-    the API answered 500 (api_error): Internal server error [request-id req_1]
-    the API answered 504 (timeout_error): took too long [request-id req_1]
-    the API answered 529 (overloaded_error): Overloaded [request-id req_1]
+    the API answered 429 (rate_limit_error): slow down [request-id req_1] | try again later, or choose another model with --model
+    the API answered 500 (api_error): Internal server error [request-id req_1] | try again later, or choose another model with --model
+    the API answered 504 (timeout_error): took too long [request-id req_1] | try again later, or choose another model with --model
+    the API answered 529 (overloaded_error): Overloaded [request-id req_1] | try again later, or choose another model with --model
     "#);
 }
 
@@ -81,13 +81,13 @@ async fn e1_bodies_of_gateways_and_proxies_are_borne() {
         lines.push(format!("{} {}", error.retryable, told(&error)));
     }
     insta::assert_snapshot!(without_port(&lines.join("\n")), @r#"
-    true the API answered 502 (api_error): Bad Gateway, with a page of HTML: not the API but something before it answered
-    true the API answered 503 (api_error): Service Unavailable, with an empty body
-    true the API answered 500 (api_error): Internal Server Error: upstream [31mexploded
+    true the API answered 502 (api_error): Bad Gateway, with a page of HTML: not the API but something before it answered | try again later, or choose another model with --model
+    true the API answered 503 (api_error): Service Unavailable, with an empty body | try again later, or choose another model with --model
+    true the API answered 500 (api_error): Internal Server Error: upstream [31mexploded | try again later, or choose another model with --model
     false the API answered 401 (authentication_error): no such key | check ANTHROPIC_API_KEY, whose key ends in …tail
     false the API answered 400 (invalid_request_error): Bad
     false the API answered 422 (invalid_request_error): field required
-    true the API answered 500 (api_error): Internal Server Error: {"error":{"message":5}}
+    true the API answered 500 (api_error): Internal Server Error: {"error":{"message":5}} | try again later, or choose another model with --model
     false the API answered 501 (api_error): Not Implemented, with a page of HTML: not the API but something before it answered | check --base-url and --provider: nothing is at http://[server]/v1/messages
     "#);
 }

@@ -138,7 +138,7 @@ async fn debug_stream_prints_the_message_or_the_error() {
     let first = debug::stream(ProviderKind::Anthropic, config(&server.base_url()).connection, request).await;
     insta::assert_snapshot!(first, @r#"{"ok":true,"message":{"id":"msg_replay","type":"message","role":"assistant","model":"replay","content":[{"type":"text","text":"Hello there."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":100,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":20}}}"#);
     let second = debug::stream(ProviderKind::Anthropic, config(&server.base_url()).connection, request).await;
-    insta::assert_snapshot!(second, @r#"{"ok":false,"error":{"type":"overloaded_error","message":"the API answered 529 (overloaded_error): Overloaded","hint":null,"status":529,"request_id":null,"retryable":true}}"#);
+    insta::assert_snapshot!(second, @r#"{"ok":false,"error":{"type":"overloaded_error","message":"the API answered 529 (overloaded_error): Overloaded","hint":"try again later, or choose another model with --model","status":529,"request_id":null,"retryable":true}}"#);
     let sent = server.requests().remove(0).body;
     assert_eq!(sent, r#"{"model":"m","max_tokens":1.0e1,"stream":true}"#);
     let third =

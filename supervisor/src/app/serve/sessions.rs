@@ -52,7 +52,6 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
         Sources::read(directories, &directory).map_err(|error| ErrorWord::OptionRefused.because(error))?;
     let asked = configuration::of_request(params);
     let effective = sources.effective(&asked);
-    configuration::tell(&sources.notices(&effective, &asked));
     let mut approvals = effective.approvals(true);
     if let Some(seconds) = params.approval_timeout_s {
         approvals.timeout = Duration::from_secs(seconds);
@@ -70,6 +69,7 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
         limits: effective.run_limits(),
         timeout: effective.timeout(),
         patch: None,
+        notices: sources.notices(&effective, &asked),
         turns: Turns::Many,
         record: None,
     })

@@ -133,6 +133,7 @@ fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
         limits: effective.run_limits(),
         timeout: effective.timeout(),
         patch: None,
+        notices: Vec::new(),
         turns: Turns::Many,
         record: args.record.clone().map(|directory| Record {
             directory,
