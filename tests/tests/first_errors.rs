@@ -123,6 +123,31 @@ fn a_program_that_speaks_no_http_is_told_at_once() {
     assert!(said.contains("bailiwick: [server] does not speak HTTP\n  hint: check --base-url\n"), "{said}");
 }
 
+#[test]
+fn a_proxy_that_refuses_is_named_and_one_on_this_machine_is_asked_once() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = world().task("https://api.example", ["do it"]);
+    let run =
+        Finished::of(command.env("HTTPS_PROXY", format!("http://{free}")).env_remove("NO_PROXY")).expect(6);
+    let said: Vec<_> = run.stderr.lines().skip(1).take(2).collect();
+    assert_eq!(
+        said,
+        [
+            "bailiwick: cannot reach api.example: the proxy in HTTPS_PROXY refused the connection",
+            "  hint: start the proxy, or unset HTTPS_PROXY"
+        ]
+    );
+}
+
+#[test]
+fn a_server_without_tls_is_told_as_such() {
+    let server = serve([]);
+    let url = server.base_url().replace("http:", "https:");
+    let run = Finished::of(&mut world().task(&url, ["do it"])).expect(6);
+    let said = "the server answers without TLS\n  hint: check the port, or write http:// in --base-url\n";
+    assert!(run.stderr.contains(said), "{}", run.stderr);
+}
+
 /// `exec` with standard input that holds `input`.
 fn piped(world: &World, server: &ReplayServer, arguments: &[&str], input: &[u8]) -> Finished {
     let mut command = world.task(&server.base_url(), arguments);

@@ -136,8 +136,16 @@ fn e5_each_time_out_has_its_setting_and_its_sentence() {
     let half = whole[..whole.len() / 2].to_owned();
     let host = |server: &ReplayServer| server.base_url()["http://".len()..].to_owned();
     let cases = [
-        ("first_byte_s = 1", Reply::sse("").then_silence(), "did not begin to answer within 1s\n  hint: check the server, or raise timeouts.first_byte_s in config.toml"),
-        ("idle_s = 1", Reply::sse(half).then_silence(), "sent nothing for 1s\n  hint: check the network, or raise timeouts.idle_s in config.toml"),
+        (
+            "first_byte_s = 1",
+            Reply::sse("").then_silence(),
+            "did not begin to answer within 1s\n  hint: check the server, or raise timeouts.first_byte_s in config.toml",
+        ),
+        (
+            "idle_s = 1",
+            Reply::sse(half).then_silence(),
+            "sent nothing for 1s\n  hint: check the network, or raise timeouts.idle_s in config.toml",
+        ),
     ];
     for (setting, reply, said) in cases {
         let world = world();

@@ -233,6 +233,19 @@ fn conversations_keep_apart_and_each_message_says_whose_it_is() {
 }
 
 #[test]
+fn an_ignored_line_of_a_projects_file_is_a_notice() {
+    let world = World::new(User::Myself);
+    fs::write(world.project().join(".bailiwick.toml"), "rights.net = \"on\"\n").unwrap();
+    let model = model_of([]);
+    let mut served = Served::greeted(&world);
+    served.converse(&world.project(), &model.base_url(), "ask");
+    let notice = served.until("event/notice")["data"].clone();
+    let message = ".bailiwick.toml:1: ignored: a project cannot turn the network on (use --net on)";
+    assert_eq!(notice, json!({"code": "settings", "message": message}));
+    assert!(!served.end().1.stderr.contains("ignored"), "it is told once");
+}
+
+#[test]
 fn a_reply_without_a_byte_is_tried_again() {
     let world = World::new(User::Myself);
     let model = serve([Reply::sse("").header("content-length", "0"), Reply::sse(done())]);

@@ -2,18 +2,16 @@
 
 use std::time::{Duration, SystemTime};
 
-use reqwest::Url;
-
 use super::{Check, State, clock};
-use crate::provider::PROXIES;
 use crate::provider::probe::{self, Answer, ProbeError};
+use crate::provider::proxy::{VARIABLES, address_of};
 
 /// The most time that is spent on an API that does not answer.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// The proxies that the environment names, without their passwords.
 pub(super) fn proxies() -> Check {
-    let set: Vec<_> = PROXIES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))).collect();
+    let set: Vec<_> = VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))).collect();
     let set: Vec<_> = set.iter().map(|(name, value)| (*name, value.to_string_lossy())).collect();
     let set: Vec<_> = set
         .iter()
@@ -30,21 +28,15 @@ fn of_proxies(set: &[(&str, &str)]) -> Check {
     let told: Vec<_> =
         set.iter().map(|(name, value)| format!("{name}={}", without_password(value))).collect();
     let told = told.join(", ");
-    match set.iter().find(|(_, value)| parsed(value).is_none()) {
+    match set.iter().find(|(_, value)| address_of(value).is_none()) {
         None => Check::new("proxy", State::Ok, told),
         Some((name, _)) => Check::new("proxy", State::Warn, told)
             .remedy(format!("set {name} to something like http://proxy.example:3128, or unset it")),
     }
 }
 
-/// A proxy may be named without its scheme.
-fn parsed(value: &str) -> Option<Url> {
-    let url = if value.contains("://") { value.parse() } else { format!("http://{value}").parse() };
-    url.ok().filter(Url::has_host)
-}
-
 fn without_password(value: &str) -> String {
-    let Some(url) = parsed(value) else { return "(no address)".to_owned() };
+    let Some(url) = address_of(value) else { return "(no address)".to_owned() };
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
 }

@@ -40,7 +40,7 @@ pub enum Credential {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The base URL is none.
-    #[error("the base URL {url:?} {fault}: expected something like https://api.anthropic.com")]
+    #[error("the base URL {url:?} {fault}\n  hint: write it like https://api.anthropic.com")]
     BaseUrl {
         /// The text, without a password that it may have.
         url: String,

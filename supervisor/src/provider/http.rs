@@ -8,10 +8,7 @@ use std::time::Duration;
 use reqwest::{Certificate, Client, ClientBuilder, Url, redirect};
 
 use super::ProviderError;
-
-/// The variables that name a proxy (curl(1), "ENVIRONMENT").
-pub(crate) const PROXIES: [&str; 6] =
-    ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+use super::proxy::Proxy;
 
 /// How long things may take (WIRE E5). There is no limit on a whole reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,24 +119,19 @@ pub(crate) fn connection_error(error: &reqwest::Error, base: &Url, timeouts: Tim
         // The other deadlines are not the client's: see `deadlines`.
         let within = timeouts.connect;
         let message = format!("no connection to {host} within {within:?}");
-        return ProviderError::new("timeout", message).hint(check_network()).retryable();
+        return ProviderError::new("timeout", message).hint(check_network(base)).retryable();
     }
     if !error.is_connect() && (error.is_body() || error.is_decode()) {
         let message = format!("the connection to {host} broke in the middle of the reply");
-        return ProviderError::new("truncated_stream", message).hint(check_network()).retryable();
+        return ProviderError::new("truncated_stream", message).hint(check_network(base)).retryable();
     }
     match connect_fault(error) {
         Fault::Lookup => {
-            connection(format!("cannot look up the name {host}")).hint(check_network()).retryable()
+            connection(format!("cannot look up the name {host}")).hint(check_network(base)).retryable()
         }
-        // On this machine no network is in between that could heal.
-        Fault::Refused if is_loopback(base) => {
-            connection(format!("{host} refused the connection: no server listens there"))
-                .hint("start the server, or check --base-url")
-        }
-        Fault::Refused => {
-            connection(format!("{host} refused the connection")).hint(check_network()).retryable()
-        }
+        Fault::Refused => refused(base),
+        Fault::NoTls => connection(format!("no TLS connection to {host}: the server answers without TLS"))
+            .hint("check the port, or write http:// in --base-url"),
         // Another attempt would meet the same certificate.
         Fault::Tls(fault) => connection(format!("no TLS connection to {host}: {fault}"))
             .hint("check --base-url, the clock, and the certificates (bailiwick doctor --api)"),
@@ -147,21 +139,38 @@ pub(crate) fn connection_error(error: &reqwest::Error, base: &Url, timeouts: Tim
         Fault::NotHttp => connection(format!("{host} does not speak HTTP")).hint("check --base-url"),
         Fault::Other(fault) if !error.is_connect() => {
             connection(format!("the connection to {host} broke before the reply began: {fault}"))
-                .hint(check_network())
+                .hint(check_network(base))
                 .retryable()
         }
         Fault::Other(fault) => {
-            connection(format!("no connection to {host}: {fault}")).hint(check_network()).retryable()
+            connection(format!("no connection to {host}: {fault}")).hint(check_network(base)).retryable()
         }
     }
 }
 
 /// A step that helps where a network is in between; a proxy that the environment names is part of it.
-fn check_network() -> String {
-    let set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    match PROXIES.iter().find(set) {
-        Some(name) => format!("check the network, the proxy in {name}, and --base-url"),
+fn check_network(base: &Url) -> String {
+    match Proxy::of(base) {
+        Some(Proxy { variable, .. }) => format!("check the network, the proxy in {variable}, and --base-url"),
         None => "check the network and --base-url".to_owned(),
+    }
+}
+
+/// A refused connection. On this machine no network is in between that could heal.
+fn refused(base: &Url) -> ProviderError {
+    let host = host(base);
+    match Proxy::of(base) {
+        Some(Proxy { variable, is_local }) => {
+            let error =
+                connection(format!("cannot reach {host}: the proxy in {variable} refused the connection"));
+            let error = error.hint(format!("start the proxy, or unset {variable}"));
+            if is_local { error } else { error.retryable() }
+        }
+        None if is_loopback(base) => {
+            connection(format!("{host} refused the connection: no server listens there"))
+                .hint("start the server, or check --base-url")
+        }
+        None => connection(format!("{host} refused the connection")).hint(check_network(base)).retryable(),
     }
 }
 
@@ -173,6 +182,7 @@ enum Fault {
     Lookup,
     Refused,
     NotHttp,
+    NoTls,
     Tls(String),
     Other(String),
 }
@@ -186,7 +196,7 @@ fn connect_fault(error: &reqwest::Error) -> Fault {
             return fault;
         }
         if let Some(tls) = error.downcast_ref::<rustls::Error>() {
-            return Fault::Tls(tls.to_string());
+            return tls_fault(tls);
         }
         last = error.to_string();
         // hyper-util has no type for it.
@@ -202,6 +212,13 @@ fn connect_fault(error: &reqwest::Error) -> Fault {
     Fault::Other(last)
 }
 
+fn tls_fault(error: &rustls::Error) -> Fault {
+    match error {
+        rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => Fault::NoTls,
+        error => Fault::Tls(error.to_string()),
+    }
+}
+
 /// `source` of an I/O error skips the error that it wraps, so that one is looked at here.
 fn io_fault(error: &io::Error) -> Option<Fault> {
     if error.kind() == io::ErrorKind::ConnectionRefused {
@@ -209,7 +226,7 @@ fn io_fault(error: &io::Error) -> Option<Fault> {
     }
     let inner = error.get_ref()?;
     match inner.downcast_ref::<rustls::Error>() {
-        Some(tls) => Some(Fault::Tls(tls.to_string())),
+        Some(tls) => Some(tls_fault(tls)),
         None => inner.downcast_ref::<io::Error>().and_then(io_fault),
     }
 }

@@ -31,6 +31,7 @@ mod opening;
 mod options;
 mod peer;
 pub(crate) mod probe;
+pub(crate) mod proxy;
 mod replay;
 mod reply;
 pub mod responses;
@@ -44,7 +45,6 @@ mod unknown;
 
 pub use connection::{ConfigError, Connection, Credential};
 pub use decode::{Decode, Envelope};
-pub(crate) use http::PROXIES;
 pub use http::{HttpError, Timeouts};
 pub use key::InvalidKey;
 pub use open::{Opened, ProviderKind, open};
