@@ -167,7 +167,7 @@ fn two_is_an_empty_task() {
     ] {
         let said = usage_error(&world, &mut world.task(NOWHERE, task));
         let expected = format!(
-            "bailiwick: no task given{why}\n  hint: bailiwick exec --mode auto \"fix the failing test\"\n"
+            "bailiwick: no task given{why}\n  hint: bailiwick exec --mode auto \"fix the failing test\""
         );
         assert_eq!(said, expected, "{task:?}");
     }

@@ -126,7 +126,8 @@ fn a_program_that_speaks_no_http_is_told_at_once() {
 #[test]
 fn a_proxy_that_refuses_is_named_and_one_on_this_machine_is_asked_once() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut command = world().task("https://api.example", ["do it"]);
+    let world = world();
+    let mut command = world.task("https://api.example", ["do it"]);
     let run =
         Finished::of(command.env("HTTPS_PROXY", format!("http://{free}")).env_remove("NO_PROXY")).expect(6);
     let said: Vec<_> = run.stderr.lines().skip(1).take(2).collect();
