@@ -28,9 +28,6 @@ pub(super) fn show(model: &mut Model, agent: &AgentId, call: CallId, denial: &De
         |(name, value): (&str, String)| Part::new(SafeText::line(&format!("{name:<10}{value}")), Look::Fact);
     parts.extend(facts.into_iter().map(fact));
     model.transcript.push(Block::of(parts));
-    if let Some(call) = model.calls.get_mut(&call) {
-        call.told(denial, rights);
-    }
 }
 
 /// The flags of a grant as a command that can be typed here, where there is one.

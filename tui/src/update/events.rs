@@ -102,8 +102,11 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
                 call.finished(block, status, &content, duration_ms);
             }
         }
-        EventKind::Denied { call: Some(call), denial, .. } => {
+        EventKind::Denied { call: Some(call), denial, rights } => {
             denial::show(model, &event.agent, call, &denial);
+            if let Some(call) = model.calls.get_mut(&call) {
+                call.told(&denial, &rights);
+            }
         }
         EventKind::Denied { call: None, denial, .. } => {
             model.say(Look::Notice, &format!("agent {}, beside its calls: {denial}", event.agent));
