@@ -84,7 +84,7 @@ fn it_is_refused_in_words_where_there_is_no_terminal_for_it() {
         &|command| {
             command.arg("exce");
         },
-        "no such command",
+        "no command \"exce\"",
     );
 }
 
@@ -408,6 +408,28 @@ fn a_reply_without_a_byte_is_tried_again_under_the_eyes_of_the_user() {
     ui.until_shown("Done.");
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn an_error_and_a_denial_are_told_once() {
+    let (world, model) = (world(), model_of([shell("touch /etc/probe-of-ours"), done()]));
+    let mut ui = Ui::start(&world.ui(&model, &[]), (120, 40));
+    ui.types("go\r");
+    ui.until_shown("Done.");
+    // The model's own sentence would be a second one.
+    assert!(sent(&model, 1).contains("Your rights:"));
+    let screen = ui.screen();
+    assert!(screen.contains("tried ") && !screen.contains("Your rights:"), "{screen}");
+    ui.types(":q\r");
+    ui.end();
+    let refuses = serve([Reply::error(401, "authentication_error", "invalid x-api-key")]);
+    let mut ui = Ui::start(&world.ui(&refuses, &[]), (120, 40));
+    ui.types("go\r");
+    ui.until_shown("hint: check ANTHROPIC_API_KEY");
+    ui.until_shown("provider_error");
+    assert_eq!(ui.screen().matches("invalid x-api-key").count(), 1, "{}", ui.screen());
+    ui.types(":q\r");
+    ui.end();
 }
 
 #[test]

@@ -19,9 +19,8 @@ pub(super) fn text(argument: Option<&str>) -> Result<String, Refusal> {
         Some(text) if text != "-" => {
             Some(text).filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or_else(none)
         }
-        Some(_) => read(&mut announced()),
         None if io::stdin().is_terminal() => Err(none()),
-        None => read(&mut announced()),
+        Some(_) | None => read(&mut announced()),
     }
 }
 

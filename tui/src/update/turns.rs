@@ -50,12 +50,11 @@ pub(super) fn finished(model: &mut Model, turn: &TurnFinished, actions: &mut Vec
 
 /// Tells that a request failed: one line, in which the next attempt replaces the one before.
 pub(super) fn tell_failure(model: &mut Model, look: Look, text: &str) {
-    match model.turn.retry.and_then(|at| model.transcript.block_mut(at)?.parts.first_mut()) {
-        Some(part) => part.replace(SafeText::prose(text), look),
-        None => {
-            model.say(look, text);
-            model.turn.retry = model.transcript.last();
-        }
+    if let Some(part) = model.turn.retry.and_then(|at| model.transcript.block_mut(at)?.parts.first_mut()) {
+        part.replace(SafeText::prose(text), look);
+    } else {
+        model.say(look, text);
+        model.turn.retry = model.transcript.last();
     }
 }
 
