@@ -22,7 +22,7 @@ use crate::demo::attempt::Attempt;
 ///
 /// Without a command: the terminal UI.
 #[derive(Debug, Parser)]
-#[command(name = "bailiwick", version, after_help = EXIT_STATUS)]
+#[command(name = "bailiwick", version, after_help = EXIT_STATUS, override_usage = USAGE)]
 pub(super) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -31,6 +31,9 @@ pub(super) struct Cli {
     #[command(flatten)]
     pub tui: TuiArgs,
 }
+
+/// The flags of the terminal UI stand before no command, but for the one that names the project.
+const USAGE: &str = "bailiwick [OPTIONS] [PROMPT]\n       bailiwick [-C DIR] COMMAND";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
