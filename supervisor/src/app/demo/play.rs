@@ -97,5 +97,6 @@ fn options(stage: &Stage) -> Result<SessionOptions, Refusal> {
         patch: Some(stage.patch.clone()),
         turns: Turns::One,
         record: None,
+        notices: Vec::new(),
     })
 }
