@@ -39,7 +39,7 @@ static: small
     install -D -t target/static target/{{arch()}}-unknown-linux-gnu/release/bailiwick \
         target/{{arch()}}-unknown-linux-musl/release/bailiwick-worker target/{{arch()}}-unknown-linux-musl/release/sandbox-exec
 
-# The three programs, as README's "Install" says.
+# The three programs, as docs/usage.md, "Install", says.
 install PREFIX: small
     cargo build --release -p supervisor
     install -D -t {{PREFIX}}/bin target/release/bailiwick \
