@@ -119,7 +119,7 @@ fn a_turn_of_work_at_110_by_40() {
 
       I look at the tests first,
       then at the parser.
-    ✓ shell_exec (read) cargo test --quiet 2>&1 · 12 ms
+    ✓ run (read) cargo test --quiet 2>&1 · 12 ms
       … 4 more rows · o in Normal shows them
       test parse ... ok
       test parse ... ok
@@ -129,7 +129,7 @@ fn a_turn_of_work_at_110_by_40() {
       test parse ... ok
       test parse ... ok
       test parse ... ok
-    ✗ shell_exec touch /etc/probe && echo done · denied after 12 ms
+    ✗ run touch /etc/probe && echo done · denied after 12 ms
       touch: cannot touch '/etc/probe': Permission denied
     ✗ likely denied   shell_exec #12   agent 1
       tried     write /etc/probe   (Landlock, EACCES)
@@ -137,7 +137,7 @@ fn a_turn_of_work_at_110_by_40() {
       missing   write /etc/probe
       to allow  --write /etc/probe
       command   touch /etc/probe && echo done
-    ✓ edit_file src/lib.rs · 12 ms
+    ✓ edit src/lib.rs +1 -1 · 12 ms
       @@ -1,3 +1,3 @@
        fn a() {
       -    1
@@ -163,7 +163,7 @@ fn a_turn_of_work_at_80_by_24() {
       test parse ... ok
       test parse ... ok
       test parse ... ok
-    ✗ shell_exec touch /etc/probe && echo done · denied after 12 ms
+    ✗ run touch /etc/probe && echo done · denied after 12 ms
       touch: cannot touch '/etc/probe': Permission denied
     ✗ likely denied   shell_exec #12   agent 1
       tried     write /etc/probe   (Landlock, EACCES)
@@ -171,7 +171,7 @@ fn a_turn_of_work_at_80_by_24() {
       missing   write /etc/probe
       to allow  --write /etc/probe
       command   touch /etc/probe && echo done
-    ✓ edit_file src/lib.rs · 12 ms
+    ✓ edit src/lib.rs +1 -1 · 12 ms
       @@ -1,3 +1,3 @@
        fn a() {
       -    1
