@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
+use crate::shell_word::shell_word;
+
 /// The write root that a user named, relative to the project or absolute; the error is a phrase that says what is wrong.
 ///
 /// It has to exist: a rule is on an inode, and we leave no placeholders behind.
@@ -15,17 +17,26 @@ pub fn write_root(project: &Path, path: &Path) -> Result<WirePath, String> {
         }
         // A link in the project may be an agent's: it must not choose what the user grants.
         Ok(found) if path.is_relative() && !found.starts_with(project) => Err(format!(
-            "leads out of the project, to {0}; if that is what you mean: --write {0}",
-            found.display()
+            "the path leads out of the project\n  hint: --write {} allows writes there",
+            shell_word(&found)
         )),
         Ok(found) => Ok(found.into()),
         Err(source) if source.kind() == io::ErrorKind::NotFound => {
-            let parent =
-                path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let parent = parent.display();
-            Err(format!("does not exist; make it first, or grant its directory: --write {parent}"))
+            let nearest = project.join(path).ancestors().skip(1).find_map(|above| above.canonicalize().ok());
+            Err(no_such_root(project, nearest))
         }
         Err(source) => Err(source.to_string()),
+    }
+}
+
+/// A hint names a directory that exists, and that a flag can make writable.
+fn no_such_root(project: &Path, nearest: Option<PathBuf>) -> String {
+    match nearest.filter(|found| found != Path::new("/")) {
+        Some(found) if !found.starts_with(project) => format!(
+            "no such file or directory\n  hint: create it first, or use --write {}, which exists",
+            shell_word(&found)
+        ),
+        Some(_) | None => "no such file or directory\n  hint: create it first".to_owned(),
     }
 }
 
@@ -65,9 +76,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_write_root_names_the_directory_to_grant() {
-        let error = write_root(Path::new("/tmp"), Path::new("/nonexistent/x")).unwrap_err();
-        assert_eq!(error, "does not exist; make it first, or grant its directory: --write /nonexistent");
+    fn a_hint_about_a_missing_write_root_names_a_directory_that_can_be_granted() {
+        let place = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(place.path()).unwrap();
+        let beside = root.join("it's here");
+        for directory in [&beside, &root.join("p")] {
+            std::fs::create_dir(directory).unwrap();
+        }
+        let error = |path: &Path| write_root(&root.join("p"), path).unwrap_err();
+        let absent = error(&beside.join("x/y"));
+        let (_, hint) = absent.split_once("hint: create it first, or use --write ").unwrap();
+        assert_eq!(hint.strip_suffix(", which exists"), Some(&*shell_word(&beside)));
+        assert!(error(Path::new("x")).ends_with("hint: create it first"), "modes open the project");
+        assert!(error(Path::new("/nonexistent/x")).ends_with("hint: create it first"), "no flag opens /");
         assert!(write_root(Path::new("/tmp"), Path::new("/")).is_err());
     }
 
@@ -94,7 +115,7 @@ mod tests {
         let root = std::fs::canonicalize(place.path()).unwrap();
         std::os::unix::fs::symlink("/usr", root.join("link")).unwrap();
         let error = write_root(&root, Path::new("link")).unwrap_err();
-        assert!(error.starts_with("leads out of the project, to /usr"), "{error}");
+        assert!(error.ends_with("hint: --write /usr allows writes there"), "{error}");
         assert_eq!(write_root(&root, &root.join("link")).unwrap(), WirePath::from("/usr"));
     }
 }

@@ -13,7 +13,7 @@ use crate::app::say;
 pub(super) fn warn_of_unwritable(project: &Path, identity: Option<Identity>) {
     if let Some(why) = unwritable(project, identity) {
         say(&format!(
-            "note: {} {why}: nothing can be changed there, whatever the mode\n  next: work in a copy that you can write",
+            "note: {} {why}: nothing can be changed there, whatever the mode\n  hint: work in a copy that you can write",
             project.display()
         ));
     }
