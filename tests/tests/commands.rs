@@ -34,7 +34,7 @@ fn the_demo_fixes_its_bug_shows_a_proved_denial_and_gives_a_patch_that_applies()
         Tier::Full => "read-only mount",
         Tier::Floor | Tier::FloorUnmediated => "Landlock",
     };
-    let denial = format!("✗ denied by the kernel ({layer}): write {}", note.display());
+    let denial = format!("✗ blocked by the kernel ({layer}): {} is read-only here", note.display());
     assert!(run.stderr.contains(&denial), "{}", run.stderr);
     assert!(!note.exists());
     let verdict =
@@ -89,7 +89,7 @@ fn a_demo_whose_tests_do_not_pass_fails() {
     let run = Finished::of(world.bailiwick(["demo"]).env("PATH", path.unwrap())).expect(1);
     let last = run.stderr.lines().last();
     assert_eq!(last, Some("bailiwick: the demonstration failed: the last `cargo test` did not pass"));
-    assert!(run.stderr.contains("✗ shell_exec failed after") && run.stderr.contains("ms: no such luck"));
+    assert!(run.stderr.contains("✗ run ") && run.stderr.contains("ms: no such luck"));
 }
 
 fn doctor_json(command: &mut Command, code: i32) -> Vec<Value> {
@@ -170,7 +170,7 @@ fn the_doctor_says_why_there_is_no_full_tier_and_what_to_do() {
             said,
             [
                 "FAIL  sandbox     no full tier here, and no other was to be tried: cannot make namespaces (ENOSPC)",
-                "                  next: sysctl -w user.max_user_namespaces=15000; without --tier full, the floor holds"
+                "                  hint: sysctl -w user.max_user_namespaces=15000; without --tier full, the floor holds"
             ]
         );
     }
@@ -185,7 +185,7 @@ fn a_run_says_that_it_is_in_the_floor_because_the_machine_refuses_more() {
     let server = model_of([done()]);
     let task = format!("exec --base-url {} -C {} do-it", server.base_url(), world.project().display());
     let run = without_namespaces(&world, &task).expect(0);
-    let said = "the floor tier: cannot make namespaces (ENOSPC); next: bailiwick doctor";
+    let said = "the floor tier: cannot make namespaces (ENOSPC); hint: bailiwick doctor";
     assert!(run.stderr.lines().any(|line| line == said), "{}", run.stderr);
     // Who asked for the floor needs no reason, and the full tier none.
     for tier in tier::all() {

@@ -13,7 +13,9 @@ use ipc::denial::Grade;
 use ipc::event::{EventKind, ToolCallStatus};
 use tempfile::TempDir;
 
-use super::args::{ConfinementArgs, DemoArgs, ExecArgs, ModeArg, ModelArgs, Output, ProviderArg, TuiArgs};
+use super::args::{
+    ConfinementArgs, DemoArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, Output, ProviderArg, TuiArgs,
+};
 use super::exec;
 use super::exit::Exit;
 use super::session::Place;
@@ -155,6 +157,8 @@ impl Stage {
             mode: ModeArg::Auto,
             confinement: ConfinementArgs::default(),
             output: Output::Text,
+            deltas: false,
+            denied: DeniedArg::Fail,
             image: Vec::new(),
             patch: Some(PATCH.into()),
             model: self.model(),

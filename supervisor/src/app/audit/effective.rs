@@ -124,12 +124,17 @@ impl PathTried {
     }
 }
 
-impl Display for Effective {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { tier, mode, rights, ruleset_digest, .. } = self;
-        writeln!(f, "{tier} tier · mode {mode} · rights: {rights}")?;
-        writeln!(f, "ruleset {ruleset_digest}")?;
-        self.missing.iter().try_for_each(|missing| writeln!(f, "not enforced: {missing}"))?;
+impl Effective {
+    /// The verdict, which comes first: the rows are many.
+    fn verdict(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.is_as_declared() {
+            let (paths, acts) = (self.paths.len(), self.acts.len());
+            return writeln!(f, "as declared: {paths} paths and {acts} acts were tried");
+        }
+        self.differences.iter().try_for_each(|difference| writeln!(f, "DIFFERENT {difference}"))
+    }
+
+    fn rows(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "read  write")?;
         for PathTried { path, read, write, connect } in &self.paths {
             write!(f, "{:<5} {:<6} {path}", read.in_effect(), write.in_effect())?;
@@ -141,13 +146,17 @@ impl Display for Effective {
         for Attempt { act, denied, .. } in &self.acts {
             writeln!(f, "{:<12} {act}", if *denied { "denied" } else { "POSSIBLE" })?;
         }
-        match self.differences.as_slice() {
-            [] => {
-                writeln!(f, "as declared: {} paths and {} acts were tried", self.paths.len(), self.acts.len())
-            }
-            differences => {
-                differences.iter().try_for_each(|difference| writeln!(f, "DIFFERENT {difference}"))
-            }
-        }
+        Ok(())
+    }
+}
+
+impl Display for Effective {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { tier, mode, rights, ruleset_digest, .. } = self;
+        self.verdict(f)?;
+        writeln!(f, "{tier} tier · mode {mode} · rights: {rights}")?;
+        writeln!(f, "ruleset {ruleset_digest}")?;
+        self.missing.iter().try_for_each(|missing| writeln!(f, "not enforced: {missing}"))?;
+        if f.alternate() { self.rows(f) } else { Ok(()) }
     }
 }

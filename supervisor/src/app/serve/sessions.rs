@@ -70,6 +70,8 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
         limits: effective.run_limits(),
         timeout: effective.timeout(),
         patch: None,
+        lists_changes: false,
+        fails_when_denied: true,
         turns: Turns::Many,
         record: None,
     })
