@@ -1,6 +1,6 @@
 //! A hint can be pasted: a shell, in the directory of the one who reads it, runs it, and it does what its sentence says.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -51,7 +51,7 @@ impl Shell {
 /// The last hint, without its sentence.
 fn hint(finished: &Finished) -> &str {
     let hints = finished.stderr.lines().chain(finished.stdout.lines());
-    let hint = hints.filter_map(|line| line.trim_start().strip_prefix("hint: ")).last();
+    let hint = hints.filter_map(|line| line.trim_start().strip_prefix("hint: ")).next_back();
     let hint = hint.unwrap_or_else(|| panic!("no hint: {}\n{}", finished.stdout, finished.stderr));
     let verbs = [" allows it", " allows writes there", " shows ", " reads the log", " runs one task"];
     let end = verbs.iter().filter_map(|verb| hint.find(verb)).min().unwrap_or(hint.len());

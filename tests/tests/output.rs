@@ -1,6 +1,6 @@
 //! What `exec` prints, where, and for whom.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -57,9 +57,11 @@ fn text_tells_of_each_call_how_it_ended() {
     let mut ends: Vec<_> =
         run.stderr.lines().filter(|line| line.starts_with("  ")).map(without_time).collect();
     ends.sort();
+    // The end of a long line depends on how long the call took.
+    let ends: Vec<_> = ends.iter().map(|line| line.split("; `").next().unwrap_or_default()).collect();
     insta::assert_snapshot!(world.stable(&ends.join("\n")), @r"
     ✓ read a.txt after ms
-    ✗ read none.txt failed after ms: `[world]/project/none.txt` does not exist; `[world]/project` does: list_d…
+    ✗ read none.txt failed after ms: `[world]/project/none.txt` does not exist
     ✗ run echo no such luck; false failed after ms: no such luck
     ");
 }

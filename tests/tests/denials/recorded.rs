@@ -138,7 +138,7 @@ fn what_another_sandbox_is_refused_is_never_told() {
     // The control: its own supervisor tells it.
     let mut once = other.world.sandbox(Tier::Floor, &flags, "bash");
     let done = Finished::of(once.args(["-c", &other.filled("cat {hid} 2>/dev/null; exit 3")]));
-    assert!(done.stderr.contains("denied by the kernel (Landlock): read"), "{}", done.stderr);
+    assert!(done.stderr.contains("blocked by the kernel (Landlock): "), "{}", done.stderr);
     let mut forever = other.world.sandbox(Tier::Floor, &flags, "bash");
     forever.args(["-c", &other.filled("while :; do : < {hid}; (: > {out}); done 2>/dev/null")]);
     let _stranger = Stranger::new(forever);

@@ -135,7 +135,8 @@ fn the_commands_in_our_documents_are_commands() {
         let text = fs::read_to_string(&path).unwrap();
         for line in text.lines().filter_map(|line| line.trim_start().strip_prefix("$ bailiwick ")) {
             let line = line.split("  #").next().unwrap_or_default();
-            let line = line.split(" | ").next().unwrap_or_default().trim_end_matches(" &").trim();
+            let ends = [" | ", " > ", " &"].map(|end| line.find(end).unwrap_or(line.len()));
+            let line = line[..ends.into_iter().min().unwrap_or_default()].trim();
             assert!(parsed(&words(line)).is_ok(), "{}: {line}: {:?}", path.display(), parsed(&words(line)));
             count += 1;
         }

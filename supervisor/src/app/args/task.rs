@@ -54,7 +54,7 @@ pub(in crate::app) struct ExecArgs {
     /// Adds the pieces of the model's reply to `--output stream-json`
     #[arg(long)]
     pub deltas: bool,
-    /// End of a turn after a denied call: a failure, or done
+    /// Exit status of a turn that ends after a denied call
     #[arg(long, value_enum, default_value_t = DeniedArg::Fail)]
     pub denied: DeniedArg,
     /// Writes the change as a diff that `git apply` accepts, whatever the exit status
