@@ -241,7 +241,7 @@ fn a_log_is_added_up_per_agent_and_a_breach_is_found() {
 fn without_an_id_the_last_session_of_this_project_is_audited() {
     let world = World::new(User::Myself);
     let other = world.root().join("other");
-    std::fs::create_dir(&other).unwrap();
+    fs::create_dir(&other).unwrap();
     let session = |project: &Path| {
         let server = model_of([done()]);
         let mut command =
