@@ -57,7 +57,7 @@ fn attempt(denial: &Denial) -> String {
             let who = program.unwrap_or("the command");
             format!("{who} tried to use the network{}, which is off", named(address))
         }
-        _ => format!("{} tried to {operation} {object}", program.unwrap_or("the agent")),
+        _ => format!("{} tried to {operation} {object}", program.unwrap_or("the command")),
     }
 }
 
@@ -80,8 +80,8 @@ fn named(address: &str) -> String {
 
 /// The missing right, where the attempt does not say it already.
 fn detail(Denial { operation, object, missing_right, .. }: &Denial) -> String {
-    let attempted = format!("{operation} {object}");
-    match missing_right.strip_prefix(&attempted) {
+    let (attempted, object) = (format!("{operation} {object}"), object.to_string());
+    match missing_right.strip_prefix(&attempted).or_else(|| missing_right.strip_prefix(&object)) {
         Some(rest) => rest.to_owned(),
         None if missing_right == "network" => String::new(),
         None => format!("; missing: {missing_right}"),
@@ -192,6 +192,6 @@ mod tests {
                 None,
             )
         };
-        insta::assert_snapshot!(Plain(&call), @"blocked by the kernel (seccomp): the agent tried to call ptrace; missing: ptrace, which no right is for; no flag allows it");
+        insta::assert_snapshot!(Plain(&call), @"blocked by the kernel (seccomp): the command tried to call ptrace, which no right is for; no flag allows it");
     }
 }

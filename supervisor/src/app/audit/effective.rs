@@ -26,8 +26,8 @@ pub(super) struct Effective {
     pub rights: String,
     /// What names the ruleset, as in the log of a session.
     pub ruleset_digest: String,
-    /// What is promised and not enforced.
-    pub missing: Vec<String>,
+    /// Promises that this machine does not enforce.
+    pub not_enforced: Vec<String>,
     /// Where it is not as declared, in a sentence each.
     pub differences: Vec<String>,
     /// What became of each path.
@@ -82,7 +82,7 @@ impl Effective {
             mode: standing.mode,
             rights: standing.line(),
             ruleset_digest: ruleset_digest(&confinement, &ruleset),
-            missing: ruleset.missing.clone(),
+            not_enforced: ruleset.missing.clone(),
             differences: differences.chain(open).collect(),
             paths,
             acts,
@@ -156,7 +156,7 @@ impl Display for Effective {
         self.verdict(f)?;
         writeln!(f, "{tier} tier · mode {mode} · rights: {rights}")?;
         writeln!(f, "ruleset {ruleset_digest}")?;
-        self.missing.iter().try_for_each(|missing| writeln!(f, "not enforced: {missing}"))?;
+        self.not_enforced.iter().try_for_each(|missing| writeln!(f, "not enforced: {missing}"))?;
         if f.alternate() { self.rows(f) } else { Ok(()) }
     }
 }

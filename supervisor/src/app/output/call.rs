@@ -30,12 +30,14 @@ pub(super) fn ending(
     let first = content.lines().map(str::trim).find(|line| !line.is_empty());
     // The end of the line matters more than the end of a long command.
     let call = cut(call, columns / 2);
-    let text = match (status, first) {
-        (ToolCallStatus::Completed, _) => format!("  ✓ {call} {after}"),
-        (ToolCallStatus::Failed, Some(line)) => format!("  ✗ {call} {status} {after}: {line}"),
-        _ => format!("  ✗ {call} {status} {after}"),
-    };
-    cut(&text, columns)
+    match (status, first) {
+        (ToolCallStatus::Completed, _) => cut(&format!("  ✓ {call} {after}"), columns),
+        // A narrow terminal breaks the line: the cause must not be lost.
+        (ToolCallStatus::Failed, Some(line)) => {
+            cut(&format!("  ✗ {call} {status} {after}: {line}"), columns.max(COLUMNS))
+        }
+        _ => cut(&format!("  ✗ {call} {status} {after}"), columns),
+    }
 }
 
 #[cfg(test)]
@@ -62,6 +64,8 @@ mod tests {
         let (first, last) = (beginning(&long, 40), ending(&long, (ToolCallStatus::Completed, 12), "", 40));
         assert!(first.starts_with("→ run ü漢") && first.ends_with('…'), "{first}");
         assert!(last.ends_with("… after 12 ms"), "{last}");
+        let failed = ending(&long, (ToolCallStatus::Failed, 1), "no such file or directory", 40);
+        assert!(failed.ends_with("failed after 1 ms: no such file or directory"), "{failed}");
         for line in [first, last] {
             assert!(ratatui::text::Line::from(line.as_str()).width() <= 40, "{line}");
         }
