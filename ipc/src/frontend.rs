@@ -105,6 +105,8 @@ pub enum UserActionKind {
     Quit,
     /// Ends the session because the process is told to end.
     Terminate,
+    /// Ends the session because its terminal is gone.
+    HangUp,
 }
 
 /// The core's input from outside: each [`UserAction`] that makes sense becomes exactly one.
@@ -161,4 +163,6 @@ pub enum Op {
     Shutdown,
     /// Ends the session because the process is told to end.
     Terminate,
+    /// Ends the session because its terminal is gone.
+    HangUp,
 }

@@ -113,9 +113,9 @@ impl Platform {
             "addresses are not checked: host loopback, private, link-local and metadata addresses can be reached",
         );
         let protected = if full {
-            "protected paths that do not exist yet are not denied by the kernel"
+            "new protected files, such as git hooks, are not blocked by the kernel"
         } else {
-            "protected paths inside the write roots are not denied by the kernel"
+            "protected files inside the write roots are not blocked by the kernel"
         };
         say(!rights.protected.is_empty(), protected);
         missing.extend(hidden_in_write_roots(rights, tier));
@@ -254,10 +254,10 @@ mod tests {
         assert!(platform.missing(&all, UNMEDIATED).join("\n").contains("addresses are not checked"));
         let missing = platform.missing(&all, FLOOR).join("\n");
         assert!(!missing.contains("addresses are not checked"));
-        assert!(missing.contains("protected paths inside"));
+        assert!(missing.contains("protected files inside"));
         assert!(missing.contains("/p/.env is inside a write root: it cannot be read, but"));
         let missing = platform.missing(&all, Tier::Full).join("\n");
-        assert!(missing.contains("protected paths that do not exist yet"));
+        assert!(missing.contains("new protected files"));
         assert!(missing.contains("/p/.env is inside a write root: files made later"));
     }
 }

@@ -25,5 +25,6 @@ pub mod recording;
 pub mod replay;
 pub mod secrets;
 pub mod session;
+mod shell_word;
 pub mod tools;
 pub mod tripwire;

@@ -6,12 +6,12 @@
 //!
 //! ```text
 //! bailiwick [-C DIR] [--mode ask|auto|deny] [--net off|on] … [PROMPT]
-//! bailiwick exec [-C DIR] [--mode auto|deny] [--net off|on] [--patch FILE] … PROMPT
+//! bailiwick exec [-C DIR] [--mode auto|deny] [--denied ok|fail] [--net off|on] [--patch FILE] … PROMPT
 //! bailiwick serve [--print-schema]
 //! bailiwick sandbox [-C DIR] [--access write|read] [--net off|on] … -- CMD …
 //! bailiwick doctor [--json] [--api]
 //! bailiwick explain [-C DIR] [--mode ask|auto|deny] [--net off|on] … PATH|HOST:PORT|COMMAND
-//! bailiwick audit [--json] ID | --probe [-C DIR] [--mode ask|auto|deny] [--net off|on] …
+//! bailiwick audit [--json] [ID] | --probe [--verbose] [-C DIR] [--mode ask|auto|deny] [--net off|on] …
 //! bailiwick demo [--tui | --attack [--net off|on] [--write PATH] …] [--keep DIR]
 //! bailiwick bench [NAME] [--json]
 //! bailiwick debug stream --base-url URL --request FILE
@@ -26,8 +26,8 @@
 //! # EXIT STATUS
 //!
 //! 0 the task is done · 1 internal error · 2 usage · 3 gave up or a budget is spent · 4 ended after a denied call ·
-//! 5 sandbox unavailable · 6 provider error after retries · 130 interrupted · 143 terminated. `sandbox` ends with the
-//! status of its command (128+n by signal), or 5 if that never started.
+//! 5 sandbox unavailable · 6 provider error after retries · 129 hung up · 130 interrupted · 143 terminated.
+//! `sandbox` ends with the status of its command (128+n by signal), or 5 if that never started.
 //!
 //! # SECURITY
 //!

@@ -152,6 +152,7 @@ fn agent(standing: Standing, id: &ConversationId, approvals: ApprovalSettings) -
         prices: None,
         surroundings: surroundings(),
         options: RequestOptions::default(),
+        fails_when_denied: true,
         limits: RunLimits::default(),
         backoff: Box::new(Never),
         standing,

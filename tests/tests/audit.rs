@@ -238,10 +238,49 @@ fn a_log_is_added_up_per_agent_and_a_breach_is_found() {
 }
 
 #[test]
+fn without_an_id_the_last_session_of_this_project_is_audited() {
+    let world = World::new(User::Myself);
+    let other = world.root().join("other");
+    fs::create_dir(&other).unwrap();
+    let session = |project: &Path| {
+        let server = model_of([done()]);
+        let mut command =
+            world.bailiwick(["exec", "--base-url", &server.base_url(), "--output", "json", "do it"]);
+        let run = Finished::of(command.env("ANTHROPIC_API_KEY", "sk-ant-x").current_dir(project)).expect(0);
+        run.events()[0]["log"].as_str().unwrap().to_owned()
+    };
+    let (first, _, last) = (session(&world.project()), session(&world.project()), session(&other));
+    let second = session(&world.project());
+    let audited = |project: &Path| {
+        let run = Finished::of(world.bailiwick(["audit", "--json"]).current_dir(project)).expect(0);
+        serde_json::from_str::<Value>(&run.stdout).unwrap()["log"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((audited(&world.project()), audited(&other)), (second.clone(), last));
+    assert_ne!(first, second);
+    let run = Finished::of(world.bailiwick(["audit", "-C"]).arg(&other)).expect(0);
+    assert!(run.stdout.contains("the chain holds"), "{}", run.stdout);
+}
+
+#[test]
+fn a_probe_begins_with_its_verdict_and_lists_its_rows_on_request() {
+    let world = World::new(User::Myself);
+    let probed = |flags: &[&str]| {
+        let mut command = world.bailiwick(["audit", "--probe", "-C"]);
+        Finished::of(command.arg(world.project()).args(flags)).expect(0).stdout
+    };
+    let (short, long) = (probed(&[]), probed(&["--verbose"]));
+    for text in [&short, &long] {
+        assert!(text.starts_with("as declared: "), "{text}");
+    }
+    assert!(short.lines().count() < 10, "{short}");
+    assert!(long.contains("\nread  write\n") && long.lines().count() > 50, "{long}");
+}
+
+#[test]
 fn what_cannot_be_audited_is_a_usage_error() {
     let world = World::new(User::Myself);
     for (arguments, words) in [
-        (&["audit"][..], "required"),
+        (&["audit"][..], "no session of the project"),
         (&["audit", "no-such-session"], "cannot read the session log"),
         (&["audit", "--probe", "x"], "cannot be used with"),
         (&["audit", "--probe", "-C", "/"], "cannot be the project"),

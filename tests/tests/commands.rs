@@ -92,7 +92,7 @@ fn the_doctor_says_why_there_is_no_full_tier_and_what_to_do() {
             said,
             [
                 "FAIL  sandbox     no full tier here, and no other was to be tried: cannot make namespaces (ENOSPC)",
-                "                  next: sysctl -w user.max_user_namespaces=15000; without --tier full, the floor holds"
+                "                  hint: sysctl -w user.max_user_namespaces=15000; without --tier full, the floor holds"
             ]
         );
     }
@@ -107,7 +107,7 @@ fn a_run_says_that_it_is_in_the_floor_because_the_machine_refuses_more() {
     let server = model_of([done()]);
     let task = format!("exec --base-url {} -C {} do-it", server.base_url(), world.project().display());
     let run = without_namespaces(&world, &task).expect(0);
-    let said = "the floor tier: cannot make namespaces (ENOSPC); next: bailiwick doctor";
+    let said = "the floor tier: cannot make namespaces (ENOSPC); hint: bailiwick doctor";
     assert!(run.stderr.lines().any(|line| line == said), "{}", run.stderr);
     // Who asked for the floor needs no reason, and the full tier none.
     for tier in tier::all() {

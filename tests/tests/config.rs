@@ -102,7 +102,7 @@ fn a_users_file_that_others_may_write_is_refused() {
     fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
     let run = Finished::of(&mut world.task(NOWHERE, ["do it"])).expect(2);
     assert!(
-        run.stderr.contains("others may change it") && run.stderr.contains("next: chmod go-w "),
+        run.stderr.contains("others may change it") && run.stderr.contains("hint: chmod go-w "),
         "{}",
         run.stderr
     );
@@ -131,6 +131,24 @@ fn a_hostile_file_in_a_project_is_an_error_and_is_not_followed() {
             if file.is_dir() { fs::remove_dir(&file).unwrap() } else { fs::remove_file(&file).unwrap() }
         }
     }
+}
+
+#[test]
+fn a_person_sees_the_settings_that_differ_and_all_of_them_on_request() {
+    let world = World::new(User::Myself);
+    world.configure("model = \"m\"\n");
+    let shown = |flags: &[&str]| {
+        let run =
+            Finished::of(world.bailiwick(["config"]).args(flags).current_dir(world.project())).expect(0);
+        world.stable(&run.stdout)
+    };
+    insta::assert_snapshot!(shown(&[]), @r#"
+    model  "m"  [world]/own/config/config.toml:1
+    37 settings have their defaults
+      hint: bailiwick config --all shows them
+    "#);
+    let all = shown(&["--all"]);
+    assert!(all.contains("retries.attempts") && all.lines().count() > 30, "{all}");
 }
 
 #[test]
@@ -168,7 +186,7 @@ fn settings_hold_and_say_where_they_come_from() {
         assert!(said.contains("note: .agent.toml is another agent's and is not read"), "{said}");
         assert!(
             said.contains(
-                "not enabled: rights.write [\"/srv\"]\n  next: bailiwick config trust -C [world]/project"
+                "not enabled: rights.write [\"/srv\"]\n  hint: bailiwick config trust -C [world]/project"
             ),
             "{said}"
         );
@@ -246,7 +264,7 @@ fn trust_is_given_at_a_terminal_to_exactly_this_file() {
         fs::read_to_string(outside.join("there.txt")).unwrap() == "new\n"
     };
     let piped = Finished::of(world.bailiwick(["config", "trust", "-C"]).arg(world.project())).expect(2);
-    assert!(piped.stderr.contains("by a person at a terminal"), "{}", piped.stderr);
+    assert!(piped.stderr.contains("cannot ask about .bailiwick.toml"), "{}", piped.stderr);
     assert!(!writes());
     let question = [
         ".bailiwick.toml of [world]/project would enable, in every session there:",

@@ -217,7 +217,7 @@ fn a_read_only_root_without_a_temp_is_refused_and_says_what_to_do() {
         let said = format!("{before}/tmp/bw-[random]{}", after.split_at(12).1);
         insta::allow_duplicates! { insta::assert_snapshot!(said, @r"
         bailiwick: cannot make a private temp directory: /tmp/bw-[random]: Read-only file system (os error 30)
-          next: set TMPDIR to a directory that you can write; a container with a read-only root needs one: docker run --tmpfs /tmp:exec
+          hint: set TMPDIR to a directory that you can write; a container with a read-only root needs one: docker run --tmpfs /tmp:exec
         "); }
         assert_eq!(machine.sandbox(&world, "echo ran").expect(5).stdout, "");
         let sandbox = machine.doctor(&world, 5);

@@ -86,7 +86,7 @@ fn two_is_a_limit_on_what_nobody_can_count() {
     let server = model_of([done()]);
     insta::assert_snapshot!(refused(&world, &server, &["--model", "nobody-knows", "--max-usd", "1"]), @r#"
     bailiwick: the cost of "nobody-knows" cannot be limited: nobody knows its price
-      next: say it in config.toml, as in [models."nobody-knows"] prices = { input = 3, output = 15 }, or limit its tokens
+      hint: say it in config.toml, as in [models."nobody-knows"] prices = { input = 3, output = 15 }, or limit its tokens
     "#);
     insta::assert_snapshot!(refused(&world, &server, &["--max-usd", "0"]).lines().next().unwrap_or_default(), @"error: invalid value '0' for '--max-usd <X>': for nothing no model is asked");
     // Without the limit it is asked, and no cost is made up.
@@ -100,7 +100,7 @@ fn an_effort_that_the_model_does_not_know_is_refused_before_anything_begins() {
     world.configure("model = \"claude-haiku-4-5\"\neffort = \"max\"\n");
     insta::assert_snapshot!(refused(&world, &model_of([done()]), &[]), @r#"
     bailiwick: the model "claude-haiku-4-5" does not know the effort "max": it knows no levels of effort
-      next: change `effort` in the settings, or leave it out
+      hint: change `effort` in the settings, or leave it out
     "#);
     // The twin: a model that knows it is asked for it.
     world.configure("model = \"claude-opus-4-6\"\neffort = \"max\"\n");

@@ -30,7 +30,7 @@ fn everything_around_a_confinement_is_looked_at_for_every_user() {
     for user in User::all() {
         let world = World::new(user);
         let (_, checks) = doctor(&mut world.bailiwick(["doctor", "--json"]));
-        for name in ["bounds", "cgroups", "proxy", "ca certs", "settings", "state dir", "temp dir", "clock"] {
+        for name in ["limits", "cgroups", "proxy", "ca certs", "settings", "state dir", "temp dir", "clock"] {
             named(&checks, name);
         }
         assert!(!checks.iter().any(|check| check["name"] == "api"), "nobody is asked who was not to be");

@@ -277,23 +277,23 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       execute  no       it is hidden: [world]/home/.ssh (default) · refused by: masked path · nothing allows it here
     judged for a session here: full tier · mode auto · rights: rw . $TMPDIR caches [world]/given · ro / minus hidden · net off
     "#);
-    insta::assert_snapshot!(text(&["--mode", "auto", "out"]), @r#"
+    insta::assert_snapshot!(text(&["--mode", "auto", "out"]), @r"
     [world]/project/out, which leads to [world]/beside/d.txt
       note: a link leads out of the project: what it leads to is what counts
       read     yes      everything may be read and executed but what is hidden (default)
       write    no       it lies in no write root (default) · refused by: read-only mount · to allow: --write [world]/beside/d.txt
       execute  yes      everything may be read and executed but what is hidden (default)
-                        ordinary permissions refuse it all the same (EACCES), which is no denial of ours
+                        not executable (file mode, EACCES)
     judged for a session here: full tier · mode auto · rights: rw . $TMPDIR caches [world]/given · ro / minus hidden · net off
-    "#);
-    insta::assert_snapshot!(text(&["--mode", "auto", "--as", "path", ".git/config"]), @r#"
+    ");
+    insta::assert_snapshot!(text(&["--mode", "auto", "--as", "path", ".git/config"]), @r"
     [world]/project/.git/config (.git/config in the project)
       read     yes      everything may be read and executed but what is hidden (default)
       write    no       it is protected: the user's own programs act on [world]/project/.git/config (default) · refused by: read-only mount · to allow: --write .git/config
       execute  yes      everything may be read and executed but what is hidden (default)
-                        ordinary permissions refuse it all the same (EACCES), which is no denial of ours
+                        not executable (file mode, EACCES)
     judged for a session here: full tier · mode auto · rights: rw . $TMPDIR caches [world]/given · ro / minus hidden · net off
-    "#);
+    ");
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn what_is_no_subject_is_a_usage_error() {
         (&[""][..], "there is nothing to explain"),
         (&["--as", "address", "a b"], "is no address"),
         (&["-C", "/", "x"], "cannot be the project: it is the whole file system"),
-        (&["--write", "/nonexistent/x", "/etc"], "does not exist; make it first"),
+        (&["--write", "/nonexistent/x", "/etc"], "create it first"),
         (&[], "required"),
     ] {
         let mut command = world.bailiwick(["explain"]);

@@ -49,6 +49,7 @@ fn a_name_that_nobody_can_look_up_is_told_as_such() {
     insta::assert_snapshot!(said(&world, &run), @r"
     bailiwick: the API key goes to api.example without encryption
     rw $TMPDIR · ro / minus hidden · net off · claude-opus-5-5
+    note: this run is read-only (--mode deny, the default); --mode auto lets the agent change the project
     bailiwick: cannot look up the name api.example
       hint: check the network and --base-url
     ");
@@ -69,7 +70,7 @@ fn a_project_that_is_read_only_is_told_before_a_model_is_asked_to_change_it() {
         let run = in_namespaces(&world, &["-Urm"], &read_only, &task).expect(0);
         let note = said(&world, &run);
         let told: Vec<_> =
-            note.lines().filter(|line| line.contains("read-only") || line.contains("hint:")).collect();
+            note.lines().filter(|line| line.contains("read-only file") || line.contains("hint:")).collect();
         if is_told {
             insta::allow_duplicates! { insta::assert_snapshot!(told.join("\n"), @r"
             bailiwick: note: [world]/project is on a read-only file system: nothing can be changed there, whatever the mode
@@ -104,7 +105,7 @@ fn a_machine_without_landlock_and_one_whose_engine_blocks_it_are_told_before_a_m
             let complaint = complaint(&said(&world, &run)).replace(why, "[why]");
             insta::allow_duplicates! { insta::assert_snapshot!(complaint, @r"
             bailiwick: sandbox-exec stopped at stage platform (105): Landlock is not available: what is hidden later, and a command from its own worker, are not held ([why]); --allow-degraded starts all the same
-              next: bailiwick doctor shows what is missing on this machine
+              hint: bailiwick doctor shows what is missing on this machine
             "); }
             let mut doctor = world.bailiwick(["doctor"]);
             outer::refuse(&mut doctor, &LANDLOCK, errno);
@@ -113,7 +114,7 @@ fn a_machine_without_landlock_and_one_whose_engine_blocks_it_are_told_before_a_m
             let first = first.join("\n").replace(why, "[why]");
             insta::allow_duplicates! { insta::assert_snapshot!(first, @r"
             FAIL  sandbox     cannot confine anything here: platform: Landlock is not available: what is hidden later, and a command from its own worker, are not held ([why]); --allow-degraded starts all the same
-                              next: a kernel of 5.13 or later with Landlock enabled (lsm=…,landlock), and a container profile that allows landlock_* and seccomp; --allow-degraded runs with what there is
+                              hint: a kernel of 5.13 or later with Landlock enabled (lsm=…,landlock), and a container profile that allows landlock_* and seccomp; --allow-degraded runs with what there is
             "); }
         }
     }
@@ -173,10 +174,12 @@ fn a_program_that_is_not_there_is_no_fault_of_the_machine() {
             command.arg(world.project()).args(["--", program]);
             let run = Finished::of(&mut command).expect(5);
             let complaint = complaint(&said(&world, &run));
-            insta::allow_duplicates! { insta::assert_snapshot!(complaint, @r"
-            bailiwick: the command was not started
-              next: name a program that is there and can be executed; bailiwick explain PATH says whether it is hidden
-            "); }
+            let hint = if program.starts_with('/') {
+                format!("bailiwick explain -C [world]/project --as path {program} shows the access to it")
+            } else {
+                format!("install {program}, or name a program by its path")
+            };
+            assert_eq!(complaint, format!("bailiwick: the command was not started\n  hint: {hint}"));
         }
     }
 }

@@ -6,8 +6,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use supervisor::replay::{ReplayServer, sse};
-use tests::replies::{done, model_of, says, shell};
+use supervisor::replay::{ReplayServer, Reply, sse};
+use tests::replies::{done, model_of, says, serve, shell};
 use tests::tier;
 use tests::{Finished, User, World, wait_until};
 
@@ -41,7 +41,7 @@ fn text_is_the_models_words_and_nothing_else_on_stdout() {
     let account = account.rsplit_once(" · ").unwrap().0;
     assert_eq!(account, "done · 2 steps · 200 in, 0% cached, 40 out, $0.0016");
     let called = run.stderr.lines().find(|line| line.starts_with('→')).unwrap();
-    assert_eq!(called, r#"→ shell_exec {"command":"echo from the command; echo and its error >&2"}"#);
+    assert_eq!(called, "→ run echo from the command; echo and its error >&2");
 }
 
 #[test]
@@ -57,11 +57,120 @@ fn text_tells_of_each_call_how_it_ended() {
     let mut ends: Vec<_> =
         run.stderr.lines().filter(|line| line.starts_with("  ")).map(without_time).collect();
     ends.sort();
+    // The end of a long line depends on how long the call took.
+    let ends: Vec<_> = ends.iter().map(|line| line.split("; `").next().unwrap_or_default()).collect();
     insta::assert_snapshot!(world.stable(&ends.join("\n")), @r"
-      ✓ read_file after ms
-      ✗ read_file failed after ms: `[world]/project/none.txt` does not exist; `[world]/project` does: list_directory shows what is in it.
-      ✗ shell_exec failed after ms: no such luck
+    ✓ read a.txt after ms
+    ✗ read none.txt failed after ms: `[world]/project/none.txt` does not exist
+    ✗ run echo no such luck; false failed after ms: no such luck
     ");
+}
+
+#[test]
+fn text_names_calls_as_people_do_and_hostile_names_are_escaped() {
+    let world = world();
+    let edit = ("edit_file", json!({"path": "a.txt", "old_string": "a\n", "new_string": "b\nc\n"}));
+    let write = ("write_file", json!({"path": "x\u{1b}]0;t\u{7}\u{202e}\n✓ y", "content": "1\n"}));
+    let long = ("shell_exec", json!({"command": format!("true {}", "x".repeat(500))}));
+    let server = model_of([tests::replies::calls(&[edit, write, long]), done()]);
+    let run = run(&world, &server, &["--mode", "auto", "do it"]);
+    let begun: Vec<_> = run.stderr.lines().filter_map(|line| line.strip_prefix("→ ")).collect();
+    assert_eq!(begun[..2], ["edit a.txt +2 -1", r"write x\u{1b}]0;t\u{7}\u{202e}\u{a}✓ y (1 line)"]);
+    assert_eq!((begun.len(), begun[2].chars().count()), (3, 158));
+    assert!(!run.stderr.contains('\u{1b}') && !run.stderr.contains("\"path\""), "{}", run.stderr);
+}
+
+#[test]
+fn a_run_that_may_write_nothing_says_so_at_once_and_how_to_change_it() {
+    let world = world();
+    let said = |flags: &[&str]| {
+        let server = model_of([done()]);
+        let run = run(&world, &server, &[flags, &["do it"]].concat());
+        run.stderr.lines().filter(|line| line.contains("read-only (--mode deny")).count()
+    };
+    assert_eq!([said(&[]), said(&["--output", "json"]), said(&["--mode", "auto"])], [1, 1, 0]);
+    let server = model_of([done()]);
+    let run = run(&world, &server, &["do it"]);
+    let second = run.stderr.lines().nth(1).unwrap();
+    assert_eq!(
+        second,
+        "note: this run is read-only (--mode deny, the default); --mode auto lets the agent change the project"
+    );
+}
+
+/// A read-only look that is denied a write, and a change of two files, as one JSON object.
+fn summary(world: &World, arguments: &[&str]) -> Value {
+    let replies =
+        [shell("echo b > a.txt; echo c > \"c d.txt\"; touch /etc/probe"), says("All döne.", "end_turn")];
+    let server = model_of(replies);
+    let run = run(world, &server, &[arguments, &["--output", "json", "do it"]].concat());
+    let [object] = run.events().try_into().unwrap();
+    object
+}
+
+#[test]
+fn json_answers_the_first_questions_of_a_script_at_the_top() {
+    let world = world();
+    let object = summary(&world, &["--mode", "auto", "--denied", "ok"]);
+    assert_eq!(object["answer"], "All döne.");
+    let changed = json!([{"path": "a.txt", "change": "modified"}, {"path": "c d.txt", "change": "added"}]);
+    assert_eq!(object["files_changed"], changed);
+    let [denial] = object["denials"].as_array().unwrap().as_slice() else { panic!("{object}") };
+    assert_eq!((&denial["call"], &denial["operation"]), (&json!(1), &json!("write")));
+    assert_eq!(
+        (&denial["object"], &denial["grant"]),
+        (&json!({"path": "/etc/probe"}), &json!("--write /etc"))
+    );
+    assert_eq!(object["cost"], 0.0016);
+    let log = object["log"].as_str().unwrap();
+    assert!(std::fs::read_to_string(log).unwrap().contains("All döne."), "{log}");
+    // A model without a price, and a run without changes.
+    let plain = summary(&world, &["--model", "nobody-knows", "--denied", "ok"]);
+    assert_eq!((&plain["cost"], &plain["files_changed"]), (&json!(null), &json!([])));
+}
+
+#[test]
+fn json_with_a_patch_lists_what_the_patch_has() {
+    let world = world();
+    let patch = world.root().join("fix.diff");
+    let object = summary(&world, &["--mode", "auto", "--denied", "ok", "--patch", patch.to_str().unwrap()]);
+    assert_eq!(object["files_changed"].as_array().unwrap().len(), 2);
+    assert!(std::fs::read_to_string(patch).unwrap().contains("c d.txt"));
+}
+
+/// The texts of a reply as a stream with deltas has them, and the events of the same run.
+fn deltas(world: &World, reply: Reply, arguments: &[&str]) -> (Vec<String>, Vec<Value>) {
+    let server = serve([reply]);
+    let run = run(world, &server, &[arguments, &["--output", "stream-json", "do it"]].concat());
+    let (pieces, events): (Vec<_>, Vec<_>) =
+        run.events().into_iter().partition(|event| event["type"] == "text_delta");
+    for piece in &pieces {
+        assert_eq!((&piece["v"], &piece["session"]), (&json!(ipc::event::SCHEMA), &events[0]["session"]));
+        assert_eq!(piece.get("id"), None);
+    }
+    (pieces.iter().map(|piece| piece["data"]["text"].as_str().unwrap().to_owned()).collect(), events)
+}
+
+#[test]
+fn a_stream_has_the_pieces_of_a_reply_where_they_are_asked_for() {
+    let world = world();
+    let text = "Größe 漢字 👩\u{200d}👩\u{200d}👧: fine.\n\u{1b}[2J";
+    // One byte at a time: no piece may end within a character.
+    let reply = || Reply::sse(says(text, "end_turn")).chunked(1);
+    let (none, _) = deltas(&world, reply(), &[]);
+    assert_eq!(none, [""; 0]);
+    let (pieces, events) = deltas(&world, reply(), &["--deltas"]);
+    assert!(pieces.len() > 3, "{pieces:?}");
+    assert_eq!(pieces.concat(), text);
+    assert_eq!(events.last().unwrap()["data"]["text"], text);
+    assert_eq!(events.iter().filter(|event| event["type"] == "assistant_message").count(), 1);
+}
+
+#[test]
+fn deltas_are_for_a_stream() {
+    let world = world();
+    let run = Finished::of(&mut world.task("http://127.0.0.1:9", ["--deltas", "do it"])).expect(2);
+    assert!(run.stderr.ends_with("hint: --output stream-json --deltas\n"), "{}", run.stderr);
 }
 
 #[test]

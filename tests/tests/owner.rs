@@ -136,7 +136,7 @@ fn what_the_owner_cannot_reach_is_refused_with_the_remedy() {
     chown(closed.join("inner"), Some(PLAIN_USER), Some(PLAIN_USER)).unwrap();
     let mut bailiwick = world.bailiwick(["sandbox", "-C"]);
     let refused = Finished::of(bailiwick.arg(closed.join("inner")).args(["--", "true"])).expect(5);
-    let remedy = format!("next: chmod a+x {}, or: chown -R root", closed.display());
+    let remedy = format!("hint: chmod a+x {}, or: chown -R root", closed.display());
     assert!(refused.stderr.contains(&remedy), "{}", refused.stderr);
     // Programs that only root may execute.
     let private = world.own().join("bin");

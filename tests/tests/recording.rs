@@ -215,7 +215,7 @@ fn a_directory_that_is_not_empty_is_no_place_for_a_recording() {
     let refused = Finished::of(&mut world.exec(&server, &["--record", &full]));
     assert_eq!((refused.code, server.connections()), (2, 0));
     assert!(
-        refused.stderr.contains("is not empty") && refused.stderr.contains("next:"),
+        refused.stderr.contains("is not empty") && refused.stderr.contains("hint:"),
         "{}",
         refused.stderr
     );

@@ -122,7 +122,7 @@ fn the_schema_is_that_of_the_types() {
     let printed = Finished::of(&mut world.bailiwick(["serve", "--print-schema"])).expect(0).stdout;
     let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/protocol.schema.json");
     let written = fs::read_to_string(place).unwrap();
-    assert!(printed == written, "next: bailiwick serve --print-schema > docs/protocol.schema.json");
+    assert!(printed == written, "bailiwick serve --print-schema > docs/protocol.schema.json");
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod model;
 mod moment;
 mod start;
 pub mod text;
+mod tool_summary;
 mod update;
 mod view;
 
@@ -33,5 +34,6 @@ pub use message::{Action, Msg};
 pub use model::{Model, is_tiny};
 pub use moment::Moment;
 pub use start::{Capabilities, Colour, Previews, Start};
+pub use tool_summary::{ToolSummary, cut};
 pub use update::{next_tick, update};
 pub use view::{Shown, view};

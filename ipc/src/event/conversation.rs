@@ -117,8 +117,8 @@ pub struct RunResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// What the sandbox promises and this kernel does not enforce.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub missing: Vec<String>,
+    #[serde(default, alias = "missing", skip_serializing_if = "Vec::is_empty")]
+    pub not_enforced: Vec<String>,
     /// The model's last words.
     pub text: String,
     /// How many requests were answered.

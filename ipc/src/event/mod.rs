@@ -25,7 +25,7 @@ pub use kind::{EventKind, ToolCallStatus};
 pub use worker::{OneShot, RightsChanged, WorkerStarted};
 
 /// The version of the event schema; it changes whenever a field does.
-pub const SCHEMA: u32 = 5;
+pub const SCHEMA: u32 = 6;
 
 /// The oldest version that is still read: what came since has a meaning where it is absent.
 pub const OLDEST_SCHEMA: u32 = 3;
@@ -97,7 +97,7 @@ mod tests {
         let line = serde_json::to_string(&event(EventKind::AssistantMessage(message))).unwrap();
         assert!(
             line.starts_with(
-                r#"{"v":5,"id":2,"parent":1,"time_ms":1700000000000,"session":"s","agent":"1","#
+                r#"{"v":6,"id":2,"parent":1,"time_ms":1700000000000,"session":"s","agent":"1","#
             )
         );
         let back: SessionEvent = serde_json::from_str(&line).unwrap();
@@ -110,10 +110,10 @@ mod tests {
         let message = EventKind::UserMessage { text: "hi".to_owned(), images: vec![] };
         let line = serde_json::to_string(&event(message)).unwrap();
         for version in [SCHEMA + 1, OLDEST_SCHEMA - 1] {
-            let other = line.replace("\"v\":5", &format!("\"v\":{version}"));
+            let other = line.replace("\"v\":6", &format!("\"v\":{version}"));
             let error = serde_json::from_str::<SessionEvent>(&other).unwrap_err().to_string();
             assert!(
-                error.contains(&format!("event of schema version {version}, expected 3 to 5")),
+                error.contains(&format!("event of schema version {version}, expected 3 to 6")),
                 "{error}"
             );
         }
@@ -135,5 +135,9 @@ mod tests {
         let back: SessionEvent = serde_json::from_str(&denied).unwrap();
         let EventKind::Denied { call, .. } = back.kind else { unreachable!("{denied}") };
         assert_eq!(call, Some(crate::id::CallId(7)));
+        let result = r#""type":"result","data":{"exit_code":0,"reason":"done","missing":["a layer"],"text":"","steps":1,"usage":{"input":0,"cache_creation":0,"cache_read":0,"output":0},"duration_ms":1}}"#;
+        let event: SessionEvent = serde_json::from_str(&format!("{old}{result}")).unwrap();
+        let EventKind::Result(result) = event.kind else { unreachable!("{old}") };
+        assert_eq!(result.not_enforced, ["a layer"]);
     }
 }

@@ -28,8 +28,8 @@ pub struct WorkerStarted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_shot: Option<OneShot>,
     /// What is promised and not enforced.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub missing: Vec<String>,
+    #[serde(default, alias = "missing", skip_serializing_if = "Vec::is_empty")]
+    pub not_enforced: Vec<String>,
     /// From spawning to `Ready`, in microseconds.
     pub startup_us: u64,
 }

@@ -1,6 +1,8 @@
 //! The command line.
 
 mod parse;
+#[cfg(test)]
+mod printed;
 mod rights;
 mod shared;
 mod task;
@@ -13,7 +15,7 @@ use clap::{Args, Parser, Subcommand};
 pub(super) use self::rights::{AuditArgs, DoctorArgs, ExplainArgs, SandboxArgs};
 pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
 pub(super) use self::task::{ExecArgs, ReplayArgs, TuiArgs};
-pub(super) use self::values::{AccessArg, Output, SubjectArg};
+pub(super) use self::values::{AccessArg, DeniedArg, Output, SubjectArg};
 pub(crate) use self::values::{ModeArg, NetArg, ProviderArg, ReachArg, TierArg};
 use super::exit::EXIT_STATUS;
 use crate::demo::attempt::Attempt;
@@ -57,15 +59,16 @@ pub(super) enum Command {
     /// Checks a session's log and adds up what its agents did; or tries what an agent could do in a project
     #[command(after_help = AUDIT_STATUS)]
     Audit(AuditArgs),
-    /// Shows the settings that hold in a project, and where each of them comes from
+    /// Shows the settings of a project that differ from the defaults, with their origins
     Config(ConfigArgs),
     /// Repairs a sample project with a scripted model in a real sandbox; no key, no network
     #[command(after_help = DEMO_STATUS)]
     Demo(DemoArgs),
     /// Tools for those who work on Bailiwick itself
-    #[command(subcommand)]
+    #[command(subcommand, hide = true)]
     Debug(DebugCommand),
     /// Measures ourselves beside the floor, in one run
+    #[command(hide = true)]
     Bench(BenchArgs),
 }
 
@@ -99,9 +102,12 @@ pub(super) struct ConfigArgs {
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Prints JSON
+    /// Prints JSON, with every setting
     #[arg(long)]
     pub json: bool,
+    /// Shows the settings that have their defaults, too
+    #[arg(long)]
+    pub all: bool,
     /// What else to do
     #[command(subcommand)]
     pub command: Option<ConfigCommand>,

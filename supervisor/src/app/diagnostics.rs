@@ -18,7 +18,7 @@ pub(super) fn off_the_terminal() -> anyhow::Result<()> {
     let is_on = std::env::var_os(LEVEL).is_some_and(|level| !level.is_empty());
     if is_on && std::env::var_os(FILE).is_none() && std::io::stderr().is_terminal() {
         anyhow::bail!(
-            "{LEVEL} would write onto the terminal that the UI draws on\n  next: name a file in {FILE}"
+            "{LEVEL} would write onto the terminal that the UI draws on\n  hint: name a file in {FILE}"
         );
     }
     Ok(())

@@ -7,11 +7,11 @@ use ipc::frontend::UserActionKind;
 use tokio::task::JoinSet;
 
 use super::approval_socket::{ApprovalSocket, relay};
-use super::args::ExecArgs;
+use super::args::{DeniedArg, ExecArgs, Output};
 use super::configuration::{self, Sources};
 use super::exit::Exit;
 use super::model::ModelOptions;
-use super::output::Printer;
+use super::output::{Format, Printer};
 use super::pictures;
 use super::record::Record;
 use super::session::{self, Handle, Place, Refusal, Session, SessionOptions};
@@ -68,6 +68,11 @@ fn task(args: &ExecArgs) -> Result<Task, Refusal> {
 }
 
 fn prepare(args: &ExecArgs, task: Task, place: Place, began: Instant) -> Result<Prepared, Refusal> {
+    if args.deltas && args.output != Output::StreamJson {
+        return Err(Refusal::usage(
+            "cannot add deltas to this output\n  hint: --output stream-json --deltas",
+        ));
+    }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     let mut options = options(args, &sources);
     options.record = args.record.clone().map(|directory| Record {
@@ -85,7 +90,8 @@ fn prepare(args: &ExecArgs, task: Task, place: Place, began: Instant) -> Result<
             (events, Some(relay))
         }
     };
-    let printer = Printer::start(args.output, events).map_err(Refusal::internal)?;
+    let format = Format { output: args.output, deltas: args.deltas, log: session.log_path().into() };
+    let printer = Printer::start(format, events).map_err(Refusal::internal)?;
     Ok(Prepared { session, handle, printer, prompt, relay })
 }
 
@@ -120,6 +126,8 @@ fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
         timeout: effective.timeout(),
         patch: args.patch.clone(),
         notices: Vec::new(),
+        lists_changes: args.output == Output::Json,
+        fails_when_denied: args.denied == DeniedArg::Fail,
         turns: Turns::One,
         record: None,
     }

@@ -25,6 +25,8 @@ pub enum Exit {
     Interrupted,
     /// SIGTERM.
     Terminated,
+    /// SIGHUP.
+    HungUp,
     /// The status of a command that was run.
     Status(u8),
 }
@@ -42,6 +44,7 @@ impl Exit {
             Self::Provider => 6,
             Self::Interrupted => 130,
             Self::Terminated => 143,
+            Self::HungUp => 129,
             Self::Status(status) => status,
         }
     }
@@ -63,6 +66,7 @@ impl From<EndReason> for Exit {
             EndReason::Provider => Self::Provider,
             EndReason::Interrupted => Self::Interrupted,
             EndReason::Terminated => Self::Terminated,
+            EndReason::HungUp => Self::HungUp,
             EndReason::GaveUp
             | EndReason::StepLimit
             | EndReason::TokenLimit
@@ -81,9 +85,10 @@ Exit status:
   1    internal error
   2    usage: the command line, the project or the key file is not usable
   3    the model or the agent gave up, or a budget (steps, tokens, money, time) is spent
-  4    an approval was answered `abort`, or the agent ended its turn after a denied call, with no tool call succeeding later
+  4    an approval was answered `abort`, or the agent ended its turn after a denied call, with no tool call succeeding later (0 with `exec --denied ok`)
   5    the sandbox is unavailable (before any model call)
   6    provider error after retries: bad key, no network, overloaded
+  129  hung up (SIGHUP)
   130  interrupted (SIGINT)
   143  terminated (SIGTERM)";
 
@@ -103,6 +108,7 @@ mod tests {
             Exit::Provider,
             Exit::Interrupted,
             Exit::Terminated,
+            Exit::HungUp,
         ];
         for exit in all {
             let line = format!("\n  {:<5}", exit.code());

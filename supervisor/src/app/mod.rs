@@ -6,6 +6,7 @@ mod audit;
 pub(crate) mod configuration;
 mod debug;
 mod demo;
+mod denied;
 mod diagnostics;
 mod exec;
 mod exit;

@@ -36,7 +36,7 @@ pub(super) struct ModelOptions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ModelError {
     /// The level of effort is none of its own.
-    #[error("the model {model:?} does not know the effort {:?}: it knows {known}\n  next: change `effort` in the settings, or leave it out", .effort.as_str())]
+    #[error("the model {model:?} does not know the effort {:?}: it knows {known}\n  hint: change `effort` in the settings, or leave it out", .effort.as_str())]
     Effort {
         /// The model.
         model: String,
@@ -47,7 +47,7 @@ pub(super) enum ModelError {
     },
     /// It is to think, and nobody knows how it is told to.
     #[error(
-        "the model {model:?} is not known to think\n  next: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in [models.{model:?}] thinking = \"adaptive\""
+        "the model {model:?} is not known to think\n  hint: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in [models.{model:?}] thinking = \"adaptive\""
     )]
     Thinking {
         /// The model.
@@ -55,7 +55,7 @@ pub(super) enum ModelError {
     },
     /// What it costs cannot be bounded.
     #[error(
-        "the cost of {model:?} cannot be limited: nobody knows its price\n  next: say it in config.toml, as in [models.{model:?}] prices = {{ input = 3, output = 15 }}, or limit its tokens"
+        "the cost of {model:?} cannot be limited: nobody knows its price\n  hint: say it in config.toml, as in [models.{model:?}] prices = {{ input = 3, output = 15 }}, or limit its tokens"
     )]
     NoPrice {
         /// The model.
@@ -161,7 +161,7 @@ mod tests {
         let refused = model(ThinkingKind::None, Some(true)).check(&limits).unwrap_err();
         insta::assert_snapshot!(refused, @r#"
         the model "m" is not known to think
-          next: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in [models."m"] thinking = "adaptive"
+          hint: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in [models."m"] thinking = "adaptive"
         "#);
         assert_eq!(model(ThinkingKind::None, Some(false)).check(&limits), Ok(()));
     }

@@ -2,19 +2,42 @@
 //!
 //! Standard output carries only the stream; what is for people goes to standard error.
 
+mod call;
+mod delta;
+mod summary;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::thread;
 
 use ipc::confinement::{Tier, no_full_tier};
-use ipc::event::{Account, EventKind, RestoredPlace, RunResult, SessionEvent, ToolCallStatus};
+use ipc::event::{Account, EventKind, RestoredPlace, RunResult, SessionEvent};
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{CallId, Generation};
+use ipc::path::WirePath;
+use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
+use tui::ToolSummary;
 
+use self::call::{beginning, columns, ending};
+use self::delta::Delta;
+use self::summary::Tally;
 use super::args::Output;
+use super::denied::Plain;
 use super::passing::Lines;
+use crate::gate::ApprovalMode;
+
+/// The form of the output.
+#[derive(Debug)]
+pub(super) struct Format {
+    /// The flag.
+    pub output: Output,
+    /// True if the pieces of replies are lines of a stream.
+    pub deltas: bool,
+    /// The session's log.
+    pub log: WirePath,
+}
 
 /// Prints a session's events until there are no more, on a thread of its own: a reader that stops reading must not stop
 /// the run's time-out, nor its signals.
@@ -25,19 +48,20 @@ pub(super) struct Printer {
 
 impl Printer {
     /// Starts printing.
-    pub(super) fn start(output: Output, mut events: mpsc::UnboundedReceiver<UiEvent>) -> io::Result<Self> {
+    pub(super) fn start(format: Format, mut events: mpsc::UnboundedReceiver<UiEvent>) -> io::Result<Self> {
         let mut page = Page {
-            output,
+            format,
             within_text: false,
             has_begun: false,
             open: BTreeMap::new(),
+            tally: Tally::default(),
             lines: Lines::of_process(),
         };
         let (done, finished) = oneshot::channel();
         thread::Builder::new().name("print".to_owned()).spawn(move || {
             while let Some(event) = events.blocking_recv() {
                 // Nobody reads any more, as with `| head`: the run goes on, and its log has everything.
-                if page.print(&event.kind).is_err() {
+                if page.print(&event).is_err() {
                     while events.blocking_recv().is_some() {}
                 }
             }
@@ -50,8 +74,8 @@ impl Printer {
     /// Waits until everything is printed, or a signal says that nobody wants it; the core's end of the channel must be
     /// gone.
     pub(super) async fn finish(self) {
-        let (Ok(mut interrupt), Ok(mut terminate)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) =
+            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()))
         else {
             return;
         };
@@ -59,34 +83,46 @@ impl Printer {
             _ = self.finished => {}
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
     }
 }
 
+/// The notice of a run that can change nothing: `exec` has another default than the terminal UI.
+const READ_ONLY: &str =
+    "note: this run is read-only (--mode deny, the default); --mode auto lets the agent change the project";
+
 struct Page {
-    output: Output,
+    format: Format,
     /// Whether the last thing printed was a piece of text without its line end.
     within_text: bool,
     /// Whether anything of the reply that is awaited was printed.
     has_begun: bool,
-    /// The tools of the calls that have not ended: calls of one turn end in any order.
+    /// The calls that have not ended: calls of one turn end in any order.
     open: BTreeMap<CallId, String>,
     lines: Lines<io::Stderr>,
+    tally: Tally,
 }
 
 impl Page {
-    fn print(&mut self, kind: &UiEventKind) -> io::Result<()> {
-        match (self.output, kind) {
+    fn print(&mut self, UiEvent { conversation_id, kind }: &UiEvent) -> io::Result<()> {
+        if let UiEventKind::Logged(event) = kind {
+            self.tally.add(event);
+        }
+        match (self.format.output, kind) {
             (Output::StreamJson, UiEventKind::Logged(event)) => {
                 line(event)?;
                 self.cause(event)
             }
-            (Output::Json, UiEventKind::Logged(event)) => match &event.kind {
-                EventKind::Result(_) => {
-                    line(event)?;
+            (Output::StreamJson, UiEventKind::TextDelta { text }) if self.format.deltas => {
+                line(&Delta::text(conversation_id, text))
+            }
+            (Output::Json, UiEventKind::Logged(event)) => match self.tally.summary(event, &self.format.log) {
+                Some(summary) => {
+                    line(&summary)?;
                     self.cause(event)
                 }
-                _ => self.remark(event),
+                None => self.remark(event),
             },
             (Output::Text, UiEventKind::TextDelta { text }) => {
                 self.has_begun = true;
@@ -116,18 +152,24 @@ impl Page {
     /// What a person wants to follow, at standard error.
     fn remark(&mut self, event: &SessionEvent) -> io::Result<()> {
         let text = match &event.kind {
-            EventKind::SessionStarted(started) => format!("{} · {}", started.rights, started.model),
+            EventKind::SessionStarted(started) => {
+                let first = format!("{} · {}", started.rights, started.model);
+                let is_read_only = started.mode == ApprovalMode::Deny.as_str();
+                if is_read_only { format!("{first}\n{READ_ONLY}") } else { first }
+            }
             EventKind::ToolCallStarted { call, name, input, .. } => {
-                self.open.insert(*call, name.clone());
-                format!("→ {name} {}", abridged(input.get()))
+                let summary = ToolSummary::new(name, input.get()).one_line();
+                let line = beginning(&summary, columns());
+                self.open.insert(*call, summary);
+                line
             }
             EventKind::ToolCallFinished { call, status, content, duration_ms, .. } => {
                 let name = self.open.remove(call).unwrap_or_else(|| format!("call {call}"));
-                ending(&name, *status, *duration_ms, content)
+                ending(&name, (*status, *duration_ms), content, columns())
             }
-            EventKind::Denied { call, denial, rights } => {
-                let beside = if call.is_none() { "beside its calls: " } else { "" };
-                format!("✗ {beside}{denial}\n  because   rights: {rights}")
+            EventKind::Denied { call, denial, .. } => {
+                let beside = if call.is_none() { "outside of tool calls: " } else { "" };
+                format!("✗ {beside}{}", Plain(denial))
             }
             EventKind::ModelRequested { .. } => {
                 self.has_begun = false;
@@ -148,11 +190,11 @@ impl Page {
             EventKind::WorkerStarted(started)
                 if started.landlock_abi == 0 || started.tier == Tier::FloorUnmediated.to_string() =>
             {
-                format!("sandbox degraded: {}", started.missing.join("; "))
+                format!("sandbox degraded: {}", started.not_enforced.join("; "))
             }
             EventKind::WorkerStarted(started) if started.generation == Generation(1) => {
-                match no_full_tier(&started.missing) {
-                    Some(why) => format!("the {} tier: {why}; next: bailiwick doctor", started.tier),
+                match no_full_tier(&started.not_enforced) {
+                    Some(why) => format!("the {} tier: {why}; hint: bailiwick doctor", started.tier),
                     None => return Ok(()),
                 }
             }
@@ -172,17 +214,24 @@ impl Page {
         let EventKind::Result(RunResult { message: Some(message), reason, .. }) = &event.kind else {
             return Ok(());
         };
-        self.note(&format!("bailiwick: {message}"))?;
-        next_step(reason).map_or(Ok(()), |step| self.note(&format!("  next: {step}")))
+        match self.tally.denial(message) {
+            Some(denial) => {
+                let text =
+                    format!("bailiwick: the agent ended its turn after a denied call: {}", Plain(denial));
+                self.note(&text)?;
+            }
+            None => self.note(&format!("bailiwick: {message}"))?,
+        }
+        next_step(reason).map_or(Ok(()), |step| self.note(&format!("  hint: {step}")))
     }
 
     fn result(&mut self, event: &SessionEvent, result: &RunResult) -> io::Result<()> {
         self.cause(event)?;
         let account = Account { usage: result.usage, cost: result.cost_usd };
         self.note(&format!(
-            "{} · {} steps · {account} · {:.1} s",
+            "{} · {} · {account} · {:.1} s",
             result.reason,
-            result.steps,
+            steps(result.steps),
             std::time::Duration::from_millis(result.duration_ms).as_secs_f64(),
         ))
     }
@@ -205,8 +254,8 @@ impl Page {
     }
 }
 
-fn line(event: &SessionEvent) -> io::Result<()> {
-    let mut text = serde_json::to_string(event)?;
+fn line(value: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_string(value)?;
     text.push('\n');
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
@@ -220,15 +269,8 @@ fn failed(message: &str, retry_in_ms: Option<u64>) -> String {
     }
 }
 
-/// How a call ended; of a failure also what its result begins with. A denial was explained in a line of its own.
-fn ending(name: &str, status: ToolCallStatus, duration_ms: u64, content: &str) -> String {
-    let after = format!("after {duration_ms} ms");
-    let first = content.lines().map(str::trim).find(|line| !line.is_empty());
-    match (status, first) {
-        (ToolCallStatus::Completed, _) => format!("  ✓ {name} {after}"),
-        (ToolCallStatus::Failed, Some(line)) => format!("  ✗ {name} {status} {after}: {}", abridged(line)),
-        _ => format!("  ✗ {name} {status} {after}"),
-    }
+fn steps(count: u32) -> String {
+    if count == 1 { "1 step".to_owned() } else { format!("{count} steps") }
 }
 
 /// What the host runs later, and what became of it, a line each.
@@ -244,7 +286,7 @@ fn restored(places: &[RestoredPlace]) -> String {
     places.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn changes(count: usize, patch: Option<&ipc::path::WirePath>) -> String {
+fn changes(count: usize, patch: Option<&WirePath>) -> String {
     let files = match count {
         0 => "no file changed".to_owned(),
         1 => "1 file changed".to_owned(),
@@ -253,14 +295,6 @@ fn changes(count: usize, patch: Option<&ipc::path::WirePath>) -> String {
     match patch {
         Some(written) => format!("{files} · patch: {written}"),
         None => files,
-    }
-}
-
-fn abridged(text: &str) -> String {
-    const LONGEST: usize = 160;
-    match text.char_indices().nth(LONGEST) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
     }
 }
 
@@ -300,24 +334,5 @@ mod tests {
         assert_eq!(harmless("a\x1b]0;t\x07b\n\tc"), "a\\u{1b}]0;t\\u{7}b\n\tc");
         assert_eq!(harmless("x\u{202e}y"), "x\\u{202e}y");
         assert_eq!(harmless("ünï 漢"), "ünï 漢");
-    }
-
-    #[test]
-    fn an_ending_names_its_tool_and_the_cause_of_a_failure() {
-        use ToolCallStatus::{Completed, Denied, Failed, Interrupted};
-        let of = |status, content| ending("shell_exec", status, 3, content);
-        assert_eq!(of(Completed, "out\n[exit code 0, 3 ms]"), "  ✓ shell_exec after 3 ms");
-        assert_eq!(
-            of(Failed, "\n  bash: x: command not found\nmore"),
-            "  ✗ shell_exec failed after 3 ms: bash: x: command not found"
-        );
-        assert_eq!(of(Failed, " \n"), "  ✗ shell_exec failed after 3 ms");
-        assert_eq!(of(Denied, "denied by the kernel"), "  ✗ shell_exec denied after 3 ms");
-        assert_eq!(of(Interrupted, ""), "  ✗ shell_exec interrupted after 3 ms");
-    }
-
-    #[test]
-    fn long_arguments_are_abridged_between_characters() {
-        assert_eq!(abridged(&"ü".repeat(200)).chars().count(), 161);
     }
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clap::ValueEnum;
 
-use super::args::{ConfinementArgs, ExecArgs, ModeArg, ModelArgs, NetArg, ProviderArg, ReachArg, ReplayArgs};
+use super::args::{
+    ConfinementArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, NetArg, ProviderArg, ReachArg, ReplayArgs,
+};
 use super::exit::Exit;
 use super::session::{Place, Refusal};
 use super::signals::Endings;
@@ -54,7 +56,7 @@ async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refu
 
 /// The task of a run that can be repeated without anybody's help.
 fn task_of(run: &Run) -> Result<Task, String> {
-    const INSTEAD: &str = "\n  next: --serve serves its responses to any client";
+    const INSTEAD: &str = "\n  hint: --serve serves its responses to any client";
     match &run.task {
         None => Err(format!(
             "this recording has no task that could be run again: a person had several turns{INSTEAD}"
@@ -128,6 +130,8 @@ impl Player {
             mode: mode(run.mode),
             confinement: confinement(run, args),
             output: args.output,
+            deltas: false,
+            denied: DeniedArg::Fail,
             patch: args.patch.clone(),
             model: ModelArgs {
                 model: Some(run.model.clone()),

@@ -73,6 +73,10 @@ pub(super) struct SessionOptions {
     pub patch: Option<PathBuf>,
     /// What a person is to know of the settings, where the front end shows nothing but events.
     pub notices: Vec<String>,
+    /// True if the changed files are listed also without a patch.
+    pub lists_changes: bool,
+    /// True if a turn that ends after a denied call has failed.
+    pub fails_when_denied: bool,
     /// How many turns there are.
     pub turns: Turns,
     /// Whether and where the traffic with the model is recorded.
@@ -187,7 +191,8 @@ pub(super) fn open(
     let log = begin_log(&setup, &conversation, secret, begins, &ui)?;
     let (actions, inbox) = mpsc::channel(16);
     let observer_temp = setup.another_temp()?;
-    let changes = patch.map(|patch| ChangeTracker::start(observer(&setup, &observer_temp), patch));
+    let changes = (patch.is_some() || options.lists_changes)
+        .then(|| ChangeTracker::start(observer(&setup, &observer_temp), patch));
     let tripwire = setup.watched_at_once().map(Guard::start).transpose()?;
     let worker = SessionWorker::new(
         setup.spawner.clone(),
@@ -285,7 +290,7 @@ impl Handle {
         let _ = self.actions.send(UserAction { conversation_id: self.conversation.clone(), kind }).await;
     }
 
-    /// Turns signals into what the user would do: SIGINT interrupts, SIGTERM and SIGHUP end the session.
+    /// Turns signals into actions of the user: SIGINT interrupts, SIGTERM and SIGHUP end the session.
     pub(super) async fn forward_signals(self) {
         let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) =
             (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()))
@@ -296,7 +301,7 @@ impl Handle {
             let kind = tokio::select! {
                 _ = interrupt.recv() => UserActionKind::Interrupt,
                 _ = terminate.recv() => UserActionKind::Terminate,
-                _ = hangup.recv() => UserActionKind::Terminate,
+                _ = hangup.recv() => UserActionKind::HangUp,
             };
             self.act(kind).await;
         }
@@ -359,6 +364,7 @@ fn agent(
         prices: options.model.facts.prices,
         surroundings: surroundings.clone(),
         limits: options.limits,
+        fails_when_denied: options.fails_when_denied,
         backoff: Box::new(Jittered(options.model.retries)),
         standing,
         conversation: conversation.clone(),

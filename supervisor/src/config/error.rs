@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::origin::{Place, printable};
+use crate::shell_word::shell_word;
 
 /// One thing that is wrong in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// It is something else than a file.
-    #[error("{} is {what}, and not a file of settings\n  next: remove it, or put a regular file there", printable(.file))]
+    #[error("{} is {what}, and not a file of settings\n  hint: remove it, or put a regular file there", printable(.file))]
     NotAFile {
         /// Which.
         file: PathBuf,
@@ -50,7 +51,7 @@ pub enum ConfigError {
         what: &'static str,
     },
     /// It is too large.
-    #[error("{} has more than {most} bytes\n  next: settings are short; look at what it holds", printable(.file))]
+    #[error("{} has more than {most} bytes\n  hint: settings are short; look at what it holds", printable(.file))]
     TooLarge {
         /// Which.
         file: PathBuf,
@@ -59,8 +60,8 @@ pub enum ConfigError {
     },
     /// Others could widen what agents may do.
     #[error(
-        "{} has mode {mode:03o}: others may change it, and with it what agents may do\n  next: chmod go-w {}",
-        printable(.path), printable(.path)
+        "{} has mode {mode:03o}: others may change it, and with it what agents may do\n  hint: chmod go-w {}",
+        printable(.path), shell_word(.path)
     )]
     OpenToOthers {
         /// Which file or directory.
@@ -69,7 +70,7 @@ pub enum ConfigError {
         mode: u32,
     },
     /// It is somebody else's.
-    #[error("{} belongs to uid {owner}\n  next: use a file of your own", printable(.path))]
+    #[error("{} belongs to uid {owner}\n  hint: use a file of your own", printable(.path))]
     Foreign {
         /// Which file or directory.
         path: PathBuf,

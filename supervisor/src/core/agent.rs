@@ -192,6 +192,7 @@ impl Agent {
             Op::Interrupt => self.stop(EndReason::Interrupted, None),
             Op::Shutdown => self.close(EndReason::Closed, None),
             Op::Terminate => self.close(EndReason::Terminated, None),
+            Op::HangUp => self.close(EndReason::HungUp, None),
             Op::PatchApproval { id, decision } => self.on_answer(id, AskKind::Patch, decision),
             Op::ExecApproval { id, decision } => self.on_answer(id, AskKind::Command, decision),
             Op::NetworkApproval { id, decision } => self.on_answer(id, AskKind::Network, decision),
@@ -367,8 +368,10 @@ impl Agent {
             return self.compact(CompactionCause::Request, Then::End);
         }
         match self.run.denial.take() {
-            Some(denial) => self.finish(EndReason::DeniedAtEnd, Some(denial)),
-            None => self.finish(EndReason::Done, None),
+            Some(denial) if self.config.fails_when_denied => {
+                self.finish(EndReason::DeniedAtEnd, Some(denial));
+            }
+            _ => self.finish(EndReason::Done, None),
         }
     }
 

@@ -35,6 +35,8 @@ pub struct AgentConfig {
     pub surroundings: Surroundings,
     /// Bounds on one run.
     pub limits: RunLimits,
+    /// True if a turn that ends after a denied call has failed.
+    pub fails_when_denied: bool,
     /// Whether and when a failed request is sent again.
     pub backoff: Box<dyn Backoff>,
     /// What the agent may do, with the host's own paths.

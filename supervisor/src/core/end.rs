@@ -51,6 +51,8 @@ pub enum EndReason {
     Closed,
     /// The session was told to end.
     Terminated,
+    /// The session's terminal is gone.
+    HungUp,
     /// There is no worker for it; no model was asked.
     NoSandbox,
     /// Bailiwick itself failed.
@@ -73,7 +75,7 @@ impl RunEnd {
 
 impl EndReason {
     /// Every reason.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Done,
         Self::GaveUp,
         Self::StepLimit,
@@ -88,6 +90,7 @@ impl EndReason {
         Self::Interrupted,
         Self::Closed,
         Self::Terminated,
+        Self::HungUp,
         Self::NoSandbox,
         Self::Internal,
     ];
@@ -108,6 +111,7 @@ impl EndReason {
             Self::NoSandbox => 5,
             Self::Provider => 6,
             Self::Interrupted => 130,
+            Self::HungUp => 129,
             Self::Terminated => 143,
         }
     }
@@ -129,6 +133,7 @@ impl EndReason {
             Self::Interrupted => "interrupted",
             Self::Closed => "closed",
             Self::Terminated => "terminated",
+            Self::HungUp => "hung_up",
             Self::NoSandbox => "no_sandbox",
             Self::Internal => "internal_error",
         }

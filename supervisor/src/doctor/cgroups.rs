@@ -56,12 +56,12 @@ fn own_path(membership: &str) -> Option<PathBuf> {
 impl std::fmt::Display for Found {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NoVersion2 => f.write_str("no version 2: nothing is bounded by them, and nothing needs it"),
-            Self::Unseen => f.write_str("version 2; the one of this process cannot be seen from here"),
+            Self::NoVersion2 => f.write_str("v2 not available (optional)"),
+            Self::Unseen => f.write_str("v2, the group of this process is not visible (optional)"),
             Self::Own { path, delegated, controllers } => {
                 let whose = if *delegated { "delegated to us" } else { "not delegated to us" };
                 let controllers = if controllers.is_empty() { "none" } else { controllers };
-                write!(f, "version 2, {}, {whose}; controllers: {controllers}", path.display())
+                write!(f, "v2, {}, {whose}; controllers: {controllers}", path.display())
             }
         }
     }
@@ -89,11 +89,11 @@ mod tests {
         };
         assert_eq!(
             own(true, "cpu memory pids").to_string(),
-            "version 2, /sys/fs/cgroup/a, delegated to us; controllers: cpu memory pids"
+            "v2, /sys/fs/cgroup/a, delegated to us; controllers: cpu memory pids"
         );
         assert_eq!(
             own(false, "").to_string(),
-            "version 2, /sys/fs/cgroup/a, not delegated to us; controllers: none"
+            "v2, /sys/fs/cgroup/a, not delegated to us; controllers: none"
         );
     }
 }

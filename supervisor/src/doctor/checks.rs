@@ -11,6 +11,7 @@ use crate::app::setup::Setup;
 use crate::config::{Effective, Layer};
 use crate::inside;
 use crate::secrets::{KeyError, TakenKeys, find_key};
+use crate::shell_word::shell_word;
 
 pub(super) fn shell() -> Check {
     match on_path("bash") {
@@ -43,7 +44,7 @@ pub(super) async fn git(setup: &Setup) -> Check {
             Check::new("git", State::Ok, format!("{}, {}", version.escape_debug(), path.display()))
         }
         None => Check::new("git", State::Warn, format!("{} does not run in a confinement", path.display()))
-            .remedy("run it with bailiwick sandbox -- git --version, and see what it lacks"),
+            .remedy("bailiwick sandbox -- git --version shows the cause"),
     }
 }
 
@@ -53,8 +54,9 @@ pub(super) fn terminal() -> Check {
     }
     let term = std::env::var("TERM").unwrap_or_default();
     if matches!(term.as_str(), "" | "dumb") {
-        return Check::new("terminal", State::Warn, "dumb: there is no terminal UI on it")
-            .remedy("set TERM to what it is, as xterm-256color; bailiwick exec needs none");
+        return Check::new("terminal", State::Warn, "dumb: there is no terminal UI on it").remedy(
+            "set TERM to the name of your terminal, as in TERM=xterm-256color; bailiwick exec works without",
+        );
     }
     let term = term.escape_debug().to_string();
     let colour = match std::env::var("COLORTERM").as_deref() {
@@ -94,11 +96,11 @@ pub(super) fn key(setup: &Setup, keys: &TakenKeys) -> Check {
         }
         Err(KeyError::Missing { .. }) => Check::new("key", State::Warn, "none found").remedy(format!(
             "set {variable}, or put it into {} (mode 0600). No key yet? bailiwick demo",
-            file.display()
+            shell_word(&file)
         )),
         Err(error) => {
             let text = error.to_string();
-            let (found, next) = text.split_once("\n  next: ").unwrap_or((&text, "see SECURITY.md"));
+            let (found, next) = text.split_once("\n  hint: ").unwrap_or((&text, "see SECURITY.md"));
             Check::new("key", State::Warn, found).remedy(next)
         }
     }
@@ -111,15 +113,15 @@ pub(super) fn settings(setup: &Setup) -> Check {
             None => Check::new("settings", State::Ok, sources.summary()),
             Some(question) => {
                 let text = format!("{}; .bailiwick.toml is not trusted", sources.summary());
-                let project = question.project.display().to_string();
-                let remedy = format!("bailiwick config trust -C {}", project.escape_debug());
+                let project = shell_word(&question.project);
+                let remedy = format!("bailiwick config trust -C {project}");
                 Check::new("settings", State::Warn, text).remedy(remedy)
             }
         },
         Err(error) => {
             let text = error.to_string();
             let (found, next) =
-                text.split_once("\n  next: ").unwrap_or((&text, "docs/configuration.md lists the keys"));
+                text.split_once("\n  hint: ").unwrap_or((&text, "docs/configuration.md lists the keys"));
             Check::new("settings", State::Warn, found.replace('\n', "; ")).remedy(next)
         }
     }

@@ -98,7 +98,7 @@ impl Diagnosis {
 
     /// Looks at what can be looked at where no place can be made to confine anything in.
     pub(crate) fn of_nothing(why: &str) -> Self {
-        let (found, next) = why.split_once("\n  next: ").unwrap_or((why, "see SECURITY.md"));
+        let (found, next) = why.split_once("\n  hint: ").unwrap_or((why, "see SECURITY.md"));
         let mut checks = vec![self_test::nothing_confined(found).remedy(next)];
         checks.extend(profile::profile());
         checks.extend([surroundings::check(), cgroups::check(), checks::shell(), checks::terminal()]);
@@ -122,7 +122,7 @@ impl Diagnosis {
             };
             writeln!(out, "{state:<5} {name:<11} {found}")?;
             if let Some(remedy) = remedy {
-                writeln!(out, "      {:<11} next: {remedy}", "")?;
+                writeln!(out, "      {:<11} hint: {remedy}", "")?;
             }
         }
         out.flush()

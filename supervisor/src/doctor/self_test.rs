@@ -94,7 +94,7 @@ fn tier(setup: &Setup, ruleset: &RulesetReport, found: &TierFound) -> Check {
         .map(String::as_str)
         .collect();
     let missing =
-        if missing.is_empty() { String::new() } else { format!("; missing: {}", missing.join("; ")) };
+        if missing.is_empty() { String::new() } else { format!("; not enforced: {}", missing.join("; ")) };
     let RulesetReport { tier, rules, seccomp_rules, .. } = ruleset;
     let text = format!("{tier}{why}; {rules} Landlock rules, {seccomp_rules} seccomp rules{missing}");
     let state = if ruleset.missing.is_empty() { State::Ok } else { State::Warn };

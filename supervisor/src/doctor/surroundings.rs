@@ -63,9 +63,8 @@ impl Surroundings {
             }
             Some(_) => (State::Ok, None),
         };
-        let found =
-            if found.is_empty() { "nothing bounds this process".to_owned() } else { found.join(", ") };
-        let check = Check::new("bounds", state, found);
+        let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
+        let check = Check::new("limits", state, found);
         match remedy {
             Some(remedy) => check.remedy(remedy),
             None => check,
@@ -80,7 +79,7 @@ mod tests {
     #[test]
     fn what_bounds_a_process_is_named() {
         let free = Surroundings { shared_memory: Some(8 << 30), ..Surroundings::default() };
-        assert_eq!(free.check().found, "nothing bounds this process");
+        assert_eq!(free.check().found, "none");
         let container = Surroundings {
             filters: 1,
             no_new_privs: true,

@@ -14,7 +14,7 @@ type Taking = Pin<Box<dyn Future<Output = Result<Taken<Base>, ObserverError>> + 
 /// Follows the project from its base to its difference.
 pub struct ChangeTracker {
     observer: Observer,
-    patch: PatchFile,
+    patch: Option<PatchFile>,
     base: BaseState,
     notes: Vec<String>,
 }
@@ -29,20 +29,30 @@ enum BaseState {
 pub struct TakenChanges {
     /// The files that changed.
     pub files: Vec<ChangedFile>,
-    /// Where the patch was written.
-    pub patch: WirePath,
+    /// The place of the patch, where one is wanted.
+    pub patch: Option<WirePath>,
     /// What is not in it, and why.
     pub notes: Vec<String>,
 }
 
 impl ChangeTracker {
-    /// Begins to take the base.
-    pub fn start(observer: Observer, patch: PatchFile) -> Self {
+    /// Begins to take the base. Without a patch the changed files are only listed.
+    pub fn start(observer: Observer, patch: Option<PatchFile>) -> Self {
         let task = tokio::spawn(observer.clone().base());
         let taking = task.map(|joined| {
             joined.unwrap_or_else(|error| Err(ObserverError::Failed(format!("the task ended: {error}"))))
         });
         Self { observer, patch, base: BaseState::Open(Box::pin(taking)), notes: Vec::new() }
+    }
+
+    /// True if the user wants a patch.
+    pub const fn writes_patch(&self) -> bool {
+        self.patch.is_some()
+    }
+
+    /// A notice about its failure, without the cause.
+    pub const fn failure(&self) -> &'static str {
+        if self.writes_patch() { "no patch was written" } else { "cannot list the changed files" }
     }
 
     /// Whether the base is still being taken: nothing may write until it is.
@@ -71,11 +81,14 @@ impl ChangeTracker {
         let BaseState::Taken(base) = &self.base else {
             return Err(ObserverError::Failed("the base is missing".to_owned()));
         };
+        let project = self.observer.confinement.project.clone();
         let excluded: Vec<_> =
-            self.patch.within(self.observer.confinement.project.as_path()).into_iter().collect();
+            self.patch.iter().filter_map(|patch| patch.within(project.as_path())).collect();
         let Taken { value: set, notes } = self.observer.changes(base, &excluded).await?;
-        let path = WirePath::from(self.patch.path());
-        self.patch.write(&set)?;
-        Ok(TakenChanges { files: set.files(), patch: path, notes })
+        let patch = self.patch.as_ref().map(|patch| WirePath::from(patch.path()));
+        if let Some(file) = self.patch {
+            file.write(&set)?;
+        }
+        Ok(TakenChanges { files: set.files(), patch, notes })
     }
 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use ipc::event::{EventKind, Observer as Witness, RunResult, TurnFinished};
 
+use super::observer::ObserverError;
 use super::{ChangeTracker, Driver, DriverError, Totals, Turns, millis};
 use crate::core::{EndReason, Input, RunEnd};
 use crate::monitor::WorkerEvent;
@@ -47,9 +48,11 @@ impl Driver {
         }
         self.compare_everything().await?;
         let changes = self.changes.take();
+        let is_patch = changes.as_ref().is_some_and(ChangeTracker::writes_patch);
         if let Some(tracker) = changes
             && let Err(error) = self.take_changes(tracker).await?
             && end.reason == EndReason::Done
+            && is_patch
         {
             // The patch was asked for and is missing: no script may take that for success.
             end.reason = EndReason::Internal;
@@ -64,7 +67,7 @@ impl Driver {
             exit_code: end.reason.exit_code(),
             reason: end.reason.as_str().to_owned(),
             message: end.message.clone(),
-            missing: self.running.missing.clone(),
+            not_enforced: self.running.missing.clone(),
             text: end.text.clone(),
             steps: end.steps,
             usage: end.usage,
@@ -87,19 +90,28 @@ impl Driver {
         }
     }
 
+    /// A run goes on without the list of its changes, and ends without the patch that the user wants.
+    pub(super) fn give_up_list(&mut self, error: ObserverError) -> Result<(), DriverError> {
+        match self.changes.take_if(|tracker| !tracker.writes_patch()) {
+            Some(tracker) => self.notice("change_set", &format!("{}: {error}", tracker.failure())),
+            None => Err(error.into()),
+        }
+    }
+
     /// Logs the change set; the inner error says why there is no patch.
     async fn take_changes(&mut self, tracker: ChangeTracker) -> Result<Result<(), String>, DriverError> {
+        let failed = tracker.failure();
         match tracker.finish().await {
             Ok(taken) => {
                 for note in taken.notes {
                     self.notice("change_set", &note)?;
                 }
-                let kind = EventKind::ChangeSet { files: taken.files, patch: Some(taken.patch) };
+                let kind = EventKind::ChangeSet { files: taken.files, patch: taken.patch };
                 self.record(kind, Witness::Supervisor)?;
                 Ok(Ok(()))
             }
             Err(error) => {
-                let message = format!("no patch was written: {error}");
+                let message = format!("{failed}: {error}");
                 self.notice("change_set", &message)?;
                 Ok(Err(message))
             }
@@ -109,5 +121,12 @@ impl Driver {
 
 /// Whether there is nothing to go on with after such an end.
 const fn ends_session(reason: EndReason) -> bool {
-    matches!(reason, EndReason::Closed | EndReason::Terminated | EndReason::NoSandbox | EndReason::Internal)
+    matches!(
+        reason,
+        EndReason::Closed
+            | EndReason::Terminated
+            | EndReason::HungUp
+            | EndReason::NoSandbox
+            | EndReason::Internal
+    )
 }

@@ -244,7 +244,7 @@ impl Driver {
             }
             timer = timers.next() => Ok(Some(Input::Timer(timer))),
             base = base_taken(&mut self.changes) => {
-                base?;
+                base.or_else(|error| self.give_up_list(error))?;
                 self.release()?;
                 Ok(None)
             }
@@ -344,6 +344,7 @@ fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, String> {
         UserActionKind::Interrupt => Op::Interrupt,
         UserActionKind::Quit => Op::Shutdown,
         UserActionKind::Terminate => Op::Terminate,
+        UserActionKind::HangUp => Op::HangUp,
     })
 }
 

@@ -47,7 +47,7 @@ impl Driver {
             ruleset_digest: started.ruleset_digest.clone(),
         };
         let digest = started.ruleset_digest.clone();
-        self.running.missing.clone_from(&started.missing);
+        self.running.missing.clone_from(&started.not_enforced);
         self.record(EventKind::WorkerStarted(started), Witness::Supervisor)?;
         self.feed(Input::WorkerReady(ready))?;
         self.publish(digest);
@@ -114,7 +114,7 @@ pub(super) fn worker_started(worker: &Worker, confinement: &Confinement) -> Work
         rights_digest: digests.rights,
         ruleset_digest: digests.ruleset,
         one_shot: None,
-        missing: worker.ruleset.missing.clone(),
+        not_enforced: worker.ruleset.missing.clone(),
         startup_us: u64::try_from(worker.startup.as_micros()).unwrap_or(u64::MAX),
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::{Driver, DriverError};
 use crate::core::Input;
+use crate::shell_word::shell_word;
 use crate::tripwire::{Approved, Change, Report, Tripwire, Watch};
 
 /// The most places that the model is told of; the log has them all.
@@ -151,7 +152,8 @@ pub(super) fn remark(changes: &[Change]) -> Option<String> {
     );
     if let Some(config) = changes.iter().map(|change| &change.path).find(|path| path.ends_with(".git/config"))
     {
-        let _ = write!(text, " Configuring git freely is a right of its own: --write {}.", config.display());
+        let _ =
+            write!(text, " Configuring git freely is a right of its own: --write {}.", shell_word(config));
     }
     Some(format!("({text})"))
 }

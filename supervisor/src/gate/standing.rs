@@ -14,6 +14,7 @@ use libc::{EACCES, EBUSY, EPERM};
 
 use super::Machine;
 use super::unreached::unreached;
+use crate::shell_word::shell_word;
 
 /// Git's own configuration, as most projects have it.
 const GIT_CONFIG: &str = ".git/config";
@@ -194,8 +195,8 @@ impl Standing {
     /// How the right to configure git is given: that of a linked worktree lies elsewhere.
     fn git_config_grant(&self, config: &WirePath) -> String {
         match config.as_path().strip_prefix(&self.project) {
-            Ok(inside) => format!("--write {}", quoted(&inside.into())),
-            Err(_) => format!("--write {}", quoted(config)),
+            Ok(inside) => format!("--write {}", shell_word(inside)),
+            Err(_) => format!("--write {}", shell_word(config.as_path())),
         }
     }
 
@@ -305,7 +306,7 @@ impl Standing {
         if path.is_within(&self.project) && self.mode != ApprovalMode::Auto {
             return Some("--mode auto".to_owned());
         }
-        Some(format!("--write {}", quoted(path)))
+        Some(format!("--write {}", shell_word(path.as_path())))
     }
 }
 
@@ -343,11 +344,4 @@ pub(super) fn no_set_id(path: &WirePath, grade: Grade) -> Denial {
 /// Whether the path is the kernel's own: what is refused there is rarely a matter of rights.
 pub(super) fn is_kernel_tree(path: &WirePath) -> bool {
     ["/proc", "/sys", "/dev"].iter().any(|tree| path.is_within(&WirePath::from(*tree)))
-}
-
-/// The path as one word of a shell.
-fn quoted(path: &WirePath) -> String {
-    let text = path.to_string();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

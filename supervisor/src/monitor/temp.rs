@@ -21,7 +21,7 @@ const LONGEST_PARENT: usize = 40;
 
 /// Why there is no private temp directory.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot make a private temp directory: {path}: {source}\n  next: {}", self.remedy())]
+#[error("cannot make a private temp directory: {path}: {source}\n  hint: {}", self.remedy())]
 pub struct TempError {
     path: PathBuf,
     /// The variable that moves it.
@@ -206,7 +206,7 @@ mod tests {
         let told = |variable, errno| {
             let (path, source) = (PathBuf::from("/p"), io::Error::from_raw_os_error(errno));
             let error = TempError { path, variable, source }.to_string();
-            error.split_once("next: ").map(|(_, next)| next.to_owned()).unwrap_or_default()
+            error.split_once("hint: ").map(|(_, next)| next.to_owned()).unwrap_or_default()
         };
         assert_eq!(told("TMPDIR", libc::EACCES), "set TMPDIR to a directory that you can write");
         assert_eq!(

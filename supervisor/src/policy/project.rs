@@ -8,12 +8,13 @@ use ipc::confinement::Identity;
 
 use super::hidden::Host;
 use super::owner::closed_to;
+use crate::shell_word::shell_word;
 
 /// Why a directory cannot be a project.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
     /// It is not there, or cannot be entered.
-    #[error("cannot use {path} as the project: {source}\n  next: name a directory with -C DIR")]
+    #[error("cannot use {path} as the project: {source}\n  hint: name a directory with -C DIR")]
     Unreachable {
         /// What was asked for.
         path: PathBuf,
@@ -21,7 +22,7 @@ pub enum ProjectError {
         source: io::Error,
     },
     /// It is no directory.
-    #[error("{0} is not a directory\n  next: name a directory with -C DIR")]
+    #[error("{0} is not a directory\n  hint: name a directory with -C DIR")]
     NotADirectory(PathBuf),
     /// It is too much.
     #[error("{path} cannot be the project: it {why}\n  hint: cd into a project, or name one with -C DIR")]
@@ -34,7 +35,8 @@ pub enum ProjectError {
     /// Its workers would run as its owner, who cannot get there.
     #[error(
         "{path} belongs to uid {owner}, whom {closed} is closed to, and a worker of root has no capability to work \
-         there\n  next: chmod a+x {closed}, or: chown -R root {path}"
+         there\n  hint: chmod a+x {}, or: chown -R root {}",
+        shell_word(.closed), shell_word(.path)
     )]
     ForeignOwner {
         /// The project.
@@ -126,6 +128,6 @@ mod tests {
         assert!(error.contains("cannot use /nonexistent/p as the project"), "{error}");
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = open_project(file.path(), &host, &[]).unwrap_err().to_string();
-        assert!(error.contains("is not a directory\n  next: "), "{error}");
+        assert!(error.contains("is not a directory\n  hint: "), "{error}");
     }
 }

@@ -5,27 +5,60 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
-/// The write root that a user named, relative to the project or absolute; the error is a phrase that says what is wrong.
+use crate::shell_word::shell_word;
+
+/// The reason why a named path is no write root: a phrase about the path, and a hint for a command line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{phrase}")]
+pub struct NoWriteRoot {
+    phrase: String,
+    hint: Option<String>,
+}
+
+impl NoWriteRoot {
+    /// The phrase, and the hint in a line of its own.
+    pub fn hinted(self) -> String {
+        match self.hint {
+            Some(hint) => format!("{}\n  hint: {hint}", self.phrase),
+            None => self.phrase,
+        }
+    }
+
+    fn because(phrase: impl Into<String>) -> Self {
+        Self { phrase: phrase.into(), hint: None }
+    }
+}
+
+/// The write root that a user named, relative to the project or absolute.
 ///
 /// It has to exist: a rule is on an inode, and we leave no placeholders behind.
-pub fn write_root(project: &Path, path: &Path) -> Result<WirePath, String> {
+pub fn write_root(project: &Path, path: &Path) -> Result<WirePath, NoWriteRoot> {
     match std::fs::canonicalize(project.join(path)) {
         Ok(found) if found == Path::new("/") => {
-            Err("the whole file system cannot be made writable".to_owned())
+            Err(NoWriteRoot::because("the whole file system cannot be made writable"))
         }
         // A link in the project may be an agent's: it must not choose what the user grants.
-        Ok(found) if path.is_relative() && !found.starts_with(project) => Err(format!(
-            "leads out of the project, to {0}; if that is what you mean: --write {0}",
-            found.display()
-        )),
+        Ok(found) if path.is_relative() && !found.starts_with(project) => Err(NoWriteRoot {
+            phrase: format!("leads out of the project, to {}", found.display()),
+            hint: Some(format!("--write {} allows writes there", shell_word(&found))),
+        }),
         Ok(found) => Ok(found.into()),
         Err(source) if source.kind() == io::ErrorKind::NotFound => {
-            let parent =
-                path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let parent = parent.display();
-            Err(format!("does not exist; make it first, or grant its directory: --write {parent}"))
+            let nearest = project.join(path).ancestors().skip(1).find_map(|above| above.canonicalize().ok());
+            let hint = Some(create_or_grant(project, nearest));
+            Err(NoWriteRoot { hint, ..NoWriteRoot::because("does not exist") })
         }
-        Err(source) => Err(source.to_string()),
+        Err(source) => Err(NoWriteRoot::because(source.to_string())),
+    }
+}
+
+/// Names a directory that exists, and that a flag can make writable.
+fn create_or_grant(project: &Path, nearest: Option<PathBuf>) -> String {
+    match nearest.filter(|found| found != Path::new("/")) {
+        Some(found) if !found.starts_with(project) => {
+            format!("create it first, or use --write {}, which exists", shell_word(&found))
+        }
+        Some(_) | None => "create it first".to_owned(),
     }
 }
 
@@ -65,9 +98,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_write_root_names_the_directory_to_grant() {
-        let error = write_root(Path::new("/tmp"), Path::new("/nonexistent/x")).unwrap_err();
-        assert_eq!(error, "does not exist; make it first, or grant its directory: --write /nonexistent");
+    fn a_hint_about_a_missing_write_root_names_a_directory_that_can_be_granted() {
+        let place = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(place.path()).unwrap();
+        let beside = root.join("it's here");
+        for directory in [&beside, &root.join("p")] {
+            std::fs::create_dir(directory).unwrap();
+        }
+        let error = |path: &Path| write_root(&root.join("p"), path).unwrap_err().hinted();
+        let absent = error(&beside.join("x/y"));
+        let (_, hint) = absent.split_once("hint: create it first, or use --write ").unwrap();
+        assert_eq!(hint.strip_suffix(", which exists"), Some(&*shell_word(&beside)));
+        assert!(error(Path::new("x")).ends_with("hint: create it first"), "modes open the project");
+        assert!(error(Path::new("/nonexistent/x")).ends_with("hint: create it first"), "no flag opens /");
         assert!(write_root(Path::new("/tmp"), Path::new("/")).is_err());
     }
 
@@ -94,7 +137,10 @@ mod tests {
         let root = std::fs::canonicalize(place.path()).unwrap();
         std::os::unix::fs::symlink("/usr", root.join("link")).unwrap();
         let error = write_root(&root, Path::new("link")).unwrap_err();
-        assert!(error.starts_with("leads out of the project, to /usr"), "{error}");
+        assert_eq!(
+            error.hinted(),
+            "leads out of the project, to /usr\n  hint: --write /usr allows writes there"
+        );
         assert_eq!(write_root(&root, &root.join("link")).unwrap(), WirePath::from("/usr"));
     }
 }

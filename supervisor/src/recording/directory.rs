@@ -21,10 +21,10 @@ pub(super) struct Directory {
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     /// Something is in it.
-    #[error("{0}: the directory is not empty\n  next: name one that does not exist yet")]
+    #[error("{0}: the directory is not empty\n  hint: name one that does not exist yet")]
     NotEmpty(PathBuf),
     /// It belongs to somebody else.
-    #[error("{0}: the directory belongs to another user\n  next: name one that does not exist yet")]
+    #[error("{0}: the directory belongs to another user\n  hint: name one that does not exist yet")]
     NotOurs(PathBuf),
     /// It cannot be made or used.
     #[error("{path}: {source}")]
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(mode(&place.join("a")), 0o600);
         assert!(directory.file("a").is_err(), "nothing is written twice");
         let error = Directory::create(&place).unwrap_err().to_string();
-        assert!(error.contains("is not empty") && error.contains("next:"), "{error}");
+        assert!(error.contains("is not empty") && error.contains("hint:"), "{error}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use crate::provider::Credential;
+use crate::shell_word::shell_word;
 
 pub(crate) use redact::Redactor;
 
@@ -33,7 +34,8 @@ pub struct ApiKey {
 pub enum KeyError {
     /// None was found.
     #[error(
-        "no API key found\n  next: set {variable}, or put the key into {file} (mode 0600). No key yet? Try: bailiwick demo"
+        "no API key found\n  hint: set {variable}, or put the key into {} (mode 0600). No key yet? Try: bailiwick demo",
+        shell_word(.file)
     )]
     Missing {
         /// The variable that was looked for.
@@ -42,7 +44,7 @@ pub enum KeyError {
         file: PathBuf,
     },
     /// The key file is readable for others.
-    #[error("the key file {file} has mode {mode:o}; others could read it\n  next: chmod 600 {file}")]
+    #[error("the key file {file} has mode {mode:o}; others could read it\n  hint: chmod 600 {}", shell_word(.file))]
     Exposed {
         /// The file.
         file: PathBuf,
@@ -51,7 +53,7 @@ pub enum KeyError {
     },
     /// The key file belongs to somebody else.
     #[error(
-        "the key file {file} belongs to uid {owner}, not to you\n  next: make it again as your own, with mode 0600"
+        "the key file {file} belongs to uid {owner}, not to you\n  hint: make it again as your own, with mode 0600"
     )]
     Foreign {
         /// The file.
@@ -69,7 +71,7 @@ pub enum KeyError {
     },
     /// The key cannot stand in a header.
     #[error(
-        "the key from {origin} holds characters that no key has\n  next: check for line breaks, spaces or quotes around it"
+        "the key from {origin} holds characters that no key has\n  hint: check for line breaks, spaces or quotes around it"
     )]
     Malformed {
         /// Where it came from.

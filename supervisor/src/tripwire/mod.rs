@@ -43,6 +43,8 @@ pub(crate) use settings::is_acted_on;
 use settle::{Around, View, settle};
 use state::{Kind, State};
 use watch::Given;
+
+use crate::shell_word::shell_word;
 pub use watch::Watch;
 /// Keeps what the host runs later.
 #[derive(Debug)]
@@ -219,10 +221,11 @@ impl Watched {
         let (path, error) = self.state.unread.iter().find(is_kept)?;
         let path = self.path.join(path);
         Some(io::Error::other(format!(
-            "cannot read {0}: {1}, so that a change of it could not be undone\nhint: make it readable, or give it away with \
-             --write {0}",
+            "cannot read {}: {}, so that a change of it could not be undone\n  hint: make it readable, or use --write {} \
+             to leave it to the agent",
             path.display(),
-            error.desc()
+            error.desc(),
+            shell_word(&path)
         )))
     }
 

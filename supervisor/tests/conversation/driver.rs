@@ -150,6 +150,7 @@ fn config(options: RequestOptions) -> AgentConfig {
         prices: None,
         window: Window::default(),
         surroundings: surroundings(),
+        fails_when_denied: true,
         limits: RunLimits::default(),
         backoff: Box::new(AtOnce),
         standing: Standing::new(rights, "/p".into(), None, ApprovalMode::Auto),

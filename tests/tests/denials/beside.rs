@@ -125,7 +125,7 @@ fn it_is_in_the_stream_in_the_text_in_the_log_and_in_the_audit() {
             assert_eq!(denied[0]["data"]["grant"], "--net on", "{tier}: {denied:?}");
             if output == "text" {
                 assert!(
-                    done.stderr.contains("✗ beside its calls: denied by the "),
+                    done.stderr.contains("✗ outside of tool calls: blocked by the "),
                     "{tier}: {}",
                     done.stderr
                 );

@@ -58,7 +58,11 @@ fn sandbox_names_shared_memory_where_it_lies() {
         let world = World::new(user);
         for line in NEED_MEMORY {
             let done = Finished::of(world.sandbox(tier, &[], "bash").args(["-c", line])).expect(1);
-            assert!(done.stderr.contains("with --write /dev/shm "), "{user:?}: {line}: {}", done.stderr);
+            assert!(
+                done.stderr.contains("  hint: --write /dev/shm allows it\n"),
+                "{user:?}: {line}: {}",
+                done.stderr
+            );
         }
     }
 }

@@ -99,19 +99,19 @@ fn sandbox_tells_of_a_refused_write_whatever_the_status() {
         for line in ["touch {o}/new; true", "(echo x > {o}/new); true", "make -s"] {
             let mut sandbox = world.sandbox(tier, &[], "bash");
             let done = Finished::of(sandbox.args(["-c", &line.replace("{o}", &outside)])).expect(0);
-            let said = format!("write {outside}/new; the missing right is: write {outside}/new;");
+            let said = format!("{outside}/new is read-only here\n  hint: --write {outside} allows it\n");
             assert!(
-                done.stderr.contains("bailiwick: likely denied by the sandbox ("),
+                done.stderr.contains("bailiwick: likely blocked by the sandbox ("),
                 "{tier}: {}",
                 done.stderr
             );
             assert!(done.stderr.contains(&said), "{user:?} {tier}: {}", done.stderr);
-            assert_eq!(done.stderr.matches("denied by").count(), 1, "{tier}: {}", done.stderr);
+            assert_eq!(done.stderr.matches("blocked by").count(), 1, "{tier}: {}", done.stderr);
         }
         for line in ["cat build.log >&2", "curl -s http://192.0.2.1 || true", "ls {o}/none; true"] {
             let mut sandbox = world.sandbox(tier, &[], "bash");
             let done = Finished::of(sandbox.args(["-c", &line.replace("{o}", &outside)])).expect(0);
-            assert!(!done.stderr.contains("denied by"), "{user:?} {tier}: {line}: {}", done.stderr);
+            assert!(!done.stderr.contains("blocked by"), "{user:?} {tier}: {line}: {}", done.stderr);
         }
     }
 }

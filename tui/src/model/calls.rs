@@ -10,6 +10,7 @@ use super::look::Look;
 use super::part::{Fold, Part};
 use crate::card::signed;
 use crate::text::SafeText;
+use crate::tool_summary::{ToolSummary, edits, text};
 
 /// The rows of a diff or a new file that show while it is folded.
 const CHANGE: usize = 12;
@@ -29,8 +30,7 @@ pub(crate) struct Call {
     /// The block that shows it.
     pub block: usize,
     name: String,
-    /// What it does, after the name.
-    object: String,
+    summary: ToolSummary,
     /// True if its approval was denied: a line tells a person why, and its result tells the model the same.
     pub refused: bool,
     /// The sentences for the model about what was denied: a card tells a person the same.
@@ -42,12 +42,12 @@ pub(crate) struct Call {
 impl Call {
     /// A call, and the block that shows it; where that block is added is filled in by whoever adds it.
     pub(crate) fn started(name: &str, input: &str) -> (Self, Block) {
+        let summary = ToolSummary::new(name, input);
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
-        let object = object(name, &input);
         let call = Self {
             block: 0,
             name: name.to_owned(),
-            object,
+            summary,
             refused: false,
             denied: Vec::new(),
             rights: String::new(),
@@ -66,7 +66,9 @@ impl Call {
 
     /// The command, of a call that runs one.
     pub(crate) fn command(&self) -> Option<&str> {
-        Some(self.object.as_str()).filter(|object| self.name == "shell_exec" && !object.is_empty())
+        let is_shown =
+            |object: &&str| self.name == "shell_exec" && !object.is_empty() && !object.contains('\n');
+        Some(self.summary.object()).filter(is_shown)
     }
 
     /// Remembers a denial that a card tells.
@@ -122,33 +124,7 @@ impl Call {
     }
 
     fn head(&self, mark: char, ending: &str) -> SafeText {
-        let space = if self.object.is_empty() { "" } else { " " };
-        SafeText::line(&format!("{mark} {}{space}{}{ending}", self.name, self.object))
-    }
-}
-
-fn text<'a>(input: &'a Value, key: &str) -> Option<&'a str> {
-    input.get(key).and_then(Value::as_str)
-}
-
-/// What a call does, in one line.
-fn object(name: &str, input: &Value) -> String {
-    let of = |key| text(input, key).unwrap_or_default().to_owned();
-    match name {
-        "shell_exec" => {
-            let access = text(input, "access").map(|access| format!("({access}) ")).unwrap_or_default();
-            let net =
-                if input.get("network").and_then(Value::as_bool) == Some(true) { "(network) " } else { "" };
-            let command = text(input, "command").filter(|command| !command.trim_end().contains('\n'));
-            format!("{access}{net}{}", command.unwrap_or_default().trim_end())
-        }
-        "search_files" => match text(input, "path") {
-            Some(path) => format!("{} in {path}", of("pattern")),
-            None => of("pattern"),
-        },
-        "read_file" | "write_file" | "edit_file" | "list_directory" => of("path"),
-        _ if input.is_null() => String::new(),
-        _ => input.to_string(),
+        SafeText::line(&format!("{mark} {}{ending}", self.summary.head()))
     }
 }
 
@@ -168,15 +144,6 @@ fn detail(name: &str, input: &Value) -> Option<Part> {
         }
         _ => None,
     }
-}
-
-/// The old and new strings of an edit, in the order in which they are replaced.
-fn edits(input: &Value) -> Vec<(String, String)> {
-    let pair = |edit: &Value| {
-        Some((text(edit, "old_string")?.to_owned(), text(edit, "new_string").unwrap_or_default().to_owned()))
-    };
-    let more = input.get("edits").and_then(Value::as_array).into_iter().flatten();
-    pair(input).into_iter().chain(more.filter_map(pair)).collect()
 }
 
 fn difference(old: &str, new: &str) -> String {

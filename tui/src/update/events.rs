@@ -86,7 +86,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         EventKind::SessionStarted(started) => session_started(model, started),
         EventKind::UserMessage { text, images } => user_message(model, &text, &images),
         EventKind::ContextAdded { source, .. } if source != "environment" => {
-            model.say(Look::Notice, &format!("told the model: {source}"));
+            model.say(Look::Notice, &format!("read {source}"));
         }
         EventKind::ModelRequested { .. } => {
             model.turn.doing = Doing::Asking;
@@ -287,9 +287,9 @@ fn worker_started(model: &mut Model, started: &WorkerStarted) {
     }
     model.session.tier.clone_from(&started.tier);
     if started.generation == Generation(1)
-        && let Some(why) = no_full_tier(&started.missing)
+        && let Some(why) = no_full_tier(&started.not_enforced)
     {
-        model.say(Look::Notice, &format!("the {} tier: {why}; next: bailiwick doctor", started.tier));
+        model.say(Look::Notice, &format!("the {} tier: {why}; hint: bailiwick doctor", started.tier));
     }
 }
 

@@ -206,7 +206,7 @@ fn a_turn_of_work_at_110_by_40() {
 
       I look at the tests first,
       then at the parser.
-    ✓ shell_exec (read) cargo test --quiet 2>&1 · 12 ms
+    ✓ run (read) cargo test --quiet 2>&1 · 12 ms
       … 4 more lines (Ctrl+O)
       test parse ... ok
       test parse ... ok
@@ -216,14 +216,14 @@ fn a_turn_of_work_at_110_by_40() {
       test parse ... ok
       test parse ... ok
       test parse ... ok
-    ✗ shell_exec touch /etc/probe && echo done · denied after 12 ms
+    ✗ run touch /etc/probe && echo done · denied after 12 ms
       touch: cannot touch '/etc/probe': Permission denied
      ✗ likely denied   shell_exec #12
       command   touch /etc/probe && echo done
       tried     write /etc/probe   (Landlock, EACCES)
       missing   write /etc/probe
       to allow  start with --write /etc/probe
-    ✓ edit_file src/lib.rs · 12 ms
+    ✓ edit src/lib.rs +1 -1 · 12 ms
     │  fn a() {
     │ -    1
     │ +    2
@@ -252,14 +252,14 @@ fn a_turn_of_work_at_80_by_24() {
       test parse ... ok
       test parse ... ok
       test parse ... ok
-    ✗ shell_exec touch /etc/probe && echo done · denied after 12 ms
+    ✗ run touch /etc/probe && echo done · denied after 12 ms
       touch: cannot touch '/etc/probe': Permission denied
      ✗ likely denied   shell_exec #12
       command   touch /etc/probe && echo done
       tried     write /etc/probe   (Landlock, EACCES)
       missing   write /etc/probe
       to allow  start with --write /etc/probe
-    ✓ edit_file src/lib.rs · 12 ms
+    ✓ edit src/lib.rs +1 -1 · 12 ms
     │  fn a() {
     │ -    1
     │ +    2

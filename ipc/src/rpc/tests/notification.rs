@@ -169,7 +169,7 @@ fn each_form_has_its_shape() {
     golden(
         &started,
         concat!(
-            r#"{"method":"event/toolCallStarted","params":{"v":5,"conversation_id":"c","#,
+            r#"{"method":"event/toolCallStarted","params":{"v":6,"conversation_id":"c","#,
             r#""logged":{"id":2,"parent":1,"time_ms":7,"agent":"1","parent_agent":"0","observed_by":"supervisor"},"#,
             r#""data":{"call":1,"tool_use":"u","name":"n","input":{"b":1,"a":2}}}}"#
         ),
@@ -177,7 +177,7 @@ fn each_form_has_its_shape() {
     assert_eq!(
         notification(&started, NotificationForm::Generic).unwrap(),
         concat!(
-            r#"{"jsonrpc":"2.0","method":"sessionEvent","params":{"v":5,"conversation_id":"c","#,
+            r#"{"jsonrpc":"2.0","method":"sessionEvent","params":{"v":6,"conversation_id":"c","#,
             r#""type":"tool_call_started","#,
             r#""logged":{"id":2,"parent":1,"time_ms":7,"agent":"1","parent_agent":"0","observed_by":"supervisor"},"#,
             r#""data":{"call":1,"tool_use":"u","name":"n","input":{"b":1,"a":2}}}}"#
@@ -186,14 +186,14 @@ fn each_form_has_its_shape() {
     golden(
         &logged(None, json!({"type": "user_message", "data": {"text": "t"}})),
         concat!(
-            r#"{"method":"event/userMessage","params":{"v":5,"conversation_id":"c","#,
+            r#"{"method":"event/userMessage","params":{"v":6,"conversation_id":"c","#,
             r#""logged":{"id":2,"time_ms":7,"agent":"1","observed_by":"supervisor"},"data":{"text":"t"}}}"#
         ),
     );
     golden(
         &passing(Passing::ApprovalClosed { id: ApprovalId(1), request_id: id("c:1") }),
         concat!(
-            r#"{"method":"event/approvalClosed","params":{"v":5,"conversation_id":"c","#,
+            r#"{"method":"event/approvalClosed","params":{"v":6,"conversation_id":"c","#,
             r#""data":{"id":1,"request_id":"c:1"}}}"#
         ),
     );
@@ -222,16 +222,16 @@ fn what_is_asked_is_no_notification_and_everything_else_is_one() {
 
 #[test]
 fn what_is_no_notification_is_refused() {
-    let whole = r#"{"method":"event/textDelta","params":{"v":5,"conversation_id":"c","data":{"text":"t"}}}"#;
+    let whole = r#"{"method":"event/textDelta","params":{"v":6,"conversation_id":"c","data":{"text":"t"}}}"#;
     assert!(serde_json::from_str::<Notification>(whole).is_ok());
     for (from, to, wanted) in [
         ("textDelta", "nothing", "no notification has the method"),
-        (r#""v":5"#, r#""v":2"#, "version 2, expected 5"),
+        (r#""v":6"#, r#""v":2"#, "version 2, expected 6"),
         (r#""conversation_id":"c","#, "", "missing field `conversation_id`"),
-        (r#""v":5"#, r#""v":5,"type":"text_delta""#, "only the generic form"),
+        (r#""v":6"#, r#""v":6,"type":"text_delta""#, "only the generic form"),
         ("event/textDelta", "sessionEvent", "type is missing"),
         ("\"text\":\"t\"", "", "text"),
-        (r#""v":5"#, r#""v":5,"w":1"#, "unknown field `w`"),
+        (r#""v":6"#, r#""v":6,"w":1"#, "unknown field `w`"),
     ] {
         let error = serde_json::from_str::<Notification>(&whole.replace(from, to)).unwrap_err().to_string();
         assert!(error.contains(wanted), "{from} → {to}: {error}");

@@ -36,11 +36,11 @@ pub(in crate::app) enum SocketError {
     },
     /// Others could put a socket of theirs into its place.
     #[error(
-        "--approval-socket: others than you can change {0}\n  next: use a directory of your own, with mode 0700"
+        "--approval-socket: others than you can change {0}\n  hint: use a directory of your own, with mode 0700"
     )]
     Open(PathBuf),
     /// An agent could.
-    #[error("--approval-socket: an agent may write in {0}\n  next: use a directory outside the project")]
+    #[error("--approval-socket: an agent may write in {0}\n  hint: use a directory outside the project")]
     Agents(PathBuf),
     /// No socket.
     #[error("--approval-socket {path}: cannot listen: {source}")]

@@ -43,14 +43,18 @@ pub(in crate::app) struct DoctorArgs {
 /// Arguments of `audit`.
 #[derive(Debug, Args)]
 pub(in crate::app) struct AuditArgs {
-    /// A session, by its id or by the file of its log
-    #[arg(value_name = "ID", required_unless_present = "probe")]
+    /// The id of a session, or the file of its log [default: the project's last session]
+    #[arg(value_name = "ID")]
     pub session: Option<PathBuf>,
-    /// Starts a confinement as an agent in the project would have it, tries paths, sockets and system calls from inside, and
-    /// compares with what is declared; then the same for each agent that runs now, in the very confinement of its worker. No file is changed; whoever listens at a unix socket that can be reached sees a
-    /// connection that says nothing
+    /// Tries paths, sockets and system calls from inside the sandbox
+    ///
+    /// The sandbox is that of an agent in the project; the same is tried in the sandbox of each agent that runs now. The results are
+    /// compared with the declared access. No file is changed; a server at a reachable unix socket sees a connection without data.
     #[arg(long, conflicts_with = "session")]
     pub probe: bool,
+    /// Lists each path and act that `--probe` tried
+    #[arg(long, requires = "probe")]
+    pub verbose: bool,
     /// Whose rights
     #[command(flatten)]
     pub agent: AgentArgs,

@@ -6,7 +6,7 @@ use clap::Args;
 use ipc::cost::Usd;
 
 use super::values::{amount, task};
-use super::{ConfinementArgs, ModeArg, ModelArgs, Output, TierArg};
+use super::{ConfinementArgs, DeniedArg, ModeArg, ModelArgs, Output, TierArg};
 
 /// Arguments of the terminal UI.
 #[derive(Debug, Args)]
@@ -51,6 +51,12 @@ pub(in crate::app) struct ExecArgs {
     /// What is printed on standard output
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
+    /// Adds the pieces of the model's reply to `--output stream-json`
+    #[arg(long)]
+    pub deltas: bool,
+    /// Exit status of a turn that ends after a denied call
+    #[arg(long, value_enum, default_value_t = DeniedArg::Fail)]
+    pub denied: DeniedArg,
     /// Writes the change as a diff that `git apply` accepts, whatever the exit status
     #[arg(long, value_name = "FILE")]
     pub patch: Option<PathBuf>,

@@ -83,6 +83,15 @@ pub(in crate::app) enum Output {
     StreamJson,
 }
 
+/// `--denied`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::app) enum DeniedArg {
+    /// Exit status 0; the result lists the denials.
+    Ok,
+    /// Exit status 4.
+    Fail,
+}
+
 /// `--provider`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProviderArg {

@@ -26,8 +26,8 @@ pub(super) struct Effective {
     pub rights: String,
     /// What names the ruleset, as in the log of a session.
     pub ruleset_digest: String,
-    /// What is promised and not enforced.
-    pub missing: Vec<String>,
+    /// Promises that this machine does not enforce.
+    pub not_enforced: Vec<String>,
     /// Where it is not as declared, in a sentence each.
     pub differences: Vec<String>,
     /// What became of each path.
@@ -82,7 +82,7 @@ impl Effective {
             mode: standing.mode,
             rights: standing.line(),
             ruleset_digest: ruleset_digest(&confinement, &ruleset),
-            missing: ruleset.missing.clone(),
+            not_enforced: ruleset.missing.clone(),
             differences: differences.chain(open).collect(),
             paths,
             acts,
@@ -124,12 +124,17 @@ impl PathTried {
     }
 }
 
-impl Display for Effective {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { tier, mode, rights, ruleset_digest, .. } = self;
-        writeln!(f, "{tier} tier · mode {mode} · rights: {rights}")?;
-        writeln!(f, "ruleset {ruleset_digest}")?;
-        self.missing.iter().try_for_each(|missing| writeln!(f, "not enforced: {missing}"))?;
+impl Effective {
+    /// The verdict, which comes first: the rows are many.
+    fn verdict(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.is_as_declared() {
+            let (paths, acts) = (self.paths.len(), self.acts.len());
+            return writeln!(f, "as declared: {paths} paths and {acts} acts were tried");
+        }
+        self.differences.iter().try_for_each(|difference| writeln!(f, "DIFFERENT {difference}"))
+    }
+
+    fn rows(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "read  write")?;
         for PathTried { path, read, write, connect } in &self.paths {
             write!(f, "{:<5} {:<6} {path}", read.in_effect(), write.in_effect())?;
@@ -141,13 +146,17 @@ impl Display for Effective {
         for Attempt { act, denied, .. } in &self.acts {
             writeln!(f, "{:<12} {act}", if *denied { "denied" } else { "POSSIBLE" })?;
         }
-        match self.differences.as_slice() {
-            [] => {
-                writeln!(f, "as declared: {} paths and {} acts were tried", self.paths.len(), self.acts.len())
-            }
-            differences => {
-                differences.iter().try_for_each(|difference| writeln!(f, "DIFFERENT {difference}"))
-            }
-        }
+        Ok(())
+    }
+}
+
+impl Display for Effective {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { tier, mode, rights, ruleset_digest, .. } = self;
+        self.verdict(f)?;
+        writeln!(f, "{tier} tier · mode {mode} · rights: {rights}")?;
+        writeln!(f, "ruleset {ruleset_digest}")?;
+        self.not_enforced.iter().try_for_each(|missing| writeln!(f, "not enforced: {missing}"))?;
+        if f.alternate() { self.rows(f) } else { Ok(()) }
     }
 }

@@ -6,31 +6,43 @@
 
 mod account;
 mod effective;
+mod last;
 mod places;
 mod running;
 
 use std::fmt::{self, Display, Formatter};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use self::account::Account;
 use self::effective::Effective;
+use self::last::last_of;
 use self::running::Running;
 use super::args::{AgentArgs, AuditArgs};
 use super::exit::Exit;
 use super::explain::{ExplainError, Place};
 use crate::directories::{Directories, DirectoriesError};
 use crate::session::{self, LogError};
+use crate::shell_word::shell_word;
 
 /// Why nothing was audited.
 #[derive(Debug, thiserror::Error)]
 enum AuditError {
     #[error(transparent)]
     Directories(#[from] DirectoriesError),
-    #[error("{0}\n  next: name a session of the directory {1}, or the file of a log")]
-    Log(LogError, PathBuf),
+    #[error("{0}\n  hint: bailiwick audit reads the log of the last session in this project")]
+    Log(LogError),
+    #[error("cannot list the sessions in {0}: {1}")]
+    Sessions(PathBuf, io::Error),
+    #[error("cannot find the project {0}: {1}")]
+    Project(PathBuf, io::Error),
+    #[error(
+        "no session of the project {} has a log\n  hint: bailiwick audit FILE checks a log; those of other projects are in {}",
+        .project.display(), shell_word(.sessions)
+    )]
+    NoSession { project: PathBuf, sessions: PathBuf },
     #[error(transparent)]
     Explain(#[from] ExplainError),
 }
@@ -38,7 +50,11 @@ enum AuditError {
 impl AuditError {
     const fn exit(&self) -> Exit {
         match self {
-            Self::Directories(_) | Self::Log(..) => Exit::Usage,
+            Self::Directories(_)
+            | Self::Log(_)
+            | Self::Sessions(..)
+            | Self::Project(..)
+            | Self::NoSession { .. } => Exit::Usage,
             Self::Explain(error) => error.exit(),
         }
     }
@@ -46,15 +62,16 @@ impl AuditError {
 
 /// Audits and prints. A breach, or a difference, is a failure.
 pub(super) async fn run(args: AuditArgs) -> Exit {
-    let (told, is_sound) = match &args.session {
-        Some(session) => match of_log(session) {
-            Ok(account) => (print(&account, args.json), account.intact),
+    let (told, is_sound) = if args.probe {
+        match probe(&args.agent).await {
+            Ok(probed) => (print(&probed, &args), probed.is_sound()),
             Err(error) => return refuse(&error),
-        },
-        None => match probe(&args.agent).await {
-            Ok(probed) => (print(&probed, args.json), probed.is_sound()),
+        }
+    } else {
+        match of_log(args.session.as_deref(), &args.agent.directory) {
+            Ok(account) => (print(&account, &args), account.intact),
             Err(error) => return refuse(&error),
-        },
+        }
     };
     match (told, is_sound) {
         (Ok(()), true) => Exit::Done,
@@ -79,7 +96,11 @@ impl Probed {
 impl Display for Probed {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.would_be.fmt(f)?;
-        self.running.iter().try_for_each(|running| write!(f, "\n{running}"))
+        for running in &self.running {
+            writeln!(f)?;
+            running.fmt(f)?;
+        }
+        Ok(())
     }
 }
 
@@ -95,26 +116,40 @@ fn refuse(error: &AuditError) -> Exit {
     error.exit()
 }
 
-fn of_log(session: &Path) -> Result<Account, AuditError> {
-    let directories = Directories::of_process()?;
-    let sessions = directories.sessions();
-    // A name without a slash is that of a session.
-    let path = if session.components().count() == 1 && !session.exists() {
-        sessions.join(session).with_extension("jsonl")
-    } else {
-        session.to_owned()
+fn of_log(session: Option<&Path>, project: &Path) -> Result<Account, AuditError> {
+    let sessions = Directories::of_process()?.sessions();
+    let path = match session {
+        // A name without a slash is that of a session.
+        Some(name) if name.components().count() == 1 && !name.exists() => {
+            sessions.join(name).with_extension("jsonl")
+        }
+        Some(file) => file.to_owned(),
+        None => last_session(sessions, project)?,
     };
-    let loaded = session::load(&path).map_err(|error| AuditError::Log(error, sessions))?;
-    Ok(Account::of(&path, &loaded))
+    Ok(Account::of(&path, &session::load(&path).map_err(AuditError::Log)?))
 }
 
-fn print<T: Serialize + Display>(value: &T, json: bool) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    if json {
+fn last_session(sessions: PathBuf, project: &Path) -> Result<PathBuf, AuditError> {
+    let project = project.canonicalize().map_err(|error| AuditError::Project(project.to_owned(), error))?;
+    match last_of(&sessions, &project) {
+        Ok(Some(log)) => Ok(log),
+        Ok(None) => Err(AuditError::NoSession { project, sessions }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(AuditError::NoSession { project, sessions })
+        }
+        Err(error) => Err(AuditError::Sessions(sessions, error)),
+    }
+}
+
+/// Prints a value as JSON or for a person, to whom the alternate form is the verbose one.
+fn print<T: Serialize + Display>(value: &T, args: &AuditArgs) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if args.json {
         serde_json::to_writer_pretty(&mut out, value)?;
         writeln!(out)?;
     } else {
-        write!(out, "{}", super::output::harmless(&value.to_string()))?;
+        let text = if args.verbose { format!("{value:#}") } else { value.to_string() };
+        write!(out, "{}", super::output::harmless(&text))?;
     }
     out.flush()
 }

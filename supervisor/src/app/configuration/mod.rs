@@ -14,6 +14,7 @@ use crate::config::{
     TrustError, TrustQuestion, UserFile, merge,
 };
 use crate::directories::Directories;
+use crate::shell_word::shell_word;
 
 pub(super) use flags::{of_confinement, of_exec, of_request, of_tui};
 pub(super) use trust::ask_for_trust;
@@ -133,11 +134,7 @@ impl Sources {
             // Writing to a string cannot fail.
             let _ = write!(text, " and {more} more");
         }
-        let _ = write!(
-            text,
-            "\n  next: bailiwick config trust -C {}",
-            project.display().to_string().escape_debug()
-        );
+        let _ = write!(text, "\n  hint: bailiwick config trust -C {}", shell_word(project));
         Some(text)
     }
 }
@@ -165,7 +162,7 @@ pub(super) fn run(args: ConfigArgs) -> Exit {
             Exit::Usage
         }
         (Ok(sources), Some(ConfigCommand::Trust(args))) => trust::run(sources, args.forget),
-        (Ok(sources), None) => show::run(&sources, args.json),
+        (Ok(sources), None) => show::run(&sources, &args),
     }
 }
 

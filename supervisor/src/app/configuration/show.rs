@@ -1,16 +1,19 @@
 //! `bailiwick config`: what holds, and where each of it comes from.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::Sources;
+use crate::app::args::ConfigArgs;
 use crate::app::exit::Exit;
 use crate::config::{
     Binding, Effective, Element, Ignored, KEYS, Key, Kind, Layer, Origin, Preset, Settled, Value,
 };
 use crate::provider::catalogue::{self, Entry, Facts, Field};
+use crate::shell_word::shell_word;
 
 /// One line: a value, or one element of a list.
 struct Row {
@@ -24,7 +27,7 @@ struct Row {
 }
 
 /// Prints it.
-pub(super) fn run(sources: &Sources, json: bool) -> Exit {
+pub(super) fn run(sources: &Sources, args: &ConfigArgs) -> Exit {
     let flags = Layer::default();
     let effective = sources.effective(&flags);
     let ignored = effective
@@ -36,7 +39,11 @@ pub(super) fn run(sources: &Sources, json: bool) -> Exit {
     rows.extend(effective.bindings.iter().map(of_binding));
     rows.extend(of_model(&effective));
     super::tell(&sources.notices(&effective, &flags));
-    let printed = if json { print_json(&rows) } else { print(&rows) };
+    let printed = match args {
+        ConfigArgs { json: true, .. } => print_json(&rows),
+        ConfigArgs { all: true, .. } => print(&rows),
+        _ => print_different(rows, &args.directory),
+    };
     if printed.is_ok() { Exit::Done } else { Exit::Internal }
 }
 
@@ -91,6 +98,20 @@ fn of_model(effective: &Effective) -> Vec<Row> {
         Row { name, shown, json, origin, ignored: false }
     };
     catalogue::FIELDS.iter().map(fact).collect()
+}
+
+/// The settings that somebody has set, and the way to the others.
+fn print_different(mut rows: Vec<Row>, project: &Path) -> io::Result<()> {
+    let count = rows.len();
+    rows.retain(|row| !matches!(row.origin, Origin::Default | Origin::Catalogue));
+    print(&rows)?;
+    let project =
+        if project == Path::new(".") { String::new() } else { format!(" -C {}", shell_word(project)) };
+    let count = count - rows.len();
+    writeln!(
+        io::stdout(),
+        "{count} settings have their defaults\n  hint: bailiwick config{project} --all shows them"
+    )
 }
 
 fn print(rows: &[Row]) -> io::Result<()> {

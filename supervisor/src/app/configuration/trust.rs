@@ -8,6 +8,7 @@ use super::Sources;
 use crate::app::exit::Exit;
 use crate::app::{complain, say};
 use crate::config::{PROJECT_NAME, TrustError, TrustQuestion};
+use crate::shell_word::shell_word;
 
 /// Asks, or forgets.
 pub(super) fn run(mut sources: Sources, forget: bool) -> Exit {
@@ -29,8 +30,9 @@ pub(super) fn run(mut sources: Sources, forget: bool) -> Exit {
     };
     if !can_ask() {
         complain(&format!(
-            "trust in {PROJECT_NAME} is given by a person at a terminal, after reading what it would enable\n  next: run this \
-             command by hand"
+            "cannot ask about {PROJECT_NAME}: standard input or standard error is no terminal\n  hint: type this command at a \
+             terminal: bailiwick config trust -C {}",
+            shell_word(&file.project)
         ));
         return Exit::Usage;
     }

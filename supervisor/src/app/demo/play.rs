@@ -98,5 +98,7 @@ fn options(stage: &Stage) -> Result<SessionOptions, Refusal> {
         turns: Turns::One,
         record: None,
         notices: Vec::new(),
+        lists_changes: false,
+        fails_when_denied: true,
     })
 }

@@ -74,7 +74,7 @@ pub(super) enum ExplainError {
     #[error(transparent)]
     Setup(#[from] SetupError),
     #[error(
-        "nothing can be confined here: {0}\n  next: bailiwick doctor shows what is missing on this machine"
+        "nothing can be confined here: {0}\n  hint: bailiwick doctor shows what is missing on this machine"
     )]
     Inside(#[from] InsideError),
 }

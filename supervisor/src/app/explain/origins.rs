@@ -39,10 +39,10 @@ impl Origins<'_> {
     fn is_root(&self, named: &Named, root: &WirePath) -> bool {
         let project = self.setup.policy.project.as_path();
         let found = match named.origin {
-            Origin::Flag(_) => write_root(project, &named.path),
-            _ => configured_write_root(project, &named.path),
+            Origin::Flag(_) => write_root(project, &named.path).ok(),
+            _ => configured_write_root(project, &named.path).ok(),
         };
-        found.is_ok_and(|found| found == *root)
+        found.is_some_and(|found| found == *root)
     }
 
     /// Why what lies in this hidden root cannot be read.

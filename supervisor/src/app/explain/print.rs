@@ -103,23 +103,29 @@ fn row(f: &mut Formatter<'_>, act: &str, answer: &Answer) -> fmt::Result {
         }
     }
     writeln!(f)?;
-    match tried.as_ref().and_then(|tried| remark(*verdict, tried)) {
+    match tried.as_ref().and_then(|tried| remark(act, *verdict, tried)) {
         Some(remark) => writeln!(f, "  {:<8} {:<8} {remark}", "", ""),
         None => Ok(()),
     }
 }
 
 /// What became of the act, where the answer does not say so already.
-fn remark(verdict: Verdict, tried: &Tried) -> Option<String> {
+fn remark(act: &str, verdict: Verdict, tried: &Tried) -> Option<String> {
+    let possible = match act {
+        "read" => "readable",
+        "write" => "writable",
+        "execute" => "executable",
+        _ => "permitted",
+    };
     match (verdict, tried) {
         (Verdict::Allowed | Verdict::Depends, Tried::Done) | (_, Tried::Refused { .. }) => None,
         (_, Tried::Done) => {
             Some("tried in a confinement it SUCCEEDED: do not run agents here, and report this".to_owned())
         }
-        (Verdict::Allowed, Tried::NotPermitted { error }) => {
-            Some(format!("ordinary permissions refuse it all the same ({error}), which is no denial of ours"))
+        (_, Tried::NotPermitted { error }) if error == "EROFS" => {
+            Some(format!("not {possible} (the file system is read-only, EROFS)"))
         }
-        (_, Tried::NotPermitted { error }) => Some(format!("ordinary permissions refuse it too ({error})")),
+        (_, Tried::NotPermitted { error }) => Some(format!("not {possible} (file mode, {error})")),
         (_, Tried::Failed { error }) if error == "ENOENT" => {
             Some("tried in a confinement, it is not there (ENOENT)".to_owned())
         }

@@ -32,16 +32,16 @@ pub(super) enum Named {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::app) enum SubjectError {
     /// There is nothing.
-    #[error("there is nothing to explain\n  next: name a path, HOST:PORT, or a command in quotes")]
+    #[error("there is nothing to explain\n  hint: name a path, HOST:PORT, or a command in quotes")]
     Nothing,
     /// It cannot be a name of anything.
     #[error("{0:?} holds a NUL byte, which no path, address or command has")]
     Nul(String),
     /// It was to be an address.
-    #[error("{0:?} is no address\n  next: HOST:PORT, as 127.0.0.1:8080, [::1]:443 or example.org:443")]
+    #[error("{0:?} is no address\n  hint: HOST:PORT, as 127.0.0.1:8080, [::1]:443 or example.org:443")]
     NoAddress(String),
     /// Commands are text.
-    #[error("{0:?} is not UTF-8, as commands of agents are\n  next: --as path, if it is one")]
+    #[error("{0:?} is not UTF-8, as commands of agents are\n  hint: --as path, if it is one")]
     NotText(String),
 }
 

@@ -9,6 +9,7 @@ use ipc::refusal::Refusal;
 use ipc::rights::Rights;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 
+use super::super::denied::Plain;
 use super::super::say;
 use super::super::setup::{Setup, User};
 use crate::gate::{ApprovalMode, Standing};
@@ -49,7 +50,10 @@ pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, finished: Finis
     denials.retain(|denial| status != 0 || denial.operation == Operation::Write);
     for mut denial in denials.iter().cloned() {
         denial.grant = grant(&denial, &standing);
-        say(&format!("{denial} · rights: {}", standing.line()));
+        say(&Plain(&denial).to_string());
+    }
+    if !denials.is_empty() {
+        say(&format!("access: {}", standing.line()));
     }
     if denials.is_empty()
         && let Some(hint) = standing.refused_git_config(&result)

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use self::explain::{Finished, explain};
 use self::restored::restored;
-use self::stopped::Stopped;
+use self::stopped::{Asked, Stopped};
 use super::args::{AccessArg, SandboxArgs};
 use super::configuration::{self, Sources};
 use super::exit::Exit;
@@ -36,6 +36,8 @@ const LEAVING: Duration = Duration::from_secs(2);
 /// Runs the command; gives its status.
 pub(super) async fn run(args: SandboxArgs) -> Exit {
     let command = explain::text_of(&args.command);
+    let asked =
+        Asked { program: args.command.first().cloned().unwrap_or_default(), project: args.directory.clone() };
     let (setup, running) = match start(args).await {
         Ok(started) => started,
         Err(error) => {
@@ -51,7 +53,7 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
         }
         // sandbox-exec has said on standard error at which stage it stopped.
         Ok(Report { held: Err(stopped), .. }) => {
-            super::say(&format!("the command was not started\n  next: {}", stopped.next_step()));
+            super::say(&format!("the command was not started\n  hint: {}", stopped.hint(&asked)));
             Exit::NoSandbox
         }
         Err(error) => {

@@ -1,6 +1,7 @@
 //! What the tripwire found when a command was gone, as the person is told it.
 
 use super::super::output::harmless;
+use crate::shell_word::shell_word;
 use crate::tripwire::{Change, Report};
 
 /// One line a place, and one for what could not be looked at.
@@ -11,7 +12,7 @@ pub(super) fn restored(report: &Report) -> Vec<String> {
 
 fn place(Change { path, what, restored }: &Change) -> String {
     let right = if path.ends_with(".git/config") {
-        format!(" · right: --write {}", path.display())
+        format!("; hint: --write {} allows it", shell_word(path))
     } else {
         String::new()
     };
@@ -48,8 +49,8 @@ mod tests {
             restored(&report),
             [
                 "changed and restored: .envrc (created)",
-                "changed and restored: a\\nbailiwick: all is well\\u{1b}[2J/.git/config (created) · right: --write \
-                 a\\nbailiwick: all is well\\u{1b}[2J/.git/config",
+                "changed and restored: a\\nbailiwick: all is well\\u{1b}[2J/.git/config (created); hint: --write \
+                 $'a\\012bailiwick: all is well\\033[2J/.git/config' allows it",
                 "changed, and could not be restored: .envrc (created); look at it before you work on",
                 "note: x\\ny",
             ]

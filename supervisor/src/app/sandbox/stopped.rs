@@ -1,22 +1,46 @@
-//! What a person can do about a command that never ran.
+//! Hints about a command that never ran.
 
-/// Where its start stopped.
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::shell_word::shell_word;
+
+/// The place where its start stopped.
 #[derive(Debug, Default)]
 pub(super) struct Stopped {
     /// The stage of sandbox-exec, by its name; empty if it named none.
     pub(super) stage: String,
 }
 
+/// The program and the project of the command line.
+pub(super) struct Asked {
+    pub(super) program: OsString,
+    pub(super) project: PathBuf,
+}
+
 impl Stopped {
-    /// What would help. Most stages need something of the machine; some need something of whoever gave the command.
-    pub(super) fn next_step(&self) -> &'static str {
+    /// A remedy. Most stages need something of the machine; some need something of the one who gave the command.
+    pub(super) fn hint(&self, Asked { program, project }: &Asked) -> String {
         match self.stage.as_str() {
-            "execute" => {
-                "name a program that is there and can be executed; bailiwick explain PATH says whether it is hidden"
-            }
-            "directory" => "choose a project with -C that can be entered",
-            "rules" => "bailiwick explain PATH says what the rights make of a path, and where they come from",
-            _ => "bailiwick doctor shows what is missing on this machine",
+            "execute" => executable(program, project),
+            "directory" => "choose a project with -C that you can enter".to_owned(),
+            "rules" => format!("bailiwick explain{} . shows the access to the project", there(project)),
+            _ => "bailiwick doctor shows the parts that this machine lacks".to_owned(),
         }
     }
+}
+
+/// A name without a slash is looked up in PATH, and `explain` would take it for a command.
+fn executable(program: &OsStr, project: &Path) -> String {
+    let word = shell_word(program);
+    if program.as_bytes().contains(&b'/') {
+        format!("bailiwick explain{} --as path {word} shows the access to it", there(project))
+    } else {
+        format!("install {word}, or name a program by its path")
+    }
+}
+
+fn there(project: &Path) -> String {
+    if project == Path::new(".") { String::new() } else { format!(" -C {}", shell_word(project)) }
 }

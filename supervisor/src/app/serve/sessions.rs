@@ -70,6 +70,8 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
         timeout: effective.timeout(),
         patch: None,
         notices: sources.notices(&effective, &asked),
+        lists_changes: false,
+        fails_when_denied: true,
         turns: Turns::Many,
         record: None,
     })

@@ -30,7 +30,7 @@ pub(crate) enum SetupError {
     },
     /// The project's owner cannot execute our programs.
     #[error(
-        "{program}: a worker for this project runs as uid {uid}, whom {closed} is closed to\n  next: install our programs \
+        "{program}: a worker for this project runs as uid {uid}, whom {closed} is closed to\n  hint: install our programs \
          where everybody can execute them, as in /usr/local/bin, or run as the project's owner"
     )]
     Programs {
@@ -42,7 +42,7 @@ pub(crate) enum SetupError {
         closed: PathBuf,
     },
     /// Too much is hidden inside what may be written.
-    #[error("{0}\n  next: hide its subdirectories, or take it out of the write roots")]
+    #[error("{0}\n  hint: hide its subdirectories, or take it out of the write roots")]
     TooMuchHidden(#[from] FollowError),
     /// `--env` names no variable.
     #[error("--env {0:?}: expected NAME or NAME=VALUE, with a name of letters, digits and underscores")]

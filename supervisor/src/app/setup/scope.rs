@@ -233,7 +233,10 @@ fn write_roots(project: &Path, named: &[Named]) -> Result<Vec<WirePath>, SetupEr
         match origin {
             Origin::Flag(flag) => {
                 let root = write_root(project, path);
-                roots.push(root.map_err(|why| SetupError::Path { flag, path: path.clone(), why })?);
+                roots.push(root.map_err(|error| {
+                    let why = error.hinted();
+                    SetupError::Path { flag, path: path.clone(), why }
+                })?);
             }
             _ => match configured_write_root(project, path) {
                 Ok(root) => roots.push(root),

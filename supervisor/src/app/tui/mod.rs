@@ -104,7 +104,7 @@ fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Ref
 
 fn usable_terminal() -> Result<(), Refusal> {
     const INSTEAD: &str =
-        "\n  next: bailiwick exec \"fix the failing test\" runs one task without a terminal";
+        "\n  hint: bailiwick exec --mode auto \"fix the failing test\" runs one task without a terminal";
     if !(stdin().is_terminal() && stdout().is_terminal()) {
         let what = "the UI needs a terminal as its standard input and output";
         return Err(Refusal::usage(format!("{what}{INSTEAD}")));
@@ -134,6 +134,8 @@ fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
         timeout: effective.timeout(),
         patch: None,
         notices: Vec::new(),
+        lists_changes: false,
+        fails_when_denied: true,
         turns: Turns::Many,
         record: args.record.clone().map(|directory| Record {
             directory,

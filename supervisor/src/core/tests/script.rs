@@ -75,6 +75,7 @@ pub(super) fn config() -> AgentConfig {
         window: Window::default(),
         surroundings: surroundings(),
         limits: RunLimits::default(),
+        fails_when_denied: true,
         backoff: Box::new(Twice),
         standing: standing(),
         conversation: "s".into(),

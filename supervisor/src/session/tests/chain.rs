@@ -118,7 +118,7 @@ fn line_that_is_no_event_is_named() {
         ("\u{fffd}\n", "expected value"),
         ("\n", "EOF while parsing"),
         (
-            r#"{"v":5,"id":9,"time_ms":0,"session":"s","agent":"1","observed_by":"worker","type":"x","data":{}}"#,
+            r#"{"v":6,"id":9,"time_ms":0,"session":"s","agent":"1","observed_by":"worker","type":"x","data":{}}"#,
             "unknown variant",
         ),
     ] {

@@ -188,7 +188,7 @@ fn workers() -> Vec<EventKind> {
             grant: "write /p/a".to_owned(),
             effect_digest: "44".repeat(32),
         }),
-        missing: vec!["x".to_owned()],
+        not_enforced: vec!["x".to_owned()],
         startup_us: 900,
     };
     let changed = RightsChanged {
@@ -215,7 +215,7 @@ fn ends() -> Vec<EventKind> {
         [FileChange::RenamedFrom("b".into()), FileChange::Added, FileChange::Deleted, FileChange::Modified];
     let files = changes.map(|change| ChangedFile { path: odd(), change }).to_vec();
     let result = RunResult {
-        missing: vec!["a layer".to_owned()],
+        not_enforced: vec!["a layer".to_owned()],
         exit_code: 0,
         reason: "done".to_owned(),
         message: None,

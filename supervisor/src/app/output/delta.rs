@@ -1,0 +1,26 @@
+//! Pieces of replies in `--output stream-json`: lines without a place in the log.
+
+use ipc::event::SCHEMA;
+use ipc::id::ConversationId;
+use serde::Serialize;
+
+/// `{"v":6,"session":"…","type":"text_delta","data":{"text":"…"}}`
+#[derive(Debug, Serialize)]
+pub(super) struct Delta<'a> {
+    v: u32,
+    session: &'a ConversationId,
+    r#type: &'static str,
+    data: Piece<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Piece<'a> {
+    text: &'a str,
+}
+
+impl<'a> Delta<'a> {
+    /// A piece of the answer.
+    pub(super) const fn text(session: &'a ConversationId, text: &'a str) -> Self {
+        Self { v: SCHEMA, session, r#type: "text_delta", data: Piece { text } }
+    }
+}
