@@ -277,7 +277,7 @@ fn a_turn_of_work_at_40_by_10() {
     let mut seat = Seat::new(40, 10);
     work(&mut seat);
     assert_snapshot!(seat.screen(), @r"
-    ✓ edit_file src/lib.rs · 12 ms
+    ✓ edit src/lib.rs +1 -1 · 12 ms
     │  fn a() {
     │ -    1
     │ +    2
