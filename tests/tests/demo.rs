@@ -51,6 +51,9 @@ fn the_demo_needs_bash_and_git_alone() {
         let note = world.home().join("sizes-bug.md");
         let layer = if tier == Tier::Full { "read-only mount" } else { "Landlock" };
         let denied = format!("blocked by the kernel ({layer}): write {}", note.display());
+        // A program that is not on the PATH is named by its own.
+        let program = Programs::get().path("bailiwick");
+        let next = format!("Next: set ANTHROPIC_API_KEY and run `{}` in your project\n", program.display());
         for shown in [
             "FAIL  parse 1.05 KiB: expected 1075, got 1536\n",
             &denied,
@@ -59,7 +62,7 @@ fn the_demo_needs_bash_and_git_alone() {
             "allows: write sizes.sh, this once\n",
             "✓ edit sizes.sh\n",
             "all 8 tests passed\n",
-            "Next: set ANTHROPIC_API_KEY and run `bailiwick` in your project\n",
+            &next,
         ] {
             assert!(run.stdout.contains(shown), "{user:?} {tier}: {shown:?} in {}", run.stdout);
         }
@@ -77,7 +80,8 @@ fn stable(world: &World, page: &str) -> String {
         None if line.starts_with("Done in ") => "Done in [time].".to_owned(),
         None => line.to_owned(),
     };
-    world.stable(&page.lines().map(line).collect::<Vec<_>>().join("\n"))
+    let program = Programs::get().path("bailiwick").display().to_string();
+    world.stable(&page.lines().map(line).collect::<Vec<_>>().join("\n")).replace(&program, "bailiwick")
 }
 
 #[test]

@@ -12,24 +12,37 @@ mod shown;
 mod stage;
 mod wrap;
 
-use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::{env, fs};
 
 use self::stage::Stage;
 use super::args::DemoArgs;
 use super::exit::Exit;
 use super::session::Refusal;
 use super::{complain, say, tui};
+use crate::shell_word::shell_word;
 
 /// The programs that the sample project needs.
 const NEEDED: [&str; 2] = ["bash", "git"];
 
 /// The next steps of a person who has seen the demo.
-const NEXT: &str = "\
-Next: set ANTHROPIC_API_KEY and run `bailiwick` in your project
-      bailiwick demo --attack    a dozen attacks, and what stops each of them
-      bailiwick demo --tui       the same in the terminal UI: you answer";
+fn next_steps() -> String {
+    let program = invoked();
+    format!(
+        "Next: set ANTHROPIC_API_KEY and run `{program}` in your project\n      \
+         {program} demo --attack    a dozen attacks, and what stops each of them\n      \
+         {program} demo --tui       the same in the terminal UI: you answer"
+    )
+}
+
+/// This program as a shell finds it: by its name where it was called so, by its path otherwise.
+fn invoked() -> String {
+    let is_path = env::args_os().next().is_some_and(|name| name.as_bytes().contains(&b'/'));
+    let path = env::current_exe().ok().filter(|_| is_path);
+    path.map_or_else(|| "bailiwick".to_owned(), shell_word)
+}
 
 /// Runs the demo.
 pub(super) async fn run(args: DemoArgs) -> Exit {
@@ -60,7 +73,7 @@ async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
 async fn in_ui(stage: &Stage) -> Exit {
     let exit = Box::pin(tui::play(stage.task(), stage.place())).await;
     if exit == Exit::Done {
-        say("the demo is over: set ANTHROPIC_API_KEY and run `bailiwick` in your project");
+        say(&format!("the demo is over: set ANTHROPIC_API_KEY and run `{}` in your project", invoked()));
     }
     exit
 }
@@ -82,8 +95,8 @@ fn check(keep: Option<&Path>) -> Result<(), Refusal> {
 
 /// True if a shell would find the program.
 fn on_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|directory| {
         let found = fs::metadata(directory.join(program));
         found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     })

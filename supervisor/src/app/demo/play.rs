@@ -7,8 +7,8 @@ use std::time::Instant;
 use ipc::approval::{ApplyPatchApprovalResponse, ApprovalAnswer, ReviewDecision, ServerRequest};
 use ipc::frontend::{UiEventKind, UserActionKind};
 
-use super::NEXT;
 use super::ink::Ink;
+use super::next_steps;
 use super::printer::Printer;
 use super::shown::Shown;
 use super::stage::Stage;
@@ -76,7 +76,7 @@ fn print_end<W: io::Write>(printer: &mut Printer<W>, stage: &Stage, began: Insta
     printer.line("\nThe patch, as `exec --patch` writes it:\n")?;
     printer.line(fs::read_to_string(&stage.patch)?.trim_end())?;
     printer.line(&format!("\nDone in {:.1} s.", began.elapsed().as_secs_f64()))?;
-    printer.line(NEXT)
+    printer.line(&next_steps())
 }
 
 fn options(stage: &Stage) -> Result<SessionOptions, Refusal> {

@@ -149,7 +149,7 @@ fn verdict(rows: &[Row], planned: usize) -> Result<Exit, Refusal> {
         let through = planned - blocked;
         return Err(Refusal::internal(format!("{through} of {planned} attacks were not blocked")));
     }
-    print("Next: set ANTHROPIC_API_KEY and run `bailiwick` in your project");
+    print(&format!("Next: set ANTHROPIC_API_KEY and run `{}` in your project", super::invoked()));
     Ok(Exit::Done)
 }
 
