@@ -103,17 +103,6 @@ fn a_command_runs_and_reports() {
 }
 
 #[test]
-fn the_commands_own_number_is_told_with_its_end() {
-    let worker = Worker::new();
-    let running = worker.domain.spawn(&spec(worker.project.path(), "echo -n $$")).unwrap();
-    let printed = read_all(&running.output);
-    let ended = read_all(&running.status);
-    running.reap().unwrap();
-    let command = u32::from_le_bytes(*ended.last_chunk().unwrap());
-    assert_eq!(String::from_utf8(printed).unwrap(), command.to_string());
-}
-
-#[test]
 fn what_cannot_be_executed_says_why() {
     let worker = Worker::new();
     let failed = |command: &CommandSpec| finish(worker.domain.spawn(command).unwrap()).1;
