@@ -18,7 +18,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{finish, read_all, spec, worker_rights};
+use common::{finish, spec, worker_rights};
 use ipc::confinement::Tier;
 use ipc::rights::{Execution, Network};
 use nix::errno::Errno;
