@@ -18,7 +18,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{finish, read_all, spec, worker_rights};
+use common::{finish, spec, worker_rights};
 use ipc::confinement::Tier;
 use ipc::rights::{Execution, Network};
 use nix::errno::Errno;
@@ -100,17 +100,6 @@ fn a_command_runs_and_reports() {
     );
     assert_eq!(ending, Ending::Exited(3));
     assert_eq!(worker.run("kill -9 $$").1, Ending::Signalled(9));
-}
-
-#[test]
-fn the_commands_own_number_is_told_with_its_end() {
-    let worker = Worker::new();
-    let running = worker.domain.spawn(&spec(worker.project.path(), "echo -n $$")).unwrap();
-    let printed = read_all(&running.output);
-    let ended = read_all(&running.status);
-    running.reap().unwrap();
-    let command = u32::from_le_bytes(*ended.last_chunk().unwrap());
-    assert_eq!(String::from_utf8(printed).unwrap(), command.to_string());
 }
 
 #[test]
