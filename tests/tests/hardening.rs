@@ -307,7 +307,7 @@ fn nothing_below_the_supervisor_holds_what_the_descriptor_table_does_not_give_it
         let expected: &[_] = match tier {
             Tier::Full => &["command", "init or broker", "reaper", "spare", "stub", "worker"],
             Tier::Floor | Tier::FloorUnmediated => {
-                &["command", "init or broker", "reaper", "spare", "spare's child", "worker"]
+                &["command", "init or broker", "reaper", "spare", "worker"]
             }
         };
         let rows = || all().map(|below| (below, Row::of(below, &descriptors(below)))).collect::<Vec<_>>();
