@@ -42,23 +42,13 @@ pub struct Confinement {
     pub terminal: bool,
 }
 
-/// What `sandbox-exec` is told.
+/// What `sandbox-exec` is told: to execute the program, confined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Order {
-    /// What will be ordered some time resembles this: what can be done ahead of it, may be. At most once, and first.
-    Prepare {
-        /// How it will likely be confined; in the floor tier where that is what the best one comes to.
-        likely: Box<Confinement>,
-        /// Why that is the floor, where the best tier is wanted.
-        instead: Option<String>,
-    },
-    /// Execute the program, confined. The last order.
-    Execute {
-        /// How.
-        confinement: Box<Confinement>,
-        /// What follows the arguments that the command line has for it.
-        arguments: Vec<String>,
-    },
+pub struct Order {
+    /// How it is confined.
+    pub confinement: Confinement,
+    /// Arguments that follow those of the command line.
+    pub arguments: Vec<String>,
 }
 
 /// A user and a group.

@@ -2,33 +2,11 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
-use nix::fcntl::{OFlag, open};
 use nix::libc;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigHandler, Signal, signal};
-use nix::sys::stat::Mode;
 
 use crate::system::{self, check};
-
-/// Makes sure that 0, 1 and 2 are open, and have it not end this process when nobody reads what it writes there: what is opened next
-/// must not take their place.
-pub fn open_standard() -> io::Result<()> {
-    // SAFETY: no handler is installed.
-    unsafe { signal(Signal::SIGPIPE, SigHandler::SigIgn) }?;
-    // SAFETY: asked what they are; nothing of ours is open yet.
-    let standard = [0, 1, 2].map(|number| unsafe { BorrowedFd::borrow_raw(number) });
-    let mut asked = standard.map(|descriptor| PollFd::new(descriptor, PollFlags::empty()));
-    poll(&mut asked, PollTimeout::ZERO)?;
-    for polled in asked {
-        if polled.revents().is_some_and(|events| events.contains(PollFlags::POLLNVAL)) {
-            // It gets the lowest number that is free, this one, and stays open where a program is executed.
-            let _stays = open("/dev/null", OFlag::O_RDWR, Mode::empty())?.into_raw_fd();
-        }
-    }
-    Ok(())
-}
 
 /// Closes every descriptor above 2 but `keep`, which are closed on exec from now on.
 pub fn close_all_but(keep: &[RawFd]) -> io::Result<()> {

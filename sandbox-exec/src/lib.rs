@@ -41,7 +41,6 @@ pub mod probe;
 mod raw;
 pub mod seccomp;
 pub mod self_test;
-mod spread;
 pub mod stage;
 mod stub;
 pub mod system;

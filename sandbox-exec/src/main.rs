@@ -65,24 +65,21 @@
 //! the floor tier those that change modes, owners, times, attributes and flags of files in the write roots. In the floor tier
 //! these are not protected: names, sizes and link targets of hidden files. Ports are the host's there: CMD reaches those that it bound.
 
-#![no_main]
-
-use std::ffi::{CStr, OsStr, OsString, c_char, c_int};
+use std::env;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Write, stderr, stdin, stdout};
 use std::mem;
-use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
-use std::panic::{self, AssertUnwindSafe};
+use std::panic;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use ipc::confinement::{Confinement, Order};
 use ipc::id::Generation;
 use ipc::path::WirePath;
 use ipc::pipe::{Incoming, Outgoing};
 use ipc::rights::{Execution, Limits, Rights};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use sandbox_exec::launch::{Ahead, Launch, Likely};
+use sandbox_exec::launch::Launch;
 use sandbox_exec::options::{self, Flags, Invocation, Options, USAGE};
 use sandbox_exec::stage::{Failure, Stage};
 use sandbox_exec::tree::{Host, Tree};
@@ -93,30 +90,16 @@ use sandbox_exec::{descriptors, measure, probe, self_test, system};
 #[global_allocator]
 static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
-/// Where the C library begins, without what Rust's would do first: that reads the whole map of this process for the bounds of its
-/// stack, to name an overflow that ends it all the same, and a start would take longer by a twentieth.
-///
-/// # Safety
-///
-/// There are so many arguments, as `execve(2)` passes them.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
-    let argument = |place| {
-        // SAFETY: the caller's promise.
-        let bytes = unsafe { CStr::from_ptr(*arguments.add(place)) };
-        OsStr::from_bytes(bytes.to_bytes()).to_owned()
-    };
-    let arguments = (1..usize::try_from(count).unwrap_or(0)).map(argument);
-    // What panics has said so.
-    let outcome = panic::catch_unwind(AssertUnwindSafe(|| begin(arguments)));
+fn main() -> ExitCode {
+    // A panic has told its cause.
+    let outcome = panic::catch_unwind(begin);
     outcome.unwrap_or(Stage::Broker.code()).into()
 }
 
-fn begin(arguments: impl Iterator<Item = OsString>) -> u8 {
+fn begin() -> u8 {
     system::set_name(c"sandbox-exec");
     system::share_heap();
-    let ready = descriptors::open_standard().map_err(|error| Stage::Descriptors.failed(error));
-    match ready.and_then(|()| run(arguments)) {
+    match run(env::args_os().skip(1)) {
         Ok(status) => status,
         Err(failure) => {
             // Without standard error the exit code still says which stage failed.
@@ -169,7 +152,7 @@ fn execute(options: Options) -> Result<u8, Failure> {
 fn launch(options: Options, rights: Option<File>) -> Result<Launch, Failure> {
     let die_with_parent = options.die_with_parent || rights.is_some();
     let mut launch = match rights {
-        Some(rights) => ordered(rights, options.command, options.status_fd.is_some())?,
+        Some(rights) => ordered(rights, options.command)?,
         None => Launch::new(confinement(options.flags)?, options.command),
     };
     launch.die_with_parent = die_with_parent;
@@ -181,36 +164,17 @@ fn launch(options: Options, rights: Option<File>) -> Result<Launch, Failure> {
     Ok(launch)
 }
 
-/// The order of a program, who may have it `told` what happens.
-fn ordered(rights: File, mut command: Vec<OsString>, told: bool) -> Result<Launch, Failure> {
+/// The order of a program. It may be long in coming: nobody of the same user has to look into what waits for it.
+fn ordered(rights: File, mut command: Vec<OsString>) -> Result<Launch, Failure> {
+    system::make_undumpable().map_err(|error| Stage::Rights.failed(error))?;
     let mut orders = Incoming::new(rights, Generation(0));
-    let mut ahead = Ahead::default();
-    loop {
-        match orders.receive().map_err(|error| Stage::Rights.failed(error))? {
-            // What is ordered already is waited for: it looks things up itself.
-            Some(Order::Prepare { .. }) if has_more(&orders) => {}
-            Some(Order::Prepare { likely, instead }) => {
-                ahead = Ahead::of(Likely { confinement: *likely, instead, told }, &command)?;
-            }
-            Some(Order::Execute { confinement, .. }) if !ahead.serves(&confinement) => {
-                return Err(
-                    Stage::Identity.failed("what was announced was for another user, or another tier")
-                );
-            }
-            Some(Order::Execute { confinement, arguments }) => {
-                system::make_dumpable().map_err(|error| Stage::Rights.failed(error))?;
-                command.extend(arguments.into_iter().map(OsString::from));
-                return Ok(Launch { ahead, ..Launch::new(*confinement, command) });
-            }
-            None => return Err(Stage::Rights.failed("nobody ordered anything")),
-        }
-    }
-}
-
-/// Whether something can be read at once.
-fn has_more(orders: &impl AsFd) -> bool {
-    let mut polled = [PollFd::new(orders.as_fd(), PollFlags::POLLIN)];
-    poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+    let order = orders.receive().map_err(|error| Stage::Rights.failed(error))?;
+    let Some(Order { confinement, arguments }) = order else {
+        return Err(Stage::Rights.failed("nobody ordered anything"));
+    };
+    system::make_dumpable().map_err(|error| Stage::Rights.failed(error))?;
+    command.extend(arguments.into_iter().map(OsString::from));
+    Ok(Launch::new(confinement, command))
 }
 
 /// The order of a person.

@@ -87,11 +87,8 @@ pub struct Host {
     known: RefCell<HashMap<OsString, Known>>,
     /// What lies in directories, once that was asked, by canonical paths: most hidden paths are not there, which one list says of
     /// all.
-    listed: RefCell<Listings>,
+    listed: RefCell<HashMap<OsString, Rc<[Entry]>>>,
 }
-
-/// What lies in directories, by their paths.
-pub(crate) type Listings = HashMap<OsString, Rc<[Entry]>>;
 
 #[derive(Clone, Debug)]
 struct Known {
@@ -142,16 +139,6 @@ impl Tree for Host {
 }
 
 impl Host {
-    /// A file system of which this is known.
-    pub(crate) fn with(listed: Listings) -> Self {
-        Self { listed: RefCell::new(listed), ..Self::default() }
-    }
-
-    /// What was listed.
-    pub(crate) fn into_listings(self) -> Listings {
-        self.listed.into_inner()
-    }
-
     /// What a name means in a directory, a path without links, and by which name that is listed.
     fn entry(&self, directory: &Path, name: &OsStr) -> (PathBuf, Option<Metadata>) {
         let place = directory.join(name);
@@ -263,6 +250,11 @@ pub(crate) mod tests {
         assert_eq!(resolve(Path::new("/")), Path::new("/"));
     }
 
+    fn listing(root: &Path, entries: impl Into<Rc<[Entry]>>) -> Host {
+        let listed = HashMap::from([(root.as_os_str().to_owned(), entries.into())]);
+        Host { listed: RefCell::new(listed), ..Host::default() }
+    }
+
     /// As a file system lists it that folds case, and where both are the same.
     #[test]
     fn what_is_listed_under_another_name_is_found_under_that() {
@@ -275,7 +267,7 @@ pub(crate) mod tests {
             Entry { name: listed.into(), kind, inode }
         };
         let entries = [entry(".ENV", ".env", Kind::Other), entry("Süb", "sub", Kind::Directory)];
-        let host = Host::with(HashMap::from([(root.clone().into_os_string(), Rc::from(entries))]));
+        let host = listing(&root, entries);
         let found = |name: &str| {
             let Found { path, identity } = host.find(&root.join(name));
             (path.strip_prefix(&root).unwrap().to_owned(), identity.is_some())
@@ -294,7 +286,7 @@ pub(crate) mod tests {
         std::os::unix::fs::symlink("sub", root.join("link")).unwrap();
         let entry = |name: &str, kind| Entry { name: name.into(), kind, inode: u64::MAX };
         let entries = [entry("SUB", Kind::Directory), entry("link", Kind::Link)];
-        let host = Host::with(HashMap::from([(root.clone().into_os_string(), Rc::from(entries))]));
+        let host = listing(&root, entries);
         let found = |name: &str| host.find(&root.join(name));
         let identity = host.identity(&root.join("sub")).ok();
         assert_eq!(found("sub"), Found { path: root.join("SUB"), identity });

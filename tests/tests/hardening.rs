@@ -213,27 +213,7 @@ struct Row {
     to_the_supervisor: usize,
 }
 
-const SPARE: Row = Row {
-    process: "spare",
-    kinds: &["pipe", "anon_inode:[eventfd]", "anon_inode:[landlock-ruleset]", "anon_inode:seccomp notify"],
-    trees: false,
-    to_the_supervisor: 5,
-};
-/// It also holds its working directory, which it can neither read nor write by that.
-const WAITING: Row = Row {
-    process: "spare's child",
-    kinds: &[
-        "pipe",
-        "socket",
-        "anon_inode:[eventfd]",
-        "anon_inode:[landlock-ruleset]",
-        "anon_inode:seccomp notify",
-        "anon_inode:[pidfd]",
-        "pidfd",
-    ],
-    trees: false,
-    to_the_supervisor: 5,
-};
+const SPARE: Row = Row { process: "spare", kinds: &["pipe"], trees: false, to_the_supervisor: 5 };
 const STUB: Row =
     Row { process: "stub", kinds: &["/dev/null", "pipe", "socket"], trees: false, to_the_supervisor: 1 };
 const BROKER: Row = Row {
@@ -273,8 +253,7 @@ impl Row {
     fn of(pid: u32, open: &Descriptors) -> &'static Self {
         let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap();
         match program.file_name().and_then(OsStr::to_str) {
-            Some("sandbox-exec") if is_spare(open) && is_spare(&descriptors(parent(pid))) => &WAITING,
-            Some("sandbox-exec") if is_spare(open) => &SPARE,
+            Some("sandbox-exec") if is_spare(pid) => &SPARE,
             Some("sandbox-exec") if open.values().any(|link| link.contains("seccomp")) => &BROKER,
             Some("sandbox-exec") => &STUB,
             Some("bailiwick-worker") if open.contains_key(&0) => &WORKER,
@@ -283,12 +262,8 @@ impl Row {
         }
     }
 
-    fn check(&self, world: &World, pid: u32, open: &Descriptors, supervisor: &BTreeSet<&String>) {
-        for (number, link) in open {
-            let waits = [SPARE, WAITING].iter().any(|row| row.process == self.process);
-            if waits && (link.ends_with("/mountinfo") || is_place(pid, *number)) {
-                continue;
-            }
+    fn check(&self, world: &World, open: &Descriptors, supervisor: &BTreeSet<&String>) {
+        for link in open.values() {
             // "pipe:[17]" and "anon_inode:[eventfd]": the number says which.
             let kind =
                 link.split_once(":[").filter(|_| !link.starts_with("anon")).map_or(&**link, |(kind, _)| kind);
@@ -302,22 +277,9 @@ impl Row {
     }
 }
 
-fn parent(pid: u32) -> u32 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap()
-}
-
-/// Whether it waits for its orders, or for its parent's word, and for changes of the mounts.
-fn is_spare(open: &Descriptors) -> bool {
-    open.values().any(|link| link.ends_with("/mountinfo"))
-}
-
-/// Whether a descriptor stands for a place in the tree and nothing more (`O_PATH`).
-fn is_place(pid: u32, number: u32) -> bool {
-    // It may be closed since the list was made: then nobody holds it.
-    let Ok(info) = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")) else { return true };
-    let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
-    i32::from_str_radix(flags, 8).unwrap() & libc::O_PATH != 0
+/// True if it waits for its order: everything else that runs this program has a child.
+fn is_spare(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).is_ok_and(|children| children.is_empty())
 }
 
 /// Whether a mediator has this open: a write root, under the name that its own tree gives it, its own `/proc/PID/fd`, or the
@@ -345,7 +307,7 @@ fn nothing_below_the_supervisor_holds_what_the_descriptor_table_does_not_give_it
         let expected: &[_] = match tier {
             Tier::Full => &["command", "init or broker", "reaper", "spare", "stub", "worker"],
             Tier::Floor | Tier::FloorUnmediated => {
-                &["command", "init or broker", "reaper", "spare", "spare's child", "worker"]
+                &["command", "init or broker", "reaper", "spare", "worker"]
             }
         };
         let rows = || all().map(|below| (below, Row::of(below, &descriptors(below)))).collect::<Vec<_>>();
@@ -356,7 +318,7 @@ fn nothing_below_the_supervisor_holds_what_the_descriptor_table_does_not_give_it
         };
         wait_until("the next sandbox-exec waits", || processes() == expected);
         for (below, row) in rows() {
-            row.check(&run.world, below, &descriptors(below), &supervisor.values().collect());
+            row.check(&run.world, &descriptors(below), &supervisor.values().collect());
         }
         run.finish("");
     }

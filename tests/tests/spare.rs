@@ -63,8 +63,8 @@ impl Site {
     }
 
     /// Has a sandbox-exec wait for what will be started.
-    fn announce(&self, WorkerSpec { confinement, program, .. }: WorkerSpec) {
-        self.spawner.prepare(confinement, None, vec![program.into()]);
+    fn announce(&self, WorkerSpec { program, .. }: WorkerSpec) {
+        self.spawner.prepare(vec![program.into()]);
     }
 
     /// Starts this in the one that waits, which ends before it has read its order.

@@ -4,9 +4,7 @@
 
 use std::fs::File;
 use std::io;
-use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -16,15 +14,12 @@ use ipc::id::Generation;
 use ipc::pipe::{Incoming, Outgoing};
 use ipc::rights::Network;
 use nix::fcntl::OFlag;
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpid, getppid, pipe2};
 
-use super::attendant::Attendant;
-use super::granted::Granted;
 use super::program::{self, Program, enter, no_entry};
 use super::rules::{self, Awaited, Awaiting, Making, Ordered, Seen};
 use super::ruleset::Ruleset;
-use super::{Ahead, Launch, at};
+use super::{Launch, at};
 use crate::attempt::{self, Surroundings};
 use crate::broker::{self, Broker, Progress, Reports};
 use crate::cgroup::Cgroup;
@@ -34,41 +29,27 @@ use crate::handover::{Handover, fork_into, fork_sharing_descriptors};
 use crate::mediate::{Filter, Hand, Listeners, Mediation, Mediator, Prepared, Refusals, crew};
 use crate::platform::Platform;
 use crate::privilege;
-use crate::spread;
 use crate::stage::{Failure, Stage};
 use crate::system;
 
 /// Starts the program in the floor tier and watches over it; `instead` says why not in the full one.
 pub(super) fn run(
     launch: &Launch,
-    ahead: &mut Ahead,
+    platform: Platform,
     instead: Option<String>,
     reports: &mut Reports,
 ) -> Result<u8, Failure> {
-    let seen = Seen::floor(&launch.confinement, ahead.ground());
+    let seen = Seen::floor(&launch.confinement, platform);
     let mut ruleset = Ruleset::new(&seen, reports.is_some())?;
     ruleset.missing.extend(instead);
-    let broker = start(launch, ahead, &seen, &ruleset, reports)?;
-    // A broker keeps nothing of what was done ahead of its start.
-    ahead.forget();
-    broker.watch(reports)
+    start(launch, &seen, &ruleset, reports)?.watch(reports)
 }
 
-fn start(
-    launch: &Launch,
-    ahead: &mut Ahead,
-    seen: &Seen,
-    ruleset: &Ruleset,
-    status: &Reports,
-) -> Result<Broker, Failure> {
-    let waiting = ahead.take_child(&launch.confinement, ruleset).map(Ok);
-    let child = waiting.unwrap_or_else(|| {
-        let granted = ahead.take_granted(ruleset);
-        Child::fork(&launch.confinement, ruleset, granted, ahead.bound)
-    })?;
-    let Child { program, bound, mut rules, progress, calls, group, .. } = child;
+fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset, status: &Reports) -> Result<Broker, Failure> {
+    let child = Child::fork(&launch.confinement, ruleset)?;
+    let Child { program, bound, mut rules, progress, calls, group } = child;
     let begun = rules.begin();
-    let making = Making::new(seen, ahead.host(), rules);
+    let making = Making::new(seen, rules);
     let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
     let ordered = Ordered::of(launch, ruleset, seen);
     // What is private is known by now.
@@ -86,60 +67,35 @@ fn start(
 
 /// A child that confines itself up to its rules, and waits for those.
 #[derive(Debug)]
-pub(super) struct Child {
+struct Child {
     program: Pid,
     bound: Bound,
-    pub(super) rules: Awaiting,
+    rules: Awaiting,
     progress: OwnedFd,
     calls: Calls,
     group: Option<Cgroup>,
-    /// Which directory it enters: device and inode.
-    pub(super) project: (u64, u64),
 }
 
 /// How a child's calls will be attended to.
 #[derive(Debug)]
 struct Calls {
-    passing: Passing,
+    /// The listener of its mediation filter, on its way to this process.
+    handover: Handover,
     /// What is the program's, and is let go of once it has its own.
-    theirs: Option<Theirs>,
-    /// The thread that will, where one waits for that.
-    attendant: Option<Attendant>,
+    theirs: Theirs,
 }
 
 /// Its reports, its rules, what it will try to reach the network with, and its working directory.
 type Theirs = (OwnedFd, Awaited, Option<OwnedFd>, File);
 
-/// The listener of a child's mediation filter, on its way to this process.
-#[derive(Debug)]
-enum Passing {
-    Awaited(Handover),
-    Done(Option<OwnedFd>),
-}
-
-impl Passing {
-    /// Waits for it; then the child has a table of descriptors of its own.
-    fn take(self, program: Pid) -> Result<Option<OwnedFd>, Failure> {
-        match self {
-            Self::Awaited(handover) => handover.take(program).map_err(at(Stage::Broker)),
-            Self::Done(listener) => Ok(listener),
-        }
-    }
-}
-
 impl Child {
-    /// Forks it. Until [`Child::separate`], or until the listener is there, this process closes nothing that is open now. `bound`
-    /// is the domain of signals, where this process has entered that before.
-    pub(super) fn fork(
-        confinement: &Confinement,
-        ruleset: &Ruleset,
-        granted: Option<Granted>,
-        bound: Option<Bound>,
-    ) -> Result<Self, Failure> {
-        let (rules, awaited) = rules::begin(ruleset, granted)?;
-        let (project, place) = Self::open_project(confinement)?;
+    /// Forks it. Until the listener is there, this process closes nothing that is open now.
+    fn fork(confinement: &Confinement, ruleset: &Ruleset) -> Result<Self, Failure> {
+        let (rules, awaited) = rules::begin(ruleset)?;
+        let place = &confinement.project;
+        let project = open_path(place.as_path(), true).map_err(|error| no_entry(place, &error))?;
         let (progress, reports) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
-        let bound = bound.map_or_else(|| enter_bound(ruleset.platform), Ok)?;
+        let bound = enter_bound(ruleset.platform)?;
         let datagrams = datagrams(ruleset).map_err(at(Stage::Start))?;
         let broker = getpid().as_raw();
         let surroundings = Surroundings::Floor { broker, datagrams: datagrams.as_ref().map(OwnedFd::as_fd) };
@@ -147,7 +103,6 @@ impl Child {
         let handover = Handover::new().map_err(at(Stage::Start))?;
         let (forked, group) = fork_into_group().map_err(at(Stage::Start))?;
         let Some(program) = forked else {
-            let place = &confinement.project;
             let bound = enter(place, Ok(project.as_fd())).and_then(|()| give_up(&handover, filter.as_ref()));
             if let Err(failure) = bound {
                 program::give_up(Outgoing::new(File::from(reports), Generation(0)), &failure)
@@ -155,42 +110,8 @@ impl Child {
             drop((progress, rules, handover));
             Program { confinement, ruleset, surroundings, programs, rules: awaited }.run(reports)
         };
-        spread::apart(program.as_raw());
-        let theirs = Some((reports, awaited, datagrams, project));
-        let calls = Calls { passing: Passing::Awaited(handover), theirs, attendant: None };
-        Ok(Self { program, bound, rules, progress, calls, group, project: place })
-    }
-
-    /// The directory in which a program will be, and which that is.
-    pub(super) fn open_project(confinement: &Confinement) -> Result<(File, (u64, u64)), Failure> {
-        let project = &confinement.project;
-        let open = || {
-            let directory = open_path(project.as_path(), true)?;
-            let metadata = directory.metadata()?;
-            Ok((directory, (metadata.dev(), metadata.ino())))
-        };
-        open().map_err(|error| no_entry(project, &error))
-    }
-
-    /// Waits until the child has a table of descriptors of its own, lets go of what is open for it, and has a thread wait beside it:
-    /// this process makes no fork while there is this child.
-    pub(super) fn separate(&mut self) -> Result<(), Failure> {
-        let passing = mem::replace(&mut self.calls.passing, Passing::Done(None));
-        self.calls.passing = Passing::Done(passing.take(self.program)?);
-        self.calls.theirs = None;
-        self.calls.attendant = Some(Attendant::begin().map_err(at(Stage::Broker))?);
-        Ok(())
-    }
-
-    pub(super) fn is_alive(&self) -> bool {
-        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        matches!(waitid(Id::Pid(self.program), flags), Ok(WaitStatus::StillAlive))
-    }
-
-    /// Ends it.
-    pub(super) fn abandon(self) {
-        let progress = Progress::new(Incoming::new(File::from(self.progress), Generation(0)));
-        Broker::new(self.program, self.bound, progress, None).abandon();
+        let calls = Calls { handover, theirs: (reports, awaited, datagrams, project) };
+        Ok(Self { program, bound, rules, progress, calls, group })
     }
 }
 
@@ -202,7 +123,7 @@ fn give_up(handover: &Handover, filter: Option<&Filter>) -> Result<(), Failure> 
 }
 
 /// Enters the domain that bounds signals, and adopts what descends from this process.
-pub(super) fn enter_bound(platform: Platform) -> Result<Bound, Failure> {
+fn enter_bound(platform: Platform) -> Result<Bound, Failure> {
     system::set_subreaper().map_err(at(Stage::Start))?;
     system::set_no_new_privs().map_err(at(Stage::Privileges))?;
     let signals = Domain::of_signals(platform).map_err(at(Stage::Landlock))?;
@@ -212,7 +133,7 @@ pub(super) fn enter_bound(platform: Platform) -> Result<Bound, Failure> {
 /// Makes the rules, and beside that gets the mediator ready: what the program tries first of all, it answers.
 fn attend(
     (mut making, ordered): (Making<'_>, Ordered),
-    Calls { passing, theirs, attendant }: Calls,
+    Calls { handover, theirs }: Calls,
     program: Pid,
     mediation: Option<Mediation>,
     status: &Reports,
@@ -223,7 +144,8 @@ fn attend(
     let (ready, mediator) = mpsc::channel();
     let life = move || {
         let prepared = prepare(mediation, refusals);
-        let listener = passing.take(program);
+        // Then the child has a table of descriptors of its own.
+        let listener = handover.take(program).map_err(at(Stage::Broker));
         drop((took, theirs));
         let begun = listener.and_then(|listener| begin(prepared?, listener));
         let (outcome, first) = match begun {
@@ -235,12 +157,8 @@ fn attend(
         drop(ready.send(outcome));
         first.into_iter().for_each(Hand::work);
     };
-    match attendant {
-        Some(attendant) => attendant.attend(Box::new(life)),
-        // Threads make no forks, so they begin after the only one.
-        None => crew::thread(life).map(drop),
-    }
-    .map_err(at(Stage::Broker))?;
+    // Threads make no forks, so they begin after the only one.
+    crew::thread(life).map_err(at(Stage::Broker))?;
     let opened = making.plan().and_then(|plan| making.add(plan, ordered));
     // Until the program has left our table of descriptors, nothing is closed that was open before it began.
     let _has_left: Result<(), mpsc::RecvError> = taken.recv();

@@ -16,22 +16,22 @@ use nix::unistd::{Pid, getpid, pipe2};
 
 use super::rules::{self, Making, Ordered, Seen};
 use super::ruleset::Ruleset;
-use super::{Ahead, Launch, at};
+use super::{Launch, at};
 use crate::broker::{Progress, Reports};
 use crate::init::Init;
 use crate::namespace::layout::Layout;
 use crate::namespace::{self, Clone, machine};
+use crate::platform::Platform;
 use crate::stage::{Failure, Stage};
 use crate::stub::Stub;
 
 /// Starts the program in the full tier and waits for its end.
-pub(super) fn run(launch: &Launch, ahead: &mut Ahead, reports: &mut Reports) -> Result<u8, Failure> {
+pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) -> Result<u8, Failure> {
     let layout = layout(&launch.confinement, &launch.command);
-    let seen = Seen::full(&launch.confinement, ahead.ground(), &layout);
+    let seen = Seen::full(&launch.confinement, platform, &layout);
     let ruleset = Ruleset::new(&seen, reports.is_some())?;
-    let granted = ahead.take_granted(&ruleset);
-    let (child, awaited) = rules::begin(&ruleset, granted)?;
-    let mut making = Making::new(&seen, ahead.host(), child);
+    let (child, awaited) = rules::begin(&ruleset)?;
+    let mut making = Making::new(&seen, child);
     let stub = getpid().as_raw();
     let (progress, told) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let (mapped, map) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
@@ -41,7 +41,6 @@ pub(super) fn run(launch: &Launch, ahead: &mut Ahead, reports: &mut Reports) -> 
         Err(error) => Err(refused("make namespaces", &error)),
         Ok(Clone::Child) => {
             drop((progress, map, met, making));
-            ahead.forget();
             let confinement = &launch.confinement;
             Init { confinement, ruleset: &ruleset, layout: &layout, stub, status: reports }
                 .run(mapped, told, introduced, awaited)
@@ -55,8 +54,6 @@ pub(super) fn run(launch: &Launch, ahead: &mut Ahead, reports: &mut Reports) -> 
             let opened = making.add(plan, Ordered::of(launch, &ruleset, &seen))?;
             making.tell()?;
             drop(opened);
-            // A stub keeps nothing of what was done ahead of its start.
-            ahead.forget();
             stub.watch(reports)
         }
     }

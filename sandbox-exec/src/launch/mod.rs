@@ -2,38 +2,31 @@
 //!
 //! * `ruleset`: what the child needs, made before there is one. `rules`: its Landlock rules, made beside it. `program`: the
 //!   child's life up to exec.
-//! * `ground`: what is the same for every start. `ahead`: what is done before the rights are known. `granted`: rules that are added
-//!   by then. `waiting`, `attendant`: a child, and a thread, by then.
 //! * `floor`: the process that was started becomes the broker; its child is confined and becomes the program.
 //! * `full`: the process that was started becomes the stub; its child is the broker and the init of new namespaces, and
 //!   that one's child the program.
 
-mod ahead;
-mod attendant;
 mod execute;
 mod floor;
 mod full;
-mod granted;
-mod ground;
 mod program;
 mod rules;
 mod ruleset;
-mod waiting;
 
 use std::ffi::OsString;
-use std::mem;
 
 use ipc::confinement::{Confinement, NO_FULL_TIER, TierChoice};
 use nix::libc;
 use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, getppid};
 
-pub use self::ahead::{Ahead, Likely};
 pub(crate) use self::program::{Program, enter, give_up};
 pub(crate) use self::rules::Awaited;
 pub(crate) use self::ruleset::Ruleset;
 pub use crate::broker::Reports;
 use crate::broker::SIGNALS;
+use crate::mediate;
+use crate::platform::Platform;
 use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
@@ -47,40 +40,35 @@ pub struct Launch {
     pub die_with_parent: bool,
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// What was done before this was known.
-    pub ahead: Ahead,
 }
 
 impl Launch {
-    /// A start for which nothing was done before, and which outlives the process that started this one.
+    /// A start that outlives the process that started this one.
     pub fn new(confinement: Confinement, command: Vec<OsString>) -> Self {
-        Self { confinement, die_with_parent: false, command, ahead: Ahead::default() }
+        Self { confinement, die_with_parent: false, command }
     }
 
     /// Confines and executes the program; its exit status once it and its descendants are gone.
     ///
     /// The best tier is the full one where this machine lets us, which shows before anything is done that has to do with
     /// the rights; what fails later is a failure.
-    pub fn run(mut self, reports: &mut Reports) -> Result<u8, Failure> {
+    pub fn run(self, reports: &mut Reports) -> Result<u8, Failure> {
         let parent = getppid();
-        let mut ahead = mem::take(&mut self.ahead);
         if let Some(identity) = self.confinement.identity {
-            ahead.leave_to(identity);
             privilege::become_user(identity).map_err(at(Stage::Identity))?;
         }
         // These and no others: who started this process may have blocked what stops it until it is executed.
         SIGNALS.iter().copied().collect::<SigSet>().thread_set_mask().map_err(at(Stage::Start))?;
         self.arrange_death(parent)?;
-        ahead.look_again();
-        if self.confinement.tier == TierChoice::Floor || ahead.bound.is_some() {
-            let instead = ahead.instead.take().filter(|_| self.confinement.tier == TierChoice::Best);
-            return floor::run(&self, &mut ahead, instead, reports);
+        let platform = Platform { listener: mediate::has_listener(), ..Platform::probe() };
+        if self.confinement.tier == TierChoice::Floor {
+            return floor::run(&self, platform, None, reports);
         }
-        match full::run(&self, &mut ahead, reports) {
+        match full::run(&self, platform, reports) {
             Err(Failure { stage: Stage::Namespaces, detail })
                 if self.confinement.tier == TierChoice::Best =>
             {
-                floor::run(&self, &mut ahead, Some(format!("{NO_FULL_TIER}{detail}")), reports)
+                floor::run(&self, platform, Some(format!("{NO_FULL_TIER}{detail}")), reports)
             }
             outcome => outcome,
         }

@@ -62,7 +62,7 @@ impl Program<'_> {
             // The broker opens everything that a rule is on, and is still at it.
             give_up_calls(programs)?;
             rules.begun()?;
-            // It may have waited for long, when nobody of the same user had to look into it. Now the mediator does.
+            // The mediator looks into it.
             system::make_dumpable().map_err(at(Stage::Start))?;
             tried.extend(of_calls()?);
             // The mediator, which has answered, has yet to go to sleep on this processor: a program that is executed beside somebody

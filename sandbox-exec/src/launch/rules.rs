@@ -21,8 +21,6 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::pipe2;
 use serde::{Deserialize, Serialize};
 
-use super::granted::Granted;
-use super::ground::Ground;
 use super::ruleset::Ruleset;
 use super::{Launch, at};
 use crate::attempt;
@@ -53,8 +51,6 @@ const USUAL: usize = 4 << 10;
 /// What the child gets once the parent is done.
 #[derive(Debug, Serialize, Deserialize)]
 struct Word {
-    /// Whether the rules are in the ruleset that had some before.
-    granted: bool,
     /// How many there are already.
     added: u32,
     hidden_witness: Option<WirePath>,
@@ -76,9 +72,7 @@ pub(crate) struct Ordered {
 /// The parent's end of what a child waits for.
 #[derive(Debug)]
 pub(super) struct Awaiting {
-    /// A ruleset that has some of the rules already.
-    pub(super) granted: Option<Granted>,
-    empty: Domain,
+    domain: Domain,
     begun: File,
     to: File,
 }
@@ -87,7 +81,6 @@ pub(super) struct Awaiting {
 #[derive(Debug)]
 pub(super) struct Making<'a> {
     seen: &'a Seen,
-    host: Host,
     child: Awaiting,
     /// What to tell it.
     word: Vec<u8>,
@@ -96,8 +89,7 @@ pub(super) struct Making<'a> {
 /// The child's end.
 #[derive(Debug)]
 pub(crate) struct Awaited {
-    granted: Option<Domain>,
-    empty: Domain,
+    domain: Domain,
     /// No pipe: who is woken by one is taken to follow on a writer that sleeps, and waits for that one's processor.
     begun: File,
     word: File,
@@ -105,17 +97,16 @@ pub(crate) struct Awaited {
 
 impl Seen {
     /// Mediated where the kernel gives the broker a listener.
-    pub(crate) fn floor(confinement: &Confinement, ground: Ground) -> Self {
-        let Ground { platform } = ground;
+    pub(crate) fn floor(confinement: &Confinement, platform: Platform) -> Self {
         let tier = if platform.listener { Tier::Floor } else { Tier::FloorUnmediated };
         Self { confinement: confinement.clone(), tier, platform, own_tmp: false, private: OnceCell::new() }
     }
 
     /// What lies under a `/tmp` that the program does not see is not its concern, and nothing in its own is kept from it.
-    pub(crate) fn full(confinement: &Confinement, ground: Ground, layout: &Layout) -> Self {
+    pub(crate) fn full(confinement: &Confinement, platform: Platform, layout: &Layout) -> Self {
         let mut confinement = confinement.in_tier(Tier::Full);
         confinement.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
-        let (platform, own_tmp) = (ground.platform, layout.tmp.is_some());
+        let own_tmp = layout.tmp.is_some();
         Self { confinement, tier: Tier::Full, platform, own_tmp, private: OnceCell::from(Private::default()) }
     }
 
@@ -155,17 +146,16 @@ impl Seen {
     }
 }
 
-/// A ruleset without rules yet, and one with some if there is one, for both sides of a fork.
-pub(super) fn begin(ruleset: &Ruleset, granted: Option<Granted>) -> Result<(Awaiting, Awaited), Failure> {
-    let empty = Domain::empty(ruleset.net, ruleset.tier, ruleset.platform).map_err(at(Stage::Rules))?;
+/// A ruleset without rules yet, for both sides of a fork.
+pub(super) fn begin(ruleset: &Ruleset) -> Result<(Awaiting, Awaited), Failure> {
+    let domain = Domain::empty(ruleset.net, ruleset.tier, ruleset.platform).map_err(at(Stage::Rules))?;
     let begun = EventFd::from_flags(EfdFlags::EFD_CLOEXEC).map_err(at(Stage::Start))?;
     let begun = File::from(OwnedFd::from(begun));
     let (word, to) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
-    let share = |domain: &Domain| domain.try_clone().map_err(at(Stage::Start));
-    let theirs = granted.as_ref().map(|granted| share(&granted.domain)).transpose()?;
+    let theirs = domain.try_clone().map_err(at(Stage::Start))?;
     let heard = begun.try_clone().map_err(at(Stage::Start))?;
-    let awaited = Awaited { granted: theirs, empty: share(&empty)?, begun: heard, word: word.into() };
-    Ok((Awaiting { granted, empty, begun, to: to.into() }, awaited))
+    let awaited = Awaited { domain: theirs, begun: heard, word: word.into() };
+    Ok((Awaiting { domain, begun, to: to.into() }, awaited))
 }
 
 impl Awaiting {
@@ -176,28 +166,22 @@ impl Awaiting {
 }
 
 impl<'a> Making<'a> {
-    pub(super) fn new(seen: &'a Seen, host: Host, child: Awaiting) -> Self {
-        Self { seen, host, child, word: vec![] }
+    pub(super) fn new(seen: &'a Seen, child: Awaiting) -> Self {
+        Self { seen, child, word: vec![] }
     }
 
     /// Compiles.
     pub(super) fn plan(&self) -> Result<Plan, Failure> {
-        self.seen.plan(&self.host)
+        self.seen.plan(&Host::default())
     }
 
     /// Adds what is the host's. What was opened for it can be closed later.
     pub(super) fn add(&mut self, plan: Plan, ordered: Ordered) -> Result<Opened, Failure> {
-        let (mut ours, left): (Vec<_>, Vec<_>) =
+        let (ours, left): (Vec<_>, Vec<_>) =
             plan.rules.into_iter().partition(|rule| self.seen.is_the_hosts(&rule.path));
-        let Awaiting { granted, empty, .. } = &mut self.child;
-        let granted = granted.as_mut().filter(|granted| granted.spare(&mut ours));
-        let (has_granted, domain) = match granted {
-            Some(granted) => (true, &mut granted.domain),
-            None => (false, empty),
-        };
+        let domain = &mut self.child.domain;
         let opened = domain.add_canonical(&ours).map_err(at(Stage::Rules))?;
         let word = Word {
-            granted: has_granted,
             added: domain.rules(),
             hidden_witness: plan.hidden_witness.map(WirePath::from),
             left: left
@@ -241,7 +225,7 @@ impl Awaited {
             file,
         };
         let rules: Vec<_> = word.left.into_iter().map(rule).collect();
-        let mut domain = self.granted.filter(|_| word.granted).unwrap_or(self.empty);
+        let mut domain = self.domain;
         domain.count(word.added);
         domain.add(&rules).map_err(at(Stage::Rules))?;
         let hidden_witness = word.hidden_witness.map(PathBuf::from);

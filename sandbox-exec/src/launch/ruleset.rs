@@ -24,8 +24,6 @@ pub(crate) struct Ruleset {
     pub(crate) net: Network,
     /// The standing program, and for one that only reads the one that is stacked on it.
     pub(crate) programs: Vec<Program>,
-    /// What they were chosen by.
-    policy: Policy,
     /// What the broker performs for the program, where it mediates.
     pub(crate) mediation: Option<Mediation>,
     pub(crate) missing: Vec<String>,
@@ -61,7 +59,7 @@ impl Ruleset {
         }));
         let mediation =
             platform.mediates(tier).then(|| mediation(seen, platform, rules::told(policy.case())));
-        Ok(Self { environment, platform, tier, net: rights.net, programs, policy, mediation, missing })
+        Ok(Self { environment, platform, tier, net: rights.net, programs, mediation, missing })
     }
 
     /// What is attached at once, with the listener, and what is attached after it: the denying program is part of the mediating one,
@@ -73,16 +71,6 @@ impl Ruleset {
             }
             _ => (None, &self.programs),
         }
-    }
-
-    /// Whether a child is bound by this as it is by `other`, in all but its rules.
-    pub(super) fn binds_like(&self, other: &Self) -> bool {
-        let calls = match (&self.mediation, &other.mediation) {
-            (Some(mediation), Some(other)) => mediation.brings_like(other),
-            (one, other) => one.is_none() && other.is_none(),
-        };
-        let programs = self.programs.len() == other.programs.len() && self.policy == other.policy;
-        calls && programs && (self.platform, self.tier, self.net) == (other.platform, other.tier, other.net)
     }
 
     /// How many rules of calls hold, whoever denies them.

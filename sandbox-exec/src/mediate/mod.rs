@@ -174,16 +174,6 @@ impl Mediation {
         self.writable.extend(more);
         self
     }
-
-    /// Whether the same calls are brought under `other`, where the same are denied.
-    pub(crate) fn brings_like(&self, other: &Self) -> bool {
-        let features = |mediation: &Self| {
-            let made = mediation.sockets.are_made();
-            let Self { net, host_network, objects, signals, metadata, .. } = *mediation;
-            (net, host_network, made, objects, signals, metadata)
-        };
-        features(self) == features(other) && self.denials.len() == other.denials.len()
-    }
 }
 
 impl Mediation {

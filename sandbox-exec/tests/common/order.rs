@@ -24,16 +24,9 @@ pub(crate) fn order(place: &Place) -> Confinement {
 
 /// The order to execute a program so, as it travels.
 pub(crate) fn encoded(confinement: &Confinement) -> Vec<u8> {
-    frames(&[Order::Execute { confinement: Box::new(confinement.clone()), arguments: vec![] }])
-}
-
-/// Orders, as they travel.
-pub(crate) fn frames(orders: &[Order]) -> Vec<u8> {
+    let order = Order { confinement: confinement.clone(), arguments: vec![] };
     let mut bytes = vec![];
-    let mut outgoing = Outgoing::new(&mut bytes, Generation(0));
-    for order in orders {
-        outgoing.send(order).unwrap();
-    }
+    Outgoing::new(&mut bytes, Generation(0)).send(&order).unwrap();
     bytes
 }
 

@@ -8,56 +8,37 @@ use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ipc::confinement::{BrokerReport, Confinement, Order};
-use ipc::id::Generation;
-use ipc::pipe::Incoming;
+use ipc::confinement::Confinement;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::libc;
 use nix::unistd::pipe2;
 
-use super::order::frames;
+use super::order::encoded;
 use super::place::Place;
 
-/// A sandbox-exec that was told what will be ordered, and has looked that up.
+/// A sandbox-exec that was executed before its order.
 pub(crate) struct Waiting {
     child: Child,
     orders: File,
-    reports: File,
 }
 
 impl Waiting {
-    pub(crate) fn prepared(place: &Place, likely: &Confinement, script: &str) -> Self {
-        Self::announced(place, likely, None, script)
-    }
-
-    /// The same; `instead` is why that is the floor.
-    pub(crate) fn announced(
-        place: &Place,
-        likely: &Confinement,
-        instead: Option<&str>,
-        script: &str,
-    ) -> Self {
-        let [(orders_read, ours), (reports, status)] =
-            [pipe2(OFlag::O_CLOEXEC).unwrap(), pipe2(OFlag::O_CLOEXEC).unwrap()];
+    pub(crate) fn start(place: &Place, script: &str) -> Self {
+        let (orders_read, ours) = pipe2(OFlag::O_CLOEXEC).unwrap();
         let mut command = place.command(place.path("sandbox-exec"));
-        command.args(["--rights-fd", "20", "--status-fd", "21", "--", "/bin/bash", "-c", script]);
+        command.args(["--rights-fd", "20", "--", "/bin/bash", "-c", script]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         // SAFETY: dup2 is async-signal-safe; the descriptors live until the command is dropped.
         unsafe {
             command.pre_exec(move || {
-                for (descriptor, number) in [(&orders_read, 20), (&status, 21)] {
-                    Errno::result(libc::dup2(descriptor.as_raw_fd(), number))?;
-                }
+                Errno::result(libc::dup2(orders_read.as_raw_fd(), 20))?;
                 Ok(())
             });
         }
         let child = command.spawn().unwrap();
         drop(command);
-        let mut orders = File::from(ours);
-        let likely = Box::new(likely.clone());
-        orders.write_all(&frames(&[Order::Prepare { likely, instead: instead.map(Into::into) }])).unwrap();
-        let waiting = Self { child, orders, reports: reports.into() };
+        let waiting = Self { child, orders: ours.into() };
         waiting.until_it_waits();
         waiting
     }
@@ -66,26 +47,19 @@ impl Waiting {
         self.child.id()
     }
 
-    /// The child that it has forked, if it has.
-    pub(crate) fn program(&self) -> Option<u32> {
-        let pid = self.child.id();
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-        children.trim().parse().ok()
-    }
-
-    /// It has read what there was, and waits: it has nothing left to look up.
+    /// It sleeps in the read of its order.
     fn until_it_waits(&self) {
         let patience = Instant::now() + Duration::from_secs(10);
-        let mut idle = 0;
-        // Whoever looks things up sleeps too, for moments.
-        while idle < 20 {
+        let waits = || {
+            let call = fs::read_to_string(format!("/proc/{}/syscall", self.child.id())).unwrap_or_default();
+            let comm = fs::read_to_string(format!("/proc/{}/comm", self.child.id())).unwrap();
             let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-            let mut unread: libc::c_int = 0;
-            // SAFETY: the kernel writes an integer.
-            unsafe { libc::ioctl(self.orders.as_raw_fd(), libc::FIONREAD, &raw mut unread) };
             let sleeps = stat.rsplit_once(") ").unwrap().1.starts_with('S');
-            idle = if unread == 0 && sleeps { idle + 1 } else { 0 };
-            assert!(Instant::now() < patience, "it does not wait: {stat}");
+            // A plain user may not see the call of what is not dumpable.
+            comm == "sandbox-exec\n" && sleeps && (call.is_empty() || call.starts_with("0 0x14 "))
+        };
+        while !waits() {
+            assert!(Instant::now() < patience, "it does not wait");
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -97,18 +71,10 @@ impl Waiting {
         Some(links.map(|path| path.to_string_lossy().into_owned()).collect())
     }
 
-    pub(crate) fn execute(self, confinement: &Confinement) -> Output {
-        self.execute_and_report(confinement).0
-    }
-
-    /// The same, and what was reported.
-    pub(crate) fn execute_and_report(mut self, confinement: &Confinement) -> (Output, Vec<BrokerReport>) {
-        let order = Order::Execute { confinement: Box::new(confinement.clone()), arguments: vec![] };
-        self.orders.write_all(&frames(&[order])).unwrap();
+    pub(crate) fn execute(mut self, confinement: &Confinement) -> Output {
+        self.orders.write_all(&encoded(confinement)).unwrap();
         drop(self.orders);
-        let output = self.child.wait_with_output().unwrap();
-        let mut incoming = Incoming::<_, BrokerReport>::new(self.reports, Generation(0));
-        (output, std::iter::from_fn(|| incoming.receive().unwrap()).collect())
+        self.child.wait_with_output().unwrap()
     }
 
     /// Its end, when nobody orders anything.

@@ -1,47 +1,30 @@
-//! A sandbox-exec that was executed before it is needed, and has looked up by then what the next start will likely need.
+//! A sandbox-exec that was executed before it is needed.
 //!
-//! It has no rights yet, and nothing of a session: it waits for its orders on a pipe, and ends when that is closed, as it is when the
+//! It has no rights yet, and nothing of a session: it waits for its order on a pipe, and ends when that is closed, as it is when the
 //! supervisor is gone.
 
 use std::ffi::OsString;
 
-use ipc::confinement::{Confinement, Identity, Order, TierChoice};
+use super::spawn::Begun;
 
-use super::spawn::{Begun, SpawnError};
-
-/// What waits. It is ended when it is dropped.
+/// A program that waits. It is ended when it is dropped.
 #[derive(Debug)]
 pub(super) struct Spare {
     begun: Option<Begun>,
     command: Vec<OsString>,
-    /// It may have become this user.
-    identity: Option<Identity>,
-    /// It may have become a broker of the floor.
-    floor: bool,
 }
 
 impl Spare {
-    /// Tells a sandbox-exec what will likely be ordered.
-    pub(super) fn prepare(
-        mut begun: Begun,
-        likely: Confinement,
-        instead: Option<String>,
-        command: Vec<OsString>,
-    ) -> Result<Self, SpawnError> {
-        let (identity, floor) = (likely.identity, likely.tier == TierChoice::Floor);
-        let told = begun.order(&Order::Prepare { likely: Box::new(likely), instead });
-        let spare = Self { begun: Some(begun), command, identity, floor };
-        told.map(|()| spare)
+    pub(super) fn new(begun: Begun, command: Vec<OsString>) -> Self {
+        Self { begun: Some(begun), command }
     }
 
-    /// Whether it can become this program, confined so.
-    pub(super) fn fits(&self, confinement: &Confinement, command: &[OsString]) -> bool {
-        let is_alive = self.begun.as_ref().is_some_and(Begun::is_alive);
-        let tier = !self.floor || confinement.tier != TierChoice::Full;
-        is_alive && tier && self.identity == confinement.identity && self.command == command
+    /// True if it can become this program.
+    pub(super) fn fits(&self, command: &[OsString]) -> bool {
+        self.begun.as_ref().is_some_and(Begun::is_alive) && self.command == command
     }
 
-    /// To be ordered.
+    /// Hands it over, to be ordered.
     pub(super) fn into_begun(mut self) -> Option<Begun> {
         self.begun.take()
     }

@@ -153,8 +153,8 @@ enum Request {
         origin: Origin,
         reply: oneshot::Sender<Result<Launched, SpawnError>>,
     },
-    /// Keep a sandbox-exec ready for this.
-    Prepare { likely: Box<Confinement>, instead: Option<String>, command: Vec<OsString> },
+    /// Keep a sandbox-exec ready for this command.
+    Prepare { command: Vec<OsString> },
 }
 
 impl Programs {
@@ -189,12 +189,11 @@ impl Spawner {
                             // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
                             let _ = reply.send(launched);
                         }
-                        Request::Prepare { likely, instead, command } => {
-                            if !spare.as_ref().is_some_and(|spare: &Spare| spare.fits(&likely, &command)) {
+                        Request::Prepare { command } => {
+                            if !spare.as_ref().is_some_and(|spare: &Spare| spare.fits(&command)) {
                                 let begun = program.begin(&command, Stdio::Piped);
                                 // Without one, the next start takes longer.
-                                let prepare = |begun| Spare::prepare(begun, *likely, instead, command);
-                                spare = begun.and_then(prepare).ok();
+                                spare = begun.map(|begun| Spare::new(begun, command)).ok();
                             }
                         }
                     }
@@ -221,11 +220,10 @@ impl Spawner {
         answer.await.map_err(|_| SpawnError::ThreadGone)?
     }
 
-    /// Has a sandbox-exec wait for the next launch of this command, if that will be piped, with done what can be before it is known how
-    /// it will be confined: `likely` so, in the tier that the last start came to, `instead` of the full one for a reason.
-    pub fn prepare(&self, likely: Confinement, instead: Option<String>, command: Vec<OsString>) {
+    /// Has a sandbox-exec wait for the next launch of this command, if that will be piped.
+    pub fn prepare(&self, command: Vec<OsString>) {
         // A thread that has ended launches nothing any more.
-        let _ = self.send(Request::Prepare { likely: Box::new(likely), instead, command });
+        let _ = self.send(Request::Prepare { command });
     }
 
     fn send(&self, request: Request) -> Result<(), SpawnError> {
@@ -242,14 +240,14 @@ fn start(
 ) -> Result<Launched, SpawnError> {
     let Launch { mut confinement, command, arguments, stdio } = launch;
     let waiting = match stdio {
-        Stdio::Piped => spare.take_if(|spare| spare.fits(&confinement, &command)).and_then(Spare::into_begun),
+        Stdio::Piped => spare.take_if(|spare| spare.fits(&command)).and_then(Spare::into_begun),
         Stdio::Given { .. } => None,
     };
     let origin = if waiting.is_some() { Origin::Spare } else { Origin::Fresh };
     let begun = waiting.map_or_else(|| program.begin(&command, stdio), Ok)?;
     // Looked up while sandbox-exec is executed, which waits for it.
     let followed = followed.follow(&mut confinement).map_err(SpawnError::from);
-    let order = followed.map(|()| Order::Execute { confinement: Box::new(confinement), arguments });
+    let order = followed.map(|()| Order { confinement, arguments });
     begun.execute(order).map(|launched| Launched { origin, ..launched })
 }
 

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ipc::confinement::{Confinement, NO_FULL_TIER, RulesetReport};
+use ipc::confinement::{Confinement, RulesetReport};
 use ipc::effect::Part;
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Chunk, Outcome, ToSupervisor, ToWorker};
@@ -123,10 +123,7 @@ impl Worker {
             Err(StartError::SpareEnded) => start.in_one(Origin::Fresh, cancelled).await,
             started => started,
         }?;
-        let command = vec![spec.program.into_os_string()];
-        let RulesetReport { tier, missing, .. } = &worker.ruleset;
-        let instead = missing.iter().find(|sentence| sentence.starts_with(NO_FULL_TIER)).cloned();
-        spawner.prepare(Confinement { tier: (*tier).into(), ..spec.confinement }, instead, command);
+        spawner.prepare(vec![spec.program.into_os_string()]);
         Ok((worker, events))
     }
 

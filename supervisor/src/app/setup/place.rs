@@ -132,11 +132,10 @@ impl Setup {
         ModePlaces { watch: self.watch.clone(), environments: self.environments.clone() }
     }
 
-    /// Has a sandbox-exec wait for the session's first worker: as soon as its rights are known, while everything else is made
-    /// ready. What starts no worker announces none.
+    /// Has a sandbox-exec wait for the session's first worker, while everything else is made ready. What starts no worker announces
+    /// none.
     pub(crate) fn announce_worker(&self) {
-        let command = vec![self.programs.worker.clone().into_os_string()];
-        self.spawner.prepare(self.confinement(self.policy.standing()), None, command);
+        self.spawner.prepare(vec![self.programs.worker.clone().into_os_string()]);
     }
 
     /// A confinement under these rights, in this place.
