@@ -22,7 +22,6 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::listeners::Listeners;
 use super::status::Status;
 use super::text;
-use crate::seccomp::rules::Denial;
 
 /// How many children of the program are remembered, and how many refusals beneath each.
 const MOST_ORIGINS: usize = 32;
@@ -114,32 +113,11 @@ impl Refusals {
     pub(super) fn tell(&self, thread: pid_t, act: Act, hindrance: Hindrance) -> Errno {
         let errno = hindrance.errno();
         if let Hindrance::Rules { target, .. } = hindrance
-            && let Some(telling) = self.hearing(thread)
+            && let Some(telling) = self.0.as_ref().filter(|telling| !telling.only_tries(thread))
         {
             telling.tell(thread, act, target, errno);
         }
         errno
-    }
-
-    /// Tells of a call that a rule denies, unless nobody would hear it: only then it is asked `why` it fails; what the caller is told
-    /// in any case.
-    pub(super) fn tell_denied(
-        &self,
-        thread: pid_t,
-        denial: &Denial,
-        why: impl FnOnce() -> Option<String>,
-    ) -> Errno {
-        let errno = Errno::from_raw(denial.answer.errno().cast_signed());
-        let told = self.hearing(thread).and_then(|telling| Some((telling, why()?)));
-        if let Some((telling, call)) = told {
-            telling.tell(thread, Act::Call, Target::Call(call), errno);
-        }
-        errno
-    }
-
-    /// Whoever hears of what this thread is refused.
-    fn hearing(&self, thread: pid_t) -> Option<&Telling> {
-        self.0.as_ref().filter(|telling| !telling.only_tries(thread))
     }
 }
 
@@ -249,7 +227,7 @@ fn size(target: &Target) -> usize {
     match target {
         Target::Socket(path) | Target::File(path) => path.as_bytes().len(),
         Target::Abstract(name) => name.len(),
-        Target::Object(phrase) | Target::Call(phrase) => phrase.len(),
+        Target::Object(phrase) => phrase.len(),
         Target::Internet(..) | Target::Process(_) => 0,
     }
 }
