@@ -2,11 +2,11 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::print_stderr,
     reason = "a test fails by panicking, and says aloud what it skips"
 )]
 
-#[allow(dead_code, reason = "other tests use the rest")]
 mod common;
 
 use common::order::{encoded, order, ordered};
