@@ -121,7 +121,7 @@ fn limits(setup: &Setup, tier: Tier) -> Check {
         }
         _ => "processes and memory: not limited".to_owned(),
     };
-    Check::new("limits", State::Ok, found)
+    Check::new("bounds", State::Ok, found)
 }
 
 /// Since Linux 5.14 processes are counted by user namespace; sandbox-exec sets no bound before.
