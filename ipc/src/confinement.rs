@@ -40,6 +40,8 @@ pub struct Confinement {
     /// Whether the terminal among the program's descriptors 0, 1 and 2 becomes the controlling terminal of its session. It
     /// has to be one that was made for the program: never the user's own.
     pub terminal: bool,
+    /// The most processes and threads at a time, if there is a bound. Only the full tier keeps it, and not for root.
+    pub processes: Option<u64>,
 }
 
 /// What `sandbox-exec` is told: to execute the program, confined.
@@ -97,6 +99,7 @@ impl Confinement {
             landlock_abi: None,
             identity: None,
             terminal: false,
+            processes: None,
         }
     }
 

@@ -55,8 +55,6 @@ pub enum Act {
     Signal,
     /// Using or listing objects of System V.
     Use,
-    /// Making a system call that no rights permit.
-    Call,
 }
 
 /// What it was tried on.
@@ -74,6 +72,4 @@ pub enum Target {
     Process(u32),
     /// An object of System V, as a phrase.
     Object(String),
-    /// A system call, and what of its arguments it is denied for: `socket(AF_ALG)`.
-    Call(String),
 }

@@ -6,10 +6,10 @@ use caps::errors::CapsError;
 use caps::{CapSet, Capability};
 use ipc::confinement::Identity;
 use nix::libc::{self, c_ulong};
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{Gid, Uid, getegid, geteuid, getgid, getuid, setgroups, setresgid, setresuid};
 
-use crate::system::check;
+use crate::system::{self, check};
 
 /// No program gains capabilities by being executed as uid 0, by changing its uid, or by ambient capabilities; all locked
 /// (linux/securebits.h, `capabilities(7)`).
@@ -50,12 +50,26 @@ pub fn become_user(Identity { uid, gid }: Identity) -> io::Result<()> {
     setgroups(&[])?;
     setresgid(group, group, group)?;
     setresuid(user, user, user)?;
-    crate::system::make_dumpable()
+    system::make_dumpable()
 }
 
 /// Forbids core dumps: they would hold what the program read.
 pub fn no_core_dumps() -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
+}
+
+/// Since this Linux processes are counted by user namespace (`user_namespaces(7)`); before, with all others of the user, whose number
+/// would then keep a start from its end.
+const COUNTS_BY_NAMESPACE: (u32, u32) = (5, 14);
+
+/// Bounds the processes and threads of this process's user in its own user namespace. It binds nobody whose uid is 0 outside.
+pub(crate) fn limit_processes(most: u64) -> io::Result<()> {
+    if system::release().is_none_or(|release| release < COUNTS_BY_NAMESPACE) {
+        return Ok(());
+    }
+    let (_, hard) = getrlimit(Resource::RLIMIT_NPROC)?;
+    let most = most.min(hard);
+    Ok(setrlimit(Resource::RLIMIT_NPROC, most, most)?)
 }
 
 /// Empties every capability set and locks the securebits.

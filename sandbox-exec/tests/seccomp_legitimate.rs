@@ -33,7 +33,7 @@ fn stacks() -> Vec<(String, Stack)> {
     for tier in [Tier::Full, Tier::Floor, Tier::FloorUnmediated] {
         for net in [Network::Off, Network::On] {
             for (root, truncate) in [(false, false), (false, true), (true, false), (true, true)] {
-                let policy = Policy { net, root, truncate, tier, told: false, neighbours: false };
+                let policy = Policy { net, root, truncate, tier, neighbours: false };
                 let standing = Program::standing(policy);
                 all.push((format!("{policy:?}"), vec![standing]));
                 all.push((format!("{policy:?}, reads"), vec![standing, Program::read_only(policy)]));

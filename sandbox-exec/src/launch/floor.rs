@@ -40,7 +40,7 @@ pub(super) fn run(
     reports: &mut Reports,
 ) -> Result<u8, Failure> {
     let seen = Seen::floor(&launch.confinement, platform);
-    let mut ruleset = Ruleset::new(&seen, reports.is_some())?;
+    let mut ruleset = Ruleset::new(&seen)?;
     ruleset.missing.extend(instead);
     start(launch, &seen, &ruleset, reports)?.watch(reports)
 }

@@ -29,7 +29,7 @@ use crate::stub::Stub;
 pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) -> Result<u8, Failure> {
     let layout = layout(&launch.confinement, &launch.command);
     let seen = Seen::full(&launch.confinement, platform, &layout);
-    let ruleset = Ruleset::new(&seen, reports.is_some())?;
+    let ruleset = Ruleset::new(&seen)?;
     let (child, awaited) = rules::begin(&ruleset)?;
     let mut making = Making::new(&seen, child);
     let stub = getpid().as_raw();

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 
-use ipc::confinement::{Attempt, BrokerReport, Confinement, RulesetReport};
+use ipc::confinement::{Attempt, BrokerReport, Confinement, RulesetReport, Tier};
 use ipc::id::Generation;
 use ipc::path::WirePath;
 use ipc::pipe::Outgoing;
@@ -51,6 +51,9 @@ impl Program<'_> {
         }
         default_signals().map_err(at(Stage::Session))?;
         privilege::no_core_dumps().map_err(at(Stage::Session))?;
+        if let (Some(most), Tier::Full) = (self.confinement.processes, self.ruleset.tier) {
+            privilege::limit_processes(most).map_err(at(Stage::Session))?;
+        }
         die_with(self.surroundings.broker())?;
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
         let Self { ruleset, surroundings, programs, mut rules, .. } = self;

@@ -11,7 +11,6 @@ use crate::environment;
 use crate::mediate::{Filter, Mediation, Sockets};
 use crate::platform::{Platform, SCOPES};
 use crate::private::MEMORY;
-use crate::seccomp::rules::{self, Denial};
 use crate::seccomp::{Policy, Program};
 use crate::stage::{Failure, Stage};
 
@@ -31,9 +30,7 @@ pub(crate) struct Ruleset {
 
 impl Ruleset {
     /// Judges this platform by what the tier needs of it.
-    ///
-    /// Where somebody hears what is refused (`told`), the broker denies what it tells of.
-    pub(crate) fn new(seen: &Seen, told: bool) -> Result<Self, Failure> {
+    pub(crate) fn new(seen: &Seen) -> Result<Self, Failure> {
         let Confinement { rights, temp, environment, allow_degraded, .. } = &seen.confinement;
         let temp = temp.as_ref().map(AsRef::as_ref);
         let environment = environment::build(std::env::vars_os(), environment, temp);
@@ -45,7 +42,6 @@ impl Ruleset {
             return Err(Stage::Platform.failed(format!("{layers}; --allow-degraded starts all the same")));
         }
         let policy = Policy::of(rights.net, platform, tier).within(rights.reach);
-        let policy = if told && platform.mediates(tier) { policy.told() } else { policy };
         let mut programs = vec![];
         if platform.seccomp() {
             programs.push(Program::standing(policy));
@@ -57,8 +53,7 @@ impl Ruleset {
         missing.extend(seen.hidden_in_own_tmp().map(|hidden| {
             format!("{hidden} is below /tmp: where it does not exist now, it can be read when it comes")
         }));
-        let mediation =
-            platform.mediates(tier).then(|| mediation(seen, platform, rules::told(policy.case())));
+        let mediation = platform.mediates(tier).then(|| mediation(seen, platform));
         Ok(Self { environment, platform, tier, net: rights.net, programs, mediation, missing })
     }
 
@@ -73,15 +68,14 @@ impl Ruleset {
         }
     }
 
-    /// How many rules of calls hold, whoever denies them.
+    /// How many rules of calls hold.
     pub(crate) fn seccomp_rules(&self) -> u32 {
-        let told = self.mediation.iter().flat_map(|mediation| &mediation.denials);
-        self.programs.iter().map(Program::rules).chain(told.map(|_| 1)).sum()
+        self.programs.iter().map(Program::rules).sum()
     }
 }
 
 /// Unix sockets may be reached wherever the program could have made them.
-fn mediation(seen: &Seen, platform: Platform, denials: Vec<Denial>) -> Mediation {
+fn mediation(seen: &Seen, platform: Platform) -> Mediation {
     let (rights, tier) = (&seen.confinement.rights, seen.tier);
     let own = [MEMORY].map(PathBuf::from).into_iter().filter(|_| tier == Tier::Full);
     Mediation {
@@ -94,6 +88,5 @@ fn mediation(seen: &Seen, platform: Platform, denials: Vec<Denial>) -> Mediation
         signals: platform.abi < SCOPES,
         metadata: tier != Tier::Full,
         sockets: Sockets::probe(),
-        denials,
     }
 }

@@ -11,7 +11,6 @@
 //! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `listening`, `sock_diag`, `finder`,
 //!   `connections`, `reservations`, `introduce`, `admitted`, `taken`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls. `metadata`: those on files.
-//! * `denied`: what is denied here, so that it can be told; `namespaces`, `families`, `peers`: whether that alone is why it fails.
 //! * `refusals`: what is refused is told. `listeners`: whether a unix socket would have answered. `objects`: System V memory, semaphores and queues.
 //! * `sockets`: how the socket of a caller is got at. `made`, `make`, `registry`, `holding`, `datagrams`, `tables`: without
 //!   `pidfd_getfd(2)`, which the profiles of containers deny.
@@ -46,8 +45,6 @@ mod connections;
 mod control;
 pub(crate) mod crew;
 mod datagrams;
-mod denied;
-mod families;
 mod filter;
 mod finder;
 mod holders;
@@ -65,11 +62,9 @@ mod make;
 mod memory;
 mod message;
 mod metadata;
-mod namespaces;
 mod objects;
 mod own;
 mod owner;
-mod peers;
 mod probe;
 mod refusals;
 mod registry;
@@ -104,7 +99,6 @@ use address::Address;
 use caller::{Caller, Threads};
 pub(crate) use crew::Hand;
 use crew::{Crew, Turn};
-use denied::Denied;
 use filter::Calls;
 pub use filter::Filter;
 use host::Host;
@@ -123,7 +117,6 @@ use tree::Tree;
 use waiting::Waiting;
 
 use crate::privilege::clear_capabilities;
-use crate::seccomp::rules::Denial;
 
 /// What the mediated programs may reach.
 #[derive(Clone, Debug)]
@@ -150,8 +143,6 @@ pub struct Mediation {
     pub metadata: bool,
     /// How this process gets at the sockets of the programs.
     pub sockets: Sockets,
-    /// What the standing program leaves to this process to deny, so that it can be told ([`crate::seccomp::rules::told`]).
-    pub denials: Vec<Denial>,
 }
 
 impl Mediation {
@@ -164,8 +155,7 @@ impl Mediation {
         let calls = if self.objects { calls.with_objects() } else { calls };
         let calls = if self.signals { calls.with_signals() } else { calls };
         let calls = if self.metadata { calls.with_metadata() } else { calls };
-        // Before all others: what is denied is not performed.
-        calls.with_denials(&self.denials).filter()
+        calls.filter()
     }
 
     /// With more trees in which unix sockets may be reached, and metadata changed.
@@ -203,7 +193,6 @@ struct Shared {
     objects: Option<Arc<Objects>>,
     signals: Option<Signals>,
     metadata: Metadata,
-    denied: Denied,
     refusals: Refusals,
     threads: Threads,
     /// The sockets of the programs, where they are made here.
@@ -255,14 +244,12 @@ impl Prepared {
         };
         allow_many_descriptors()?;
         let metadata = Metadata::new()?;
-        let denied = Denied::new(mediation.denials);
         Ok(Self(Box::new(move |listener| Shared {
             listener,
             rules,
             objects: mediation.objects.then(Arc::default),
             signals: mediation.signals.then(Signals::new),
             metadata,
-            denied,
             refusals,
             threads: Threads::default(),
             made,
@@ -317,10 +304,6 @@ impl Shared {
     fn mediate(&self, notification: &Notification, turn: &Turn<'_>) -> Answer {
         if let Some(made) = &self.made {
             made.is_back(notification.thread);
-        }
-        if let Some(denial) = self.denied.denial_of(notification) {
-            let call = || self.denied.alone_hinders(notification);
-            return Answer::Failed(self.refusals.tell_denied(notification.thread, denial, call));
         }
         if Metadata::has(notification) {
             return match self.metadata.act(self.rules.tree(), &self.listener, notification) {

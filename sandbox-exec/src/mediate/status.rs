@@ -20,8 +20,6 @@ pub(super) struct Status {
     pub(super) uids: [u32; 3],
     /// Real, effective and saved gid.
     pub(super) gids: [u32; 3],
-    /// The capabilities that it may have.
-    pub(super) permitted: u64,
     /// Signals that wait for this thread.
     pub(super) pending: u64,
     /// Signals that wait for any thread of the process.
@@ -50,7 +48,6 @@ impl Status {
                 "Threads" => status.threads = value.parse().unwrap_or(0),
                 "Uid" => status.uids = three(value),
                 "Gid" => status.gids = three(value),
-                "CapPrm" => status.permitted = set(),
                 "SigPnd" => status.pending = set(),
                 "ShdPnd" => status.shared_pending = set(),
                 "SigBlk" => status.blocked = set(),

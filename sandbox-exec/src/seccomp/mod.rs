@@ -20,7 +20,6 @@ use rules::{Case, Kind};
 
 /// What a program has to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each chooses among the programs")]
 pub struct Policy {
     /// The network.
     pub net: Network,
@@ -30,8 +29,6 @@ pub struct Policy {
     pub truncate: bool,
     /// What else holds.
     pub tier: Tier,
-    /// Whether the broker denies what it tells of, in the stead of the standing program: [`rules::told`].
-    pub told: bool,
     /// True if link-local addresses are within reach.
     pub neighbours: bool,
 }
@@ -44,15 +41,8 @@ impl Policy {
             root: platform.root,
             truncate: (1..TRUNCATE).contains(&platform.abi),
             tier,
-            told: false,
             neighbours: false,
         }
-    }
-
-    /// The same where a broker denies what it tells of.
-    #[must_use]
-    pub fn told(self) -> Self {
-        Self { told: true, ..self }
     }
 
     /// The same with a network that leads so far.
@@ -63,17 +53,9 @@ impl Policy {
 
     /// What of it the rules depend on.
     pub fn case(self) -> Case {
-        let Self { net, root, truncate, tier, told, neighbours } = self;
+        let Self { net, root, truncate, tier, neighbours } = self;
         let (full, mediated) = (tier == Tier::Full, tier != Tier::FloorUnmediated);
-        Case {
-            full,
-            mediated,
-            network: net == Network::On,
-            root,
-            truncate,
-            told: told && mediated,
-            neighbours,
-        }
+        Case { full, mediated, network: net == Network::On, root, truncate, neighbours }
     }
 }
 

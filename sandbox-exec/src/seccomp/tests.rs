@@ -5,7 +5,7 @@ use ipc::complaint::{DENIED_CALLS, When};
 use nix::libc;
 use proptest::prelude::*;
 
-use super::rules::{Answer, Arch, Denial, calls, denials, told};
+use super::rules::{Answer, Arch, Denial, calls, denials};
 use super::*;
 
 mod numbers;
@@ -110,15 +110,8 @@ fn answer(built: Built, call: calls::Call, arguments: &[u64]) -> u32 {
     run(built.program, &Call::new(built.arch, number, arguments)).0
 }
 
-const PLAIN: Case = Case {
-    full: false,
-    mediated: false,
-    network: false,
-    root: false,
-    truncate: false,
-    told: false,
-    neighbours: false,
-};
+const PLAIN: Case =
+    Case { full: false, mediated: false, network: false, root: false, truncate: false, neighbours: false };
 const MEDIATED: Case = Case { mediated: true, ..PLAIN };
 const FULL: Case = Case { full: true, ..MEDIATED };
 
@@ -174,10 +167,8 @@ fn the_program_of_a_policy_is_the_one_of_its_architecture() {
     let arch = Arch::ALL.into_iter().find(|arch| arch.name() == std::env::consts::ARCH).unwrap();
     for net in [Network::Off, Network::On] {
         for tier in [Tier::Full, Tier::Floor, Tier::FloorUnmediated] {
-            let policy = Policy { net, root: true, truncate: false, tier, told: false, neighbours: false };
-            assert_eq!(policy.told().case().told, tier != Tier::FloorUnmediated);
+            let policy = Policy { net, root: true, truncate: false, tier, neighbours: false };
             is_of_its_architecture(policy, arch);
-            is_of_its_architecture(policy.told(), arch);
             is_of_its_architecture(policy.within(Reach { link_local: true, ..Reach::default() }), arch);
         }
     }
@@ -194,29 +185,6 @@ fn is_of_its_architecture(policy: Policy, arch: Arch) {
     ] {
         let Built { program: other, .. } = built(kind, policy.case(), arch);
         assert_eq!(format!("{program:?}"), format!("{other:?}"), "{kind:?} {policy:?}");
-    }
-}
-
-/// What a broker denies instead is all that is missing, and only of the standing program.
-#[test]
-fn where_a_broker_tells_of_denials_it_has_those_that_the_standing_program_lacks() {
-    let names = |denials: Vec<Denial>| -> Vec<_> {
-        denials
-            .into_iter()
-            .map(|Denial { call, when, answer, .. }| format!("{call:?} {when:?} {answer:?}"))
-            .collect()
-    };
-    for case in Case::all() {
-        let without = Case { told: false, ..case };
-        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Standing) {
-            assert_eq!(names(denials(kind, case)), names(denials(kind, without)), "{kind:?} {case:?}");
-        }
-        let mut whole = names(denials(Kind::Standing, without));
-        let mut both = [names(denials(Kind::Standing, case)), names(told(case))].concat();
-        whole.sort();
-        both.sort();
-        assert_eq!(both, whole, "{case:?}");
-        assert_eq!(told(case).is_empty(), !case.told || !(case.full || case.mediated), "{case:?}");
     }
 }
 
@@ -491,7 +459,6 @@ fn what_programs_need_stays_allowed() {
         root: true,
         truncate: false,
         tier: Tier::FloorUnmediated,
-        told: false,
         neighbours: false,
     });
     let arch = Arch::ALL.into_iter().find(|arch| arch.name() == std::env::consts::ARCH).unwrap();
@@ -521,7 +488,7 @@ fn a_call_with_two_answers_is_no_program() {
 #[test]
 fn what_is_told_to_be_denied_is_denied_in_every_case() {
     for case in Case::all() {
-        let denials = [denials(Kind::Standing, case), told(case)].concat();
+        let denials = denials(Kind::Standing, case);
         for named in DENIED_CALLS {
             let answer = if named.when == When::AsIfAbsent { Answer::NoSuchCall } else { Answer::Forbidden };
             let holds = |denial: &Denial| {

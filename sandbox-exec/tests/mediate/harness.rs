@@ -19,7 +19,6 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Gid, Uid, fork, setgroups, setresgid, setresuid};
 use sandbox_exec::mediate::{Filter, Mediation, Mediator, Refusals, Sockets};
-use sandbox_exec::seccomp::rules::Denial;
 use sandbox_exec::system;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use tempfile::TempDir;
@@ -231,19 +230,6 @@ impl Place {
         self.run(Mediation { signals: true, ..mediation }, Machine::Bare, program);
     }
 
-    /// Runs a program under a mediator that denies these, on the host's network where the tier has it.
-    pub(crate) fn denied(&self, denials: &[Denial], program: impl FnOnce()) {
-        let mediation = self.mediation(Network::Off, Reach::default());
-        self.run(Mediation { denials: denials.to_vec(), ..mediation }, self.machine, program);
-    }
-
-    /// The same with a program that kills the mediator; how that ended.
-    pub(crate) fn killed(&self, denials: &[Denial], program: impl FnOnce()) -> WaitStatus {
-        let mediation = self.mediation(Network::Off, Reach::default());
-        let denied = Mediation { denials: denials.to_vec(), ..mediation };
-        waitpid(self.start(denied, self.machine, program).pid, None).unwrap()
-    }
-
     fn mediation(&self, net: Network, reach: Reach) -> Mediation {
         let (writable, hidden) = (vec![self.path("in")], vec![self.path("in/hidden")]);
         let host_network = net == Network::On || self.tier == Tier::Floor;
@@ -257,7 +243,6 @@ impl Place {
             signals: false,
             metadata: false,
             sockets: Sockets::Duplicated,
-            denials: vec![],
         }
     }
 

@@ -9,7 +9,6 @@
 mod calls;
 mod changes;
 mod children;
-mod denied;
 mod fences;
 mod handed_in;
 mod harness;

@@ -36,7 +36,6 @@ fn policy(case: Case) -> Policy {
         net: if case.network { Network::On } else { Network::Off },
         root: case.root,
         truncate: case.truncate,
-        told: case.told,
         neighbours: case.neighbours,
         tier: match (case.full, case.mediated) {
             (true, _) => Tier::Full,

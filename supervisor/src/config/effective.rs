@@ -134,6 +134,11 @@ impl Effective {
         }
     }
 
+    /// The most processes and threads of one worker.
+    pub fn processes(&self) -> Option<u64> {
+        self.number("limits.processes")
+    }
+
     /// How it is asked in mode `ask`, where somebody can answer or not.
     pub fn approvals(&self, answerer: bool) -> ApprovalSettings {
         let preset = ApprovalSettings::default();

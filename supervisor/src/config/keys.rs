@@ -276,6 +276,13 @@ pub const KEYS: &[Key] = &[
         about: "The most bytes of a command's output that are kept: its beginning and its end; the rest is counted.",
     },
     Key {
+        name: "limits.processes",
+        kind: Kind::Count { least: 64, most: 1 << 22 },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(4096),
+        about: "The most processes and threads of one worker and its commands at a time. Holds in the full tier for a user who is not root, since Linux 5.14.",
+    },
+    Key {
         name: "approvals.timeout_s",
         kind: Kind::Count { least: 10, most: DAY },
         project: ProjectMay::Lower,

@@ -1,6 +1,8 @@
 //! The attack on ourselves: sandbox-exec, confined like a worker, tries what must be denied, and says what happened.
 
-use ipc::confinement::{Attempt, Confinement, NO_FULL_TIER, RulesetReport, TierChoice, no_full_tier};
+use ipc::confinement::{Attempt, Confinement, NO_FULL_TIER, RulesetReport, Tier, TierChoice, no_full_tier};
+use nix::sys::utsname::uname;
+use nix::unistd::{Uid, geteuid};
 
 use super::machine::Machine;
 use super::{Check, State, TierFound};
@@ -29,7 +31,12 @@ pub(super) async fn checks(setup: &Setup) -> (Vec<Check>, Option<TierFound>) {
         runs_start_in: best.tier,
         no_full_tier: no_full_tier(&best.missing).map(str::to_owned),
     };
-    let checks = vec![kernel(&ruleset), tier(setup, &ruleset, &found), self_test(&attempts)];
+    let checks = vec![
+        kernel(&ruleset),
+        tier(setup, &ruleset, &found),
+        limits(setup, ruleset.tier),
+        self_test(&attempts),
+    ];
     (checks, Some(found))
 }
 
@@ -63,7 +70,7 @@ fn refused(setup: &Setup, reason: &str) -> String {
 }
 
 fn kernel(ruleset: &RulesetReport) -> Check {
-    let release = nix::sys::utsname::uname().map(|name| name.release().to_string_lossy().into_owned());
+    let release = uname().map(|name| name.release().to_string_lossy().into_owned());
     let release = release.unwrap_or_else(|_| "unknown".to_owned());
     let what = match ruleset.landlock_abi {
         0 => "no Landlock",
@@ -103,6 +110,27 @@ fn tier(setup: &Setup, ruleset: &RulesetReport, found: &TierFound) -> Check {
         Some(reason) => check.remedy(format!("for the full tier: {}", refused(setup, reason))),
         None => check,
     }
+}
+
+/// What bounds a fork bomb or a hog: `RLIMIT_NPROC` in a user namespace of its own, from which the kernel exempts uid 0.
+fn limits(setup: &Setup, tier: Tier) -> Check {
+    let is_root = setup.identity.map_or_else(geteuid, |identity| Uid::from_raw(identity.uid)).is_root();
+    let found = match setup.processes {
+        Some(most) if tier == Tier::Full && !is_root && counts_by_namespace() => {
+            format!("at most {most} processes; memory: not limited")
+        }
+        _ => "processes and memory: not limited".to_owned(),
+    };
+    Check::new("bounds", State::Ok, found)
+}
+
+/// Since Linux 5.14 processes are counted by user namespace; sandbox-exec sets no bound before.
+fn counts_by_namespace() -> bool {
+    let Ok(name) = uname() else { return false };
+    let release = name.release().to_string_lossy();
+    let mut numbers =
+        release.split(|byte: char| !byte.is_ascii_digit()).map_while(|number| number.parse().ok());
+    numbers.next().zip(numbers.next()).is_some_and(|release: (u32, u32)| release >= (5, 14))
 }
 
 fn self_test(attempts: &[Attempt]) -> Check {

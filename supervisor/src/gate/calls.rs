@@ -13,9 +13,14 @@ impl Standing {
     pub(super) fn refused_call(&self, line: &str) -> Option<Denial> {
         let call = self.denied_call(line)?;
         self.machine.permits(call.capability).then(|| Denial {
+            layer: Layer::Seccomp,
+            operation: Operation::Call,
+            missing_right: format!("{}, which no right is for", call.name),
+            object: Object::Syscall(call.name.to_owned()),
+            program: None,
+            grant: None,
             grade: if call.when == When::Sometimes { Grade::Likely } else { Grade::Proved },
             errno: Some(if call.when == When::AsIfAbsent { ENOSYS } else { EPERM }),
-            ..of_call(call.name.to_owned())
         })
     }
 
@@ -27,26 +32,4 @@ impl Standing {
             name => !name.starts_with("io_uring") || self.machine.has_io_uring(),
         })
     }
-}
-
-/// A call that no right is for.
-pub(super) fn of_call(call: String) -> Denial {
-    Denial {
-        layer: Layer::Seccomp,
-        operation: Operation::Call,
-        missing_right: format!("{call}, which no right is for"),
-        object: Object::Syscall(call),
-        program: None,
-        grant: None,
-        grade: Grade::Proved,
-        errno: None,
-    }
-}
-
-/// Whether two are the same call: one of them may be without its arguments, which a line does not have.
-pub(super) fn is_same_call(one: &str, other: &str) -> bool {
-    let of = |whole: &str, name: &str| {
-        whole.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('('))
-    };
-    of(one, other) || of(other, one)
 }

@@ -6,14 +6,13 @@
 
 use ipc::complaint::{Line, NamedPlace, REFUSALS, lines};
 use ipc::confinement::Tier;
-use ipc::denial::{Denial, Grade, Object};
+use ipc::denial::{Denial, Grade};
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 use libc::{EACCES, EPERM, EROFS};
 
 use super::Standing;
-use super::calls::is_same_call;
 use super::message::Message;
 use super::standing::{is_kernel_tree, no_set_id};
 use super::succeeded::despite_success;
@@ -193,11 +192,7 @@ pub fn declared_too_little(call: &ShellExec, result: &CommandResult) -> bool {
 /// Whether two denials lack the same: one grant helps both.
 pub fn is_same(one: &Denial, other: &Denial) -> bool {
     let grant = one.grant.is_some() && one.grant == other.grant;
-    let is_same_object = match (&one.object, &other.object) {
-        (Object::Syscall(one), Object::Syscall(other)) => is_same_call(one, other),
-        (one, other) => one == other,
-    };
-    one.operation == other.operation && (grant || is_same_object)
+    one.operation == other.operation && (grant || one.object == other.object)
 }
 
 /// Between file systems nothing is moved or linked, sandbox or not.

@@ -9,7 +9,6 @@ use ipc::rights::Network;
 use ipc::tool::{Access, CommandResult, ShellExec};
 
 use super::Standing;
-use super::calls::of_call;
 use super::likely::{MAX_DENIALS, is_same};
 use super::standing::is_kernel_tree;
 
@@ -65,7 +64,6 @@ impl Standing {
             Target::File(path) => self.of_file(path)?,
             Target::Process(number) => of_other(Operation::Signal, format!("process {number}")),
             Target::Object(phrase) => of_other(Operation::Share, phrase.clone()),
-            Target::Call(call) => of_call(call.clone()),
         };
         let program = refusal.program.escape_debug().to_string();
         let program = (!program.is_empty()).then_some(program);

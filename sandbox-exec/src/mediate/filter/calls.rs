@@ -6,14 +6,7 @@ use nix::libc::{self, c_int, c_long, sock_filter};
 
 use super::super::metadata;
 use super::Filter;
-use super::tree::{
-    ADDRESS_HIGH, ADDRESS_LOW, COMMAND, FLAGS, NAME, and, answer, distance, equal, load, program,
-};
-use crate::seccomp::rules::{Arch, Denial, Test};
-
-/// The call numbers of this machine, as the rules call them.
-pub(in super::super) const ARCH: Arch =
-    if cfg!(target_arch = "x86_64") { Arch::X86_64 } else { Arch::Aarch64 };
+use super::tree::{ADDRESS_HIGH, ADDRESS_LOW, COMMAND, FLAGS, NAME, and, answer, equal, load, program};
 
 pub(super) const ALWAYS: &[c_long] = &[libc::SYS_connect, libc::SYS_sendmsg, libc::SYS_sendmmsg];
 pub(super) const HOST_NAMES: &[c_long] = &[libc::SYS_bind, libc::SYS_accept, libc::SYS_accept4];
@@ -116,18 +109,6 @@ impl Calls {
         calls.first(libc::SYS_socketpair, pairs())
     }
 
-    /// Also notifies what is denied here, whatever else is done with such calls.
-    #[must_use]
-    pub(in super::super) fn with_denials(self, denials: &[Denial]) -> Self {
-        let calls = denials.chunk_by(|one, next| one.call == next.call);
-        calls.fold(self, |calls, rules| match rules.first().and_then(|rule| rule.call.number(ARCH)) {
-            Some(number) => {
-                calls.first_of(number, rules.iter().flat_map(|rule| notified_if(rule.when)).collect())
-            }
-            None => calls,
-        })
-    }
-
     /// The program.
     pub(in super::super) fn filter(&self) -> Filter {
         Filter { instructions: program(&self.by_number) }
@@ -158,25 +139,6 @@ pub(super) fn number(call: c_long) -> u32 {
 /// Notifies it, whatever its arguments.
 fn notified() -> Vec<sock_filter> {
     vec![answer(libc::SECCOMP_RET_USER_NOTIF)]
-}
-
-/// Notifies it if all the tests hold; without any, always.
-fn notified_if(tests: &[Test]) -> Vec<sock_filter> {
-    let mut rule = vec![answer(libc::SECCOMP_RET_USER_NOTIF)];
-    for test in tests.iter().rev() {
-        let otherwise = distance(&rule);
-        let (argument, mask, compared) = match *test {
-            Test::Is(argument, value) => (argument, None, equal(value, 0, otherwise)),
-            Test::IsNot(argument, value) => (argument, None, equal(value, otherwise, 0)),
-            Test::Masked(argument, mask, value) => (argument, Some(mask), equal(value, 0, otherwise)),
-        };
-        let loaded = load(FLAGS + 8 * u32::from(argument));
-        rule.splice(
-            0..0,
-            [Some(loaded), mask.map(|mask| and(mask.cast_signed())), Some(compared)].into_iter().flatten(),
-        );
-    }
-    rule
 }
 
 /// Notifies it where its second argument is one of these.

@@ -22,7 +22,6 @@
 //!     number == setsockopt ?   args[1] == SOL_SOCKET && args[2] attaches or detaches a socket filter ? EPERM : allow     "
 //!     number == setsockopt ?   args[1] == SOL_SOCKET && args[2] == SO_REUSEPORT ? notify : allow
 //!                                                    where the names of sockets are the host's: who else may have its port?
-//!     number == unshare …?     notify                denied here, by the tests of the rules themselves ([`told`](crate::seccomp::rules::told))
 //!     number == socket ?       notify                where sockets are made by the mediator, and all that follows
 //!     number == bind ?         notify
 //!     number == clone ?        args[0] & (CLONE_FILES | CLONE_THREAD) == CLONE_FILES ? notify : allow
@@ -46,7 +45,7 @@ use nix::libc::{self, c_int, sock_filter, sock_fprog};
 use self::tree::{answer, jump};
 use crate::seccomp::Program;
 
-pub(super) use self::calls::{ARCH, Calls, F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP};
+pub(super) use self::calls::{Calls, F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP};
 
 /// The mediation program, ready to be attached.
 #[derive(Clone, Debug)]

@@ -72,11 +72,6 @@ fn add_leaf(program: &mut Vec<sock_filter>, calls: &[Call<'_>]) {
     }
 }
 
-/// How far it is over these.
-pub(super) fn distance(instructions: &[sock_filter]) -> u8 {
-    u8::try_from(instructions.len()).unwrap_or(u8::MAX)
-}
-
 pub(super) fn jump(over: usize) -> sock_filter {
     statement(libc::BPF_JMP | libc::BPF_JA, 0, 0, u32::try_from(over).unwrap_or(u32::MAX))
 }

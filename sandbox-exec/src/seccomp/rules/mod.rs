@@ -11,7 +11,6 @@ mod arguments;
 pub mod calls;
 pub mod constants;
 mod sockets;
-mod told;
 
 use Answer::Forbidden;
 use calls::Call;
@@ -143,8 +142,6 @@ pub struct Case {
     pub root: bool,
     /// Landlock does not hold truncation.
     pub truncate: bool,
-    /// A broker denies in its stead what it tells of.
-    pub told: bool,
     /// Link-local addresses are within reach.
     pub neighbours: bool,
 }
@@ -157,7 +154,7 @@ impl Kind {
 
 impl Case {
     /// How many there are.
-    pub const COUNT: usize = 128;
+    pub const COUNT: usize = 64;
 
     /// All of them, in the order of their programs.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -167,8 +164,7 @@ impl Case {
             root: bits & 4 != 0,
             truncate: bits & 8 != 0,
             mediated: bits & 16 != 0,
-            told: bits & 32 != 0,
-            neighbours: bits & 64 != 0,
+            neighbours: bits & 32 != 0,
         })
     }
 
@@ -189,8 +185,7 @@ impl Case {
             | bit(self.root, 4)
             | bit(self.truncate, 8)
             | bit(self.mediated, 16)
-            | bit(self.told, 32)
-            | bit(self.neighbours, 64)
+            | bit(self.neighbours, 32)
     }
 }
 
@@ -204,20 +199,6 @@ pub fn denials(kind: Kind, case: Case) -> Vec<Denial> {
         Kind::Offline => standing(Case { network: false, ..case }),
         Kind::NoExecution => always(always::NO_EXECUTION).collect(),
     }
-}
-
-/// What of the standing program is left to the broker to deny, which then tells of it.
-pub fn told(case: Case) -> Vec<Denial> {
-    if !(case.told && case.has_mediator()) {
-        return vec![];
-    }
-    let mut all = standing(Case { told: false, ..case });
-    all.retain(is_told);
-    all
-}
-
-fn is_told(denial: &Denial) -> bool {
-    told::TOLD.contains(&denial.call)
 }
 
 fn standing(case: Case) -> Vec<Denial> {
@@ -239,9 +220,6 @@ fn standing(case: Case) -> Vec<Denial> {
     }
     if case.truncate {
         all.extend(truncation());
-    }
-    if case.told && case.has_mediator() {
-        all.retain(|denial| !is_told(denial));
     }
     all
 }

@@ -39,6 +39,8 @@ pub(crate) struct Setup {
     pub allow_degraded: bool,
     /// Which tier is wanted.
     pub tier: TierChoice,
+    /// The most processes and threads of one worker, if there is a bound.
+    pub processes: Option<u64>,
     /// Whom workers run as, where that is not whoever we are.
     pub identity: Option<Identity>,
     /// The programs of the system.
@@ -101,6 +103,7 @@ impl Setup {
             identity,
             allow_degraded: wanted.allow_degraded,
             tier: wanted.tier,
+            processes: wanted.processes,
             spawner: Spawner::start(programs.sandbox_exec.clone(), followed)?,
             programs,
             temp,
@@ -146,6 +149,7 @@ impl Setup {
             allow_degraded: self.allow_degraded,
             tier: self.tier,
             identity: self.identity,
+            processes: self.processes,
             ..Confinement::new(rights, self.policy.project.clone())
         }
     }

@@ -37,6 +37,8 @@ pub(crate) struct Wanted {
     pub env: Vec<OsString>,
     /// Bounds on one call.
     pub limits: Limits,
+    /// The most processes and threads of one worker, if there is a bound.
+    pub processes: Option<u64>,
     /// Whether to start although a layer is missing.
     pub allow_degraded: bool,
     /// Which tier is wanted.
@@ -70,6 +72,7 @@ impl Wanted {
             protect: named(effective.protect()),
             env: effective.env().iter().map(|element| element.first().to_owned()).collect(),
             limits: effective.call_limits(),
+            processes: effective.processes(),
             allow_degraded,
             tier,
             caches: Caches::default(),

@@ -8,7 +8,7 @@ use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 
 use super::likely::{ended, shell};
 use super::{auto, online, open_places};
-use crate::gate::{Machine, Standing};
+use crate::gate::Standing;
 
 fn refusal(act: Act, object: Target) -> Refusal {
     Refusal { process: 7, program: "curl".to_owned(), act, object, errno: 101, count: 1, untold: 0 }
@@ -58,24 +58,6 @@ fn what_other_programs_have_is_told_by_its_name() {
     assert_snapshot!(said(&standing, refusal(Act::Signal, Target::Process(12))), @"denied by the sandbox (mediation): signal process 12 (tried by curl); the missing right is: signal what the sandbox did not start or make; nothing can allow it here");
     let object = Target::Object("semaphore set 3".to_owned());
     assert_snapshot!(said(&standing, refusal(Act::Use, object)), @"denied by the sandbox (mediation): use semaphore set 3 (tried by curl); the missing right is: use what the sandbox did not start or make; nothing can allow it here");
-}
-
-#[test]
-fn a_call_is_told_with_what_it_was_denied_for_and_once() {
-    let refused =
-        |call: &str| Refusal { errno: libc::EPERM, ..refusal(Act::Call, Target::Call(call.to_owned())) };
-    let user = refused("unshare(CLONE_NEWUSER)");
-    assert_snapshot!(said(&auto(), user.clone()), @"denied by the kernel (seccomp): call unshare(CLONE_NEWUSER) (tried by curl); the missing right is: unshare(CLONE_NEWUSER), which no right is for; nothing can allow it here");
-    let machine = Machine::new(b"", Vec::new(), true).with_powers("CapEff:\t000001ffffffffff\nSeccomp:\t0\n");
-    let root = Standing { machine: machine.into(), ..auto() };
-    let line = "unshare: unshare failed: Operation not permitted";
-    let objects = |refused| {
-        all(&root, line, refused).iter().map(|denial| denial.object.to_string()).collect::<Vec<_>>()
-    };
-    assert_eq!(objects(vec![]), ["unshare"], "as the line has it");
-    assert_eq!(objects(vec![user]), ["unshare(CLONE_NEWUSER)"], "it is the same call");
-    let sockets = ["socket(AF_ALG, SOCK_SEQPACKET, 0)", "socket(AF_VSOCK, SOCK_STREAM, 0)"];
-    assert_eq!(objects(sockets.map(refused).to_vec()), [sockets[0], sockets[1], "unshare"]);
 }
 
 #[test]

@@ -1,0 +1,48 @@
+//! A refusal on its way to whoever started the programs.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+
+use ipc::confinement::BrokerReport;
+use ipc::frame;
+use ipc::id::Generation;
+use ipc::refusal::{MAX_REFUSAL, Refusal, Target};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+/// The most bytes of a name: what leaves room in a report for everything else.
+pub(super) const MOST_BYTES: usize = 2048;
+
+/// Writes a report, if it fits into the pipe now; whether it was written.
+///
+/// A pipe that is ready takes so many bytes at once and whole (pipe(7), `pipe_poll` of fs/pipe.c). This process writes one report at a
+/// time, and whoever else writes there says that the program was started, when little was said before, and that it has ended.
+/// The pipe is not made nonblocking for it: that would be so for all who have it.
+pub(super) fn write(pipe: &mut File, refusal: &Refusal) -> bool {
+    if size(&refusal.object) > MOST_BYTES {
+        return false;
+    }
+    let Ok(body) = frame::seal(Generation::default(), &BrokerReport::Refused(refusal.clone())) else {
+        return false;
+    };
+    let Ok(length) = u32::try_from(body.len()) else { return false };
+    let bytes = [&length.to_le_bytes()[..], &body].concat();
+    bytes.len() <= MAX_REFUSAL && has_room(pipe) && pipe.write_all(&bytes).is_ok()
+}
+
+/// How many bytes its name has, where that is anybody's choice.
+fn size(target: &Target) -> usize {
+    match target {
+        Target::Socket(path) | Target::File(path) => path.as_bytes().len(),
+        Target::Abstract(name) => name.len(),
+        Target::Object(phrase) => phrase.len(),
+        Target::Internet(..) | Target::Process(_) => 0,
+    }
+}
+
+pub(super) fn has_room(pipe: &File) -> bool {
+    let mut polled = [PollFd::new(pipe.as_fd(), PollFlags::POLLOUT)];
+    let ready = poll(&mut polled, PollTimeout::ZERO);
+    let events = polled[0].revents().unwrap_or(PollFlags::empty());
+    ready.is_ok() && events == PollFlags::POLLOUT
+}

@@ -1,0 +1,59 @@
+//! The bound on processes of one program.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
+
+mod common;
+
+use common::order::{encoded, order, ordered};
+use common::place::{Place, errors, in_tier_as_each_user, text};
+use ipc::confinement::{Confinement, Tier};
+use nix::libc;
+
+/// Forks 200 processes at most, which wait for its end; how many there were, and the error of the last.
+const FORKS: &str = "import os\n\
+    end, hold = os.pipe()\n\
+    made, error = 0, 0\n\
+    for _ in range(200):\n\
+    \x20   try:\n\
+    \x20       if os.fork() == 0:\n\
+    \x20           os.close(hold); os.read(end, 1); os._exit(0)\n\
+    \x20       made += 1\n\
+    \x20   except OSError as failed:\n\
+    \x20       error = failed.errno; break\n\
+    print(made, error)";
+
+/// What a program makes of it under a bound.
+fn forks(place: &Place, processes: Option<u64>) -> (u64, i32) {
+    let rights = encoded(&Confinement { processes, ..order(place) });
+    let (output, _) = ordered(place, &rights, &["/usr/bin/python3", "-c", FORKS]);
+    assert!(output.status.success(), "{}{}", text(&output), errors(&output));
+    let printed = text(&output);
+    let (made, error) = printed.trim().split_once(' ').unwrap();
+    (made.parse().unwrap(), error.parse().unwrap())
+}
+
+#[test]
+fn a_fork_bomb_ends_at_the_bound_and_the_users_other_processes_do_not_count() {
+    in_tier_as_each_user(Tier::Full, |place| {
+        assert_eq!(forks(place, None), (200, 0));
+        if place.user().is_none() && nix::unistd::geteuid().is_root() {
+            eprintln!("skipped: as root (the kernel exempts uid 0)");
+            return;
+        }
+        // More than the bound, outside.
+        let mut others: Vec<_> =
+            (0..40).map(|_| place.command("sleep").arg("600").spawn().unwrap()).collect();
+        let (made, error) = forks(place, Some(32));
+        for other in &mut others {
+            other.kill().unwrap();
+            other.wait().unwrap();
+        }
+        assert_eq!(error, libc::EAGAIN, "{made}");
+        assert!((8..32).contains(&made), "{made}");
+    });
+}
