@@ -130,7 +130,8 @@ fn a_proxy_that_refuses_is_named_and_one_on_this_machine_is_asked_once() {
     let mut command = world.task("https://api.example", ["do it"]);
     let run =
         Finished::of(command.env("HTTPS_PROXY", format!("http://{free}")).env_remove("NO_PROXY")).expect(6);
-    let said: Vec<_> = run.stderr.lines().skip_while(|line| !line.starts_with("bailiwick: ")).take(2).collect();
+    let said: Vec<_> =
+        run.stderr.lines().skip_while(|line| !line.starts_with("bailiwick: ")).take(2).collect();
     assert_eq!(
         said,
         [
