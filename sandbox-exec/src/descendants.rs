@@ -6,20 +6,23 @@
 //! takes, so that no fork escapes. Without signal scopes (below ABI 6) [`Bound::Children`] kills the direct children, round
 //! after round; whoever loses its parent becomes a direct child.
 //!
-//! Everything here is async-signal-safe, and leaves the thread's error number alone: a reaper uses it in the memory of its worker.
+//! The calling process has one thread that forks.
 
+use std::fs;
 use std::io;
+use std::ptr;
 
+use nix::errno::Errno;
 use nix::libc::{self, c_int, pid_t};
 
-use crate::domain::{Domain, Layer};
-use crate::raw::call;
+use crate::domain::Domain;
+use crate::system::check;
 
 /// What a process that adopts its orphaned descendants sends to its group where the broker mediates signals: from then on these
 /// reach each other only. It is no signal: without that broker it is refused with `EINVAL`.
 pub const FENCE: c_int = 1 << 16;
 
-/// Has the broker bound the signals of all descendants of this process, if it mediates them. Async-signal-safe.
+/// Has the broker bound the signals of all descendants of this process, if it mediates them.
 pub fn fence() -> io::Result<()> {
     match send(0, FENCE) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
@@ -40,11 +43,6 @@ impl Bound {
     /// Enters `signals` and verifies with signal 0 that it bounds this process: `outside` could be signalled before, and
     /// cannot be any more. A process that could not be signalled before proves nothing.
     pub fn enter(signals: Option<&Domain>, outside: pid_t) -> io::Result<Self> {
-        Self::enter_layer(signals.map(Domain::layer), outside)
-    }
-
-    /// The same by number.
-    pub(crate) fn enter_layer(signals: Option<Layer>, outside: pid_t) -> io::Result<Self> {
         let Some(signals) = signals else {
             return Ok(Self::Children);
         };
@@ -62,7 +60,7 @@ fn probe(pid: pid_t) -> io::Result<()> {
 /// Sends a signal.
 pub fn send(pid: pid_t, signal: c_int) -> io::Result<()> {
     // SAFETY: kill takes integers. Callers pass -1 only under `Bound::Domain`.
-    unsafe { call!(libc::SYS_kill, pid, signal) }.map(drop)
+    check(unsafe { libc::kill(pid, signal) }.into())
 }
 
 /// A child that changed its state.
@@ -82,14 +80,13 @@ pub fn reap_one(block: bool) -> Waited {
         let mut status: c_int = 0;
         // __WALL also reaps children made by clone without SIGCHLD.
         let options = libc::__WALL | if block { 0 } else { libc::WNOHANG };
-        // SAFETY: the status is a valid place for an integer; nothing is asked of what was used.
-        let waited = unsafe { call!(libc::SYS_wait4, -1, &raw mut status, options, 0) };
-        match waited.map(pid_t::try_from) {
-            Ok(Ok(0)) => return Waited::Running,
-            Ok(Ok(pid)) if libc::WIFSTOPPED(status) => go_on(pid, libc::WSTOPSIG(status)),
-            Ok(Ok(pid)) => return Waited::Ended(pid, status),
-            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
-            _ => return Waited::None,
+        // SAFETY: the status is a valid place for an integer.
+        match Errno::result(unsafe { libc::waitpid(-1, &raw mut status, options) }) {
+            Ok(0) => return Waited::Running,
+            Ok(pid) if libc::WIFSTOPPED(status) => go_on(pid, libc::WSTOPSIG(status)),
+            Ok(pid) => return Waited::Ended(pid, status),
+            Err(Errno::EINTR) => {}
+            Err(_) => return Waited::None,
         }
     }
 }
@@ -97,9 +94,9 @@ pub fn reap_one(block: bool) -> Waited {
 /// Traces a child no longer that has asked for it (`PTRACE_TRACEME`, ptrace(2)), and delivers the signal that stopped it; what follows
 /// execve(2) was none of its own.
 fn go_on(pid: pid_t, signal: c_int) {
-    let signal = if signal == libc::SIGTRAP { 0 } else { signal };
-    // SAFETY: integers; who is not stopped any more is not detached.
-    let _detached = unsafe { call!(libc::SYS_ptrace, libc::PTRACE_DETACH, pid, 0, signal) };
+    let signal = if signal == libc::SIGTRAP { 0 } else { libc::c_long::from(signal) };
+    // SAFETY: no memory of this process is named; who is not stopped any more is not detached.
+    let _detached = unsafe { libc::ptrace(libc::PTRACE_DETACH, pid, ptr::null::<libc::c_void>(), signal) };
 }
 
 /// Kills every descendant and reaps it; returns when there is none. `ended` sees each that is reaped. `known` is a child that
@@ -136,30 +133,10 @@ fn kill_all(bound: Bound, known: pid_t) {
     }
 }
 
-/// Kills the direct children of this process, which has one thread, as `/proc` lists them (needs `CONFIG_PROC_CHILDREN`,
-/// which distributions set).
+/// Kills the direct children of this thread as `/proc` lists them (needs `CONFIG_PROC_CHILDREN`, which distributions set).
 fn kill_children() {
-    let (path, flags) = (c"/proc/thread-self/children", libc::O_RDONLY | libc::O_CLOEXEC);
-    // SAFETY: the path is a C string; the descriptor is closed below.
-    let Ok(file) = (unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, path, flags) }) else {
-        return;
-    };
-    let mut buffer = [0u8; 4096];
-    let mut pid: pid_t = 0;
-    loop {
-        // SAFETY: the buffer is valid for its length.
-        let read = unsafe { call!(libc::SYS_read, file, buffer.as_mut_ptr(), buffer.len()) };
-        let Ok(read @ 1..) = read else {
-            break;
-        };
-        for byte in &buffer[..read] {
-            match byte {
-                b'0'..=b'9' => pid = pid.wrapping_mul(10).wrapping_add((byte - b'0').into()),
-                _ if pid > 0 => drop(send(std::mem::take(&mut pid), libc::SIGKILL)),
-                _ => {}
-            }
-        }
+    let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    for child in children.split_whitespace().filter_map(|pid| pid.parse().ok()) {
+        drop(send(child, libc::SIGKILL));
     }
-    // SAFETY: opened above, and owned by nobody else.
-    let _closed = unsafe { call!(libc::SYS_close, file) };
 }

@@ -37,7 +37,7 @@ pub(crate) fn close_together(descriptors: impl Iterator<Item = OwnedFd>) {
 
 /// Some container profiles are older than `close_range(2)` and refuse it: then one by one.
 fn close_range(first: u32, last: u32) -> io::Result<()> {
-    match system::close_range(first, last, false) {
+    match system::close_range(first, last) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
             close_each(first, last)
         }

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use ipc::confinement::Tier;
@@ -32,19 +32,6 @@ pub struct Domain {
     ruleset: Option<OwnedFd>,
     abi: ABI,
     rules: u32,
-}
-
-/// A [`Domain`] by its number.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Layer {
-    ruleset: Option<RawFd>,
-}
-
-impl Layer {
-    /// See [`Domain::enter`].
-    pub(crate) fn enter(self) -> io::Result<()> {
-        self.ruleset.map_or(Ok(()), system::landlock_restrict_self)
-    }
 }
 
 /// What rules were added on, still open: a rule does not need it, and closing costs a fifth of adding. Whoever is waited for
@@ -174,12 +161,17 @@ impl Domain {
 
     /// Enters the domain, for good. Async-signal-safe. `no_new_privs` must be set.
     pub fn enter(&self) -> io::Result<()> {
-        self.layer().enter()
+        self.ruleset().map_or(Ok(()), system::landlock_restrict_self)
     }
 
-    /// The domain for a process that is started while this is open, and gets its descriptors.
-    pub(crate) fn layer(&self) -> Layer {
-        Layer { ruleset: self.ruleset.as_ref().map(AsRawFd::as_raw_fd) }
+    /// The ruleset, to be handed to another process; there is none on a kernel without Landlock.
+    pub(crate) fn ruleset(&self) -> Option<BorrowedFd<'_>> {
+        self.ruleset.as_ref().map(AsFd::as_fd)
+    }
+
+    /// A domain that another process has built.
+    pub(crate) fn of_ruleset(ruleset: OwnedFd) -> Self {
+        Self { ruleset: Some(ruleset), abi: ABI::Unsupported, rules: 0 }
     }
 }
 

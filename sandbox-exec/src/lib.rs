@@ -38,7 +38,6 @@ pub mod platform;
 mod private;
 pub mod privilege;
 pub mod probe;
-mod raw;
 pub mod seccomp;
 pub mod self_test;
 pub mod stage;

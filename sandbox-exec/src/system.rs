@@ -1,6 +1,4 @@
 //! The system calls that neither nix nor the layer crates have.
-//!
-//! Those that are async-signal-safe leave the thread's error number alone, too: see `raw`.
 
 use std::ffi::CStr;
 use std::io;
@@ -9,10 +7,9 @@ use std::ptr;
 
 use nix::errno::Errno;
 use nix::libc::{self, c_uint};
+use nix::sys::prctl;
 use nix::sys::utsname::uname;
 use seccompiler::sock_filter;
-
-use crate::raw::call;
 
 /// `LANDLOCK_CREATE_RULESET_VERSION` of linux/landlock.h.
 const CREATE_RULESET_VERSION: libc::c_ulong = 1;
@@ -91,9 +88,9 @@ struct PathBeneath {
 }
 
 /// Enters a Landlock domain. Async-signal-safe. `no_new_privs` must be set.
-pub(crate) fn landlock_restrict_self(ruleset: RawFd) -> io::Result<()> {
+pub(crate) fn landlock_restrict_self(ruleset: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: takes a descriptor and no flags, touches no memory of this process.
-    unsafe { call!(libc::SYS_landlock_restrict_self, ruleset, 0) }.map(drop)
+    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) })
 }
 
 /// Attaches a seccomp program to this thread. Async-signal-safe. `no_new_privs` must be set.
@@ -101,19 +98,17 @@ pub(crate) fn attach_filter(instructions: &[sock_filter]) -> io::Result<()> {
     let length = u16::try_from(instructions.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let program = libc::sock_fprog { len: length, filter: instructions.as_ptr().cast_mut().cast() };
     // SAFETY: the instructions are as many as it says, laid out as in linux/filter.h, and only read.
-    unsafe { call!(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) }.map(drop)
+    check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })
 }
 
 /// Sets `no_new_privs`. Async-signal-safe.
 pub fn set_no_new_privs() -> io::Result<()> {
-    // SAFETY: a prctl with integer arguments.
-    unsafe { call!(libc::SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.map(drop)
+    Ok(prctl::set_no_new_privs()?)
 }
 
 /// Makes this process the one that inherits its orphaned descendants (`PR_SET_CHILD_SUBREAPER(2const)`).
 pub fn set_subreaper() -> io::Result<()> {
-    // SAFETY: a prctl with integer arguments.
-    unsafe { call!(libc::SYS_prctl, libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }.map(drop)
+    Ok(prctl::set_child_subreaper(true)?)
 }
 
 /// Names this process as `ps` shows it: one that is executed by descriptor is otherwise named after the number.
@@ -125,7 +120,7 @@ pub fn set_name(name: &CStr) {
 /// Has the kernel send `signal` to this process when the *thread* that made it ends.
 pub fn set_parent_death_signal(signal: libc::c_int) -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
-    unsafe { call!(libc::SYS_prctl, libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.map(drop)
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into())
 }
 
 /// Makes this process non-dumpable: no core, and `/proc/self` belongs to root. execve(2) resets it.
@@ -160,11 +155,10 @@ pub(crate) fn duplicate_from(process: &OwnedFd, number: RawFd) -> io::Result<Own
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Closes the descriptors `first..=last`, or marks them close-on-exec (`close_range(2)`, Linux 5.9 and 5.11).
-pub fn close_range(first: u32, last: u32, on_exec_only: bool) -> io::Result<()> {
-    let flags = if on_exec_only { libc::CLOSE_RANGE_CLOEXEC } else { 0 };
+/// Closes the descriptors `first..=last` (`close_range(2)`, Linux 5.9).
+pub(crate) fn close_range(first: u32, last: u32) -> io::Result<()> {
     // SAFETY: closes descriptors; callers own everything in the range, or are about to execute.
-    unsafe { call!(libc::SYS_close_range, first, last, flags) }.map(drop)
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) })
 }
 
 /// Leaves the table of descriptors that this process shares with another, for a copy (`CLOSE_RANGE_UNSHARE`, Linux 5.9): engines

@@ -260,6 +260,37 @@ fn a_command_can_touch_neither_its_reaper_nor_its_worker() {
     kill(Pid::from_raw(me.cast_signed()), None).unwrap();
 }
 
+/// Another's reaper, and another command before its exec, would be a way into the worker.
+#[test]
+fn a_command_cannot_open_the_memory_of_what_starts_beside_it() {
+    let worker = Worker::new();
+    // As above.
+    sandbox_exec::privilege::drop_capabilities().unwrap();
+    let script = "exec 2> /dev/null; : < /proc/$$/environ && echo own; touch ready
+        until [ -e stop ]; do for it in /proc/[0-9]*; do
+            [ $it = /proc/$$ ] || ! : < $it/environ || echo $it
+        done; done";
+    let attacker = worker.domain.spawn(&spec(worker.project.path(), script)).unwrap();
+    while !worker.path("ready").exists() {}
+    for _ in 0..100 {
+        assert_eq!(worker.run("exit 0").1, Ending::Exited(0));
+    }
+    fs::write(worker.path("stop"), "").unwrap();
+    assert_eq!(finish(attacker), ("own\n".to_owned(), Ending::Exited(0)));
+}
+
+#[test]
+fn a_command_may_be_longer_than_a_pipe_holds() {
+    let worker = Worker::new();
+    let long = "x".repeat(120 << 10);
+    assert_eq!(worker.run(&format!("echo {long}")), (format!("{long}\n"), Ending::Exited(0)));
+    let mut command = spec(worker.project.path(), "true");
+    // Longer than one argument may be (execve(2)).
+    command.argv.push("x".repeat(128 << 10).into());
+    let ending = finish(worker.domain.spawn(&command).unwrap()).1;
+    assert_eq!(ending, Ending::NotStarted { stage: Stage::Execute, errno: libc::E2BIG });
+}
+
 #[test]
 fn killing_everything_kills_the_command_alone() {
     let worker = Worker::new();

@@ -245,7 +245,8 @@ const WORKER: Row = Row {
     trees: false,
     to_the_supervisor: 3,
 };
-const REAPER: Row = Row { process: "reaper", kinds: &["pipe"], trees: false, to_the_supervisor: 0 };
+const REAPER: Row =
+    Row { process: "reaper", kinds: &["/dev/null", "pipe"], trees: false, to_the_supervisor: 0 };
 const COMMAND: Row =
     Row { process: "command", kinds: &["/dev/null", "pipe"], trees: false, to_the_supervisor: 0 };
 
@@ -256,8 +257,8 @@ impl Row {
             Some("sandbox-exec") if is_spare(pid) => &SPARE,
             Some("sandbox-exec") if open.values().any(|link| link.contains("seccomp")) => &BROKER,
             Some("sandbox-exec") => &STUB,
-            Some("bailiwick-worker") if open.contains_key(&0) => &WORKER,
-            Some("bailiwick-worker") => &REAPER,
+            Some("bailiwick-worker") if is_reaper(pid) => &REAPER,
+            Some("bailiwick-worker") => &WORKER,
             _ => &COMMAND,
         }
     }
@@ -275,6 +276,10 @@ impl Row {
         let shared = shared.intersection(supervisor).count();
         assert_eq!(shared, self.to_the_supervisor, "{}: {open:?} of {supervisor:?}", self.process);
     }
+}
+
+fn is_reaper(pid: u32) -> bool {
+    fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == b"bailiwick-worker\0--reap\0")
 }
 
 /// True if it waits for its order: everything else that runs this program has a child.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -202,6 +203,33 @@ fn end_a_bomb(tier: Tier) {
     wait_until("everything is gone", || marked(world.mark().as_bytes()).is_empty());
 }
 
+/// Ways to get a hold on a process.
+const HOLDS: [&str; 21] = [
+    "kill $pid 9",
+    "kill $pid 15",
+    "kill $pid 19",
+    "tgkill $pid 9",
+    "pidfd-signal $pid 9",
+    "sigqueue $pid 9",
+    "ptrace-attach $pid",
+    "ptrace-seize $pid",
+    "proc $pid environ",
+    "proc $pid maps",
+    "proc-mem $pid 4096",
+    "vm-read $pid 4096",
+    "pidfd-getfd $pid 0",
+    "proc-links $pid ns/net",
+    "proc-links $pid root",
+    "proc-links $pid cwd",
+    "proc-links $pid exe",
+    "prlimit $pid",
+    NEEDS_ROOT,
+    "open-to-write /proc/$pid/mem",
+    "open-to-write /proc/$pid/oom_score_adj",
+];
+/// The one that the kernel refuses everybody else.
+const NEEDS_ROOT: &str = "proc $pid stack";
+
 /// Upwards from a command: its reaper, the worker, the broker; and the supervisor, which the full tier does not show.
 #[test]
 fn a_command_has_no_hold_on_what_is_above_it() {
@@ -212,13 +240,10 @@ fn a_command_has_no_hold_on_what_is_above_it() {
             Tier::Full => "reaper worker broker",
             Tier::Floor | Tier::FloorUnmediated => "reaper worker broker supervisor",
         };
+        let acts = HOLDS.join(" -- ");
         let script = format!(
             "pid=$PPID; for name in {above}; do echo $name $pid >> above
-            {probe} kill $pid 9 -- kill $pid 15 -- kill $pid 19 -- tgkill $pid 9 -- pidfd-signal $pid 9 \
-            -- sigqueue $pid 9 -- ptrace-attach $pid -- ptrace-seize $pid -- proc $pid environ -- proc $pid maps \
-            -- proc-mem $pid 4096 -- vm-read $pid 4096 -- pidfd-getfd $pid 0 -- proc-links $pid ns/net \
-            -- proc-links $pid root -- proc-links $pid cwd -- proc-links $pid exe -- prlimit $pid \
-            -- proc $pid stack -- open-to-write /proc/$pid/mem -- open-to-write /proc/$pid/oom_score_adj >> tried
+            {probe} {acts} >> tried
             pid=$(sed -n 's/^PPid:\\t//p' /proc/$pid/status); done"
         );
         let server = model(&[("shell_exec", json!({"command": script}))]);
@@ -234,10 +259,32 @@ fn a_command_has_no_hold_on_what_is_above_it() {
             }
         }
         let tried = world.read("tried");
-        assert_eq!(tried.lines().count(), above.lines().count() * 21, "{tried}");
+        assert_eq!(tried.lines().count(), above.lines().count() * HOLDS.len(), "{tried}");
         let got_through: Vec<_> = tried.lines().filter(|line| !is_refused(line)).collect();
         assert!(got_through.is_empty(), "{tier} {user:?} {above}{}", got_through.join("\n"));
         assert_eq!(done.events_of("worker_started").len(), 1, "{}", done.stdout);
+    }
+}
+
+/// The twin: unconfined, each of them gets a hold on an ordinary process of the same user.
+#[test]
+fn the_same_acts_have_a_hold_on_an_ordinary_process() {
+    for user in User::all() {
+        let world = World::new(user);
+        let probe = Programs::get().path("probe").display().to_string();
+        for act in HOLDS.into_iter().filter(|act| user != User::Plain || *act != NEEDS_ROOT) {
+            let mut victim = world.command("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
+            let mut attacker = world.command("bash");
+            attacker.args(["-c", &format!("{probe} {act}")]).env("pid", victim.id().to_string());
+            let done = Finished::of(&mut attacker).expect(0);
+            // Those that end it have done so before it is ended here.
+            victim.kill().unwrap();
+            let ended = victim.wait().unwrap();
+            assert!(!is_refused(&done.stdout), "{user:?} {act}: {}", done.stdout);
+            if act.contains(" 15") {
+                assert_eq!(ended.signal(), Some(nix::libc::SIGTERM), "{user:?} {act}");
+            }
+        }
     }
 }
 

@@ -3,10 +3,12 @@
 //!
 //! SYNOPSIS
 //!     bailiwick-worker --generation N
+//!     bailiwick-worker --reap
 //!
 //! DESCRIPTION
 //!     Reads frames from standard input and answers on standard output (any pipe or socket), until it is told to drain.
 //!     It is started by sandbox-exec, which has confined it; it asks for nothing, and can do nothing beyond its ruleset.
+//!     With --reap it is what a worker executes for one command of its own: it starts the command, and ends when nothing of that lives.
 //!     Diagnostics go to standard error, at the level that `BAILIWICK_LOG` names (error, warn, info, debug, trace; default
 //!     warn).
 //!
@@ -29,6 +31,7 @@ use anyhow::{Context, bail};
 use ipc::id::Generation;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::prctl::set_dumpable;
+use sandbox_exec::command::{REAP, reap};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::runtime::{Builder, Runtime};
 use tracing::Level;
@@ -45,6 +48,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let hidden = set_dumpable(false);
+    if std::env::args_os().nth(1).is_some_and(|word| word == REAP) {
+        return reap();
+    }
     let generation = match generation(std::env::args().skip(1)) {
         Ok(generation) => generation,
         Err(error) => return say(&error, 2),

@@ -296,6 +296,21 @@ fn a_killed_reaper_is_said_and_leaves_nobody() {
     assert_eq!(run(&mut worker, shell("echo on")).unwrap().head, "on\n");
 }
 
+/// The loader of the second command reads the file and gives up; that of its reaper must not look for it.
+#[test]
+fn a_reaper_loads_no_library_that_a_command_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let project = directory.path().canonicalize().unwrap();
+    let mut program = command();
+    program.env("LD_LIBRARY_PATH", project.join("lib"));
+    let mut worker = Worker::start(program, hello(&project));
+    let plant = run(&mut worker, shell("mkdir lib && echo > lib/libc.so.6")).unwrap();
+    assert_eq!(plant.exit, CommandExit::Code(0));
+    let result = run(&mut worker, shell("echo loaded")).unwrap();
+    assert_eq!(result.exit, CommandExit::Code(127), "{result:?}");
+    assert!(result.head.contains("libc.so.6"), "{result:?}");
+}
+
 #[test]
 fn an_approved_command_does_not_run_behind_a_link() {
     let worker = Worker::new();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! worker                 domain W        (threads)
-//!   └ reaper             domain W ∘ R    R bounds signals: the command can neither signal nor trace its reaper
+//!   └ reaper             domain W ∘ R    the worker's image, executed anew; R bounds signals: the command can neither signal nor trace its reaper
 //!       └ command        W ∘ R ∘ C       C: the rights again, or for `read` less; own session, no terminal
 //!           └ …          W ∘ R ∘ C       all ended by the reaper when the command ends, a daemon too
 //! ```
@@ -10,24 +10,24 @@
 //! Without C the first command could trace its worker, read its memory and take its pipes. C repeats the roots of the
 //! rights but not their hidden paths: domains only ever narrow, and W has left those out.
 //!
-//! A worker has threads, and its reaper and the command up to exec run in its memory: so everything is prepared before they start,
-//! rulesets, BPF and argument vectors, and they call nothing that another thread could notice (`reaper`).
+//! The reaper has none of the worker's memory and pipes: it gets rulesets that the worker has built, the pipes of its command, and
+//! one on which it reads the command (`start`, `request`).
 
+mod execute;
 mod reaper;
-mod signals;
+mod request;
 mod start;
 
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::ptr;
 
 use ipc::confinement::Tier;
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Network, Rights};
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc::{self, pid_t};
 use nix::sys::wait::waitpid;
@@ -39,7 +39,12 @@ use crate::domain::{Domain, DomainError};
 use crate::platform::Platform;
 use crate::seccomp::{Policy, Program, SeccompError};
 use crate::stage::Stage;
-use reaper::{Job, Reaper};
+pub use reaper::reap;
+use request::{Filter, Request};
+use start::Given;
+
+/// The only argument of a process that is executed to [`reap`].
+pub const REAP: &str = "--reap";
 
 /// Why a command cannot be confined or started.
 #[derive(Debug, thiserror::Error)]
@@ -68,10 +73,6 @@ pub struct CommandDomain {
     read: Vec<WirePath>,
     standing: Domain,
     signals: Option<Domain>,
-    read_only: Program,
-    read_only_online: Program,
-    /// Only where the worker has a network that can be taken away.
-    offline: Option<Program>,
     null: File,
     may_execute: bool,
     net: Network,
@@ -117,7 +118,7 @@ pub struct Running {
     /// file alone: the reaper was killed. Nonblocking.
     pub status: OwnedFd,
     /// Until it is waited for.
-    reaper: Option<Reaper>,
+    reaper: Option<Pid>,
 }
 
 /// How a command ended.
@@ -155,10 +156,6 @@ impl CommandDomain {
                 platform,
             )?,
             signals: Domain::of_signals(platform)?,
-            read_only: Program::read_only(Policy::of(Network::Off, platform, tier)),
-            read_only_online: Program::read_only_online(Policy::of(rights.net, platform, tier)),
-            offline: (rights.net == Network::On)
-                .then(|| Program::offline(Policy::of(rights.net, platform, tier))),
             null,
             may_execute: rights.exec == Execution::Allowed,
             net: rights.net,
@@ -171,38 +168,48 @@ impl CommandDomain {
         if !self.may_execute {
             return Err(CommandError::Denied);
         }
-        let image = Image::new(command)?;
         let narrow = self.narrow(&command.access)?;
+        let domain = narrow.as_ref().unwrap_or(&self.standing).ruleset();
+        let signals = self.signals.as_ref().and_then(Domain::ruleset);
+        let mut request = Request::new(command)?;
+        request.has_domain = domain.is_some();
+        request.has_signals = signals.is_some();
+        request.filter = self.filter(&command.access);
         let (output, printed) = pipe()?;
         let (status, ended) = pipe()?;
+        let (orders, order) = pipe()?;
         for end in [&output, &status] {
             let nonblocking = OFlag::O_NONBLOCK;
             fcntl(end, FcntlArg::F_SETFL(nonblocking))
                 .map_err(|errno| system("prepare a pipe")(errno.into()))?;
         }
-        let job = Job {
-            worker: std::process::id().cast_signed(),
-            image,
-            signals: self.signals.as_ref().map(Domain::layer),
-            domain: narrow.as_ref().unwrap_or(&self.standing).layer(),
-            filter: self.filter(&command.access),
-            null: self.null.as_raw_fd(),
-            output: printed.as_raw_fd(),
-            status: ended.as_raw_fd(),
+        let null = self.null.as_fd();
+        let given = Given {
+            null,
+            output: printed.as_fd(),
+            status: ended.as_fd(),
+            request: orders.as_fd(),
+            domain: domain.unwrap_or(null),
+            signals: signals.unwrap_or(null),
         };
-        let reaper = Reaper::start(job).map_err(system("start a process"))?;
-        Ok(Running { output, status, reaper: Some(reaper) })
+        let reaper = start::execute(&given).map_err(system("start a process"))?;
+        let running = Running { output, status, reaper: Some(reaper) };
+        // From now on the reaper's end is the pipe's.
+        drop(orders);
+        request.send(order).map_err(system("order a command"))?;
+        Ok(running)
     }
 
     /// What a command has less than its worker.
-    fn filter(&self, access: &DomainAccess) -> Option<Program> {
-        match access {
-            DomainAccess::Standing => None,
-            DomainAccess::Offline => self.offline,
-            DomainAccess::Read { net: Network::On, .. } if self.net == Network::On => {
-                Some(self.read_only_online)
+    fn filter(&self, access: &DomainAccess) -> Option<Filter> {
+        let policy = |net| Policy::of(net, self.platform, self.tier);
+        match (access, self.net) {
+            (DomainAccess::Standing, _) | (DomainAccess::Offline, Network::Off) => None,
+            (DomainAccess::Offline, Network::On) => Some(Filter::Offline(policy(Network::On))),
+            (DomainAccess::Read { net: Network::On, .. }, Network::On) => {
+                Some(Filter::ReadOnlyOnline(policy(Network::On)))
             }
-            DomainAccess::Read { .. } => Some(self.read_only),
+            (DomainAccess::Read { .. }, _) => Some(Filter::ReadOnly(policy(Network::Off))),
         }
     }
 
@@ -220,12 +227,12 @@ impl CommandDomain {
 impl Running {
     /// The process id of the reaper.
     pub fn pid(&self) -> u32 {
-        self.reaper.as_ref().map_or(0, |reaper| reaper.pid().cast_unsigned())
+        self.reaper.map_or(0, |reaper| reaper.as_raw().cast_unsigned())
     }
 
     /// Asks the reaper to kill the command and all its descendants. The status follows.
     pub fn end(&self) -> io::Result<()> {
-        self.reaper.as_ref().map_or(Ok(()), |reaper| descendants::send(reaper.pid(), libc::SIGTERM))
+        self.reaper.map_or(Ok(()), |reaper| descendants::send(reaper.as_raw(), libc::SIGTERM))
     }
 
     /// Waits for the reaper itself, so that no zombie is left; returns at once after the end of [`Running::status`].
@@ -234,7 +241,13 @@ impl Running {
     }
 
     fn wait(&mut self) -> io::Result<()> {
-        self.reaper.take().map_or(Ok(()), Reaper::wait)
+        let Some(reaper) = self.reaper.take() else { return Ok(()) };
+        loop {
+            match waitpid(reaper, None) {
+                Err(Errno::EINTR) => {}
+                waited => return waited.map(drop).map_err(Into::into),
+            }
+        }
     }
 }
 
@@ -303,51 +316,6 @@ pub fn make_undumpable() -> io::Result<()> {
     crate::system::make_undumpable()
 }
 
-/// What is executed, as the kernel wants it.
-#[derive(Debug)]
-struct Image {
-    cwd: CString,
-    argv: Strings,
-    environment: Strings,
-}
-
-impl Image {
-    fn new(command: &CommandSpec) -> Result<Self, CommandError> {
-        let program = command.argv.first().ok_or(CommandError::Empty)?;
-        for path in [Path::new(program), &command.cwd] {
-            if !path.is_absolute() {
-                return Err(CommandError::Relative(path.into()));
-            }
-        }
-        let variable =
-            |(name, value): &(OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
-        Ok(Self {
-            cwd: c_string(command.cwd.as_os_str().as_bytes().to_vec(), "the working directory")?,
-            argv: Strings::new(command.argv.iter().map(|word| word.as_bytes().to_vec()), "an argument")?,
-            environment: Strings::new(command.environment.iter().map(variable), "a variable")?,
-        })
-    }
-}
-
-/// A null-terminated array of C strings, and what it points to.
-#[derive(Debug)]
-struct Strings {
-    pointers: Vec<*const libc::c_char>,
-    _strings: Vec<CString>,
-}
-
-impl Strings {
-    fn new(strings: impl Iterator<Item = Vec<u8>>, what: &'static str) -> Result<Self, CommandError> {
-        let strings = strings.map(|bytes| c_string(bytes, what)).collect::<Result<Vec<_>, _>>()?;
-        let pointers = strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect();
-        Ok(Self { pointers, _strings: strings })
-    }
-}
-
-fn c_string(bytes: Vec<u8>, what: &'static str) -> Result<CString, CommandError> {
-    CString::new(bytes).map_err(|_| CommandError::Nul { what })
-}
-
 fn pipe() -> Result<(OwnedFd, OwnedFd), CommandError> {
     pipe2(OFlag::O_CLOEXEC).map_err(|errno| system("make a pipe")(errno.into()))
 }
@@ -372,20 +340,5 @@ mod tests {
             libc::WIFEXITED(execute),
             "a reader that knows only wait statuses sees the stage's exit code"
         );
-    }
-
-    #[test]
-    fn what_cannot_be_executed_is_named() {
-        let command = |program: &str, cwd: &str| CommandSpec {
-            argv: vec![program.into()],
-            environment: vec![],
-            cwd: cwd.into(),
-            access: DomainAccess::Standing,
-        };
-        let error = |command: &CommandSpec| Image::new(command).unwrap_err().to_string();
-        assert_eq!(error(&command("true", "/")), "true is not an absolute path");
-        assert_eq!(error(&command("/bin/true", "here")), "here is not an absolute path");
-        assert_eq!(error(&command("/bin/\0true", "/")), "an argument holds a NUL byte");
-        assert_eq!(error(&CommandSpec { argv: vec![], ..command("", "/") }), "the command is empty");
     }
 }

@@ -1,97 +1,87 @@
-//! The command up to exec, in the memory of its reaper, which waits until it is executed or has ended (`vfork(2)`).
+//! The start of a reaper by its worker: the worker's own image, executed anew, with exactly the descriptors that it needs.
+//!
+//! The image is in the worker's domain already, under a name that nobody can replace. Of the worker's environment the reaper gets
+//! nothing that a dynamic loader heeds (ld.so(8)): a command may write where a library would be looked for.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, CString};
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::RawFd;
-use std::ptr;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 
-use nix::libc::{self, pid_t};
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::Pid;
+use rustix::io::fcntl_dupfd_cloexec;
 
-use super::reaper::{Failed, Job, at};
-use super::signals;
-use crate::raw::{self, call};
-use crate::stage::Stage;
-use crate::system;
+use super::REAP;
 
-/// What a command needs of a stack up to exec, several times over.
-#[repr(C, align(16))]
-struct Stack([u8; 32 << 10]);
+/// The image of this process.
+const IMAGE: &CStr = c"/proc/self/exe";
 
-/// A command that was started.
-pub(super) struct Started {
-    pub(super) command: pid_t,
-    /// Why it was not executed, as [`Failed::status`] says it: then it has ended.
-    pub(super) failure: Option<c_int>,
+/// The descriptors of a reaper.
+pub(super) struct Given<'a> {
+    /// Standard input of the command: the null device.
+    pub(super) null: BorrowedFd<'a>,
+    /// Standard output and error of the command.
+    pub(super) output: BorrowedFd<'a>,
+    pub(super) status: BorrowedFd<'a>,
+    pub(super) request: BorrowedFd<'a>,
+    pub(super) domain: BorrowedFd<'a>,
+    pub(super) signals: BorrowedFd<'a>,
 }
 
-struct Attempt<'a> {
-    job: &'a Job,
-    /// What the command tells its reaper; 0 if there is nothing to tell.
-    failure: AtomicI32,
-}
+impl Given<'_> {
+    /// The number of [`Given::status`] in the reaper; 0 to 2 are the command's.
+    pub(super) const STATUS: RawFd = 3;
+    /// The number of [`Given::request`].
+    pub(super) const REQUEST: RawFd = 4;
+    /// The number of [`Given::domain`].
+    pub(super) const DOMAIN: RawFd = 5;
+    /// The number of [`Given::signals`].
+    pub(super) const SIGNALS: RawFd = 6;
+    /// The first number that is none of these.
+    const FREE: RawFd = 7;
 
-/// Starts the command: on a stack of its own, and nobody touches its reaper's meanwhile.
-pub(super) fn start(job: &Job) -> io::Result<Started> {
-    let mut stack = MaybeUninit::<Stack>::uninit();
-    let attempt = Attempt { job, failure: AtomicI32::new(0) };
-    // SAFETY: the stack is as long as it says, grows downwards, and outlives the child's use of it, for which this process waits; the
-    // child calls nothing that uses the thread's storage, and ends by exec or by its answer.
-    let command = unsafe {
-        let top = stack.as_mut_ptr().add(1).cast();
-        let argument = ptr::from_ref(&attempt).cast_mut().cast();
-        raw::start(libc::CLONE_VFORK | libc::SIGCHLD, top, enter, argument)
-    }?;
-    let failure = attempt.failure.load(Ordering::Relaxed);
-    Ok(Started { command, failure: (failure != 0).then_some(failure) })
-}
-
-/// The command's life up to exec; its exit code when there was none.
-extern "C" fn enter(attempt: *mut c_void) -> c_int {
-    // SAFETY: it is the one above, whose process waits.
-    let attempt = unsafe { &*attempt.cast::<Attempt<'_>>() };
-    let failed = execute(attempt.job);
-    attempt.failure.store(failed.status(), Ordering::Relaxed);
-    failed.0.code().into()
-}
-
-fn execute(job: &Job) -> Failed {
-    if let Err(failed) = confine(job) {
-        return failed;
+    fn by_number(&self) -> [(RawFd, BorrowedFd<'_>); 7] {
+        [
+            (0, self.null),
+            (1, self.output),
+            (2, self.output),
+            (Self::STATUS, self.status),
+            (Self::REQUEST, self.request),
+            (Self::DOMAIN, self.domain),
+            (Self::SIGNALS, self.signals),
+        ]
     }
-    let (argv, environment) = (&job.image.argv.pointers, &job.image.environment.pointers);
-    // SAFETY: both arrays are null-terminated and point to C strings that the image owns.
-    let executed = unsafe { call!(libc::SYS_execve, argv[0], argv.as_ptr(), environment.as_ptr()) };
-    Failed(Stage::Execute, executed.err().unwrap_or_else(|| io::Error::from_raw_os_error(0)))
 }
 
-fn confine(job: &Job) -> Result<(), Failed> {
-    for (from, to) in [(job.null, 0), (job.output, 1), (job.output, 2)] {
-        duplicate(from, to).map_err(at(Stage::Descriptors))?;
+/// Executes a reaper.
+pub(super) fn execute(given: &Given<'_>) -> io::Result<Pid> {
+    let mut actions = PosixSpawnFileActions::init()?;
+    // The sources' numbers are no target's, and they are open until the reaper is executed.
+    let mut sources: Vec<OwnedFd> = vec![];
+    for (number, descriptor) in given.by_number() {
+        let source = fcntl_dupfd_cloexec(descriptor, Given::FREE)?;
+        actions.add_dup2(source.as_raw_fd(), number)?;
+        sources.push(source);
     }
-    system::close_range(3, u32::MAX, true).map_err(at(Stage::Descriptors))?;
-    // A process group of its own, so that `kill 0` is its own affair.
-    // SAFETY: integers.
-    unsafe { call!(libc::SYS_setpgid, 0, 0) }.map_err(at(Stage::Session))?;
-    // SAFETY: the path is a C string that the image owns.
-    unsafe { call!(libc::SYS_chdir, job.image.cwd.as_c_str()) }.map_err(at(Stage::Directory))?;
-    default_signals().map_err(at(Stage::Session))?;
-    job.domain.enter().map_err(at(Stage::Landlock))?;
-    job.filter.map_or(Ok(()), |filter| filter.attach_only()).map_err(at(Stage::Seccomp))
+    let arguments = [c"bailiwick-worker".to_owned(), CString::new(REAP)?];
+    Ok(posix_spawn(IMAGE, &actions, &signals()?, &arguments, &environment()?)?)
 }
 
-/// Rust ignores SIGPIPE, and ignored signals stay ignored across exec; a command expects neither that nor a blocked mask.
-fn default_signals() -> io::Result<()> {
-    for signal in [libc::SIGPIPE, libc::SIGCHLD, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
-        signals::set_default(signal)?;
-    }
-    signals::restore(signals::NONE);
-    Ok(())
+/// All signals are blocked: a reaper waits for those that mean something to it, and none may end it before that. SIGCHLD is not
+/// queued where it is ignored.
+fn signals() -> nix::Result<PosixSpawnAttr> {
+    let mut attributes = PosixSpawnAttr::init()?;
+    attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
+    attributes.set_sigdefault(&SigSet::from_iter([Signal::SIGCHLD]))?;
+    attributes.set_sigmask(&SigSet::all())?;
+    Ok(attributes)
 }
 
-/// Replaces a descriptor of this process alone, and keeps it open across exec.
-fn duplicate(from: RawFd, to: RawFd) -> io::Result<()> {
-    // SAFETY: integers.
-    unsafe { call!(libc::SYS_dup3, from, to, 0) }.map(drop)
+fn environment() -> io::Result<Vec<CString>> {
+    let variables = std::env::vars_os().filter(|(name, _)| !name.as_bytes().starts_with(b"LD_"));
+    variables
+        .map(|(name, value)| Ok(CString::new([name.as_bytes(), b"=", value.as_bytes()].concat())?))
+        .collect()
 }

@@ -140,7 +140,7 @@ fn die_with(broker: pid_t) -> Result<(), Failure> {
 }
 
 /// Rust ignores SIGPIPE, and the broker blocks what it waits for; a program expects neither.
-fn default_signals() -> nix::Result<()> {
+pub(crate) fn default_signals() -> nix::Result<()> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     for signal in
         [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGCHLD]

@@ -13,13 +13,14 @@ use std::io;
 use ipc::confinement::Tier;
 use ipc::rights::{Network, Reach};
 use seccompiler::sock_filter;
+use serde::{Deserialize, Serialize};
 
 use crate::platform::{Platform, TRUNCATE};
 use crate::system;
 use rules::{Case, Kind};
 
 /// What a program has to hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Policy {
     /// The network.
     pub net: Network,

@@ -3,6 +3,7 @@
 
 pub(crate) mod order;
 pub(crate) mod place;
+mod reaper;
 pub(crate) mod waiting;
 
 use std::fs::File;

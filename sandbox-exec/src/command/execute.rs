@@ -1,0 +1,70 @@
+//! The command up to exec: a fork of its reaper, which has one thread and nothing of the worker's.
+
+use std::convert::Infallible;
+use std::ffi::c_int;
+use std::fs::File;
+use std::io::{Read, Write};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::libc::{self, pid_t};
+use nix::unistd::{ForkResult, Pid, chdir, execve, fork, pipe2, setpgid};
+
+use super::reaper::{Failed, at};
+use super::request::{Filter, Image, Request};
+use crate::domain::Domain;
+use crate::launch::default_signals;
+use crate::seccomp::Program;
+use crate::stage::Stage;
+
+/// A command that was started.
+pub(super) struct Started {
+    pub(super) command: pid_t,
+    /// Why it was not executed, as [`Failed::status`] has it: then it has ended.
+    pub(super) failure: Option<c_int>,
+}
+
+/// A command on its way to exec. It has the first three descriptors of its reaper, and no other.
+struct Attempt<'a> {
+    image: Image,
+    domain: Option<&'a Domain>,
+    filter: Option<Program>,
+}
+
+/// Starts the command, and waits until it is executed or has failed.
+pub(super) fn start(request: &Request, domain: Option<&Domain>) -> Result<Started, Failed> {
+    let image = request.image().map_err(at(Stage::Usage))?;
+    let attempt = Attempt { image, domain, filter: request.filter.map(Filter::program) };
+    let (told, tell) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
+    // SAFETY: this process has one thread, and the child executes or exits without unwinding.
+    let ForkResult::Parent { child } = unsafe { fork() }.map_err(at(Stage::Start))? else {
+        attempt.run(File::from(tell))
+    };
+    drop(tell);
+    // The end of the file comes with exec or exit.
+    let mut failure = [0; size_of::<c_int>()];
+    let failed = File::from(told).read_exact(&mut failure);
+    Ok(Started { command: child.as_raw(), failure: failed.is_ok().then(|| c_int::from_le_bytes(failure)) })
+}
+
+impl Attempt<'_> {
+    fn run(&self, mut tell: File) -> ! {
+        let Err(failed) = self.execute();
+        // The exit code tells the stage, if nothing else does.
+        let _told = tell.write_all(&failed.status().to_le_bytes());
+        // SAFETY: ends this process, and runs nothing that belongs to the reaper.
+        unsafe { libc::_exit(failed.0.code().into()) }
+    }
+
+    fn execute(&self) -> Result<Infallible, Failed> {
+        let Image { cwd, argv, environment } = &self.image;
+        // A process group of its own, so that `kill 0` is its own affair.
+        setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(at(Stage::Session))?;
+        chdir(cwd.as_c_str()).map_err(at(Stage::Directory))?;
+        default_signals().map_err(at(Stage::Session))?;
+        self.domain.map_or(Ok(()), Domain::enter).map_err(at(Stage::Landlock))?;
+        self.filter.map_or(Ok(()), |filter| filter.attach_only()).map_err(at(Stage::Seccomp))?;
+        let program = argv.first().ok_or(Failed(Stage::Execute, Errno::ENOENT.into()))?;
+        execve(program, argv, environment).map_err(at(Stage::Execute))
+    }
+}
