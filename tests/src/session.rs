@@ -17,7 +17,7 @@ use supervisor::approval::ApprovalSettings;
 use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
 use supervisor::driver::{Driver, DriverError, ModePlaces, Running, SessionWorker, Turns};
 use supervisor::gate::{Activity, ApprovalMode, Standing};
-use supervisor::monitor::{PrivateTemp, Programs, Spawner};
+use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps};
 use supervisor::policy::{Followed, Policy};
 use supervisor::prompt::Surroundings;
 use supervisor::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
@@ -174,7 +174,8 @@ impl FrontEnd {
         let world = World::new(User::Myself);
         let state = private(world.own().join("state"));
         create_dir(state.join("locks")).expect("our own directory");
-        let temp = PrivateTemp::create(&state.join("locks")).expect("a temp directory");
+        let temps = Temps::open(&world.own().join("cache"), false).expect("a directory of temps");
+        let temp = PrivateTemp::create(&temps, &state.join("locks")).expect("a temp directory");
         let watched = !beginning.files.is_empty();
         for (name, content) in &beginning.files {
             world.file(name, content);

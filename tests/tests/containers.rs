@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::fs;
 use std::io::Read;
 use std::net::TcpListener;
 use std::process::Command;
@@ -209,14 +210,15 @@ fn a_read_only_root_without_a_temp_is_refused_and_says_what_to_do() {
     needs_namespaces!();
     for user in User::all() {
         let world = with_a_bug(user);
-        let machine = Machine::read_only(&world, "mount -t tmpfs -o ro none /tmp");
+        let cache = world.own().join("cache");
+        fs::create_dir(&cache).unwrap();
+        let then = format!("mount -t tmpfs -o ro none /tmp && mount -t tmpfs -o ro none {}", cache.display());
+        let machine = Machine::read_only(&world, &then);
         let server = repair();
         let run = machine.exec(&world, &server, &[]).expect(5);
         assert_eq!(server.connections(), 0, "no model is asked");
-        let (before, after) = run.stderr.split_once("/tmp/bw-").unwrap();
-        let said = format!("{before}/tmp/bw-[random]{}", after.split_at(12).1);
-        insta::allow_duplicates! { insta::assert_snapshot!(said, @r"
-        bailiwick: cannot make a private temp directory: /tmp/bw-[random]: Read-only file system (os error 30)
+        insta::allow_duplicates! { insta::assert_snapshot!(run.stderr, @r"
+        bailiwick: cannot make a private temp directory: /tmp/bailiwick-0: Read-only file system (os error 30)
           hint: set TMPDIR to a directory that you can write; a container with a read-only root needs one: docker run --tmpfs /tmp:exec
         "); }
         assert_eq!(machine.sandbox(&world, "echo ran").expect(5).stdout, "");

@@ -47,7 +47,8 @@ struct Root {
 }
 
 impl Tree {
-    /// Of roots, but for what is hidden inside; both canonical. A root that cannot be opened contains nothing.
+    /// Of roots, but for what is hidden inside; both canonical. A root in a hidden place is granted all the same. A root that cannot
+    /// be opened contains nothing.
     pub(super) fn new(roots: Vec<PathBuf>, hidden: Vec<PathBuf>) -> Self {
         let roots = roots.into_iter().filter_map(|path| {
             let opened = openat2(AT_FDCWD, &path, without_links(ResolveFlag::empty())).ok()?;
@@ -130,8 +131,10 @@ impl Tree {
 
     /// Where a name that is not hidden lies, root by root.
     fn places<'a>(&'a self, name: &'a Path) -> impl Iterator<Item = (&'a Root, &'a Path)> {
-        let hidden = self.hidden.iter().any(|hidden| lies_in(name, hidden));
-        let roots = self.roots.iter().filter(move |_| !hidden);
+        let hides = |root: &Root| {
+            self.hidden.iter().any(|hidden| lies_in(name, hidden) && !lies_in(&root.path, hidden))
+        };
+        let roots = self.roots.iter().filter(move |root| !hides(root));
         roots.filter_map(move |root| name.strip_prefix(&root.path).ok().map(|rest| (root, rest)))
     }
 }

@@ -65,9 +65,12 @@ impl Layout {
         roots.sort();
         let owned = |paths: &[WirePath]| paths.iter().cloned().map(PathBuf::from).collect::<Vec<_>>();
         let write = owned(&rights.write);
+        // Only rules hide what the temp directory lies in, where that has no mount of its own elsewhere.
+        let inner = temp.as_ref().filter(|_| tmp.is_none());
+        let covered = rights.hidden.iter().filter(|hidden| !inner.is_some_and(|temp| temp.is_within(hidden)));
         Self {
             protected: inside(rights.protected.iter().map(WirePath::as_path), &write),
-            hidden: owned(&rights.hidden),
+            hidden: covered.cloned().map(PathBuf::from).collect(),
             write,
             terminal: confinement.terminal,
             tmp: tmp.map(Into::into),

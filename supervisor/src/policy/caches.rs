@@ -74,26 +74,32 @@ fn name(project: &Path) -> String {
 }
 
 impl HiddenPaths {
-    /// The same, but for the caches of one project, at `own`: what lies beside them in our cache directory stays hidden, but
-    /// for what says that it is one.
+    /// The same, and the directory of private temps; but not the caches of one project, at `own`. What lies beside them in our
+    /// cache directory stays hidden, but for what says that it is one.
     #[must_use]
-    pub fn around_caches(mut self, own: &Path) -> Self {
-        let Some((projects, cache)) = own.parent().and_then(|projects| Some((projects, projects.parent()?)))
-        else {
-            return self;
-        };
-        self.0.retain(|path| path.as_path() != cache);
-        let (tag, _) = TAG;
-        let beside_all = beside(cache, projects).filter(|path| *path != WirePath::from(cache.join(tag)));
-        self.0.extend(beside_all.chain(beside(projects, own)));
+    pub fn around_own(mut self, own: Option<&Path>, temps: &Path) -> Self {
+        let is_hidden = |place: &&Path| self.0.iter().any(|path| path.as_path() == *place);
+        let of_caches = || own?.parent()?.parent();
+        if let Some(cache) = temps.parent().filter(is_hidden).or_else(of_caches) {
+            let (projects, tag) = (cache.join(PROJECTS), cache.join(TAG.0));
+            self.0.retain(|path| path.as_path() != cache);
+            self.0.extend(
+                beside(cache)
+                    .filter(|path| *path != tag && (own.is_none() || *path != projects))
+                    .map(WirePath::from),
+            );
+            let projects = own.map(|_| beside(&projects)).into_iter().flatten();
+            self.0.extend(projects.filter(|path| Some(&**path) != own).map(WirePath::from));
+        }
+        self.0.push(temps.into());
         self
     }
 }
 
-/// What lies in `place`, or will, beside `but`.
-fn beside(place: &Path, but: &Path) -> impl Iterator<Item = WirePath> {
+/// What lies in `place`, or will.
+fn beside(place: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.filter(move |path| path != but).chain([place.join(NOTHING)]).map(WirePath::from)
+    entries.chain([place.join(NOTHING)])
 }
 
 /// Leads the package managers to caches at `place`, unless the user said where theirs are. What the user's own builds have
@@ -167,13 +173,18 @@ mod tests {
         assert_eq!(a, make_caches(&cache, Path::new("/home/me/a/p")).unwrap(), "the same next time");
         fs::create_dir(cache.join("other")).unwrap();
         let whole = HiddenPaths(vec!["/h".into(), (&cache).into()]);
-        let mut hidden = whole.around_caches(&a).0;
-        hidden.sort();
-        let beside = [".nothing", "other", "projects/.nothing"].map(|name| cache.join(name));
-        let mut expected: Vec<WirePath> =
-            beside.into_iter().chain([b, "/h".into()]).map(Into::into).collect();
-        expected.sort();
-        assert_eq!(hidden, expected);
+        let around = |own, temps: &Path, expected: &[&Path]| {
+            let hidden: BTreeSet<_> = whole.clone().around_own(own, temps).0.into_iter().collect();
+            assert_eq!(hidden, expected.iter().map(WirePath::from).collect());
+        };
+        let [nothing, other, temps, projects] =
+            [".nothing", "other", "temps", "projects"].map(|name| cache.join(name));
+        let (none_beside, hidden) = (projects.join(".nothing"), Path::new("/h"));
+        around(Some(&a), &temps, &[hidden, &nothing, &other, &temps, &none_beside, &b]);
+        around(None, &temps, &[hidden, &nothing, &other, &temps, &projects]);
+        let elsewhere = Path::new("/tmp/bailiwick-1");
+        around(Some(&a), elsewhere, &[hidden, &nothing, &other, elsewhere, &none_beside, &b]);
+        around(None, elsewhere, &[hidden, &cache, elsewhere]);
     }
 
     #[test]

@@ -132,8 +132,8 @@ fn program(name: String, policy: &Policy<'_>) -> Program {
 /// As execvp(3) searches, along the `PATH` that commands get.
 fn find(name: &str, policy: &Policy<'_>) -> Found {
     let readable = |path: &WirePath| {
-        policy.standing.rights.allows_read(path)
-            && policy.standing.rights.allows_read(&leads_to(path.as_path()).path.into())
+        policy.standing.allows_read(path)
+            && policy.standing.allows_read(&leads_to(path.as_path()).path.into())
     };
     let mut hidden = None;
     for place in places(name, policy) {

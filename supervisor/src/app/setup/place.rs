@@ -16,7 +16,7 @@ use crate::app::say;
 use crate::directories::Directories;
 use crate::driver::{Environments, ModePlaces};
 use crate::gate::{ApprovalMode, Standing};
-use crate::monitor::{PrivateTemp, Programs, Spawner, remove_stale};
+use crate::monitor::{PrivateTemp, Programs, Spawner, Temps, remove_stale};
 use crate::policy::{Builds, Followed, Policy, foreign_owner, lead_to_caches};
 use crate::tripwire::Watch;
 
@@ -45,6 +45,8 @@ pub(crate) struct Setup {
     pub programs: Programs,
     /// The spawn thread.
     pub spawner: Spawner,
+    /// Where the private temps of all workers lie.
+    pub temps: Temps,
     /// The private temp directory; removed with this value.
     pub temp: PrivateTemp,
 }
@@ -63,14 +65,15 @@ impl Setup {
         }
         let owner = foreign_owner(directory);
         let identity = owner.as_ref().map(|owner| owner.identity);
-        let scope = Scope::resolve(directory, mode, wanted, &directories, owner.as_ref())?;
+        let temps = Temps::open(&directories.cache, identity.is_some())?;
+        let scope = Scope::resolve(directory, mode, wanted, (&directories, &temps), owner.as_ref())?;
         let programs = scope.programs(mode.widest(), identity)?;
         if mode.may_write() {
             warn_of_unwritable(&scope.project, identity);
         }
         let mut watch = scope.watch(mode, &directories);
         let protected = scope.protected(watch.as_ref())?;
-        let temp = private_temp(&directories, identity)?;
+        let temp = private_temp(&temps, &directories, identity)?;
         if let Some(watch) = &mut watch {
             watch.writable.push(temp.path().to_owned());
         }
@@ -103,13 +106,14 @@ impl Setup {
             tier: wanted.tier,
             spawner: Spawner::start(programs.sandbox_exec.clone(), followed)?,
             programs,
+            temps,
             temp,
         })
     }
 
     /// Another private temp directory, for workers of the same user.
     pub(crate) fn another_temp(&self) -> Result<PrivateTemp, SetupError> {
-        private_temp(&self.directories, self.identity)
+        private_temp(&self.temps, &self.directories, self.identity)
     }
 
     /// The standing rights of the root agent.
@@ -179,8 +183,12 @@ impl CacheVariables<'_> {
     }
 }
 
-fn private_temp(directories: &Directories, identity: Option<Identity>) -> Result<PrivateTemp, SetupError> {
-    let temp = PrivateTemp::create(&directories.locks())?;
+fn private_temp(
+    temps: &Temps,
+    directories: &Directories,
+    identity: Option<Identity>,
+) -> Result<PrivateTemp, SetupError> {
+    let temp = PrivateTemp::create(temps, &directories.locks())?;
     if let Some(Identity { uid, gid }) = identity {
         chown(temp.path(), Some(uid), Some(gid))?;
     }

@@ -12,6 +12,7 @@ use crate::app::say;
 use crate::config::Origin;
 use crate::directories::Directories;
 use crate::gate::ApprovalMode;
+use crate::monitor::Temps;
 use crate::policy::{
     BuildRoots, Builds, Elsewhere, HiddenPaths, Host, Owner, Policy, configured_write_root, make_caches,
     open_project, write_root,
@@ -72,7 +73,7 @@ impl Scope {
         directory: &Path,
         mode: Mode,
         wanted: &Wanted,
-        directories: &Directories,
+        (directories, temps): (&Directories, &Temps),
         owner: Option<&Owner>,
     ) -> Result<Self, SetupError> {
         let [home, runtime] = ["HOME", "XDG_RUNTIME_DIR"].map(std::env::var_os);
@@ -82,10 +83,8 @@ impl Scope {
             Caches::OutliveIt => lasting_caches(mode, directories, &project, owner),
             Caches::EndWithIt => None,
         };
-        let hidden = match &caches {
-            Some(own) => hidden.around_caches(own),
-            None => hidden,
-        };
+        // Each worker is given its own temp back.
+        let hidden = hidden.around_own(caches.as_deref(), temps.path());
         let given = write_roots(&project, &wanted.write)?;
         let elsewhere = elsewhere(mode, &project, &hidden);
         let auto = elsewhere.directory.iter().chain(&caches).map(WirePath::from).collect();
