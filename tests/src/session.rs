@@ -18,7 +18,7 @@ use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
 use supervisor::driver::{Driver, DriverError, ModePlaces, Running, SessionWorker, Turns};
 use supervisor::gate::{Activity, ApprovalMode, Standing};
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps};
-use supervisor::policy::{Followed, Policy};
+use supervisor::policy::{Environments, Followed, Policy};
 use supervisor::prompt::Surroundings;
 use supervisor::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
 use supervisor::session::SessionLog;
@@ -182,9 +182,10 @@ impl FrontEnd {
         }
         let standing = standing(&world, temp.path(), &beginning);
         let programs = programs(&world, &beginning);
+        let environments = Environments::new(marked_environment(&world), standing.project.clone());
         let confinement = Confinement {
             temp: standing.temp.clone(),
-            environment: marked_environment(&world),
+            environment: environments.under(&standing.rights, &temp.path().into()),
             tier: beginning.tier,
             ..Confinement::new(standing.rights.clone(), standing.project.clone())
         };
@@ -204,7 +205,7 @@ impl FrontEnd {
             changes: None,
             tripwire: None,
             live: watch::Sender::new(None),
-            modes: ModePlaces { watch: watched.then(|| watch(&world)), environments: None },
+            modes: ModePlaces { watch: watched.then(|| watch(&world)), environments },
             deadline: None,
             turns: beginning.turns,
             running: Running::default(),

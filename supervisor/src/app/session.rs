@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ipc::event::{EventKind, Observer as Witness, SessionStarted};
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
+use ipc::path::WirePath;
 use secrecy::SecretString;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -447,8 +448,8 @@ fn provider(
 }
 
 fn observer(setup: &Setup, temp: &PrivateTemp) -> Observer {
-    let mut confinement = setup.confinement(setup.policy.observer(temp.path().into()));
-    confinement.temp = Some(temp.path().into());
+    let temp = WirePath::from(temp.path());
+    let confinement = setup.confinement_with(setup.policy.observer(temp.clone()), temp);
     Observer {
         spawner: setup.spawner.clone(),
         programs: setup.programs.clone(),

@@ -152,9 +152,9 @@ fn places(name: &str, policy: &Policy<'_>) -> Vec<PathBuf> {
     if name.contains('/') {
         return vec![project.join(name)];
     }
-    let set = policy.setup.environment.set.iter().find(|(variable, _)| variable == "PATH");
+    let set = policy.setup.variable("PATH");
     let path = match set {
-        Some((_, value)) => Some(std::ffi::OsStr::from_bytes(value).to_owned()),
+        Some(value) => Some(std::ffi::OsStr::from_bytes(value).to_owned()),
         None => std::env::var_os("PATH"),
     };
     let path = path.unwrap_or_else(|| OsString::from("/bin:/usr/bin"));

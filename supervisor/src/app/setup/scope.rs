@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use ipc::confinement::Environment;
 use ipc::path::WirePath;
 
+use super::environment::home;
 use super::error::SetupError;
 use super::wanted::{Caches, Named, Wanted};
 use crate::app::say;
@@ -14,8 +15,8 @@ use crate::directories::Directories;
 use crate::gate::ApprovalMode;
 use crate::monitor::Temps;
 use crate::policy::{
-    BuildRoots, Builds, Elsewhere, HiddenPaths, Host, Owner, Policy, configured_write_root, make_caches,
-    open_project, write_root,
+    BuildRoots, Builds, Elsewhere, Environments, Fetched, HiddenPaths, Host, Owner, Policy,
+    configured_write_root, make_caches, open_project, write_root,
 };
 use crate::tripwire::Watch;
 
@@ -117,10 +118,15 @@ impl Scope {
         Ok(existing.iter().chain(&kept).chain(&self.elsewhere.of_others).map(WirePath::from).collect())
     }
 
-    /// The directories of builds that the user's environment names.
-    pub(super) fn builds(&self, environment: &Environment, home: Option<&Path>) -> Builds {
-        let around = BuildRoots { project: &self.project, write: &self.given, home };
-        Builds::find(|name| std::env::var_os(name), environment, around)
+    /// The environments of agents here, of which the user said this much.
+    pub(super) fn environments(&self, said: Environment, owner: Option<Owner>) -> Environments {
+        let home = home(owner.as_ref());
+        let around = BuildRoots { project: &self.project, write: &self.given, home: home.as_deref() };
+        let builds = Builds::find(|name| std::env::var_os(name), &said, around);
+        let fetched = Fetched::find(home.as_deref());
+        let caches = self.caches.as_ref().map(WirePath::from);
+        let project = (&self.project).into();
+        Environments { said, owner, builds, fetched, project, caches }
     }
 
     pub(super) fn policy(
