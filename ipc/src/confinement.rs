@@ -23,6 +23,9 @@ pub struct Confinement {
     /// What the hidden paths inside the write roots are, and were since the session began: an agent can rename them there,
     /// and a later start must not take them for something else. Filled in before each start.
     pub hidden_files: Vec<FileIdentity>,
+    /// The places among [`devices`](crate::devices) that no other agent has; where they are a container's own, the program has
+    /// them in the floor.
+    pub devices: Vec<WirePath>,
     /// Which variables of the environment pass.
     pub environment: Environment,
     /// Whether to start although a layer that this machine should have is missing.
@@ -90,6 +93,7 @@ impl Confinement {
             project,
             temp: None,
             hidden_files: Vec::new(),
+            devices: Vec::new(),
             environment: Environment::default(),
             allow_degraded: false,
             read_only: false,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ipc::devices::Devices;
 use ipc::event::{EventKind, Observer as Witness, SessionStarted};
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
@@ -152,6 +153,7 @@ pub(super) struct Session {
     _live: Option<LiveSocket>,
     // Removed when the session is over, and not before.
     _temps: [PrivateTemp; 2],
+    _devices: Devices,
 }
 
 /// A front end's end of a session, for what the user does. With the last one gone the session ends.
@@ -231,6 +233,7 @@ pub(super) fn open(
         began,
         _live: live_socket,
         _temps: [setup.temp, observer_temp],
+        _devices: setup.devices,
     };
     Ok((session, Handle::new(conversation, actions), events))
 }
@@ -449,7 +452,7 @@ fn provider(
 
 fn observer(setup: &Setup, temp: &PrivateTemp) -> Observer {
     let temp = WirePath::from(temp.path());
-    let confinement = setup.confinement_with(setup.policy.observer(temp.clone()), temp);
+    let confinement = setup.confinement_beside(setup.policy.observer(temp.clone()), temp);
     Observer {
         spawner: setup.spawner.clone(),
         programs: setup.programs.clone(),

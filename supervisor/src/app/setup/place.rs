@@ -4,6 +4,7 @@ use std::os::unix::fs::chown;
 use std::path::Path;
 
 use ipc::confinement::{Confinement, Identity, TierChoice};
+use ipc::devices::Devices;
 use ipc::path::WirePath;
 use ipc::rights::Rights;
 
@@ -44,6 +45,8 @@ pub(crate) struct Setup {
     pub programs: Programs,
     /// The spawn thread.
     pub spawner: Spawner,
+    /// The devices that the agent has, and no other one.
+    pub devices: Devices,
     /// Where the private temps of all workers lie.
     pub temps: Temps,
     /// The private temp directory; removed with this value.
@@ -94,6 +97,7 @@ impl Setup {
             tier: wanted.tier,
             spawner: Spawner::start(programs.sandbox_exec.clone(), followed)?,
             programs,
+            devices: if wanted.tier == TierChoice::Full { Devices::default() } else { Devices::take() },
             temps,
             temp,
         })
@@ -141,13 +145,14 @@ impl Setup {
         self.spawner.prepare(vec![self.programs.worker.clone().into_os_string()]);
     }
 
-    /// A confinement under these rights, in this place.
+    /// A confinement of the agent under these rights, in this place.
     pub(crate) fn confinement(&self, rights: Rights) -> Confinement {
-        self.confinement_with(rights, self.policy.temp.clone())
+        let temp = self.policy.temp.clone();
+        Confinement { devices: self.devices.places(), ..self.confinement_beside(rights, temp) }
     }
 
-    /// The same, with another private temp directory.
-    pub(crate) fn confinement_with(&self, rights: Rights, temp: WirePath) -> Confinement {
+    /// The confinement of a worker beside the agent's: it has a private temp of its own, and none of the agent's devices.
+    pub(crate) fn confinement_beside(&self, rights: Rights, temp: WirePath) -> Confinement {
         Confinement {
             environment: self.environments.under(&rights, &temp),
             temp: Some(temp),
