@@ -18,7 +18,8 @@ pub struct Confinement {
     pub rights: Rights,
     /// The project's root: the working directory of the program, and `.` in printed rights.
     pub project: WirePath,
-    /// The private temp directory, which exists; it becomes `TMPDIR`. Also one of the write roots.
+    /// The private temp directory, which exists; it becomes `TMPDIR`. Also one of the write roots, and the only one that may lie in
+    /// a hidden place.
     pub temp: Option<WirePath>,
     /// What the hidden paths inside the write roots are, and were since the session began: an agent can rename them there,
     /// and a later start must not take them for something else. Filled in before each start.

@@ -142,7 +142,7 @@ fn execute(options: Options) -> Result<u8, Failure> {
     let take = |descriptor| File::from(unsafe { descriptors::take(descriptor) });
     let rights = options.rights_fd.map(take);
     let mut reports = options.status_fd.map(|descriptor| Outgoing::new(take(descriptor), Generation(0)));
-    // Where a person orders, nobody else keeps other agents from them.
+    // The supervisor has the lock for those that it orders; a person's own order needs one as well.
     let devices = if rights.is_some() { Devices::default() } else { Devices::take() };
     let places = devices.places();
     let outcome = launch(options, rights, places).and_then(|launch| launch.run(&mut reports));

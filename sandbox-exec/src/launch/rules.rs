@@ -132,7 +132,7 @@ impl Seen {
         if *terminal {
             plan.allow_terminal(terminal::paths(self.tier));
         }
-        // Whatever hides the others' hides it not.
+        // The place that it lies in is hidden, because of the others' there.
         if let Some(own) = own {
             plan.own(own.as_path());
         }

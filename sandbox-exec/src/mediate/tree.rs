@@ -217,6 +217,25 @@ mod tests {
     }
 
     #[test]
+    fn a_root_in_a_hidden_place_is_granted_and_nothing_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        for name in ["hidden", "hidden/own", "hidden/others", "hidden/own/secret"] {
+            create_dir(base.join(name)).unwrap();
+        }
+        for name in ["hidden/own/file", "hidden/others/file", "hidden/own/secret/file", "file"] {
+            File::create(base.join(name)).unwrap();
+        }
+        let roots = ["", "hidden/own"].map(|name| base.join(name).components().collect());
+        let tree = Tree::new(roots.into(), vec![base.join("hidden"), base.join("hidden/own/secret")]);
+        let open = |name: &str| tree.open(&base.join(name)).map(drop).map_err(|hindrance| hindrance.errno());
+        assert_eq!([open("file"), open("hidden/own/file")], [Ok(()), Ok(())]);
+        for name in ["hidden/others/file", "hidden/own/secret/file"] {
+            assert_eq!(open(name), Err(Errno::EACCES), "{name}");
+        }
+    }
+
+    #[test]
     fn a_root_may_be_a_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().canonicalize().unwrap();

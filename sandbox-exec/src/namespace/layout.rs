@@ -143,6 +143,20 @@ mod tests {
     }
 
     #[test]
+    fn what_holds_the_private_temp_directory_is_covered_where_that_becomes_tmp() {
+        let covered = |write: &[&str]| {
+            let paths = |paths: &[&str]| paths.iter().map(WirePath::from).collect();
+            let hidden = paths(&["/h/.ssh", "/c/temps"]);
+            let rights = Rights { hidden, write: paths(write), ..Rights::default() };
+            let temp = Some("/c/temps/bw-1".into());
+            let confinement = Confinement { temp, ..Confinement::new(rights.normalised(), "/p".into()) };
+            Layout::new(&confinement, None).hidden
+        };
+        assert_eq!(covered(&["/c/temps/bw-1"]), ["/c/temps", "/h/.ssh"].map(PathBuf::from));
+        assert_eq!(covered(&["/c/temps/bw-1", "/tmp"]), ["/h/.ssh"].map(PathBuf::from));
+    }
+
+    #[test]
     fn what_lies_below_the_hosts_tmp_and_is_needed_is_shown() {
         let below = layout("/tmp/p/sub", &["/tmp/bw-1"], Some("/tmp/bw-1"), Some("/tmp/bin/tool"));
         assert_eq!(roots(&below), [("/tmp/bin/tool", false), ("/tmp/p/sub", false)]);
