@@ -18,11 +18,15 @@ pub struct Confinement {
     pub rights: Rights,
     /// The project's root: the working directory of the program, and `.` in printed rights.
     pub project: WirePath,
-    /// The private temp directory, which exists; it becomes `TMPDIR`. Also one of the write roots.
+    /// The private temp directory, which exists; it becomes `TMPDIR`. Also one of the write roots, and the only one that may lie in
+    /// a hidden place.
     pub temp: Option<WirePath>,
     /// What the hidden paths inside the write roots are, and were since the session began: an agent can rename them there,
     /// and a later start must not take them for something else. Filled in before each start.
     pub hidden_files: Vec<FileIdentity>,
+    /// The places among [`devices`](crate::devices) that no other agent has; where they are a container's own, the program has
+    /// them in the floor.
+    pub devices: Vec<WirePath>,
     /// Which variables of the environment pass.
     pub environment: Environment,
     /// Whether to start although a layer that this machine should have is missing.
@@ -92,6 +96,7 @@ impl Confinement {
             project,
             temp: None,
             hidden_files: Vec::new(),
+            devices: Vec::new(),
             environment: Environment::default(),
             allow_degraded: false,
             read_only: false,

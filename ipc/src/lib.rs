@@ -11,6 +11,7 @@
 //! * [`frame`], [`codec`] and [`pipe`]: how a message becomes bytes on a pipe.
 //! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports. [`refusal`]: a call that
 //!   it refused.
+//! * [`devices`]: shared memory and terminals, which one agent of a container has at a time.
 //! * [`denial`]: a denial that explains itself; [`complaint`]: what a command's output says of one.
 //! * [`event`], [`cost`], [`approval`] and [`frontend`] (feature `frontend`): the session's events, what they cost, what a
 //!   person is asked, and the protocol of every front end; [`rpc`] is its form between processes.
@@ -23,6 +24,7 @@ pub mod confinement;
 #[cfg(feature = "frontend")]
 pub mod cost;
 pub mod denial;
+pub mod devices;
 pub mod effect;
 #[cfg(feature = "frontend")]
 pub mod event;

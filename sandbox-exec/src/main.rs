@@ -75,6 +75,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ipc::confinement::{Confinement, Order};
+use ipc::devices::Devices;
 use ipc::id::Generation;
 use ipc::path::WirePath;
 use ipc::pipe::{Incoming, Outgoing};
@@ -141,7 +142,10 @@ fn execute(options: Options) -> Result<u8, Failure> {
     let take = |descriptor| File::from(unsafe { descriptors::take(descriptor) });
     let rights = options.rights_fd.map(take);
     let mut reports = options.status_fd.map(|descriptor| Outgoing::new(take(descriptor), Generation(0)));
-    let outcome = launch(options, rights).and_then(|launch| launch.run(&mut reports));
+    // The supervisor has the lock for those that it orders; a person's own order needs one as well.
+    let devices = if rights.is_some() { Devices::default() } else { Devices::take() };
+    let places = devices.places();
+    let outcome = launch(options, rights, places).and_then(|launch| launch.run(&mut reports));
     if let (Err(failure), Some(reports)) = (&outcome, &mut reports) {
         // Whoever should have read it is gone, or reads the exit code.
         drop(reports.send(&failure.report()));
@@ -149,11 +153,11 @@ fn execute(options: Options) -> Result<u8, Failure> {
     outcome
 }
 
-fn launch(options: Options, rights: Option<File>) -> Result<Launch, Failure> {
+fn launch(options: Options, rights: Option<File>, devices: Vec<WirePath>) -> Result<Launch, Failure> {
     let die_with_parent = options.die_with_parent || rights.is_some();
     let mut launch = match rights {
         Some(rights) => ordered(rights, options.command)?,
-        None => Launch::new(confinement(options.flags)?, options.command),
+        None => Launch::new(Confinement { devices, ..confinement(options.flags)? }, options.command),
     };
     launch.die_with_parent = die_with_parent;
     let confinement = &mut launch.confinement;

@@ -8,6 +8,7 @@
 //! 2. The file system is younger than the namespace's first process: what a container was given from outside (`--ipc=host`,
 //!    `-v /dev/shm:/dev/shm`, the memory that the containers of a pod share) is older.
 //! 3. Nothing of another program's is in it: somebody else in the same container is a stranger too.
+//! 4. No other agent has it: the order says so, whose sender has the lock ([`ipc::devices`]).
 //!
 //! What cannot be found out is not granted.
 
@@ -19,6 +20,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use ipc::confinement::Confinement;
+pub(crate) use ipc::devices::MEMORY;
+use ipc::devices::TERMINALS;
 use ipc::path::WirePath;
 use ipc::rights::Rights;
 use nix::time::{ClockId, clock_getres, clock_gettime};
@@ -28,11 +31,11 @@ use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, StatxTimestamp, statx};
 use crate::compile::Access;
 use crate::terminal;
 
-/// Where shared memory has its names (`shm_open(3)`).
-pub(crate) const MEMORY: &str = "/dev/shm";
-
 /// The number of the machine's own pid namespace (`PROC_PID_INIT_INO` of `linux/proc_ns.h`).
 const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
+
+/// Why a place is not granted that is private.
+const ANOTHERS: &str = "another agent has it";
 
 /// Why nothing is granted there.
 const MACHINES_OWN: &str = "it is this machine's, which other programs use";
@@ -60,15 +63,11 @@ const PLACES: [Place; 2] = [
     // devpts keeps no time of birth. Its root changes only by chmod and chown, which make it look younger to nobody inside:
     // they would have to come from outside, after the container began.
     Place {
-        path: "/dev/pts",
+        path: TERMINALS,
         name: "new terminals",
         always: &["ptmx"],
         born: changed,
-        rules: &[
-            ("/dev/pts", Access::TERMINALS),
-            ("/dev/ptmx", Access::DEVICE),
-            ("/dev/tty", Access::DEVICE),
-        ],
+        rules: &[(TERMINALS, Access::TERMINALS), ("/dev/ptmx", Access::DEVICE), ("/dev/tty", Access::DEVICE)],
     },
 ];
 
@@ -87,7 +86,9 @@ impl Private {
         let first = if is_machines_own() { Err(MACHINES_OWN) } else { first_process() };
         let own = confinement.terminal.then(terminal::name).flatten();
         for place in PLACES.iter().filter(|place| !is_decided(&confinement.rights, place.path)) {
-            match place.judge(&first, own.as_deref()) {
+            let has = || confinement.devices.contains(&place.path.into());
+            let held = || if has() { Ok(()) } else { Err(ANOTHERS.to_owned()) };
+            match place.judge(&first, own.as_deref()).and_then(|()| held()) {
                 Ok(()) => found.places.push(place),
                 Err(why) => found.denied.push(format!(
                     "{} ({}) not granted: {why}; --write {} grants all that is in it",

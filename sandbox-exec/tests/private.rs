@@ -122,3 +122,40 @@ fn what_is_hidden_in_it_keeps_all_of_it() {
         assert!(is_denied(&output), "{} {}", text(&output), errors(&output));
     });
 }
+
+/// The first one waits, with nothing in it yet; the second one starts; then the first one puts something there.
+const TWO: &str = "mkfifo ready go made end && { $0 --tier floor --write . -- /bin/bash -c '\
+      echo > ready; read < go; echo theirs > /dev/shm/segment; echo > made; read < end; cat /dev/shm/segment; \
+      rm /dev/shm/segment' & } && read < ready && $0 --tier floor --write . -- /bin/bash -c 'echo > go; read < made; '\"$1\"; \
+    echo > end; wait";
+
+#[test]
+fn one_program_has_it_at_a_time() {
+    as_each_user(|place| {
+        let two = |attack: &str, then: &str| {
+            let inner = place.path("sandbox-exec");
+            let script = format!("{FRESH} && {TWO}; {then}");
+            let mut unshare = place.command("unshare");
+            unshare.args(["--user", "--map-root-user", "--mount"]).args(PID);
+            unshare.args(["/bin/bash", "-c", &script]).arg(inner).arg(attack).output().unwrap()
+        };
+        for attack in [
+            "cat /dev/shm/segment",
+            "echo mine > /dev/shm/segment",
+            "rm /dev/shm/segment",
+            "echo mine > /dev/shm/new; cat /dev/shm/new",
+            TERMINAL,
+        ] {
+            let output = two(attack, "");
+            assert_eq!(text(&output), "theirs\n", "{attack}: {}", errors(&output));
+            assert!(errors(&output).contains("ermission denied"), "{attack}: {}", errors(&output));
+            for fifo in ["ready", "go", "made", "end"] {
+                std::fs::remove_file(place.path("project").join(fifo)).unwrap();
+            }
+        }
+        // Once it is gone the next one has it.
+        let next = format!("$0 --tier floor --write . -- /bin/bash -c \"{MEMORY}\"");
+        let output = two("true", &next);
+        assert_eq!(text(&output), "theirs\nx\n", "{}", errors(&output));
+    });
+}

@@ -17,8 +17,8 @@ use supervisor::approval::ApprovalSettings;
 use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
 use supervisor::driver::{Driver, DriverError, ModePlaces, Running, SessionWorker, Turns};
 use supervisor::gate::{Activity, ApprovalMode, Standing};
-use supervisor::monitor::{PrivateTemp, Programs, Spawner};
-use supervisor::policy::{Followed, Policy};
+use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps};
+use supervisor::policy::{Environments, Followed, Policy};
 use supervisor::prompt::Surroundings;
 use supervisor::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
 use supervisor::session::SessionLog;
@@ -174,16 +174,18 @@ impl FrontEnd {
         let world = World::new(User::Myself);
         let state = private(world.own().join("state"));
         create_dir(state.join("locks")).expect("our own directory");
-        let temp = PrivateTemp::create(&state.join("locks")).expect("a temp directory");
+        let temps = Temps::open(&world.own().join("cache"), false).expect("a directory of temps");
+        let temp = PrivateTemp::create(&temps, &state.join("locks")).expect("a temp directory");
         let watched = !beginning.files.is_empty();
         for (name, content) in &beginning.files {
             world.file(name, content);
         }
         let standing = standing(&world, temp.path(), &beginning);
         let programs = programs(&world, &beginning);
+        let environments = Environments::new(marked_environment(&world), standing.project.clone());
         let confinement = Confinement {
             temp: standing.temp.clone(),
-            environment: marked_environment(&world),
+            environment: environments.under(&standing.rights, &temp.path().into()),
             tier: beginning.tier,
             ..Confinement::new(standing.rights.clone(), standing.project.clone())
         };
@@ -203,7 +205,7 @@ impl FrontEnd {
             changes: None,
             tripwire: None,
             live: watch::Sender::new(None),
-            modes: ModePlaces { watch: watched.then(|| watch(&world)), environments: None },
+            modes: ModePlaces { watch: watched.then(|| watch(&world)), environments },
             deadline: None,
             turns: beginning.turns,
             running: Running::default(),

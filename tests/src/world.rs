@@ -52,8 +52,9 @@ impl World {
 
     /// The same world, whose runs of `exec` ask for a tier; without it they take the best.
     #[must_use]
-    pub fn in_tier(self, tier: Tier) -> Self {
-        Self { tier: Some(tier), ..self }
+    pub fn in_tier(mut self, tier: Tier) -> Self {
+        self.tier = Some(tier);
+        self
     }
 
     /// What the runs of `exec` ask for.
@@ -220,6 +221,14 @@ impl World {
         if self.user == User::Plain {
             chown(path, Some(self.user.uid()), Some(self.user.uid())).expect("root may give files away");
         }
+    }
+}
+
+impl Drop for World {
+    /// Nobody lists the directory of private temps, and who removes it has to.
+    fn drop(&mut self) {
+        let temps = self.own().join("cache/temps");
+        let _ = fs::set_permissions(temps, fs::Permissions::from_mode(0o700));
     }
 }
 

@@ -106,7 +106,7 @@ fn a_project_of_our_own_invention_leaves_no_cache() {
     let world = World::new(User::Myself);
     let doctor = Finished::of(&mut world.bailiwick(["doctor"]));
     assert!(doctor.stdout.contains("tier        full"), "{}", doctor.stdout);
-    assert!(!world.own().join("cache").exists());
+    assert!(!world.own().join("cache/projects").exists());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::fs;
 use std::io::Read;
 use std::net::TcpListener;
 use std::process::Command;
@@ -193,7 +194,12 @@ fn a_read_only_root_with_a_temp_works() {
     needs_namespaces!();
     for user in User::all() {
         let world = with_a_bug(user);
-        for mount in ["mount -t tmpfs none /tmp", "mount -t tmpfs -o noexec none /tmp"] {
+        // Our cache directory is enough.
+        for mount in [
+            "mount -t tmpfs none /tmp",
+            "mount -t tmpfs -o noexec none /tmp",
+            "mount -t tmpfs -o ro none /tmp",
+        ] {
             let machine =
                 Machine::read_only(&world, &format!("! touch {}/x && {mount}", world.root().display()));
             world.file("sum.sh", "echo sum $(($1 - $2)) > \"$TMPDIR/sum\" && cat \"$TMPDIR/sum\"\n");
@@ -209,14 +215,15 @@ fn a_read_only_root_without_a_temp_is_refused_and_says_what_to_do() {
     needs_namespaces!();
     for user in User::all() {
         let world = with_a_bug(user);
-        let machine = Machine::read_only(&world, "mount -t tmpfs -o ro none /tmp");
+        let cache = world.own().join("cache");
+        fs::create_dir(&cache).unwrap();
+        let then = format!("mount -t tmpfs -o ro none /tmp && mount -t tmpfs -o ro none {}", cache.display());
+        let machine = Machine::read_only(&world, &then);
         let server = repair();
         let run = machine.exec(&world, &server, &[]).expect(5);
         assert_eq!(server.connections(), 0, "no model is asked");
-        let (before, after) = run.stderr.split_once("/tmp/bw-").unwrap();
-        let said = format!("{before}/tmp/bw-[random]{}", after.split_at(12).1);
-        insta::allow_duplicates! { insta::assert_snapshot!(said, @r"
-        bailiwick: cannot make a private temp directory: /tmp/bw-[random]: Read-only file system (os error 30)
+        insta::allow_duplicates! { insta::assert_snapshot!(run.stderr, @r"
+        bailiwick: cannot make a private temp directory: /tmp/bailiwick-0: Read-only file system (os error 30)
           hint: set TMPDIR to a directory that you can write; a container with a read-only root needs one: docker run --tmpfs /tmp:exec
         "); }
         assert_eq!(machine.sandbox(&world, "echo ran").expect(5).stdout, "");
@@ -274,4 +281,73 @@ fn a_root_without_capabilities_works() {
     command.args(["exec", "--mode", "auto", "--base-url", &server.base_url(), "do it", "-C"]);
     let run = Finished::of(command.arg(world.project()).env("ANTHROPIC_API_KEY", KEY));
     check_repaired(&world, &server, &run);
+}
+
+/// A machine on which a session has begun that puts something into shared memory once it is asked, and says what became of it.
+fn with_a_session(world: &World, tier: &str) -> Machine {
+    let bailiwick = Programs::get().path("bailiwick").display().to_string();
+    let project = world.project().display().to_string();
+    let session = "echo > ready; read < go; echo theirs > /dev/shm/segment; echo > made; \
+                   read < end; cat /dev/shm/segment > kept; echo > over";
+    let fifos = ["ready", "go", "made", "end", "over"].map(|name| format!("{project}/{name}")).join(" ");
+    let begin = format!(
+        "mkfifo {fifos} && {{ {bailiwick} sandbox -C {project} --tier {tier} -- bash -c '{session}' & }} && read < {project}/ready"
+    );
+    Machine::new(CONTAINER, format!("{OWN} && {begin}"))
+}
+
+/// Runs a command beside that session, in this tier, once there is something in shared memory.
+fn beside_a_session(world: &World, tier: &str, command: &str) -> Finished {
+    let project = world.project().display().to_string();
+    let command = format!("echo > go; read < made; {command}; echo > end; read < over");
+    let arguments = ["sandbox", "-C", &project, "--tier", tier, "--", "bash", "-c", &command];
+    let run = with_a_session(world, tier).run(world, "bailiwick", &arguments, &[]);
+    assert_eq!(world.read("kept"), "theirs\n", "{}{}", run.stdout, run.stderr);
+    run
+}
+
+#[test]
+fn shared_memory_and_terminals_are_one_agents_at_a_time() {
+    needs_namespaces!();
+    let terminal = "python3 -c 'import os; os.openpty(); print(\"mine\")'";
+    let memory = "echo mine > /dev/shm/new; cat /dev/shm/new";
+    for user in User::all() {
+        for attack in [
+            "cat /dev/shm/segment",
+            "echo mine > /dev/shm/segment",
+            "rm /dev/shm/segment",
+            "mv /dev/shm/segment /dev/shm/gone",
+            memory,
+            terminal,
+        ] {
+            let world = World::new(user);
+            let run = beside_a_session(&world, "floor", attack);
+            assert_eq!(run.stdout, "", "{user:?}: {attack}: {}", run.stderr);
+            assert!(run.stderr.contains("ermission denied"), "{user:?}: {attack}: {}", run.stderr);
+        }
+        // Each has its own in the full tier.
+        let world = World::new(user);
+        if Machine::new(CONTAINER, OWN).sandbox(&world, "true").code == 0
+            && Machine::new(CONTAINER, OWN).doctor(&world, 0)["tier"]["tested"] == "full"
+        {
+            let run = beside_a_session(&world, "full", &format!("ls /dev/shm; {memory}; {terminal}"));
+            assert_eq!(run.stdout, "mine\nmine\n", "{user:?}: {}", run.stderr);
+        } else {
+            eprintln!("skipped: no full tier in a container here");
+        }
+    }
+}
+
+#[test]
+fn doctor_says_that_another_agent_has_them() {
+    needs_namespaces!();
+    for user in User::all() {
+        let world = World::new(user);
+        let said = |machine: Machine| {
+            let run = machine.run(&world, "bailiwick", &["doctor", "--tier", "floor"], &[]);
+            run.stdout.matches("not granted: another agent has it").count()
+        };
+        assert_eq!(said(Machine::new(CONTAINER, OWN)), 0);
+        assert_eq!(said(with_a_session(&world, "floor")), 2, "{user:?}");
+    }
 }

@@ -293,9 +293,12 @@ fn is_tree(world: &World, path: &Path) -> bool {
     let own = |root: &str| path == Path::new(root);
     let named = |start: &str| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start));
     let list = path.starts_with("/proc") && path.ends_with("fd");
-    let temp = own("/tmp") || path.parent() == Some(Path::new("/tmp")) && named("bw-");
     let group = path.starts_with("/sys/fs/cgroup") && named("bailiwick-");
-    list || temp || group || own("/dev/shm") || path == world.project() || path.starts_with(world.own())
+    list || group
+        || own("/tmp")
+        || own("/dev/shm")
+        || path == world.project()
+        || path.starts_with(world.own())
 }
 
 #[test]

@@ -19,7 +19,7 @@ use ipc::tool::{Access, CommandExit, Edit, EditFile, ShellExec, ToolCall, ToolEr
 use nix::unistd::geteuid;
 use supervisor::driver::{Journal, OneShot, OneShotError, Unlogged, prepare};
 use supervisor::gate::ApprovalMode;
-use supervisor::monitor::{PrivateTemp, Programs, Spawner, Worker, WorkerSpec};
+use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerSpec};
 use supervisor::policy::Followed;
 use tests::standing::policy;
 use tests::{PLAIN_USER, User, World, alive, skip};
@@ -76,7 +76,8 @@ impl Site {
         world.file("a.txt", "old\n");
         let locks = world.own().join("locks");
         fs::create_dir(&locks).unwrap();
-        let temp = PrivateTemp::create(&locks).unwrap();
+        let temps = Temps::open(&world.own().join("cache"), true).unwrap();
+        let temp = PrivateTemp::create(&temps, &locks).unwrap();
         let ours = tests::Programs::get();
         let programs = Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path(worker) };
         let spawner = Spawner::start(programs.sandbox_exec.clone(), Followed::default()).unwrap();

@@ -233,7 +233,7 @@ fn a_command_reads_neither_the_key_file_nor_the_log() {
         world.give(&file);
         let script = format!(
             "key='{}'; log='{}'; for way in \"cat $key\" \"cat ../own/config/anthropic.key\" \"dd if=$key status=none\" \
-             \"tar cf - $key\" \"cp $key stolen\" \"ln $key stolen\" \"grep -r sk-ant ../own\" \"cat /proc/self/root$key\" \
+             \"tar cf - $key\" \"cp $key stolen\" \"ln $key stolen\" \"grep -r sk-ant ../own/config\" \"cat /proc/self/root$key\" \
              \"find $log -name *.jsonl -exec cat {{}} +\" \"mv ../own/config mine\"; do \
              if bash -c \"$way\" > got 2> said && [ -s got -o -e stolen -o -e mine ]; then echo \"worked: $way\"; \
              else echo \"failed: $way\"; fi; [ ! -e mine ] || mv mine ../own/config; rm -f stolen; done",

@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use supervisor::gate::ApprovalMode;
 use supervisor::monitor::{
-    PrivateTemp, Programs, Spawner, StartError, Started, Worker, WorkerEvent, WorkerSpec,
+    PrivateTemp, Programs, Spawner, StartError, Started, Temps, Worker, WorkerEvent, WorkerSpec,
 };
 use supervisor::policy::Followed;
 use tests::standing::policy;
@@ -35,7 +35,8 @@ impl Site {
         let world = World::new(User::Myself);
         let locks = world.own().join("locks");
         fs::create_dir(&locks).unwrap();
-        let temp = PrivateTemp::create(&locks).unwrap();
+        let temps = Temps::open(&world.own().join("cache"), false).unwrap();
+        let temp = PrivateTemp::create(&temps, &locks).unwrap();
         let ours = tests::Programs::get();
         let programs =
             Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path("bailiwick-worker") };

@@ -9,9 +9,10 @@
     reason = "a test fails by panicking, and says aloud what repeats it"
 )]
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,7 +63,7 @@ impl Random {
 fn start(world: &World, tier: Tier, server: &supervisor::replay::ReplayServer) -> Child {
     let patch = world.own().join("out.diff");
     let mut command = world.exec(server, &["--mode", "auto", "--patch", patch.to_str().unwrap()]);
-    command.args(tier::flags(tier)).env("TMPDIR", world.root().join("temp")).process_group(0);
+    command.args(tier::flags(tier)).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
@@ -89,8 +90,11 @@ fn status(world: &World) -> String {
     done.stdout
 }
 
-fn names(world: &World, place: &str) -> BTreeSet<OsString> {
-    fs::read_dir(world.root().join(place)).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+/// The private temps that there are, whether or not a lock names them.
+fn temps(world: &World) -> Vec<OsString> {
+    let place = world.own().join("cache/temps");
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name()).collect()
 }
 
 /// One round: a run, a moment, and a subset of those that live then.
@@ -99,9 +103,7 @@ fn storm(tier: Tier, user: User, random: &mut Random) -> Result<usize, String> {
     world.file("kept.txt", "kept\n");
     world.file(".gitignore", "ignored\n");
     world.commit();
-    fs::create_dir(world.root().join("temp")).unwrap();
-    world.give(&world.root().join("temp"));
-    let (before, temp) = (status(&world), names(&world, "temp"));
+    let before = status(&world);
     let server = model(&[
         ("read_file", json!({"path": "kept.txt"})),
         ("shell_exec", json!({"command": "touch $TMPDIR/x; (setsid sleep 99 &) ; echo 1"})),
@@ -135,9 +137,9 @@ fn storm(tier: Tier, user: User, random: &mut Random) -> Result<usize, String> {
         return Err(format!("the project changed: {after}"));
     }
     let mut next = world.sandbox(tier, &[], "true");
-    let next = Finished::of(next.env("TMPDIR", world.root().join("temp")));
-    if next.code != 0 || names(&world, "temp") != temp {
-        return Err(format!("the next start: {} {:?}", next.stderr, names(&world, "temp")));
+    let next = Finished::of(&mut next);
+    if next.code != 0 || !temps(&world).is_empty() {
+        return Err(format!("the next start: {} {:?}", next.stderr, temps(&world)));
     }
     Ok(victims.len())
 }

@@ -123,15 +123,18 @@ impl Seen {
     }
 
     pub(super) fn plan(&self, host: &Host) -> Result<Plan, Failure> {
-        let Confinement { rights, project, hidden_files, terminal, .. } = &self.confinement;
-        let rights = with_project(rights, project);
+        let Confinement { rights, project, temp, hidden_files, terminal, .. } = &self.confinement;
+        let mut rights = with_project(rights, project);
+        let own = temp.as_ref().filter(|temp| rights.write.contains(temp));
+        rights.write.retain(|root| Some(root) != own);
         let mut plan = compile::compile(&rights, hidden_files, self.tier, host).map_err(at(Stage::Rules))?;
         plan.allow_private(self.private().rules());
         if *terminal {
             plan.allow_terminal(terminal::paths(self.tier));
         }
-        if self.own_tmp {
-            plan.own(TMP.as_ref());
+        // The place that it lies in is hidden, because of the others' there.
+        if let Some(own) = own {
+            plan.own(own.as_path());
         }
         if self.tier == Tier::Full {
             plan.hidden_witness = plan.hidden_witness.filter(|path| attempt::is_readable(path));

@@ -47,7 +47,8 @@ struct Root {
 }
 
 impl Tree {
-    /// Of roots, but for what is hidden inside; both canonical. A root that cannot be opened contains nothing.
+    /// Of roots, but for what is hidden inside; both canonical. A root in a hidden place is granted all the same. A root that cannot
+    /// be opened contains nothing.
     pub(super) fn new(roots: Vec<PathBuf>, hidden: Vec<PathBuf>) -> Self {
         let roots = roots.into_iter().filter_map(|path| {
             let opened = openat2(AT_FDCWD, &path, without_links(ResolveFlag::empty())).ok()?;
@@ -130,8 +131,10 @@ impl Tree {
 
     /// Where a name that is not hidden lies, root by root.
     fn places<'a>(&'a self, name: &'a Path) -> impl Iterator<Item = (&'a Root, &'a Path)> {
-        let hidden = self.hidden.iter().any(|hidden| lies_in(name, hidden));
-        let roots = self.roots.iter().filter(move |_| !hidden);
+        let hides = |root: &Root| {
+            self.hidden.iter().any(|hidden| lies_in(name, hidden) && !lies_in(&root.path, hidden))
+        };
+        let roots = self.roots.iter().filter(move |root| !hides(root));
         roots.filter_map(move |root| name.strip_prefix(&root.path).ok().map(|rest| (root, rest)))
     }
 }
@@ -211,6 +214,25 @@ mod tests {
             assert_eq!(open(name), Err(Errno::EACCES), "{name}");
         }
         assert_eq!(open("in/missing"), Err(Errno::ENOENT));
+    }
+
+    #[test]
+    fn a_root_in_a_hidden_place_is_granted_and_nothing_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        for name in ["hidden", "hidden/own", "hidden/others", "hidden/own/secret"] {
+            create_dir(base.join(name)).unwrap();
+        }
+        for name in ["hidden/own/file", "hidden/others/file", "hidden/own/secret/file", "file"] {
+            File::create(base.join(name)).unwrap();
+        }
+        let roots = ["", "hidden/own"].map(|name| base.join(name).components().collect());
+        let tree = Tree::new(roots.into(), vec![base.join("hidden"), base.join("hidden/own/secret")]);
+        let open = |name: &str| tree.open(&base.join(name)).map(drop).map_err(|hindrance| hindrance.errno());
+        assert_eq!([open("file"), open("hidden/own/file")], [Ok(()), Ok(())]);
+        for name in ["hidden/others/file", "hidden/own/secret/file"] {
+            assert_eq!(open(name), Err(Errno::EACCES), "{name}");
+        }
     }
 
     #[test]

@@ -65,9 +65,12 @@ impl Layout {
         roots.sort();
         let owned = |paths: &[WirePath]| paths.iter().cloned().map(PathBuf::from).collect::<Vec<_>>();
         let write = owned(&rights.write);
+        // Only rules hide what the temp directory lies in, where that has no mount of its own elsewhere.
+        let inner = temp.as_ref().filter(|_| tmp.is_none());
+        let covered = rights.hidden.iter().filter(|hidden| !inner.is_some_and(|temp| temp.is_within(hidden)));
         Self {
             protected: inside(rights.protected.iter().map(WirePath::as_path), &write),
-            hidden: owned(&rights.hidden),
+            hidden: covered.cloned().map(PathBuf::from).collect(),
             write,
             terminal: confinement.terminal,
             tmp: tmp.map(Into::into),
@@ -137,6 +140,20 @@ mod tests {
         let plain = layout("/p", &["/p"], None, None);
         assert_eq!((plain.tmp.as_deref(), roots(&plain)), (None, vec![("/p", true)]));
         assert!(plain.shows(Path::new("/tmp/x")));
+    }
+
+    #[test]
+    fn what_holds_the_private_temp_directory_is_covered_where_that_becomes_tmp() {
+        let covered = |write: &[&str]| {
+            let paths = |paths: &[&str]| paths.iter().map(WirePath::from).collect();
+            let hidden = paths(&["/h/.ssh", "/c/temps"]);
+            let rights = Rights { hidden, write: paths(write), ..Rights::default() };
+            let temp = Some("/c/temps/bw-1".into());
+            let confinement = Confinement { temp, ..Confinement::new(rights.normalised(), "/p".into()) };
+            Layout::new(&confinement, None).hidden
+        };
+        assert_eq!(covered(&["/c/temps/bw-1"]), ["/c/temps", "/h/.ssh"].map(PathBuf::from));
+        assert_eq!(covered(&["/c/temps/bw-1", "/tmp"]), ["/h/.ssh"].map(PathBuf::from));
     }
 
     #[test]

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ipc::devices::Devices;
 use ipc::event::{EventKind, Observer as Witness, SessionStarted};
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
+use ipc::path::WirePath;
 use secrecy::SecretString;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -151,6 +153,7 @@ pub(super) struct Session {
     _live: Option<LiveSocket>,
     // Removed when the session is over, and not before.
     _temps: [PrivateTemp; 2],
+    _devices: Devices,
 }
 
 /// A front end's end of a session, for what the user does. With the last one gone the session ends.
@@ -230,6 +233,7 @@ pub(super) fn open(
         began,
         _live: live_socket,
         _temps: [setup.temp, observer_temp],
+        _devices: setup.devices,
     };
     Ok((session, Handle::new(conversation, actions), events))
 }
@@ -447,8 +451,8 @@ fn provider(
 }
 
 fn observer(setup: &Setup, temp: &PrivateTemp) -> Observer {
-    let mut confinement = setup.confinement(setup.policy.observer(temp.path().into()));
-    confinement.temp = Some(temp.path().into());
+    let temp = WirePath::from(temp.path());
+    let confinement = setup.confinement_beside(setup.policy.observer(temp.clone()), temp);
     Observer {
         spawner: setup.spawner.clone(),
         programs: setup.programs.clone(),

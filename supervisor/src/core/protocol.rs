@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipc::approval::{ApprovalMode, ServerRequest};
+use ipc::approval::ServerRequest;
 use ipc::confinement::Tier;
 use ipc::event::{DecidedBy, EventKind, Observer};
 use ipc::frontend::{Op, UiEventKind};
@@ -199,8 +199,6 @@ pub enum Effect {
     ReplaceWorker {
         /// The rights, with the host's own paths.
         rights: Rights,
-        /// The mode that they are for.
-        mode: ApprovalMode,
     },
     /// Starts a timer.
     StartTimer {

@@ -164,7 +164,7 @@ impl Agent {
             self.close_open(&mut calls, "the rights were changed", INTERRUPTED);
             self.state = State::Working(calls);
         }
-        self.effects.push(Effect::ReplaceWorker { rights, mode: self.config.standing.mode });
+        self.effects.push(Effect::ReplaceWorker { rights });
     }
 
     pub(super) fn on_worker_ready(&mut self, worker: ReadyWorker) {

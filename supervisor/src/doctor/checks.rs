@@ -137,7 +137,11 @@ pub(super) fn state_directory(setup: &Setup) -> Check {
 /// Where private temp directories are made: what commands build there needs room too.
 pub(super) fn temp_directory(setup: &Setup) -> Check {
     let temp = setup.policy.temp.as_path();
-    directory("temp dir", temp.parent().unwrap_or(temp), "set TMPDIR to a directory that you can write")
+    directory(
+        "temp dir",
+        temp.parent().unwrap_or(temp),
+        "set BAILIWICK_HOME to a directory that you can write",
+    )
 }
 
 fn directory(name: &'static str, path: &Path, remedy: &'static str) -> Check {

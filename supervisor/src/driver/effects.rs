@@ -53,7 +53,7 @@ impl Driver {
             Effect::CarryOut { call, effect, grant } => {
                 self.hold_or_begin(call, Held::CarryOut(effect, grant));
             }
-            Effect::ReplaceWorker { rights, mode } => self.replace_worker(rights, mode)?,
+            Effect::ReplaceWorker { rights } => self.replace_worker(rights)?,
             Effect::CancelCall(call) => self.cancel(call, inputs),
             Effect::StartTimer { id, after } => self.running.timers.start(id, after),
             Effect::Log { kind, observed_by } => self.record(kind, observed_by)?,

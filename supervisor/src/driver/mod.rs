@@ -51,7 +51,7 @@ pub use changes::ChangeTracker;
 pub(crate) use digest::ruleset_digest;
 use effects::Held;
 pub use live::Live;
-pub use modes::{Environments, ModePlaces};
+pub use modes::ModePlaces;
 pub use observer::{Observer, ObserverError};
 pub use one_shot::{Journal, OneShot, OneShotError, Unlogged};
 use one_shots::OneShots;

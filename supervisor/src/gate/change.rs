@@ -109,7 +109,7 @@ impl Standing {
     fn closed(&self, path: &WirePath) -> Option<String> {
         let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
         let holds = |tree: &str| WirePath::from(tree).is_within(path);
-        if within(&self.rights.hidden) {
+        if self.hidden_root(path).is_some() {
             Some(format!("{path} is hidden"))
         } else if within(&self.rights.protected) {
             Some(format!("{path} is protected: the host runs it later"))

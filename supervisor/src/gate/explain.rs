@@ -38,12 +38,12 @@ impl Standing {
     }
 
     pub(super) fn is_masked(&self, path: &WirePath) -> bool {
-        self.tier == Tier::Full && self.rights.hidden.iter().any(|hidden| path.is_within(hidden))
+        self.tier == Tier::Full && self.hidden_root(path).is_some()
     }
 
     fn missing(&self, access: &FailedAccess) -> Option<Denial> {
         let path = &access.path;
-        let (read, write) = (self.rights.allows_read(path), self.allows_write(path));
+        let (read, write) = (self.allows_read(path), self.allows_write(path));
         match access.operation {
             Operation::Write if !write => {
                 let grant = self.write_grant(path).and_then(|grant| match nearest(access) {

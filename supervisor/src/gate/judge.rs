@@ -95,7 +95,7 @@ impl Standing {
         let path = &place.path;
         let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
         let later = || path.as_path().strip_prefix(&self.project).is_ok_and(is_acted_on);
-        let why = if within(&self.rights.hidden) {
+        let why = if self.hidden_root(path).is_some() {
             ", which is hidden"
         } else if self.is_git_config(path) && place.grant.is_some() {
             return None;

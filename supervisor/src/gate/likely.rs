@@ -104,7 +104,7 @@ impl Standing {
 
     fn missing_for(&self, message: &Message<'_>, place: &NamedPlace) -> Option<Denial> {
         let path = &place.path;
-        if !self.rights.allows_read(path) {
+        if !self.allows_read(path) {
             return self.missing_of_hidden(message, place);
         }
         if message.complaint().is_held() {

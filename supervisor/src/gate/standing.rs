@@ -126,7 +126,21 @@ impl Standing {
 
     /// Whether `path` may be changed.
     pub fn allows_write(&self, path: &WirePath) -> bool {
-        self.rights.allows_write(path) && !self.is_read_only(path)
+        (self.rights.allows_write(path) || self.is_in_temp(path)) && !self.is_read_only(path)
+    }
+
+    /// Whether the contents of `path` may be read.
+    pub fn allows_read(&self, path: &WirePath) -> bool {
+        self.rights.allows_read(path) || self.is_in_temp(path)
+    }
+
+    /// The hidden place that `path` is, or lies in. The private temp directory lies in one, and is not hidden.
+    pub fn hidden_root(&self, path: &WirePath) -> Option<&WirePath> {
+        self.rights.hidden.iter().find(|root| path.is_within(root) && !self.is_in_temp(path))
+    }
+
+    fn is_in_temp(&self, path: &WirePath) -> bool {
+        self.temp.as_ref().is_some_and(|temp| path.is_within(temp))
     }
 
     /// The write root that decides about `path`: the deepest that holds it.
@@ -280,7 +294,7 @@ impl Standing {
     /// In the full tier the mount answers before Landlock is asked (EROFS, or EXDEV for a move across), but on what is
     /// writable by the mounts: there, and for a mask, it is EACCES.
     fn layer_of_write(&self, path: &WirePath, errno: Option<i32>) -> Layer {
-        let hidden = self.rights.hidden.iter().any(|root| path.is_within(root));
+        let hidden = self.hidden_root(path).is_some();
         match (self.tier, errno) {
             (Tier::Floor | Tier::FloorUnmediated, _) => Layer::Landlock,
             (Tier::Full, Some(EACCES | EPERM)) if !hidden => Layer::Landlock,
@@ -295,9 +309,9 @@ impl Standing {
         if self.rights.protected.contains(path) && is_git_config(path) {
             return Some(self.git_config_grant(path));
         }
-        let closed = self.rights.hidden.iter().chain(&self.rights.protected);
+        let is_protected = self.rights.protected.iter().any(|root| path.is_within(root));
         let is_memory = path.is_within(&MEMORY.into());
-        if closed.into_iter().any(|root| path.is_within(root)) || (is_kernel_tree(path) && !is_memory) {
+        if self.hidden_root(path).is_some() || is_protected || (is_kernel_tree(path) && !is_memory) {
             return None;
         }
         if path.as_path() == Path::new("/") {

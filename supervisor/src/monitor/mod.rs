@@ -13,6 +13,7 @@ mod spare;
 mod spawn;
 mod status;
 mod temp;
+mod temps;
 mod verify;
 mod worker;
 
@@ -21,5 +22,6 @@ pub use process::{BrokerProcess, Ended};
 pub use spawn::{Launch, Launched, Origin, Programs, SpawnError, Spawner, Stdio};
 pub use status::StatusPipe;
 pub use temp::{PrivateTemp, TempError, remove_stale};
+pub use temps::Temps;
 pub use verify::{VerifyError, verify_confined};
 pub use worker::{CallSender, StartError, Started, Worker, WorkerEvent, WorkerSpec};

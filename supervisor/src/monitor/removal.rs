@@ -161,7 +161,7 @@ fn open_up(directory: BorrowedFd<'_>) {
 }
 
 /// A path to what a descriptor stands for, and to nothing else (`proc_pid_fd(5)`); chmod(2) and getdents(2) know no `O_PATH`.
-fn by_descriptor(descriptor: BorrowedFd<'_>) -> PathBuf {
+pub(super) fn by_descriptor(descriptor: BorrowedFd<'_>) -> PathBuf {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd()).into()
 }
 

@@ -1,7 +1,6 @@
 //! An agent's private temp directory: random name, short path, removed at the end, or by the next start.
 //!
-//! Unix socket paths end at 108 bytes (unix(7)), so the directory lies directly below the system's temp directory. A
-//! lock file in the state directory names it while its owner lives, and which directory it is: flock(2) dies with the process,
+//! A lock file in the state directory names it while its owner lives, and which directory it is: flock(2) dies with the process,
 //! so a directory whose lock can be had belongs to nobody and is removed.
 
 use std::ffi::OsStr;
@@ -15,18 +14,16 @@ use nix::fcntl::{Flock, FlockArg};
 use uuid::Uuid;
 
 use super::removal::{self, Identity};
-
-/// Room for a socket's name below the temp directory, out of the 108 bytes of `sun_path`.
-const LONGEST_PARENT: usize = 40;
+use super::temps::Temps;
 
 /// Why there is no private temp directory.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make a private temp directory: {path}: {source}\n  hint: {}", self.remedy())]
 pub struct TempError {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// The variable that moves it.
-    variable: &'static str,
-    source: io::Error,
+    pub(super) variable: &'static str,
+    pub(super) source: io::Error,
 }
 
 impl TempError {
@@ -71,15 +68,15 @@ pub struct PrivateTemp {
 
 impl PrivateTemp {
     /// Makes a fresh directory, owned by this process until it ends; `locks` is a directory of the state directory.
-    pub fn create(locks: &Path) -> Result<Self, TempError> {
+    pub fn create(temps: &Temps, locks: &Path) -> Result<Self, TempError> {
         let name = format!("bw-{}", &Uuid::new_v4().simple().to_string()[..12]);
-        let path = parent().join(&name);
+        let path = temps.path().join(&name);
         let lock_path = locks.join(&name);
         let at = |path: &Path, variable| {
             let path = path.to_owned();
             move |source| TempError { path, variable, source }
         };
-        let (here, of_lock) = (|| at(&path, "TMPDIR"), || at(&lock_path, "BAILIWICK_HOME"));
+        let (here, of_lock) = (|| at(&path, temps.variable), || at(&lock_path, "BAILIWICK_HOME"));
         let mut lock = lock(&lock_path, &path).map_err(of_lock())?;
         DirBuilder::new().mode(0o700).create(&path).map_err(here())?;
         let identity = removal::open(&path).and_then(Identity::of).map_err(here())?;
@@ -149,14 +146,6 @@ fn names_a_private_temp(path: &Path, lock_path: &Path) -> bool {
         && name == lock_path.file_name()
 }
 
-fn parent() -> PathBuf {
-    let wanted = std::env::temp_dir();
-    match fs::canonicalize(wanted) {
-        Ok(path) if path.as_os_str().len() <= LONGEST_PARENT && path != Path::new("/") => path,
-        _ => PathBuf::from("/tmp"),
-    }
-}
-
 fn lock(lock_path: &Path, path: &Path) -> io::Result<Flock<File>> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(lock_path)?;
     let mut lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno)?;
@@ -187,8 +176,9 @@ mod tests {
 
     #[test]
     fn a_temp_directory_goes_with_its_owner() {
-        let locks = tempfile::tempdir().unwrap();
-        let temp = PrivateTemp::create(locks.path()).unwrap();
+        let (locks, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let temps = Temps::open(cache.path(), false).unwrap();
+        let temp = PrivateTemp::create(&temps, locks.path()).unwrap();
         let path = temp.path().to_owned();
         fs::create_dir(path.join("d")).unwrap();
         let mut closed = fs::metadata(path.join("d")).unwrap().permissions();

@@ -45,7 +45,7 @@ const CARGOS_SETTINGS: &[(&str, &str, &str)] = &[
 const MOST: u64 = 1 << 20;
 
 /// Directories of builds, as the user's environment has them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Builds {
     /// Variables that stay as they are.
     stay: Vec<&'static str>,
@@ -53,7 +53,7 @@ pub struct Builds {
 }
 
 /// A directory of builds that no agent may write.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Outside {
     variable: &'static str,
     /// The name of its directory in the private caches.

@@ -74,72 +74,87 @@ fn name(project: &Path) -> String {
 }
 
 impl HiddenPaths {
-    /// The same, but for the caches of one project, at `own`: what lies beside them in our cache directory stays hidden, but
-    /// for what says that it is one.
+    /// The same, and the directory of private temps; but not the caches of one project, at `own`. What lies beside them in our
+    /// cache directory stays hidden, but for what says that it is one.
     #[must_use]
-    pub fn around_caches(mut self, own: &Path) -> Self {
-        let Some((projects, cache)) = own.parent().and_then(|projects| Some((projects, projects.parent()?)))
-        else {
-            return self;
-        };
-        self.0.retain(|path| path.as_path() != cache);
-        let (tag, _) = TAG;
-        let beside_all = beside(cache, projects).filter(|path| *path != WirePath::from(cache.join(tag)));
-        self.0.extend(beside_all.chain(beside(projects, own)));
+    pub fn around_own(mut self, own: Option<&Path>, temps: &Path) -> Self {
+        let is_hidden = |place: &&Path| self.0.iter().any(|path| path.as_path() == *place);
+        let of_caches = || own?.parent()?.parent();
+        if let Some(cache) = temps.parent().filter(is_hidden).or_else(of_caches) {
+            let (projects, tag) = (cache.join(PROJECTS), cache.join(TAG.0));
+            self.0.retain(|path| path.as_path() != cache);
+            self.0.extend(
+                beside(cache)
+                    .filter(|path| *path != tag && (own.is_none() || *path != projects))
+                    .map(WirePath::from),
+            );
+            let projects = own.map(|_| beside(&projects)).into_iter().flatten();
+            self.0.extend(projects.filter(|path| Some(&**path) != own).map(WirePath::from));
+        }
+        self.0.push(temps.into());
         self
     }
 }
 
-/// What lies in `place`, or will, beside `but`.
-fn beside(place: &Path, but: &Path) -> impl Iterator<Item = WirePath> {
+/// What lies in `place`, or will.
+fn beside(place: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.filter(move |path| path != but).chain([place.join(NOTHING)]).map(WirePath::from)
+    entries.chain([place.join(NOTHING)])
 }
 
-/// Leads the package managers to caches at `place`, unless the user said where theirs are. What the user's own builds have
-/// fetched, at `home`, is read by those that can.
-pub fn lead_to_caches(environment: &mut Environment, place: &Path, home: Option<&Path>) {
-    let warm = home.into_iter().flat_map(|home| beside_the_users(place, home));
-    let private = VARIABLES.iter().map(|(variable, name)| (*variable, bytes(&place.join(name))));
-    for (variable, value) in private.chain(warm) {
-        let said = environment.pass.iter().chain(environment.set.iter().map(|(name, _)| name));
-        if !said.into_iter().any(|name| name == variable) {
-            environment.set.push((variable.to_owned(), value));
+/// What the user's own builds have fetched, for tools that can read it beside what they fetch themselves.
+#[derive(Clone, Debug, Default)]
+pub struct Fetched {
+    /// Variables that lead there, whatever the private caches are.
+    variables: Vec<(&'static str, Vec<u8>)>,
+    /// The rest of Maven's arguments; absent without a home.
+    maven: Option<Vec<u8>>,
+}
+
+impl Fetched {
+    /// Looks for it in a home.
+    pub fn find(home: Option<&Path>) -> Self {
+        let Some(home) = home else { return Self::default() };
+        let exists = |path: &str| Some(home.join(path)).filter(|path| path.is_dir() && is_one_word(path));
+        let mut variables = Vec::new();
+        // A module cache is laid out as a proxy is (go.dev/ref/mod#module-cache).
+        if let Some(modules) = exists("go/pkg/mod/cache/download") {
+            let rest = b",https://proxy.golang.org,direct";
+            variables.push(("GOPROXY", [b"file://", bytes(&modules).as_slice(), rest].concat()));
         }
+        // "Sharing the read-only dependency cache" of Gradle's manual.
+        if exists(".gradle/caches/modules-2").is_some() {
+            variables.push(("GRADLE_RO_DEP_CACHE", bytes(&home.join(".gradle/caches"))));
+        }
+        let tail = exists(".m2/repository")
+            .map(|own| [b" -Dmaven.repo.local.tail=", bytes(&own).as_slice()].concat());
+        Self { variables, maven: Some(tail.unwrap_or_default()) }
+    }
+
+    /// Leads the package managers to caches at `place`, unless the user said where theirs are.
+    pub fn lead(&self, environment: &mut Environment, place: &Path) {
+        let private = VARIABLES.iter().map(|(variable, name)| (*variable, bytes(&place.join(name))));
+        let private = private.chain(self.variables.iter().cloned()).chain(self.maven(place));
+        for (variable, value) in private {
+            let said = environment.pass.iter().chain(environment.set.iter().map(|(name, _)| name));
+            if !said.into_iter().any(|name| name == variable) {
+                environment.set.push((variable.to_owned(), value));
+            }
+        }
+    }
+
+    /// Maven reads this variable, and knows of a tail, from 3.9 on; before that it reads the user's repository alone.
+    fn maven(&self, place: &Path) -> Option<(&'static str, Vec<u8>)> {
+        let own = place.join("maven");
+        let tail = self.maven.as_ref().filter(|_| is_one_word(&own))?;
+        Some(("MAVEN_ARGS", [b"-Dmaven.repo.local=", bytes(&own).as_slice(), tail].concat()))
     }
 }
 
-/// What makes a tool read the user's own cache behind its private one, where there is one.
-fn beside_the_users(place: &Path, home: &Path) -> Vec<(&'static str, Vec<u8>)> {
-    // Each is a list or a command line: a path that would fall apart in it is not named.
-    let is_one_word = |path: &Path| {
-        !path
-            .as_os_str()
-            .as_bytes()
-            .iter()
-            .any(|byte| byte.is_ascii_whitespace() || b",|%\"'\\".contains(byte))
-    };
-    let exists = |path: &str| Some(home.join(path)).filter(|path| path.is_dir() && is_one_word(path));
-    let mut found = Vec::new();
-    // A module cache is laid out as a proxy is (go.dev/ref/mod#module-cache).
-    if let Some(modules) = exists("go/pkg/mod/cache/download") {
-        let rest = b",https://proxy.golang.org,direct";
-        found.push(("GOPROXY", [b"file://", bytes(&modules).as_slice(), rest].concat()));
-    }
-    // "Sharing the read-only dependency cache" of Gradle's manual.
-    if exists(".gradle/caches/modules-2").is_some() {
-        found.push(("GRADLE_RO_DEP_CACHE", bytes(&home.join(".gradle/caches"))));
-    }
-    // Maven reads this variable, and knows of a tail, from 3.9 on; before that it reads the user's repository alone.
-    let own = place.join("maven");
-    if is_one_word(&own) {
-        let mut arguments = [b"-Dmaven.repo.local=", bytes(&own).as_slice()].concat();
-        if let Some(repository) = exists(".m2/repository") {
-            arguments.extend([b" -Dmaven.repo.local.tail=", bytes(&repository).as_slice()].concat());
-        }
-        found.push(("MAVEN_ARGS", arguments));
-    }
-    found
+/// Each value is a list or a command line: a path that would fall apart in it is not named.
+fn is_one_word(path: &Path) -> bool {
+    let falls_apart = |byte: &u8| byte.is_ascii_whitespace() || b",|%\"'\\".contains(byte);
+    !path.as_os_str().as_bytes().iter().any(falls_apart)
 }
 
 pub(super) fn bytes(path: &Path) -> Vec<u8> {
@@ -167,13 +182,18 @@ mod tests {
         assert_eq!(a, make_caches(&cache, Path::new("/home/me/a/p")).unwrap(), "the same next time");
         fs::create_dir(cache.join("other")).unwrap();
         let whole = HiddenPaths(vec!["/h".into(), (&cache).into()]);
-        let mut hidden = whole.around_caches(&a).0;
-        hidden.sort();
-        let beside = [".nothing", "other", "projects/.nothing"].map(|name| cache.join(name));
-        let mut expected: Vec<WirePath> =
-            beside.into_iter().chain([b, "/h".into()]).map(Into::into).collect();
-        expected.sort();
-        assert_eq!(hidden, expected);
+        let around = |own, temps: &Path, expected: &[&Path]| {
+            let hidden: BTreeSet<_> = whole.clone().around_own(own, temps).0.into_iter().collect();
+            assert_eq!(hidden, expected.iter().map(WirePath::from).collect());
+        };
+        let [nothing, other, temps, projects] =
+            [".nothing", "other", "temps", "projects"].map(|name| cache.join(name));
+        let (none_beside, hidden) = (projects.join(".nothing"), Path::new("/h"));
+        around(Some(&a), &temps, &[hidden, &nothing, &other, &temps, &none_beside, &b]);
+        around(None, &temps, &[hidden, &nothing, &other, &temps, &projects]);
+        let elsewhere = Path::new("/tmp/bailiwick-1");
+        around(Some(&a), elsewhere, &[hidden, &nothing, &other, elsewhere, &none_beside, &b]);
+        around(None, elsewhere, &[hidden, &cache, elsewhere]);
     }
 
     #[test]
@@ -198,7 +218,7 @@ mod tests {
     fn every_variable_has_a_place_of_its_own_and_the_user_wins() {
         let set = vec![("GOCACHE".to_owned(), b"/mine".to_vec())];
         let mut environment = Environment { pass: vec!["PIP_CACHE_DIR".to_owned()], set, caches: None };
-        lead_to_caches(&mut environment, Path::new("/c"), None);
+        Fetched::find(None).lead(&mut environment, Path::new("/c"));
         let places: BTreeSet<_> = environment.set.iter().map(|(_, place)| place).collect();
         assert_eq!(places.len(), VARIABLES.len() - 1);
         assert_eq!(value(&environment, "GOCACHE").as_deref(), Some("/mine"));
@@ -212,7 +232,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let lead = |home: &Path| {
             let mut environment = Environment::default();
-            lead_to_caches(&mut environment, Path::new("/c"), Some(home));
+            Fetched::find(Some(home)).lead(&mut environment, Path::new("/c"));
             environment
         };
         let nothing = lead(home.path());

@@ -82,7 +82,9 @@ impl Followed {
             remember(&mut self.roots, root);
         }
         // As they are now: an agent may have made other links since the last start.
-        let hidden = || rights.hidden.iter().map(WirePath::as_path);
+        // Where private temps lie, every agent makes and removes files all the time.
+        let holds_a_root = |path: &&WirePath| rights.write.iter().any(|root| root.is_within(path));
+        let hidden = || rights.hidden.iter().filter(|path| !holds_a_root(path)).map(WirePath::as_path);
         let mut links = Links::expecting(hidden());
         for path in hidden() {
             let Found { path: leads, presence } = links.find(path);

@@ -2,6 +2,7 @@
 
 mod builds;
 mod caches;
+mod environment;
 mod followed;
 mod git;
 mod hidden;
@@ -17,7 +18,8 @@ use ipc::rights::{Execution, Limits, Network, Reach, Rights};
 use crate::gate::{ApprovalMode, Modes};
 
 pub use builds::{BuildRoots, Builds};
-pub use caches::{lead_to_caches, make_caches};
+pub use caches::{Fetched, make_caches};
+pub use environment::Environments;
 pub use followed::{FollowError, Followed};
 pub use git::Elsewhere;
 pub use hidden::{HiddenPaths, Host};

@@ -12,7 +12,7 @@ use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::{Access, ShellExec, ToolCall};
 use supervisor::driver::{Journal, OneShot, Unlogged, prepare};
 use supervisor::gate::ApprovalMode;
-use supervisor::monitor::{PrivateTemp, Programs, Spawner, Worker, WorkerSpec};
+use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerSpec};
 use supervisor::policy::{Followed, Policy};
 use tests::standing::policy;
 use tests::{User, World, tier};
@@ -58,8 +58,10 @@ async fn carry_out(place: &Place<'_>, command: &str) {
 fn private_temp(world: &World) -> PrivateTemp {
     let locks = world.own().join("locks");
     fs::create_dir_all(&locks).unwrap();
-    let temp = PrivateTemp::create(&locks).unwrap();
-    if world.user() == User::Plain {
+    let is_for_another = world.user() == User::Plain;
+    let temps = Temps::open(&world.own().join("cache"), is_for_another).unwrap();
+    let temp = PrivateTemp::create(&temps, &locks).unwrap();
+    if is_for_another {
         chown(temp.path(), Some(world.user().uid()), Some(world.user().uid())).unwrap();
     }
     temp

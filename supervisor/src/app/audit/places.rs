@@ -55,7 +55,7 @@ pub(super) fn of(setup: &Setup, confinement: &Confinement) -> Vec<PathBuf> {
     places.extend(
         fs::read_dir(setup.directories.locks()).into_iter().flatten().flatten().map(|lock| lock.path()),
     );
-    places.extend(own_temps());
+    places.extend(policy.temp.as_path().parent().map(entries).into_iter().flatten());
     places.extend(sockets());
     places.retain(|place| place.exists());
     places.into_iter().collect()
@@ -79,13 +79,6 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
     paths.sort();
     paths
-}
-
-/// Private temp directories, of whatever session.
-fn own_temps() -> impl Iterator<Item = PathBuf> {
-    let is_one =
-        |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"bw-"));
-    entries(&std::env::temp_dir()).into_iter().filter(is_one)
 }
 
 /// The unix sockets that something on this machine listens at, by their paths (`proc_pid_net(5)`).

@@ -132,8 +132,8 @@ fn program(name: String, policy: &Policy<'_>) -> Program {
 /// As execvp(3) searches, along the `PATH` that commands get.
 fn find(name: &str, policy: &Policy<'_>) -> Found {
     let readable = |path: &WirePath| {
-        policy.standing.rights.allows_read(path)
-            && policy.standing.rights.allows_read(&leads_to(path.as_path()).path.into())
+        policy.standing.allows_read(path)
+            && policy.standing.allows_read(&leads_to(path.as_path()).path.into())
     };
     let mut hidden = None;
     for place in places(name, policy) {
@@ -152,9 +152,9 @@ fn places(name: &str, policy: &Policy<'_>) -> Vec<PathBuf> {
     if name.contains('/') {
         return vec![project.join(name)];
     }
-    let set = policy.setup.environment.set.iter().find(|(variable, _)| variable == "PATH");
+    let set = policy.setup.variable("PATH");
     let path = match set {
-        Some((_, value)) => Some(std::ffi::OsStr::from_bytes(value).to_owned()),
+        Some(value) => Some(std::ffi::OsStr::from_bytes(value).to_owned()),
         None => std::env::var_os("PATH"),
     };
     let path = path.unwrap_or_else(|| OsString::from("/bin:/usr/bin"));

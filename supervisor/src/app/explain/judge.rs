@@ -38,7 +38,7 @@ impl Judge<'_> {
         match operation {
             Operation::Write if standing.mode == ApprovalMode::Ask => self.write_in_ask(),
             Operation::Write if standing.allows_write(&self.real) => self.writable(),
-            Operation::Read | Operation::Execute if standing.rights.allows_read(&self.real) => {
+            Operation::Read | Operation::Execute if standing.allows_read(&self.real) => {
                 Answer::allowed("everything may be read and executed but what is hidden", default())
             }
             _ => match self.denial(operation) {
@@ -132,8 +132,8 @@ impl Judge<'_> {
         let rights = &self.policy.standing.rights;
         let holding = |roots: &[WirePath]| roots.iter().find(|root| self.real.is_within(root)).cloned();
         let origins = &self.policy.origins;
-        let (because, origin) = if let Some(root) = holding(&rights.hidden) {
-            origins.of_hidden(&root)
+        let (because, origin) = if let Some(root) = self.policy.standing.hidden_root(&self.real) {
+            origins.of_hidden(root)
         } else if let Some(root) = holding(&rights.protected) {
             origins.of_protected(&root)
         } else if self.policy.standing.read_only.iter().any(|place| self.real.is_within(place)) {
@@ -161,7 +161,7 @@ impl Judge<'_> {
             return Some(Answer { origin: default(), ..Answer::new(Verdict::Denied, because) });
         }
         let rule = "only unix sockets in the own write roots may be reached";
-        Some(if standing.rights.allows_write(&self.real) {
+        Some(if standing.allows_write(&self.real) {
             Answer::allowed(rule, default())
         } else {
             let grant = standing.write_grant(&self.real);

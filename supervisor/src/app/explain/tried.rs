@@ -33,7 +33,8 @@ impl Judge<'_> {
     fn unheld(&self, operation: Operation, answer: Answer) -> Answer {
         let rights = &self.policy.standing.rights;
         let within = |roots: &[WirePath]| roots.iter().any(|root| self.real.is_within(root));
-        let (hidden, protected) = (within(&rights.hidden), within(&rights.protected));
+        let hidden = self.policy.standing.hidden_root(&self.real).is_some();
+        let protected = within(&rights.protected);
         let why = match operation {
             // Rules let the names in a hidden directory be listed.
             Operation::Read if hidden && self.real.as_path().is_dir() => {
@@ -63,8 +64,7 @@ impl Judge<'_> {
         let error = format!("{:?}", Errno::from_raw(errno));
         let standing = self.policy.standing;
         // What covers a hidden place in the full tier has a mode of its own, which permits nothing.
-        let is_masked = standing.tier == Tier::Full
-            && standing.rights.hidden.iter().any(|root| self.real.is_within(root));
+        let is_masked = standing.tier == Tier::Full && standing.hidden_root(&self.real).is_some();
         match (errno, permitted_by_mode || is_masked) {
             (EACCES | EPERM | EROFS, true) => Tried::Refused { error },
             (EACCES | EPERM | EROFS, false) => Tried::NotPermitted { error },

@@ -1,26 +1,12 @@
-//! The environment of a session, as its flags and its owner have it.
+//! The environment of a session, as its flags have it.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ipc::confinement::Environment;
 
 use super::error::SetupError;
 use crate::policy::{Owner, split_variable};
-
-/// What passes of the environment: what the flags say, and who works as another is at home there.
-pub(super) fn environment(
-    flags: &[OsString],
-    owner: Option<&Owner>,
-    temp: &Path,
-) -> Result<Environment, SetupError> {
-    let mut environment = of_flags(flags)?;
-    if let Some(owner) = owner {
-        at_home(&mut environment, owner, temp);
-    }
-    Ok(environment)
-}
 
 /// The home of whom workers run as.
 pub(super) fn home(owner: Option<&Owner>) -> Option<PathBuf> {
@@ -30,24 +16,8 @@ pub(super) fn home(owner: Option<&Owner>) -> Option<PathBuf> {
     }
 }
 
-/// Sets the variables that say who one is, unless the user did. Who has no home has one in the temp directory.
-fn at_home(environment: &mut Environment, owner: &Owner, temp: &Path) {
-    let home = owner.home.as_deref().unwrap_or(temp);
-    let mut said = vec![("HOME", home.as_os_str().as_bytes().to_vec())];
-    for name in ["USER", "LOGNAME"] {
-        let value = owner.name.clone().unwrap_or_else(|| owner.identity.uid.to_string());
-        said.push((name, value.into_bytes()));
-    }
-    for (name, value) in said {
-        let named = environment.pass.iter().any(|passed| passed == name)
-            || environment.set.iter().any(|(set, _)| set == name);
-        if !named {
-            environment.set.push((name.to_owned(), value));
-        }
-    }
-}
-
-fn of_flags(flags: &[OsString]) -> Result<Environment, SetupError> {
+/// What the flags pass and set.
+pub(super) fn of_flags(flags: &[OsString]) -> Result<Environment, SetupError> {
     let mut environment = Environment::default();
     for flag in flags {
         let (name, value) = split_variable(flag).ok_or_else(|| SetupError::Env(flag.clone()))?;
@@ -61,29 +31,7 @@ fn of_flags(flags: &[OsString]) -> Result<Environment, SetupError> {
 
 #[cfg(test)]
 mod tests {
-    use ipc::confinement::Identity;
-
     use super::*;
-
-    #[test]
-    fn who_works_as_another_is_at_home_there_unless_the_user_says_otherwise() {
-        let identity = Identity { uid: 12345, gid: 12345 };
-        let owner = Owner { identity, name: Some("me".to_owned()), home: Some("/home/me".into()) };
-        let set = |environment: &Environment| {
-            let pairs =
-                environment.set.iter().map(|(name, value)| format!("{name}={}", value.escape_ascii()));
-            pairs.collect::<Vec<_>>().join(" ")
-        };
-        let mut ours = Environment::default();
-        at_home(&mut ours, &owner, Path::new("/tmp/bw-1"));
-        assert_eq!(set(&ours), "HOME=/home/me USER=me LOGNAME=me");
-        let mut said = of_flags(&["HOME=/x".into(), "USER".into()]).unwrap();
-        at_home(&mut said, &Owner { name: None, home: None, ..owner.clone() }, Path::new("/tmp/bw-1"));
-        assert_eq!(set(&said), "HOME=/x LOGNAME=12345");
-        let mut homeless = Environment::default();
-        at_home(&mut homeless, &Owner { home: None, ..owner }, Path::new("/tmp/bw-1"));
-        assert!(set(&homeless).starts_with("HOME=/tmp/bw-1 "));
-    }
 
     #[test]
     fn env_flags_pass_or_set() {

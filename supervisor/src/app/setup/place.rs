@@ -1,12 +1,14 @@
 //! A session's place: everything made ready, in the order in which it has to be.
 
 use std::os::unix::fs::chown;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use ipc::confinement::{Confinement, Environment, Identity, TierChoice};
+use ipc::confinement::{Confinement, Identity, TierChoice};
+use ipc::devices::Devices;
+use ipc::path::WirePath;
 use ipc::rights::Rights;
 
-use super::environment::{environment, home};
+use super::environment::of_flags;
 use super::error::SetupError;
 use super::machine::User;
 use super::scope::{Mode, Scope};
@@ -14,10 +16,10 @@ use super::unwritable::warn_of_unwritable;
 use super::wanted::{Caches, Wanted};
 use crate::app::say;
 use crate::directories::Directories;
-use crate::driver::{Environments, ModePlaces};
-use crate::gate::{ApprovalMode, Standing};
-use crate::monitor::{PrivateTemp, Programs, Spawner, remove_stale};
-use crate::policy::{Builds, Followed, Policy, foreign_owner, lead_to_caches};
+use crate::driver::ModePlaces;
+use crate::gate::Standing;
+use crate::monitor::{PrivateTemp, Programs, Spawner, Temps, remove_stale};
+use crate::policy::{Environments, Followed, Policy, foreign_owner};
 use crate::tripwire::Watch;
 
 /// A session's place: everything about its confinement that flags and machine decide.
@@ -31,10 +33,8 @@ pub(crate) struct Setup {
     pub watch: Option<Watch>,
     /// Whether the mode may change.
     may_change: bool,
-    /// What passes of the environment.
-    pub environment: Environment,
-    /// What passes of it by mode, where that may change.
-    pub environments: Option<Environments>,
+    /// The environments of agents.
+    environments: Environments,
     /// Whether to start although a layer is missing.
     pub allow_degraded: bool,
     /// Which tier is wanted.
@@ -47,6 +47,10 @@ pub(crate) struct Setup {
     pub programs: Programs,
     /// The spawn thread.
     pub spawner: Spawner,
+    /// The devices that the agent has, and no other one.
+    pub devices: Devices,
+    /// Where the private temps of all workers lie.
+    pub temps: Temps,
     /// The private temp directory; removed with this value.
     pub temp: PrivateTemp,
 }
@@ -65,54 +69,46 @@ impl Setup {
         }
         let owner = foreign_owner(directory);
         let identity = owner.as_ref().map(|owner| owner.identity);
-        let scope = Scope::resolve(directory, mode, wanted, &directories, owner.as_ref())?;
+        let temps = Temps::open(&directories.cache, identity.is_some())?;
+        let scope = Scope::resolve(directory, mode, wanted, (&directories, &temps), owner.as_ref())?;
         let programs = scope.programs(mode.widest(), identity)?;
         if mode.may_write() {
             warn_of_unwritable(&scope.project, identity);
         }
         let mut watch = scope.watch(mode, &directories);
         let protected = scope.protected(watch.as_ref())?;
-        let temp = private_temp(&directories, identity)?;
+        let temp = private_temp(&temps, &directories, identity)?;
         if let Some(watch) = &mut watch {
             watch.writable.push(temp.path().to_owned());
         }
-        let environment = environment(&wanted.env, owner.as_ref(), temp.path())?;
-        let home = home(owner.as_ref());
-        let builds = scope.builds(&environment, home.as_deref());
-        let caches = CacheVariables { temp: temp.path(), home, builds: &builds };
-        let in_auto = caches.lasting(&environment, scope.caches.as_deref());
-        let otherwise = caches.passing(environment);
+        let environments = scope.environments(of_flags(&wanted.env)?, owner);
         let policy = scope.policy(mode.first, wanted, protected, temp.path());
         let followed = Followed::of(&policy.standing_in(mode.widest()))?;
-        let begins_in_auto = mode.first == ApprovalMode::Auto;
-        let environment = in_auto.clone().filter(|_| begins_in_auto).unwrap_or_else(|| otherwise.clone());
         if wanted.caches == Caches::OutliveIt {
-            builds.notes(&environment).iter().for_each(|note| say(&format!("note: {note}")));
+            let environment = environments.under(&policy.standing(), &policy.temp);
+            environments.builds.notes(&environment).iter().for_each(|note| say(&format!("note: {note}")));
         }
         Ok(Self {
             directories,
             watch,
             policy,
             may_change: mode.may_change,
-            environment,
-            environments: mode
-                .may_change
-                .then_some(())
-                .and(in_auto)
-                .map(|auto| Environments { auto, otherwise }),
+            environments,
             identity,
             allow_degraded: wanted.allow_degraded,
             tier: wanted.tier,
             processes: wanted.processes,
             spawner: Spawner::start(programs.sandbox_exec.clone(), followed)?,
             programs,
+            devices: if wanted.tier == TierChoice::Full { Devices::default() } else { Devices::take() },
+            temps,
             temp,
         })
     }
 
     /// Another private temp directory, for workers of the same user.
     pub(crate) fn another_temp(&self) -> Result<PrivateTemp, SetupError> {
-        private_temp(&self.directories, self.identity)
+        private_temp(&self.temps, &self.directories, self.identity)
     }
 
     /// The standing rights of the root agent.
@@ -120,14 +116,25 @@ impl Setup {
         let Policy { project, temp, mode, .. } = &self.policy;
         let standing = Standing::new(self.policy.standing(), project.clone(), Some(temp.clone()), *mode);
         let modes = self.may_change.then(|| self.policy.modes());
-        let lasting = self.environments.as_ref().map_or(&self.environment, |environments| &environments.auto);
         let machine = User::of(self.identity).machine(&self.policy.hidden).into();
-        Standing { caches: lasting.caches.clone(), reach: self.policy.reach, modes, machine, ..standing }
+        Standing {
+            caches: self.environments.caches.clone(),
+            reach: self.policy.reach,
+            modes,
+            machine,
+            ..standing
+        }
     }
 
     /// What is watched from the start on: what the first worker may write.
     pub(crate) fn watched_at_once(&self) -> Option<Watch> {
         self.mode_places().watch_under(&self.policy.standing()).cloned()
+    }
+
+    /// The value that the user sets a variable to.
+    pub(crate) fn variable(&self, name: &str) -> Option<&[u8]> {
+        let set = &self.environments.said.set;
+        set.iter().find(|(variable, _)| variable == name).map(|(_, value)| value.as_slice())
     }
 
     /// What a change of mode or rights needs.
@@ -141,11 +148,17 @@ impl Setup {
         self.spawner.prepare(vec![self.programs.worker.clone().into_os_string()]);
     }
 
-    /// A confinement under these rights, in this place.
+    /// A confinement of the agent under these rights, in this place.
     pub(crate) fn confinement(&self, rights: Rights) -> Confinement {
+        let temp = self.policy.temp.clone();
+        Confinement { devices: self.devices.places(), ..self.confinement_beside(rights, temp) }
+    }
+
+    /// The confinement of a worker beside the agent's: it has a private temp of its own, and none of the agent's devices.
+    pub(crate) fn confinement_beside(&self, rights: Rights, temp: WirePath) -> Confinement {
         Confinement {
-            temp: Some(self.policy.temp.clone()),
-            environment: self.environment.clone(),
+            environment: self.environments.under(&rights, &temp),
+            temp: Some(temp),
             allow_degraded: self.allow_degraded,
             tier: self.tier,
             identity: self.identity,
@@ -155,36 +168,12 @@ impl Setup {
     }
 }
 
-/// The private caches that package managers and builds are led to.
-struct CacheVariables<'a> {
-    temp: &'a Path,
-    home: Option<PathBuf>,
-    builds: &'a Builds,
-}
-
-impl CacheVariables<'_> {
-    /// To the project's own, where there are such.
-    fn lasting(&self, environment: &Environment, place: Option<&Path>) -> Option<Environment> {
-        let place = place?;
-        let mut environment = environment.clone();
-        self.lead(&mut environment, place);
-        Some(Environment { caches: Some(place.into()), ..environment })
-    }
-
-    /// To the temp directory: they end with the session.
-    fn passing(&self, mut environment: Environment) -> Environment {
-        self.lead(&mut environment, &self.temp.join("caches"));
-        environment
-    }
-
-    fn lead(&self, environment: &mut Environment, place: &Path) {
-        lead_to_caches(environment, place, self.home.as_deref());
-        self.builds.lead(environment, place);
-    }
-}
-
-fn private_temp(directories: &Directories, identity: Option<Identity>) -> Result<PrivateTemp, SetupError> {
-    let temp = PrivateTemp::create(&directories.locks())?;
+fn private_temp(
+    temps: &Temps,
+    directories: &Directories,
+    identity: Option<Identity>,
+) -> Result<PrivateTemp, SetupError> {
+    let temp = PrivateTemp::create(temps, &directories.locks())?;
     if let Some(Identity { uid, gid }) = identity {
         chown(temp.path(), Some(uid), Some(gid))?;
     }

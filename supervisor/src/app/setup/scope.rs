@@ -6,15 +6,17 @@ use std::path::{Component, Path, PathBuf};
 use ipc::confinement::Environment;
 use ipc::path::WirePath;
 
+use super::environment::home;
 use super::error::SetupError;
 use super::wanted::{Caches, Named, Wanted};
 use crate::app::say;
 use crate::config::Origin;
 use crate::directories::Directories;
 use crate::gate::ApprovalMode;
+use crate::monitor::Temps;
 use crate::policy::{
-    BuildRoots, Builds, Elsewhere, HiddenPaths, Host, Owner, Policy, configured_write_root, make_caches,
-    open_project, write_root,
+    BuildRoots, Builds, Elsewhere, Environments, Fetched, HiddenPaths, Host, Owner, Policy,
+    configured_write_root, make_caches, open_project, write_root,
 };
 use crate::tripwire::Watch;
 
@@ -72,7 +74,7 @@ impl Scope {
         directory: &Path,
         mode: Mode,
         wanted: &Wanted,
-        directories: &Directories,
+        (directories, temps): (&Directories, &Temps),
         owner: Option<&Owner>,
     ) -> Result<Self, SetupError> {
         let [home, runtime] = ["HOME", "XDG_RUNTIME_DIR"].map(std::env::var_os);
@@ -82,10 +84,8 @@ impl Scope {
             Caches::OutliveIt => lasting_caches(mode, directories, &project, owner),
             Caches::EndWithIt => None,
         };
-        let hidden = match &caches {
-            Some(own) => hidden.around_caches(own),
-            None => hidden,
-        };
+        // Each worker is given its own temp back.
+        let hidden = hidden.around_own(caches.as_deref(), temps.path());
         let given = write_roots(&project, &wanted.write)?;
         let elsewhere = elsewhere(mode, &project, &hidden);
         let auto = elsewhere.directory.iter().chain(&caches).map(WirePath::from).collect();
@@ -118,10 +118,15 @@ impl Scope {
         Ok(existing.iter().chain(&kept).chain(&self.elsewhere.of_others).map(WirePath::from).collect())
     }
 
-    /// The directories of builds that the user's environment names.
-    pub(super) fn builds(&self, environment: &Environment, home: Option<&Path>) -> Builds {
-        let around = BuildRoots { project: &self.project, write: &self.given, home };
-        Builds::find(|name| std::env::var_os(name), environment, around)
+    /// The environments of agents here, of which the user said this much.
+    pub(super) fn environments(&self, said: Environment, owner: Option<Owner>) -> Environments {
+        let home = home(owner.as_ref());
+        let around = BuildRoots { project: &self.project, write: &self.given, home: home.as_deref() };
+        let builds = Builds::find(|name| std::env::var_os(name), &said, around);
+        let fetched = Fetched::find(home.as_deref());
+        let caches = self.caches.as_ref().map(WirePath::from);
+        let project = (&self.project).into();
+        Environments { said, owner, builds, fetched, project, caches }
     }
 
     pub(super) fn policy(

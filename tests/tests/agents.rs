@@ -1,0 +1,177 @@
+//! Two agents of one process: each worker has its own rights, temp and environment, and nothing of the other's.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use ipc::confinement::{Confinement, Environment, Tier};
+use ipc::id::{AgentId, CallId, Generation};
+use ipc::message::{Outcome, Work};
+use ipc::path::WirePath;
+use ipc::rights::Rights;
+use ipc::tool::{Access, ShellExec, ToolCall, ToolOutput};
+use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerEvent, WorkerSpec};
+use supervisor::policy::{Environments, Followed};
+use tests::{User, World, tier};
+use tokio::sync::mpsc::Receiver;
+
+/// A session in which agents begin.
+struct Session {
+    world: World,
+    temps: Temps,
+    programs: Programs,
+    spawner: Spawner,
+    environments: Environments,
+    tier: Tier,
+}
+
+struct Agent {
+    temp: PrivateTemp,
+    worker: Worker,
+    events: Receiver<WorkerEvent>,
+    calls: CallId,
+}
+
+impl Session {
+    fn new(tier: Tier) -> Self {
+        let world = World::new(User::Myself);
+        fs::create_dir(world.own().join("locks")).unwrap();
+        let caches = world.own().join("caches");
+        fs::create_dir(&caches).unwrap();
+        let temps = Temps::open(&world.own().join("cache"), false).unwrap();
+        let ours = tests::Programs::get();
+        let programs =
+            Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path("bailiwick-worker") };
+        let spawner = Spawner::start(programs.sandbox_exec.clone(), Followed::default()).unwrap();
+        let environments = Environments {
+            caches: Some(caches.into()),
+            ..Environments::new(Environment::default(), world.project().into())
+        };
+        Self { world, temps, programs, spawner, environments, tier }
+    }
+
+    /// An agent that may write these places, and its own temp.
+    async fn agent(&self, write: &[PathBuf]) -> Agent {
+        let temp = PrivateTemp::create(&self.temps, &self.world.own().join("locks")).unwrap();
+        let own = WirePath::from(temp.path());
+        let rights = Rights {
+            read: vec!["/".into()],
+            hidden: vec![self.temps.path().into()],
+            write: write.iter().map(WirePath::from).chain([own.clone()]).collect(),
+            ..Rights::default()
+        };
+        let rights = rights.normalised();
+        let confinement = Confinement {
+            environment: self.environments.under(&rights, &own),
+            temp: Some(own),
+            tier: tier::choice(self.tier),
+            ..Confinement::new(rights, self.world.project().into())
+        };
+        let (agent, generation) = (AgentId::root(), Generation(1));
+        let program = self.programs.worker.clone();
+        let spec = WorkerSpec { agent, generation, confinement, program };
+        let (worker, events) = Worker::start(&self.spawner, spec).await.unwrap();
+        Agent { temp, worker, events, calls: CallId::default() }
+    }
+}
+
+impl Agent {
+    /// What a command of this agent prints.
+    async fn shell(&mut self, command: &str) -> String {
+        self.calls = self.calls.next();
+        let call = ToolCall::ShellExec(ShellExec {
+            command: command.to_owned(),
+            access: Access::Standing,
+            network: None,
+            cwd: None,
+            timeout_ms: None,
+        });
+        self.worker.calls().call(self.calls, Work::Run(call));
+        loop {
+            match self.events.recv().await.unwrap() {
+                WorkerEvent::Outcome { outcome: Outcome::Done(ToolOutput::Command(result)), .. } => {
+                    return result.head;
+                }
+                WorkerEvent::Output { .. } | WorkerEvent::Refused(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    async fn environment(&mut self) -> BTreeMap<String, String> {
+        let printed = self.shell("env").await;
+        let pairs = printed.lines().filter_map(|line| line.split_once('='));
+        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    async fn end(mut self) {
+        self.worker.kill();
+        while self.events.recv().await.is_some() {}
+    }
+}
+
+#[tokio::test]
+async fn each_has_the_environment_of_its_rights() {
+    for tier in tier::all() {
+        let session = Session::new(tier);
+        let caches = session.world.own().join("caches");
+        let mut writer = session.agent(&[session.world.project(), caches.clone()]).await;
+        let mut reader = session.agent(&[]).await;
+        let (of_writer, of_reader) = (writer.environment().await, reader.environment().await);
+        assert_eq!(of_writer["GOCACHE"], caches.join("go-build").display().to_string(), "{tier}");
+        assert_eq!(of_reader["GOCACHE"], format!("{}/caches/go-build", of_reader["TMPDIR"]), "{tier}");
+        assert_eq!(
+            of_writer["TMPDIR"] == of_reader["TMPDIR"],
+            tier == Tier::Full,
+            "each has a /tmp of its own"
+        );
+        // This process has more of its caller than an agent is given.
+        assert!(std::env::var_os("CARGO_PKG_NAME").is_some());
+        for environment in [&of_writer, &of_reader] {
+            assert!(!environment.contains_key("CARGO_PKG_NAME"), "{environment:?}");
+        }
+        let fill = "mkdir -p \"$GOCACHE\" && echo kept > \"$GOCACHE/x\" && cat \"$GOCACHE/x\"";
+        for agent in [&mut writer, &mut reader] {
+            assert_eq!(agent.shell(fill).await, "kept\n", "{tier}");
+        }
+        let poison = format!("echo poison > {}/go-build/x", caches.display());
+        let tried = reader.shell(&poison).await;
+        assert!(tried.contains("denied") || tried.contains("Read-only"), "{tier}: {tried}");
+        assert_eq!(fs::read_to_string(caches.join("go-build/x")).unwrap(), "kept\n");
+        writer.end().await;
+        reader.end().await;
+    }
+}
+
+#[tokio::test]
+async fn neither_reaches_the_temp_of_the_other_one() {
+    for tier in tier::all() {
+        let session = Session::new(tier);
+        let project = [session.world.project()];
+        let (mut one, mut other) = (session.agent(&project).await, session.agent(&project).await);
+        assert_eq!(one.shell("echo mine > $TMPDIR/secret; cat $TMPDIR/secret").await, "mine\n");
+        let there = one.temp.path().display().to_string();
+        for attack in [
+            format!("cat {there}/secret"),
+            format!("echo changed > {there}/secret"),
+            format!("echo new > {there}/new"),
+            format!("rm {there}/secret"),
+            format!("ln {there}/secret taken"),
+            format!("ls {there}/.."),
+            format!("chmod 700 {there}/.."),
+        ] {
+            let tried = other.shell(&format!("{attack} && echo done")).await;
+            assert!(!tried.contains("done") && !tried.contains("mine"), "{tier}: {attack}: {tried}");
+        }
+        assert_eq!(one.shell("cat $TMPDIR/secret; ls $TMPDIR").await, "mine\nsecret\n", "{tier}");
+        assert_eq!(
+            fs::read_to_string(one.temp.path().join("secret")).unwrap(),
+            "mine\n",
+            "outside it is there"
+        );
+        one.end().await;
+        other.end().await;
+    }
+}
