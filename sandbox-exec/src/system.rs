@@ -2,6 +2,8 @@
 //!
 //! Those that are async-signal-safe leave the thread's error number alone, too: see `raw`.
 
+pub mod file;
+
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
