@@ -15,6 +15,8 @@
 //! * [`event`], [`cost`], [`approval`] and [`frontend`] (feature `frontend`): the session's events, what they cost, what a
 //!   person is asked, and the protocol of every front end; [`rpc`] is its form between processes.
 
+#![forbid(unsafe_code)]
+
 #[cfg(feature = "frontend")]
 pub mod approval;
 pub mod codec;
