@@ -15,6 +15,12 @@ const REMOVED: &[(&str, &str)] = &[
     ("sandbox-exec/src/launch/attendant.rs", "a start is not prepared (ADR 12)"),
     ("sandbox-exec/src/spread.rs", "a scheduler's quirk is none of the sandbox's business"),
     ("supervisor/src/monitor/records", "no text of the kernel's auditing is parsed beside the key (ADR 10)"),
+    ("sandbox-exec/src/raw.rs", "system calls go through nix and libc"),
+    ("sandbox-exec/src/mediate/denied.rs", "the standing program denies by itself (ADR 11)"),
+    ("sandbox-exec/src/mediate/namespaces.rs", "the standing program denies by itself (ADR 11)"),
+    ("sandbox-exec/src/mediate/families.rs", "the standing program denies by itself (ADR 11)"),
+    ("sandbox-exec/src/mediate/peers.rs", "the standing program denies by itself (ADR 11)"),
+    ("sandbox-exec/src/seccomp/rules/told.rs", "the standing program denies by itself (ADR 11)"),
     ("ipc/src/complaint", "the wording of messages is no wire type (ADR 10)"),
     ("ipc/src/complaint.rs", "the wording of messages is no wire type (ADR 10)"),
 ];
@@ -27,7 +33,7 @@ const NOT_NAMED: &[(&str, &str)] = &[
 
 /// Words that no code of ours has.
 const NOT_WRITTEN: &[(&str, &str)] =
-    &[("global_asm!", "no machine code by hand"), ("no_main", "a program starts as Rust's do")];
+    &[("asm!", "no machine code by hand"), ("no_main", "a program starts as Rust's do")];
 
 /// Files with unsafe code outside of tests, sorted. The list only shrinks: new unsafe code goes into a file that exists for it.
 const UNSAFE: &[&str] = &[
@@ -47,10 +53,8 @@ const UNSAFE: &[&str] = &[
     "sandbox-exec/src/mediate/listener.rs",
     "sandbox-exec/src/mediate/memory.rs",
     "sandbox-exec/src/mediate/metadata/change.rs",
-    "sandbox-exec/src/mediate/namespaces.rs",
     "sandbox-exec/src/mediate/objects.rs",
     "sandbox-exec/src/mediate/owner.rs",
-    "sandbox-exec/src/mediate/peers.rs",
     "sandbox-exec/src/mediate/probe.rs",
     "sandbox-exec/src/mediate/socket.rs",
     "sandbox-exec/src/mediate/sockets.rs",
@@ -60,7 +64,6 @@ const UNSAFE: &[&str] = &[
     "sandbox-exec/src/namespace/loopback.rs",
     "sandbox-exec/src/namespace/mount.rs",
     "sandbox-exec/src/probe.rs",
-    "sandbox-exec/src/raw.rs",
     "sandbox-exec/src/system.rs",
     "sandbox-exec/src/system/file.rs",
     "sandbox-exec/src/system/forbidden.rs",
