@@ -12,14 +12,15 @@
 //! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports. [`refusal`]: a call that
 //!   it refused.
 //! * [`devices`]: shared memory and terminals, which one agent of a container has at a time.
-//! * [`denial`]: a denial that explains itself; [`complaint`]: what a command's output says of one.
+//! * [`denial`]: a denial that explains itself; [`named`]: places that a command's output names.
 //! * [`event`], [`cost`], [`approval`] and [`frontend`] (feature `frontend`): the session's events, what they cost, what a
 //!   person is asked, and the protocol of every front end; [`rpc`] is its form between processes.
+
+#![forbid(unsafe_code)]
 
 #[cfg(feature = "frontend")]
 pub mod approval;
 pub mod codec;
-pub mod complaint;
 pub mod confinement;
 #[cfg(feature = "frontend")]
 pub mod cost;
@@ -35,6 +36,7 @@ pub mod id;
 pub mod image;
 pub mod message;
 pub mod name;
+pub mod named;
 pub mod path;
 pub mod phase;
 pub mod pipe;

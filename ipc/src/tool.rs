@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::NamedPlace;
 use crate::denial::Operation;
 use crate::image::Image;
+use crate::named::NamedPlace;
 use crate::path::WirePath;
 use crate::refusal::Refusal;
 use crate::rights::Network;

@@ -6,17 +6,17 @@
 use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
-use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::ptr;
 
 use ipc::confinement::{Attempt, Tier};
 use ipc::rights::Network;
 use nix::fcntl::{OFlag, openat};
 use nix::libc::{self, c_int, pid_t};
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
@@ -24,7 +24,7 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use crate::compile::Plan;
 use crate::descendants;
 use crate::platform::{Platform, SCOPES};
-use crate::system::check;
+use crate::system::forbidden;
 
 /// A file that its owner may write, that no rule makes writable (`/proc` never is), and that makes no litter.
 const WITNESS: &str = "/proc/self/comm";
@@ -192,18 +192,15 @@ impl Act<'_> {
             Self::CreateInTree => File::create_new(IN_TREE).and_then(|_| fs::remove_file(IN_TREE)),
             Self::Read(path) => open_file(path),
             Self::Signal(pid) | Self::Find(pid) => descendants::send(pid, 0),
-            Self::Socket(family, kind) => make_socket(family, kind),
+            Self::Socket(family, kind) => forbidden::socket(family, kind),
             // Who may write to it, and is not stopped on the way, is told that it is no socket (ECONNREFUSED).
             Self::Meet => UnixStream::connect("/dev/null").map(drop),
             // Flags that there are none of: who is not stopped is told that they are invalid.
-            // SAFETY: C strings, and a value of no bytes.
-            Self::Mark => check(unsafe {
-                libc::setxattr(MARKED.as_ptr(), c"user.witness".as_ptr(), ptr::null(), 0, c_int::MAX).into()
-            }),
+            Self::Mark => forbidden::set_attribute(MARKED, c"user.witness"),
             Self::Connect(None) => datagrams().and_then(|socket| connect_elsewhere(socket.as_fd())),
             Self::Connect(Some(socket)) => connect_elsewhere(socket),
-            // SAFETY: takes flags. Where it is not refused, the caller executes nothing and exits.
-            Self::Namespace => check(unsafe { libc::unshare(libc::CLONE_NEWUSER) }.into()),
+            // Where it is not denied, the caller executes nothing and exits.
+            Self::Namespace => Ok(unshare(CloneFlags::CLONE_NEWUSER)?),
         }
     }
 
@@ -243,18 +240,5 @@ pub(crate) fn datagrams() -> io::Result<OwnedFd> {
 
 /// Not bound before, which would be mediated as well.
 fn connect_elsewhere(datagrams: BorrowedFd<'_>) -> io::Result<()> {
-    let to = libc::sockaddr_in {
-        sin_family: libc::sa_family_t::try_from(libc::AF_INET).map_err(io::Error::other)?,
-        sin_port: ELSEWHERE.1.to_be(),
-        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(ELSEWHERE.0.octets()) },
-        sin_zero: [0; 8],
-    };
-    let length = libc::socklen_t::try_from(size_of_val(&to)).map_err(io::Error::other)?;
-    // SAFETY: the kernel reads `length` bytes, which `to` has.
-    check(unsafe { libc::connect(datagrams.as_raw_fd(), (&raw const to).cast(), length) }.into())
-}
-
-fn make_socket(family: c_int, kind: c_int) -> io::Result<()> {
-    // SAFETY: integers; where it is not refused, the descriptor closes on exec, which does not come.
-    check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, 0) }.into())
+    UdpSocket::from(datagrams.try_clone_to_owned()?).connect(ELSEWHERE)
 }

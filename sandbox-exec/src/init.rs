@@ -45,8 +45,8 @@ impl Init<'_> {
         let failure = match self.begin(mapped, &told, meet, rules) {
             Ok(watched) => {
                 drop(told);
-                // SAFETY: ends this process, and with it the pid namespace.
-                unsafe { libc::_exit(watched.watch().into()) }
+                // With it ends the pid namespace.
+                system::exit(watched.watch())
             }
             Err(failure) => failure,
         };

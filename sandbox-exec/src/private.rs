@@ -24,11 +24,12 @@ pub(crate) use ipc::devices::MEMORY;
 use ipc::devices::TERMINALS;
 use ipc::path::WirePath;
 use ipc::rights::Rights;
+use nix::libc;
 use nix::time::{ClockId, clock_getres, clock_gettime};
 use nix::unistd::{SysconfVar, sysconf};
-use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, StatxTimestamp, statx};
 
 use crate::compile::Access;
+use crate::system::file::times;
 use crate::terminal;
 
 /// The number of the machine's own pid namespace (`PROC_PID_INIT_INO` of `linux/proc_ns.h`).
@@ -177,8 +178,8 @@ fn started(stat: &str) -> Option<Duration> {
 
 /// When it was made. Rust asks for that only by way of glibc.
 fn created(path: &Path) -> io::Result<SystemTime> {
-    let found = look(path)?;
-    if found.stx_mask & StatxFlags::BTIME.bits() == 0 {
+    let found = times(path)?;
+    if found.stx_mask & libc::STATX_BTIME == 0 {
         return Err(io::ErrorKind::Unsupported.into());
     }
     moment(&found.stx_btime)
@@ -186,15 +187,10 @@ fn created(path: &Path) -> io::Result<SystemTime> {
 
 /// When it was last changed.
 fn changed(path: &Path) -> io::Result<SystemTime> {
-    moment(&look(path)?.stx_ctime)
+    moment(&times(path)?.stx_ctime)
 }
 
-fn look(path: &Path) -> io::Result<Statx> {
-    let wanted = StatxFlags::BTIME | StatxFlags::CTIME;
-    Ok(statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, wanted)?)
-}
-
-fn moment(time: &StatxTimestamp) -> io::Result<SystemTime> {
+fn moment(time: &libc::statx_timestamp) -> io::Result<SystemTime> {
     let since = u64::try_from(time.tv_sec).ok().map(|seconds| Duration::new(seconds, time.tv_nsec));
     since
         .and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since))

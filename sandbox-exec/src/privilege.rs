@@ -9,7 +9,7 @@ use nix::libc::{self, c_ulong};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{Gid, Uid, getegid, geteuid, getgid, getuid, setgroups, setresgid, setresuid};
 
-use crate::system::{self, check};
+use crate::system;
 
 /// No program gains capabilities by being executed as uid 0, by changing its uid, or by ambient capabilities; all locked
 /// (linux/securebits.h, `capabilities(7)`).
@@ -78,8 +78,7 @@ pub(crate) fn limit_processes(most: u64) -> io::Result<()> {
 /// no capability, and with `no_new_privs` gains none.
 pub fn drop_capabilities() -> Result<(), PrivilegeError> {
     if drop_bounds()? {
-        // SAFETY: a prctl with integer arguments.
-        check(unsafe { libc::prctl(libc::PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) }.into())
+        system::set_securebits(SECUREBITS)
             .map_err(|source| PrivilegeError::System { act: "lock the securebits", source })?;
     }
     clear_capabilities()
@@ -129,13 +128,10 @@ pub fn drop_bounds() -> Result<bool, PrivilegeError> {
 /// capabilities that no library names yet.
 fn drop_bounding_set() -> Result<(), PrivilegeError> {
     for capability in 0..CAPABILITY_BITS {
-        // SAFETY: a prctl with integer arguments.
-        if unsafe { libc::prctl(libc::PR_CAPBSET_READ, capability, 0, 0, 0) } == 0 {
+        if !system::may_bound(capability) {
             continue;
         }
-        // SAFETY: a prctl with integer arguments.
-        let dropped = check(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) }.into());
-        match dropped {
+        match system::drop_bound(capability) {
             // Beyond the last one that this kernel has.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(()),
             Err(source) => {

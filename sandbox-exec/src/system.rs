@@ -1,4 +1,10 @@
-//! The system calls that neither nix nor the layer crates have.
+//! The system calls that neither nix nor the layer crates have, each behind a function that is safe to call.
+//!
+//! Unsafe: they take integers, C strings and structures of this process that outlive them; descriptors that the kernel has just
+//! made get their owner here.
+
+pub mod file;
+pub(crate) mod forbidden;
 
 use std::ffi::CStr;
 use std::io;
@@ -8,6 +14,7 @@ use std::ptr;
 use nix::errno::Errno;
 use nix::libc::{self, c_uint};
 use nix::sys::prctl;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::utsname::uname;
 use seccompiler::sock_filter;
 
@@ -137,22 +144,100 @@ pub fn make_dumpable() -> io::Result<()> {
 
 /// A descriptor of a process, which becomes readable when it ends (`pidfd_open(2)`, Linux 5.3). It closes on exec.
 pub(crate) fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
-    // SAFETY: integers only.
-    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    check(process)?;
-    let process = RawFd::try_from(process).map_err(io::Error::other)?;
-    // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
-    Ok(unsafe { OwnedFd::from_raw_fd(process) })
+    Ok(pidfd_open(pid, 0)?)
 }
 
 /// A duplicate of a descriptor of a process (`pidfd_getfd(2)`, Linux 5.6).
 pub(crate) fn duplicate_from(process: &OwnedFd, number: RawFd) -> io::Result<OwnedFd> {
+    Ok(pidfd_getfd(process, number)?)
+}
+
+/// `pidfd_open(2)`.
+pub(crate) fn pidfd_open(thread: libc::pid_t, flags: libc::c_int) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
-    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) };
-    check(descriptor)?;
-    let descriptor = RawFd::try_from(descriptor).map_err(io::Error::other)?;
+    own(unsafe { libc::syscall(libc::SYS_pidfd_open, thread, flags) })
+}
+
+/// `pidfd_getfd(2)`.
+pub(crate) fn pidfd_getfd(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, Errno> {
+    // SAFETY: integers only.
+    own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) })
+}
+
+/// A duplicate with the lowest free number from `lowest` on, closed on exec (`F_DUPFD_CLOEXEC(2const)`).
+pub(crate) fn duplicate_above(descriptor: BorrowedFd<'_>, lowest: RawFd) -> Result<OwnedFd, Errno> {
+    // SAFETY: integers only.
+    let number = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) };
+    own(number.into())
+}
+
+/// Owns a descriptor that a system call returned, or gives its error.
+fn own(answer: libc::c_long) -> Result<OwnedFd, Errno> {
+    let number = RawFd::try_from(Errno::result(answer)?).map_err(|_| Errno::EBADF)?;
     // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Sends a signal to one thread of a process (`tgkill(2)`). What is gone gets none.
+pub(crate) fn signal_thread(process: libc::pid_t, thread: libc::pid_t, signal: libc::c_int) {
+    // SAFETY: integers only.
+    unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
+}
+
+/// Gives a signal its default action in this process.
+pub(crate) fn reset_action(signal: Signal) -> nix::Result<()> {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: installs the default action; no handler is involved.
+    unsafe { sigaction(signal, &default) }.map(drop)
+}
+
+/// Ends this process at once (`_exit(2)`): nothing runs that belongs to the image of the process that forked it.
+pub(crate) fn exit(code: u8) -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(code.into()) }
+}
+
+/// Attaches a seccomp program whose listener is returned. `no_new_privs` must be set.
+pub(crate) fn attach_with_listener(
+    instructions: &[libc::sock_filter],
+    flags: libc::c_ulong,
+) -> io::Result<OwnedFd> {
+    let length = u16::try_from(instructions.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let program = libc::sock_fprog { len: length, filter: instructions.as_ptr().cast_mut() };
+    // SAFETY: the kernel copies `length` instructions and keeps no pointer.
+    Ok(own(unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
+    })?)
+}
+
+/// Sets the securebits of this thread (`PR_SET_SECUREBITS(2const)`).
+pub(crate) fn set_securebits(bits: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: a prctl with integer arguments.
+    check(unsafe { libc::prctl(libc::PR_SET_SECUREBITS, bits, 0, 0, 0) }.into())
+}
+
+/// True unless the bounding set surely lacks the capability (`PR_CAPBSET_READ(2const)`).
+pub(crate) fn may_bound(capability: libc::c_ulong) -> bool {
+    // SAFETY: a prctl with integer arguments.
+    unsafe { libc::prctl(libc::PR_CAPBSET_READ, capability, 0, 0, 0) != 0 }
+}
+
+/// Takes a capability from the bounding set; `EINVAL` beyond the kernel's last (`PR_CAPBSET_DROP(2const)`).
+pub(crate) fn drop_bound(capability: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: a prctl with integer arguments.
+    check(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) }.into())
+}
+
+/// Makes a terminal the controlling one of this session, unless another session has it (`TIOCSCTTY`).
+pub(crate) fn control_terminal(terminal: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes an integer argument; 0 means not to steal it.
+    check(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0) }.into())
+}
+
+/// Descriptors 0, 1 and 2.
+pub(crate) fn standard_streams() -> [BorrowedFd<'static>; 3] {
+    // SAFETY: the standard streams are open for as long as the process is; a call on one that is not fails.
+    [0, 1, 2].map(|number| unsafe { BorrowedFd::borrow_raw(number) })
 }
 
 /// Closes the descriptors `first..=last` (`close_range(2)`, Linux 5.9).

@@ -1,20 +1,18 @@
 //! The terminal that was made for a program: the first among its descriptors 0, 1 and 2.
 
 use std::io::{self, IsTerminal};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
 use ipc::confinement::Tier;
-use nix::libc;
 
-use crate::system::check;
+use crate::system;
 
 /// Makes it the controlling terminal of this session, which must have none (`TIOCSCTTY`, `ioctl_tty(2)`). It is not taken from
 /// another session.
 pub fn take_control() -> io::Result<()> {
     let terminal = own().ok_or_else(|| io::Error::other("none of descriptors 0, 1 and 2 is a terminal"))?;
-    // SAFETY: takes an integer argument; 0 means not to steal it.
-    check(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0) }.into())
+    system::control_terminal(terminal)
 }
 
 /// Its own path in the full tier's tree.
@@ -36,7 +34,5 @@ pub(crate) fn name() -> Option<PathBuf> {
 }
 
 fn own() -> Option<BorrowedFd<'static>> {
-    // SAFETY: the standard streams are open for as long as the process is; what is not open is no terminal.
-    let streams = (0..=2).map(|number| unsafe { BorrowedFd::borrow_raw(number) });
-    streams.into_iter().find(IsTerminal::is_terminal)
+    system::standard_streams().into_iter().find(IsTerminal::is_terminal)
 }

@@ -4,6 +4,8 @@
 //! (the only module that spawns, reads and verifies confined processes) and `session` (the log). `gate`, `policy` and
 //! `tools` are pure: what may be done, by whom, and what the model can ask for.
 
+#![deny(unsafe_code)]
+
 pub mod app;
 pub mod approval;
 mod bench;
@@ -26,5 +28,7 @@ pub mod replay;
 pub mod secrets;
 pub mod session;
 mod shell_word;
+#[expect(unsafe_code, reason = "it exists for system calls")]
+mod system;
 pub mod tools;
 pub mod tripwire;

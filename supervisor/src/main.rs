@@ -34,6 +34,8 @@
 //! The first thing that the process does is to become non-dumpable and to take the keys out of its environment, while
 //! it has one thread. It opens no path that a model or a worker named, and runs no program for them outside a ruleset.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

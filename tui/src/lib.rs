@@ -18,6 +18,8 @@
 //! * Every text that is drawn is a [`text::SafeText`]; nothing else reaches a cell.
 //! * Nothing here starts a process, reads a file or knows of the network.
 
+#![forbid(unsafe_code)]
+
 mod card;
 pub mod commands;
 pub mod keymap;

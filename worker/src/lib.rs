@@ -9,6 +9,8 @@
 //! * [`fault`]: failures, told so that the model can act on them and the supervisor can judge them.
 //! * [`tools`]: the six tools, snapshots, and the commit of effects.
 
+#![forbid(unsafe_code)]
+
 pub mod assignment;
 pub mod fault;
 pub mod open_call;

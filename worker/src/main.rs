@@ -21,6 +21,8 @@
 //!     Its first instruction makes it non-dumpable, so that nothing of the same user reads its memory or takes its pipe;
 //!     execve(2) had reset that. It holds no secret. What it says is a claim; the kernel holds it to its rights.
 
+#![forbid(unsafe_code)]
+
 use std::io::{self, Write, stderr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;

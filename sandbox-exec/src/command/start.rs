@@ -11,9 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
-use rustix::io::fcntl_dupfd_cloexec;
 
 use super::REAP;
+use crate::system;
 
 /// The image of this process.
 const IMAGE: &CStr = c"/proc/self/exe";
@@ -61,7 +61,7 @@ pub(super) fn execute(given: &Given<'_>) -> io::Result<Pid> {
     // The sources' numbers are no target's, and they are open until the reaper is executed.
     let mut sources: Vec<OwnedFd> = vec![];
     for (number, descriptor) in given.by_number() {
-        let source = fcntl_dupfd_cloexec(descriptor, Given::FREE)?;
+        let source = system::duplicate_above(descriptor, Given::FREE)?;
         actions.add_dup2(source.as_raw_fd(), number)?;
         sources.push(source);
     }

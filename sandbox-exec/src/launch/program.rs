@@ -11,7 +11,7 @@ use ipc::id::Generation;
 use ipc::path::WirePath;
 use ipc::pipe::Outgoing;
 use nix::libc::{self, pid_t};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{fchdir, getppid, setsid};
 
 use super::at;
@@ -130,8 +130,7 @@ fn try_all(attempts: &Attempts<'_>) -> Result<Vec<Attempt>, Failure> {
 pub(crate) fn give_up(mut reports: Outgoing<File, BrokerReport>, failure: &Failure) -> ! {
     // The broker prints it and reports it; without a broker nobody is left to tell.
     drop(reports.send(&failure.report()));
-    // SAFETY: ends the child without running what belongs to the parent's image.
-    unsafe { libc::_exit(failure.stage.code().into()) }
+    system::exit(failure.stage.code())
 }
 
 fn die_with(broker: pid_t) -> Result<(), Failure> {
@@ -141,12 +140,10 @@ fn die_with(broker: pid_t) -> Result<(), Failure> {
 
 /// Rust ignores SIGPIPE, and the broker blocks what it waits for; a program expects neither.
 pub(crate) fn default_signals() -> nix::Result<()> {
-    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     for signal in
         [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGCHLD]
     {
-        // SAFETY: installs the default action; no handler is involved.
-        unsafe { sigaction(signal, &default) }?;
+        system::reset_action(signal)?;
     }
     SigSet::empty().thread_set_mask()
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,8 @@ use super::listener::{Listener, Notification};
 use super::made::Made;
 use super::memory::Memory;
 use super::status::Status;
+use crate::system;
+pub(super) use crate::system::pidfd_open;
 
 /// `PIDFD_THREAD` (linux/pidfd.h, Linux 6.9): of one thread, not of its group.
 pub(super) const PIDFD_THREAD: c_int = libc::O_EXCL;
@@ -123,8 +125,7 @@ impl<'a> Caller<'a> {
     /// Has the signal arrive that an act of its own would have sent it.
     pub(super) fn signal(&self, signal: c_int) {
         if let (Ok(status), true) = (Status::of(self.thread), self.listener.waits(self.id)) {
-            // SAFETY: integers only.
-            unsafe { libc::syscall(libc::SYS_tgkill, status.process, self.thread, signal) };
+            system::signal_thread(status.process, self.thread, signal);
         }
     }
 }
@@ -184,24 +185,9 @@ impl Threads {
 
 /// `pidfd_getfd(2)`, Linux 5.6.
 pub(super) fn duplicate(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, Errno> {
-    // SAFETY: integers only.
-    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) };
-    match owned(descriptor) {
+    match system::pidfd_getfd(process, number) {
         // Of ours there are too many, which is no fault of the caller's table.
         Err(Errno::EMFILE | Errno::ENFILE) => Err(Errno::ENOBUFS),
         descriptor => descriptor,
     }
-}
-
-/// `pidfd_open(2)`.
-pub(super) fn pidfd_open(thread: pid_t, flags: c_int) -> Result<OwnedFd, Errno> {
-    // SAFETY: integers only.
-    owned(unsafe { libc::syscall(libc::SYS_pidfd_open, thread, flags) })
-}
-
-fn owned(descriptor: libc::c_long) -> Result<OwnedFd, Errno> {
-    let descriptor = Errno::result(descriptor)?;
-    let descriptor = RawFd::try_from(descriptor).map_err(|_| Errno::EBADF)?;
-    // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }

@@ -21,6 +21,7 @@ use nix::sys::stat::{FileStat, Mode, fstat};
 use nix::unistd::{AccessFlags, access, geteuid};
 
 use super::refusals::Hindrance;
+use crate::system::file::mount_of;
 
 /// How often a file is looked for that has another name each time.
 const MOST_LOOKS: usize = 16;
@@ -52,7 +53,7 @@ impl Tree {
     pub(super) fn new(roots: Vec<PathBuf>, hidden: Vec<PathBuf>) -> Self {
         let roots = roots.into_iter().filter_map(|path| {
             let opened = openat2(AT_FDCWD, &path, without_links(ResolveFlag::empty())).ok()?;
-            let mount = mount(&opened).ok()?;
+            let mount = mount_of(&opened).ok()?;
             Some(Root { path, opened, mount })
         });
         let descriptors = open("/proc/self/fd", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).ok();
@@ -104,7 +105,7 @@ impl Tree {
         if name.as_os_str().as_bytes().ends_with(DELETED) {
             return Ok(false);
         }
-        let mount = mount(found)?;
+        let mount = mount_of(found)?;
         Ok(self
             .places(name)
             .any(|(root, _)| root.mount == mount && self.name(&root.opened).as_ref() == Ok(&root.path)))
@@ -157,18 +158,6 @@ fn is_socket(file: &OwnedFd) -> Result<bool, Errno> {
 
 fn identity(file: &OwnedFd) -> Result<(libc::dev_t, libc::ino_t), Errno> {
     fstat(file).map(|FileStat { st_dev, st_ino, .. }| (st_dev, st_ino))
-}
-
-/// The number of the mount of what is open, which no other has meanwhile (`statx(2)`, Linux 5.8).
-fn mount(file: &OwnedFd) -> Result<u64, Errno> {
-    // SAFETY: a structure of integers.
-    let mut status: libc::statx = unsafe { std::mem::zeroed() };
-    let (number, empty) = (file.as_raw_fd(), c"".as_ptr());
-    // SAFETY: the name is a C string, and the kernel writes one structure.
-    let answer =
-        unsafe { libc::statx(number, empty, libc::AT_EMPTY_PATH, libc::STATX_MNT_ID, &raw mut status) };
-    Errno::result(answer)?;
-    if status.stx_mask & libc::STATX_MNT_ID == 0 { Err(Errno::ENOSYS) } else { Ok(status.stx_mnt_id) }
 }
 
 /// The kernel's name of what is open.

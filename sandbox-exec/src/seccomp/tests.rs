@@ -1,7 +1,7 @@
 //! The built programs are run here by a small interpreter of classic BPF, for both architectures, and compared with what
 //! the rules say.
 
-use ipc::complaint::{DENIED_CALLS, When};
+use complaint::{DENIED_CALLS, When};
 use nix::libc;
 use proptest::prelude::*;
 

@@ -4,14 +4,15 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::Path;
-use std::ptr;
 
 use clap::Subcommand;
+use nix::mount::MsFlags;
+
+use crate::system;
 
 /// The line of an attack that succeeded.
 pub const GOT_THROUGH: &str = "GOT THROUGH";
@@ -67,7 +68,7 @@ impl Attempt {
 
     fn outcome(&self) -> io::Result<()> {
         match self {
-            Self::Trace { pid } => trace(*pid),
+            Self::Trace { pid } => system::seize(*pid),
             Self::Abstract { name } => {
                 UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?).map(drop)
             }
@@ -79,37 +80,28 @@ impl Attempt {
     }
 }
 
-fn trace(pid: i32) -> io::Result<()> {
-    let nothing = ptr::null_mut::<libc::c_void>();
-    // SAFETY: PTRACE_SEIZE takes integers, does not stop the tracee, and ends with this process.
-    done(unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, nothing, nothing) })
-}
-
 fn type_into(terminal: &Path) -> io::Result<()> {
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NOCTTY).open(terminal)?;
-    // SAFETY: TIOCSTI reads one byte, which lives as long as the call.
-    done(unsafe { libc::ioctl(opened.as_raw_fd(), libc::TIOCSTI, c"y".as_ptr()) }.into())
+    system::type_key(&opened, c"y")
 }
 
 fn mount() -> io::Result<()> {
-    let kind = c"tmpfs".as_ptr();
-    let target = c"/nonexistent/bailiwick-demo".as_ptr();
-    // SAFETY: C strings; no data.
-    let mounted = unsafe { libc::mount(kind, target, kind, 0, ptr::null()) };
-    done(mounted.into()).or_else(|error| only_missing(error, libc::ENOENT))
+    let none = None::<&str>;
+    let mounted = nix::mount::mount(
+        Some("tmpfs"),
+        "/nonexistent/bailiwick-demo",
+        Some("tmpfs"),
+        MsFlags::empty(),
+        none,
+    );
+    mounted.map_err(io::Error::from).or_else(|error| only_missing(error, libc::ENOENT))
 }
 
 fn module() -> io::Result<()> {
-    // SAFETY: an image of no bytes, which is none of a module, and an empty C string.
-    let loaded = unsafe { libc::syscall(libc::SYS_init_module, ptr::null::<u8>(), 0, c"".as_ptr()) };
-    done(loaded).or_else(|error| only_missing(error, libc::ENOEXEC))
+    system::load_empty_module().or_else(|error| only_missing(error, libc::ENOEXEC))
 }
 
 /// An error that comes only after the kernel permitted the call counts as a success.
 fn only_missing(error: io::Error, errno: i32) -> io::Result<()> {
     if error.raw_os_error() == Some(errno) { Ok(()) } else { Err(error) }
-}
-
-fn done(result: libc::c_long) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -2,10 +2,10 @@
 //! by making them, with arguments that do nothing.
 
 use nix::errno::Errno;
-use nix::libc::{self, c_long};
 use nix::sched::{CloneFlags, unshare};
 
 use super::{Check, State};
+use crate::system::harmless;
 
 /// A call that engines deny.
 struct Call {
@@ -24,13 +24,13 @@ const CALLS: [Call; 5] = [
         name: "landlock_create_ruleset",
         without: "nothing holds files",
         option: SECCOMP,
-        probe: || call(libc::SYS_landlock_create_ruleset, [0, 0, 1]),
+        probe: harmless::landlock,
     },
     Call {
         name: "seccomp",
         without: "nothing holds system calls",
         option: SECCOMP,
-        probe: || call(libc::SYS_seccomp, [libc::SECCOMP_SET_MODE_FILTER.into(), 0, 0]),
+        probe: harmless::seccomp,
     },
     Call {
         name: "unshare",
@@ -42,13 +42,13 @@ const CALLS: [Call; 5] = [
         name: "pidfd_getfd",
         without: "the broker makes the sandbox's sockets itself, and mediates more calls",
         option: "--cap-add SYS_PTRACE",
-        probe: || call(libc::SYS_pidfd_getfd, [-1, 0, 0]),
+        probe: harmless::pidfd_getfd,
     },
     Call {
         name: "process_vm_readv",
         without: "the broker reads through /proc, which takes longer",
         option: "--cap-add SYS_PTRACE",
-        probe: || call(libc::SYS_process_vm_readv, [libc::pid_t::MAX.into(), 0, 0]),
+        probe: harmless::process_vm_readv,
     },
 ];
 
@@ -76,12 +76,6 @@ fn check(denied: &[&Call]) -> Check {
 /// A filter answers EPERM or EACCES where the kernel finds fault with the arguments, and ENOSYS where there is no such call.
 fn is_denied(answer: Result<(), Errno>) -> bool {
     matches!(answer, Err(Errno::EPERM | Errno::EACCES | Errno::ENOSYS))
-}
-
-/// Makes a call whose arguments are invalid, so that nothing is done.
-fn call(number: c_long, [first, second, third]: [c_long; 3]) -> Result<(), Errno> {
-    // SAFETY: each of these calls refuses its arguments, or answers without reading or writing memory.
-    Errno::result(unsafe { libc::syscall(number, first, second, third, 0, 0, 0) }).map(drop)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A system call that a command's output says was refused, and that no right permits.
 
-use ipc::complaint::{DeniedCall, When, denied_call};
+use complaint::{DeniedCall, When, denied_call};
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use libc::{ENOSYS, EPERM};

@@ -4,9 +4,10 @@
 //! when the command had ended, do: what the machine refuses by itself is no denial. Where its worker tried the same act again and
 //! the kernel gave the error that the line has, the denial is proved; where the kernel let it, there is none.
 
-use ipc::complaint::{Line, NamedPlace, REFUSALS, lines};
+use complaint::{Line, REFUSALS, lines};
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade};
+use ipc::named::NamedPlace;
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};

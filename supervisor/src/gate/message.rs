@@ -1,7 +1,8 @@
 //! One line of a command's output that complains of a path: whether it was about changing it, and how.
 
-use ipc::complaint::{Asked, Complaint, Line, NamedPlace};
+use complaint::{Complaint, Line};
 use ipc::denial::Operation;
+use ipc::named::{Asked, NamedPlace};
 use ipc::tool::{Access, ShellExec};
 
 use super::succeeded::{SHOWS_TEXT, programs_in};

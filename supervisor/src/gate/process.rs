@@ -3,9 +3,10 @@
 //! In the full tier there is none to be seen. In the floor the rules' scope closes them, and nobody but the user's own are claimed:
 //! another user's are closed by the kernel itself.
 
-use ipc::complaint::{Complaint, NamedPlace};
+use complaint::Complaint;
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::named::NamedPlace;
 use libc::{EACCES, EPERM};
 
 use super::Standing;

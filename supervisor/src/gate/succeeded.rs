@@ -4,8 +4,8 @@
 //! line's own words confirm that, and the command does more than show text. Reads are left out: a search meets hidden places in
 //! passing, and loses nothing.
 
-use ipc::complaint::NamedPlace;
 use ipc::denial::{Denial, Grade, Operation};
+use ipc::named::NamedPlace;
 
 use super::message::Message;
 

@@ -16,7 +16,7 @@ use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_s
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
 
-use super::pidfd;
+use crate::system;
 
 /// What ^Z sends to a process group, and what its terminal sends to one in the background.
 const STOPPING: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
@@ -54,7 +54,7 @@ fn above(descriptor: OwnedFd, least: RawFd) -> io::Result<OwnedFd> {
     if descriptor.as_raw_fd() >= least {
         return Ok(descriptor);
     }
-    pidfd::own(fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(least))?)
+    system::own(fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(least))?)
 }
 
 #[cfg(test)]

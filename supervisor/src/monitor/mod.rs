@@ -5,7 +5,6 @@
 
 mod child;
 mod orphans;
-mod pidfd;
 mod process;
 mod refusals;
 mod removal;

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;
 
-use super::pidfd;
+use crate::system;
 
 /// How long a broker may take to end everything below it before it is killed itself.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -44,13 +45,13 @@ impl fmt::Display for Ended {
 impl BrokerProcess {
     /// Takes over a child that was just spawned. Must be called within the runtime.
     pub fn new(pidfd: OwnedFd) -> io::Result<Self> {
-        Ok(Self { pidfd: pidfd::watch(pidfd)? })
+        Ok(Self { pidfd: system::register(pidfd, Interest::READABLE)? })
     }
 
     /// Asks the broker to end everything below it, and itself.
     pub fn terminate(&self) {
         // An error here means that the process is gone already: nothing is left to be ended.
-        let _ = pidfd::signal(self.pidfd.as_fd(), Signal::SIGTERM);
+        let _ = system::signal_process(self.pidfd.as_fd(), Signal::SIGTERM);
     }
 
     /// Waits for the broker's end and reaps it. Cancel safe.
@@ -72,7 +73,7 @@ impl BrokerProcess {
             return ended;
         }
         // The worker follows its broker by PDEATHSIG.
-        let _ = pidfd::signal(self.pidfd.as_fd(), Signal::SIGKILL);
+        let _ = system::signal_process(self.pidfd.as_fd(), Signal::SIGKILL);
         self.wait().await
     }
 }

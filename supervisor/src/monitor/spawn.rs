@@ -22,9 +22,10 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::pipe2;
 use tokio::sync::oneshot;
 
+use super::child;
 use super::spare::Spare;
-use super::{child, pidfd};
 use crate::policy::{FollowError, Followed};
+use crate::system;
 
 /// Descriptors that sandbox-exec is told of, as it sees them.
 const RIGHTS_FD: i32 = 3;
@@ -278,8 +279,14 @@ impl Program {
         let pid = child::execute(&format!("/proc/self/fd/{}", opened.as_raw_fd()), &arguments, descriptors)
             .map_err(unusable)?;
         let [stdin, stdout, stderr] = ours;
-        let launched =
-            Launched { pidfd: pidfd::open(pid)?, stdin, stdout, stderr, status, origin: Origin::Fresh };
+        let launched = Launched {
+            pidfd: system::open_process(pid)?,
+            stdin,
+            stdout,
+            stderr,
+            status,
+            origin: Origin::Fresh,
+        };
         Ok(Begun { launched, orders: Outgoing::new(orders.into(), Generation(0)) })
     }
 }
@@ -321,7 +328,7 @@ impl Begun {
     /// Ends and reaps it.
     pub(super) fn end(&self) -> io::Result<()> {
         let pidfd = self.launched.pidfd.as_fd();
-        pidfd::signal(pidfd, Signal::SIGKILL)?;
+        system::signal_process(pidfd, Signal::SIGKILL)?;
         waitid(Id::PIDFd(pidfd), WaitPidFlag::WEXITED)?;
         Ok(())
     }
@@ -356,5 +363,5 @@ fn open_program(path: &Path) -> io::Result<OwnedFd> {
 /// opens it by this number. Nothing but sandbox-exec is executed here, which closes it first of all.
 fn fcntl_dup(file: impl AsFd, least: i32) -> nix::Result<OwnedFd> {
     let number = fcntl(file, FcntlArg::F_DUPFD(least))?;
-    pidfd::own(number).map_err(|_| nix::Error::EBADF)
+    system::own(number).map_err(|_| nix::Error::EBADF)
 }

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use ipc::complaint::resolved;
+use complaint::resolved;
 use ipc::confinement::Environment;
 use libc::O_NONBLOCK;
 use toml_edit::Document;

@@ -7,8 +7,8 @@ use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use ipc::complaint::{Asked, NamedPlace};
 use ipc::confinement::Tier;
+use ipc::named::{Asked, NamedPlace};
 use ipc::path::WirePath;
 use ipc::rights::Rights;
 use nix::errno::Errno;
@@ -125,13 +125,14 @@ fn own_name(found: &OwnedFd) -> PathBuf {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use ipc::complaint::Permits;
+    use complaint::find;
+    use ipc::named::Permits;
     use nix::unistd::{geteuid, mkfifo};
 
     use super::*;
 
     fn asked(path: &Path) -> Asked {
-        let place = NamedPlace::find(path.to_str().unwrap(), Path::new("/"), |_| Permits::ALL);
+        let place = find(path.to_str().unwrap(), Path::new("/"), |_| Permits::ALL);
         ask(&place, &Rights { read: vec!["/etc".into()], ..Rights::default() }, Tier::Full)
     }
 
@@ -156,7 +157,7 @@ mod tests {
         let directory = place.path().canonicalize().unwrap();
         let root = (&directory).into();
         let rights = Rights { read: vec!["/".into()], write: vec![root], ..Rights::default() };
-        let place = NamedPlace::find(directory.join("x").to_str().unwrap(), Path::new("/"), |_| Permits::ALL);
+        let place = find(directory.join("x").to_str().unwrap(), Path::new("/"), |_| Permits::ALL);
         assert_eq!(ask(&place, &rights, Tier::Full), Asked::default());
         // In the floor what is protected is put back, and not held.
         let rights = Rights { protected: rights.write.clone(), ..rights };

@@ -9,7 +9,7 @@ use std::collections::hash_map::RandomState;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{Read, Seek, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat, renameat};
 use nix::sys::prctl::set_dumpable;
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, unlinkat};
-use rustix::fs::{RenameFlags, renameat_with};
+use sandbox_exec::system::file::rename_new;
 
 use super::place::{Missing, open_directory};
 use crate::fault::{Result, errno_of, failed, refused, refused_io};
@@ -207,8 +207,7 @@ impl Temporary {
         if replace {
             renameat(directory, from, directory, name)?;
         } else {
-            let renamed = renameat_with(directory, from, directory, name, RenameFlags::NOREPLACE);
-            match renamed.map_err(|error| Errno::from_raw(error.raw_os_error())) {
+            match rename_new(directory.as_fd(), from, name) {
                 // A file system without the flag (rename(2)): the comparison just before has to do.
                 Err(Errno::EINVAL | Errno::ENOSYS) => renameat(directory, from, directory, name)?,
                 renamed => renamed?,

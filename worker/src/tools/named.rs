@@ -4,9 +4,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use ipc::complaint::{NamedPlace, Permits, complains, named_in, process_of, processes_in, start_of};
+use complaint::{complains, find, named_in, processes_in, start_of};
 use ipc::denial::Operation;
 use ipc::effect::Exec;
+use ipc::named::{NamedPlace, Permits, process_of};
 use ipc::path::WirePath;
 use nix::unistd::geteuid;
 use sandbox_exec::modes::permitted_by_mode;
@@ -47,7 +48,7 @@ fn places(exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
     let text = [ends.head.as_str(), ends.tail.as_str()];
     let processes = processes_in(text);
     let names = processes.iter().map(String::as_str).chain(named_in(text));
-    names.map(|named| NamedPlace::find(named, &directory, permits)).collect()
+    names.map(|named| find(named, &directory, permits)).collect()
 }
 
 fn permits(path: &Path) -> Permits {
@@ -156,15 +157,15 @@ mod tests {
         let base = directory.path().canonicalize().unwrap();
         fs::create_dir_all(base.join("a/b")).unwrap();
         std::os::unix::fs::symlink("a/b", base.join("link")).unwrap();
-        let find = |named: &str| {
-            let NamedPlace { path, nearest, .. } = NamedPlace::find(named, &base, |_| Permits::ALL);
+        let looked = |named: &str| {
+            let NamedPlace { path, nearest, .. } = find(named, &base, |_| Permits::ALL);
             (path, nearest)
         };
         let whole = |name: &str| base.join(name).into();
-        assert_eq!(find("a"), (whole("a"), None));
-        assert_eq!(find("./link/new"), (whole("a/b/new"), Some(whole("a/b"))));
-        assert_eq!(find("link/../new/er"), (whole("a/new/er"), Some(whole("a"))), "as the kernel reads it");
-        assert_eq!(find("none/../x"), (whole("x"), Some(base.as_path().into())));
-        assert_eq!(find("/no/such"), ("/no/such".into(), Some("/".into())));
+        assert_eq!(looked("a"), (whole("a"), None));
+        assert_eq!(looked("./link/new"), (whole("a/b/new"), Some(whole("a/b"))));
+        assert_eq!(looked("link/../new/er"), (whole("a/new/er"), Some(whole("a"))), "as the kernel reads it");
+        assert_eq!(looked("none/../x"), (whole("x"), Some(base.as_path().into())));
+        assert_eq!(looked("/no/such"), ("/no/such".into(), Some("/".into())));
     }
 }

@@ -38,12 +38,13 @@ mod calls;
 mod tree;
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use nix::libc::{self, c_int, sock_filter, sock_fprog};
+use nix::libc::{self, sock_filter};
 
 use self::tree::{answer, jump};
 use crate::seccomp::Program;
+use crate::system;
 
 pub(super) use self::calls::{Calls, F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP};
 
@@ -84,19 +85,7 @@ impl Filter {
     }
 
     fn attach_with(&self, flags: libc::c_ulong) -> io::Result<OwnedFd> {
-        let length = libc::c_ushort::try_from(self.instructions.len())
-            .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
-        let program = sock_fprog { len: length, filter: self.instructions.as_ptr().cast_mut() };
-        // SAFETY: the kernel copies `length` instructions and keeps no pointer.
-        let listener = unsafe {
-            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
-        };
-        let listener = c_int::try_from(listener).unwrap_or(-1);
-        if listener < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
-        Ok(unsafe { OwnedFd::from_raw_fd(listener) })
+        system::attach_with_listener(&self.instructions, flags)
     }
 }
 

@@ -1,6 +1,6 @@
 use ipc::confinement::Tier;
 use ipc::rights::Network;
-use nix::libc::c_long;
+use nix::libc::{c_int, c_long};
 
 use super::calls::{ALWAYS, HOST_NAMES, MADE, OWNERS, SIGNALS, number};
 use super::tree::NATIVE;

@@ -9,11 +9,12 @@
 //! | the null device and its like | only touched, as when they are written |
 //! | anything else, terminals and `/proc` included | no |
 
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use ipc::refusal::Target;
 use nix::errno::Errno;
 use nix::libc;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::{FileStat, fstat, major};
 use nix::sys::statfs::{FsType, fstatfs};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
@@ -40,11 +41,7 @@ pub(super) struct Kinds {
 
 impl Kinds {
     pub(super) fn learn() -> Result<Self, Errno> {
-        // SAFETY: the name is a C string; the descriptor is new.
-        let memory = unsafe {
-            let memory = libc::memfd_create(c"".as_ptr(), libc::MFD_CLOEXEC);
-            OwnedFd::from_raw_fd(Errno::result(memory)?)
-        };
+        let memory = memfd_create(c"", MFdFlags::MFD_CLOEXEC)?;
         Ok(Self { memory: fstat(&memory)?.st_dev })
     }
 

@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 
-use ipc::complaint::{NamedPlace, named_in};
+use complaint::named_in;
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Object, Operation};
+use ipc::named::NamedPlace;
 use ipc::refusal::Refusal;
 use ipc::rights::Rights;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
@@ -74,8 +75,8 @@ pub(super) fn text_of(command: &[OsString]) -> String {
 /// The places that the command's words name. It is the user's own, and so is the look at them.
 fn places(setup: &Setup, standing: &Standing, errors: &str) -> Vec<NamedPlace> {
     let user = User::of(setup.identity);
-    let find = |named| NamedPlace::find(named, standing.project.as_path(), |path| user.permits(path));
-    named_in([errors, ""]).into_iter().map(find).collect()
+    let looked = |named| complaint::find(named, standing.project.as_path(), |path| user.permits(path));
+    named_in([errors, ""]).into_iter().map(looked).collect()
 }
 
 /// What would allow it, in the words of this command.

@@ -4,8 +4,8 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use ipc::complaint::Permits;
 use ipc::confinement::Identity;
+use ipc::named::Permits;
 use ipc::path::WirePath;
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat, getegid, geteuid};

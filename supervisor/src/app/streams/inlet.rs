@@ -9,8 +9,9 @@ use std::thread;
 use ipc::confinement::Identity;
 use tokio::sync::oneshot;
 
-use super::pipe::{is_anonymous_pipe, pipe_of, unread};
+use super::pipe::{is_anonymous_pipe, pipe_of};
 use super::{PIECE, wait_for, write_all};
+use crate::system::unread;
 
 /// A pipe that is filled from what the user gave.
 #[derive(Debug)]

@@ -1,11 +1,10 @@
 //! Pipes: what they are made by, and what is asked of them.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::fchown;
 
 use ipc::confinement::Identity;
-use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::statfs::fstatfs;
 use nix::unistd::pipe2;
@@ -25,12 +24,4 @@ pub(super) fn pipe_of(owner: Option<Identity>) -> io::Result<(OwnedFd, OwnedFd)>
 /// Whether it lies in no directory: its descriptors lead to its other end only.
 pub(super) fn is_anonymous_pipe(stream: &impl AsFd) -> io::Result<bool> {
     Ok(fstatfs(stream)?.filesystem_type().0 == PIPEFS_MAGIC)
-}
-
-/// How many bytes a pipe holds, asked at either end; none where it cannot be told.
-pub(super) fn unread(pipe: &impl AsFd) -> usize {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: FIONREAD writes one integer (pipe_ioctl in the kernel's fs/pipe.c).
-    let result = unsafe { libc::ioctl(pipe.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
-    Errno::result(result).ok().and_then(|_| usize::try_from(bytes).ok()).unwrap_or(0)
 }

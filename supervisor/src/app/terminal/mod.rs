@@ -39,9 +39,10 @@ use self::pty::Pty;
 use self::screen::Screen;
 use self::sharing::{GRACE, Manner, Watch};
 use self::user::Keyboard;
-pub(super) use self::{pty::size, user::stop_job};
+pub(super) use self::user::stop_job;
 use super::signals::{Change, Changes};
 use super::streams::{OnTerminal, Tail};
+pub(super) use crate::system::window_size as size;
 
 /// How long the user's terminal may take for its last answer, and for what is left to show.
 const ANSWER: Duration = Duration::from_millis(300);
@@ -159,7 +160,7 @@ impl Relay {
     /// Tells the command's terminal how large the window is.
     fn resize(&self) {
         if let Some(size) = size(self.window.as_fd()) {
-            self.pty.resize(&size);
+            self.pty.resize(size);
         }
     }
 

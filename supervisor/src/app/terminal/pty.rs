@@ -2,16 +2,17 @@
 
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 
-use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::pty::Winsize;
 use nix::sys::termios::{self, SetArg, Termios};
 use nix::unistd::{Pid, read, tcgetpgrp, write};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+use crate::system::{open_peer, register, session_of, set_window_size};
 
 /// A pseudo-terminal, as long as it is ours.
 #[derive(Debug)]
@@ -24,17 +25,8 @@ impl Pty {
     pub(super) fn open() -> io::Result<(Self, OwnedFd)> {
         let flags = OFlag::O_NOCTTY | OFlag::O_NONBLOCK;
         let ours = File::options().read(true).write(true).custom_flags(flags.bits()).open("/dev/ptmx")?;
-        let unlocked: libc::c_int = 0;
-        // SAFETY: TIOCSPTLCK reads one integer (ioctl_tty(2)).
-        Errno::result(unsafe { libc::ioctl(ours.as_raw_fd(), libc::TIOCSPTLCK, &raw const unlocked) })?;
-        let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-        // SAFETY: TIOCGPTPEER takes open(2) flags and returns a new descriptor; no name is looked up (Linux 4.13).
-        let theirs =
-            Errno::result(unsafe { libc::ioctl(ours.as_raw_fd(), libc::TIOCGPTPEER, flags.bits()) })?;
-        // SAFETY: the kernel just gave us this descriptor.
-        let theirs = unsafe { OwnedFd::from_raw_fd(theirs) };
-        // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives.
-        let ours = unsafe { AsyncFd::register(OwnedFd::from(ours)) }?;
+        let theirs = open_peer(&ours)?;
+        let ours = register(ours.into(), Interest::READABLE | Interest::WRITABLE)?;
         Ok((Self { ours }, theirs))
     }
 
@@ -59,9 +51,8 @@ impl Pty {
     }
 
     /// Sets the window's size; the kernel tells the foreground processes.
-    pub(super) fn resize(&self, size: &Winsize) {
-        // SAFETY: TIOCSWINSZ reads one `winsize`. It cannot fail on a terminal that is open.
-        unsafe { libc::ioctl(self.ours.as_raw_fd(), libc::TIOCSWINSZ, &raw const *size) };
+    pub(super) fn resize(&self, size: Winsize) {
+        set_window_size(&self.ours, size);
     }
 
     /// The modes that the command has set.
@@ -81,19 +72,6 @@ impl Pty {
 
     /// The session whose controlling terminal it is.
     pub(super) fn session(&self) -> Option<Pid> {
-        let mut session: libc::pid_t = 0;
-        // SAFETY: TIOCGSID writes one `pid_t`.
-        let result = unsafe { libc::ioctl(self.ours.as_raw_fd(), libc::TIOCGSID, &raw mut session) };
-        (result == 0 && session > 0).then(|| Pid::from_raw(session))
+        session_of(&self.ours)
     }
-}
-
-/// The size of a terminal's window.
-pub(in crate::app) fn size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
-    let mut size = MaybeUninit::<Winsize>::uninit();
-    let number: RawFd = terminal.as_fd().as_raw_fd();
-    // SAFETY: TIOCGWINSZ writes one `winsize`, or fails.
-    let result = unsafe { libc::ioctl(number, libc::TIOCGWINSZ, size.as_mut_ptr()) };
-    // SAFETY: it did not fail.
-    (result == 0).then(|| unsafe { size.assume_init() })
 }

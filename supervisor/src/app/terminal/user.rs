@@ -4,11 +4,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
+use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{self, FlushArg, LocalFlags, SetArg, SpecialCharacterIndices, Termios};
 use nix::unistd::{Pid, getpgrp, read, tcgetpgrp};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+use crate::system::{register, with_default_action};
 
 /// The keyboard of the user's terminal. Dropping it restores the terminal.
 #[derive(Debug)]
@@ -33,8 +35,7 @@ impl Keyboard {
     /// Takes a duplicate of a terminal's descriptor; `is_shared` says that other programs may use the terminal as well. Must be
     /// called within the runtime.
     pub(super) fn new(terminal: OwnedFd, is_shared: bool) -> io::Result<Self> {
-        // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives.
-        let terminal = unsafe { AsyncFd::register_with_interest(terminal, Interest::READABLE) }?;
+        let terminal = register(terminal, Interest::READABLE)?;
         let shared = is_shared.then_some(Shared { set: None, translates: true });
         Ok(Self { terminal, saved: None, shared })
     }
@@ -146,12 +147,6 @@ impl Drop for Keyboard {
 /// Stops this process and the others of its job, as ^Z does; returns when it is continued. Where nobody could continue it
 /// (an orphaned process group), nothing stops. Must be called on the main thread.
 pub(in crate::app) fn stop_job() -> nix::Result<()> {
-    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    // SAFETY: installs the default action for a moment; the runtime's own handler is put back as it was.
-    let handler = unsafe { sigaction(Signal::SIGTSTP, &default) }?;
     // The kernel prefers the main thread for a signal to its process, and delivers it before this returns (kill(2)).
-    let stopped = kill(Pid::from_raw(0), Signal::SIGTSTP);
-    // SAFETY: the runtime's own handler.
-    unsafe { sigaction(Signal::SIGTSTP, &handler) }?;
-    stopped
+    with_default_action(Signal::SIGTSTP, || kill(Pid::from_raw(0), Signal::SIGTSTP))?
 }

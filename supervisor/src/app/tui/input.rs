@@ -11,6 +11,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::keys::{Keys, Typed};
+use crate::system::register;
 
 /// How long an escape byte may be the beginning of a longer sequence: the rest of one comes with it, but over slow lines.
 const ESCAPE: Duration = Duration::from_millis(30);
@@ -32,8 +33,7 @@ impl Input {
     /// be called within the runtime.
     pub(super) fn new(terminal: BorrowedFd<'_>) -> io::Result<Self> {
         let terminal = terminal.try_clone_to_owned()?;
-        // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives.
-        let terminal = unsafe { AsyncFd::register_with_interest(terminal, Interest::READABLE) }?;
+        let terminal = register(terminal, Interest::READABLE)?;
         Ok(Self { terminal, keys: Keys::default(), typed: VecDeque::new(), burst: false, patience: None })
     }
 

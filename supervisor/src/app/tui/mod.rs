@@ -7,7 +7,6 @@
 mod frames;
 mod input;
 mod keys;
-mod memory;
 mod painter;
 mod start;
 mod tty;

@@ -19,11 +19,11 @@ use super::super::terminal::stop_job;
 use super::frames::Frames;
 use super::input::Input;
 use super::keys::Typed;
-use super::memory;
 use super::tty::Tty;
 use crate::config::at_home;
 use crate::core::RunEnd;
 use crate::driver::DriverError;
+use crate::system::give_back_heap;
 
 /// How many events are taken together at most, so that keys and frames have their turn.
 const TOGETHER: usize = 256;
@@ -133,7 +133,7 @@ impl Ui {
                     self.read_what_waits().await?;
                     self.draw()?;
                     if std::mem::take(&mut self.turn_ended) {
-                        memory::give_back();
+                        give_back_heap();
                     }
                 }
                 Happening::Core(Some(event)) => self.core(event).await?,

@@ -3,13 +3,14 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use complaint::named_in;
 use ipc::approval::ServerRequest;
-use ipc::complaint::{Asked, NamedPlace, Permits, named_in};
 use ipc::confinement::Tier;
 use ipc::event::{ApprovalAnswered, EventKind, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Outcome;
+use ipc::named::{Asked, NamedPlace, Permits};
 use ipc::refusal::Refusal;
 use ipc::rights::{Network, Rights, RightsChange};
 use ipc::tool::{

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
-use ipc::complaint::{Asked, Permits};
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer};
+use ipc::named::{Asked, Permits};
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 use libc::{EACCES, EPERM, EROFS};
 

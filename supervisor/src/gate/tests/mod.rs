@@ -10,7 +10,8 @@ mod tiers;
 
 use std::path::Path;
 
-use ipc::complaint::{Asked, NamedPlace, Permits, named_in};
+use complaint::named_in;
+use ipc::named::{Asked, NamedPlace, Permits};
 use ipc::path::WirePath;
 use ipc::rights::{Network, Rights};
 use ipc::tool::ShellExec;

@@ -101,6 +101,7 @@ fn full_disk_is_an_error_and_leaves_whole_lines() {
     assert!(String::from_utf8_lossy(&status.stdout).contains("1 passed"), "the child did run the test");
 }
 
+#[expect(unsafe_code, reason = "a signal is ignored")]
 fn fill_the_disk() {
     // SAFETY: ignoring a signal installs no handler; SIGXFSZ would end the process, EFBIG is what the test is about.
     unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.unwrap();

@@ -1,7 +1,10 @@
 //! Complaints in a command's output: lines that say that the kernel refused a path, and which path.
 //!
-//! Whoever runs a command looks at the places that its output complains of, and whoever judges the output knows which places
-//! those are: so both read it in the same way. Programs print what they like: nothing here is more than what they say.
+//! The worker looks at the places that an output complains of, and the supervisor's gate judges the same lines, so both read
+//! them by this one table. `sandbox-exec`, which confines, does not link it. Programs print what they like: nothing here is
+//! more than what they say.
+
+#![forbid(unsafe_code)]
 
 mod calls;
 mod lines;
@@ -10,9 +13,7 @@ mod places;
 
 pub use calls::{DENIED_CALLS, DeniedCall, When, denied_call};
 pub use lines::{Line, lines};
-pub use places::{
-    Asked, NamedPlace, Permits, complains, named_in, process_of, processes_in, resolved, start_of,
-};
+pub use places::{complains, find, named_in, processes_in, resolved, start_of};
 
 use std::ffi::OsStr;
 use std::path::Path;

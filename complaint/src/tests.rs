@@ -1,3 +1,5 @@
+use ipc::named::process_of;
+
 use super::*;
 
 fn paths(line: &str) -> Vec<&str> {

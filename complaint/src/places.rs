@@ -1,0 +1,73 @@
+//! The places that a command's output complains of, and a look at them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use ipc::named::{Asked, NamedPlace, Permits};
+
+use super::{Complaint, lines};
+
+/// The most places that are looked at: hostile output has no more.
+const MAX_PLACES: usize = 32;
+
+/// Looks where a name leads that begins at `directory`; `permits` says what plain permissions allow of a path without links.
+pub fn find(named: &str, directory: &Path, permits: impl FnOnce(&Path) -> Permits) -> NamedPlace {
+    let path = resolved(&directory.join(named));
+    let nearest = path.ancestors().find(|place| place.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
+    NamedPlace {
+        named: named.to_owned(),
+        permits: permits(&path),
+        device: fs::metadata(nearest).map_or(0, |meta| meta.dev()),
+        asked: Asked::default(),
+        nearest: (nearest != path).then(|| nearest.into()),
+        path: path.into(),
+    }
+}
+
+/// The path without links and `..`, as far as it exists; what does not is taken as it is named.
+pub fn resolved(path: &Path) -> PathBuf {
+    let (whole, rest) = path
+        .ancestors()
+        .find_map(|place| Some((place.canonicalize().ok()?, path.strip_prefix(place).ok()?)))
+        .unwrap_or((PathBuf::from("/"), path));
+    rest.components().fold(whole, |mut place, component| {
+        match component {
+            Component::Normal(name) => place.push(name),
+            Component::ParentDir => drop(place.pop()),
+            _ => {}
+        }
+        place
+    })
+}
+
+/// Whether any line of an output complains.
+pub fn complains(texts: [&str; 2]) -> bool {
+    lines(texts).any(|line| Complaint::new(line).is_some())
+}
+
+/// The names in the lines of an output that complain, each once, in their order.
+pub fn named_in(texts: [&str; 2]) -> Vec<&str> {
+    let mut seen = BTreeSet::new();
+    let names = lines(texts).filter_map(Complaint::new).flat_map(|complaint| complaint.paths());
+    names.filter(|name| seen.insert(*name)).take(MAX_PLACES).collect()
+}
+
+/// The processes that the lines of an output say may not be signalled, each once, as their directories in `/proc`.
+pub fn processes_in(texts: [&str; 2]) -> Vec<String> {
+    let numbers = lines(texts).filter_map(|line| Complaint::new(line)?.process());
+    let seen: BTreeSet<_> = numbers.take(MAX_PLACES).collect();
+    seen.into_iter().map(|number| format!("/proc/{number}")).collect()
+}
+
+/// The directory that a command changes to before anything else: `cd DIR && …`, where the word is as plain as it is mostly.
+pub fn start_of(command: &str) -> Option<&str> {
+    let rest = command.trim_start().strip_prefix("cd ")?;
+    let (word, _) = rest.split_once("&&").or_else(|| rest.split_once(';'))?;
+    let word = word.trim();
+    let inner = ['\'', '"'].iter().find_map(|quote| word.strip_prefix(*quote)?.strip_suffix(*quote));
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
+    let word = inner.unwrap_or(word);
+    (!word.is_empty() && word.chars().all(|c| is_plain(c) || (inner.is_some() && c == ' '))).then_some(word)
+}

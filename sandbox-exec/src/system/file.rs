@@ -1,0 +1,69 @@
+//! Calls on files that nix has for glibc alone, or not at all.
+//!
+//! Unsafe: these calls take C strings and a structure that the kernel fills in.
+
+use std::ffi::CString;
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use nix::NixPath;
+use nix::errno::Errno;
+use nix::libc::{self, c_int, c_uint};
+
+/// Does not replace what already has the new name (linux/fs.h).
+const RENAME_NOREPLACE: c_uint = 1;
+
+/// The birth and the last change of what a path names, links not followed: Rust asks for a birth by way of glibc alone.
+pub(crate) fn times(path: &Path) -> io::Result<libc::statx> {
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    Ok(statx(libc::AT_FDCWD, &name, libc::AT_SYMLINK_NOFOLLOW, libc::STATX_BTIME | libc::STATX_CTIME)?)
+}
+
+/// The number of the mount of what is open, which no other has meanwhile (Linux 5.8).
+pub(crate) fn mount_of(file: &OwnedFd) -> Result<u64, Errno> {
+    let status = statx(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH, libc::STATX_MNT_ID)?;
+    if status.stx_mask & libc::STATX_MNT_ID == 0 { Err(Errno::ENOSYS) } else { Ok(status.stx_mnt_id) }
+}
+
+/// `statx(2)`. `stx_mask` says which of the wanted fields the file system has.
+fn statx(
+    directory: c_int,
+    name: &std::ffi::CStr,
+    flags: c_int,
+    wanted: c_uint,
+) -> Result<libc::statx, Errno> {
+    // SAFETY: a structure of integers.
+    let mut status: libc::statx = unsafe { mem::zeroed() };
+    // SAFETY: the name is a C string, and the kernel writes one structure.
+    let answer = unsafe { libc::statx(directory, name.as_ptr(), flags, wanted, &raw mut status) };
+    Errno::result(answer).map(|_| status)
+}
+
+/// Renames within a directory; `EEXIST` if the new name is taken (`renameat2(2)`). `EINVAL` or `ENOSYS` where the file system or
+/// the kernel cannot tell.
+pub fn rename_new<From, To>(directory: BorrowedFd<'_>, from: &From, to: &To) -> Result<(), Errno>
+where
+    From: ?Sized + NixPath,
+    To: ?Sized + NixPath,
+{
+    let number = directory.as_fd().as_raw_fd();
+    let renamed = from.with_nix_path(|from| {
+        to.with_nix_path(|to| {
+            // SAFETY: two C strings, and integers.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_renameat2,
+                    number,
+                    from.as_ptr(),
+                    number,
+                    to.as_ptr(),
+                    RENAME_NOREPLACE,
+                )
+            }
+        })
+    })??;
+    Errno::result(renamed).map(drop)
+}

@@ -1,0 +1,48 @@
+//! Acts that a confined process is denied, tried to show that it is. Each is harmless where nobody denies it.
+//!
+//! Unsafe: integers, C strings and null pointers, some of which the kernel refuses after it has permitted the call.
+
+use std::ffi::CStr;
+use std::io;
+use std::ptr;
+
+use nix::libc::{self, c_int, pid_t};
+
+use super::check;
+
+/// Sets an attribute of a file with flags that do not exist: `EINVAL` if the call was permitted.
+pub(crate) fn set_attribute(path: &CStr, name: &CStr) -> io::Result<()> {
+    // SAFETY: C strings, and a value of no bytes.
+    check(unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), ptr::null(), 0, c_int::MAX) }.into())
+}
+
+/// Makes a socket, which closes on exec and with the process.
+pub(crate) fn socket(family: c_int, style: c_int) -> io::Result<()> {
+    // SAFETY: integers only.
+    check(unsafe { libc::socket(family, style | libc::SOCK_CLOEXEC, 0) }.into())
+}
+
+/// Traces a process without stopping it, until this one ends.
+pub(crate) fn seize(process: pid_t) -> io::Result<()> {
+    let nothing = ptr::null_mut::<libc::c_void>();
+    // SAFETY: integers, and pointers that are not followed.
+    check(unsafe { libc::ptrace(libc::PTRACE_SEIZE, process, nothing, nothing) })
+}
+
+/// Makes an `io_uring` at a bad address: `EFAULT` if the call was permitted.
+pub(crate) fn io_uring() -> io::Result<()> {
+    // SAFETY: the kernel refuses the null pointer; nothing is made.
+    check(unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, ptr::null::<libc::c_void>()) })
+}
+
+/// Asks for the session's keyring without making one: `ENOKEY` if the call was permitted and there is none.
+pub(crate) fn keyring() -> io::Result<()> {
+    // SAFETY: integers only.
+    check(unsafe { libc::syscall(libc::SYS_keyctl, libc::KEYCTL_GET_KEYRING_ID, -3, 0) })
+}
+
+/// Mounts nothing at a bad address: `EFAULT` if the call was permitted.
+pub(crate) fn mount() -> io::Result<()> {
+    // SAFETY: null pointers, which the kernel refuses.
+    check(unsafe { libc::mount(ptr::null(), ptr::null(), ptr::null(), libc::MS_BIND, ptr::null()) }.into())
+}

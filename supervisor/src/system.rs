@@ -1,0 +1,162 @@
+//! System calls that neither the standard library nor nix offers, each behind a function that is safe to call.
+//!
+//! Unsafe: the calls below take integers, C strings and structures of this process, which outlive them; descriptors that the
+//! kernel has just made get their owner here.
+
+use std::ffi::{CStr, c_int, c_long};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use nix::errno::Errno;
+use nix::pty::Winsize;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::unistd::Pid;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Owns a descriptor that a system call returned, or gives its error.
+pub(crate) fn own(answer: impl TryInto<c_int>) -> io::Result<OwnedFd> {
+    let number = answer.try_into().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    if number < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Registers a descriptor with the runtime. Must be called within it.
+pub(crate) fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives.
+    Ok(unsafe { AsyncFd::register_with_interest(descriptor, interest) }?)
+}
+
+/// Opens a descriptor that stands for a child of ours until it is reaped (`pidfd_open(2)`).
+pub(crate) fn open_process(pid: Pid) -> io::Result<OwnedFd> {
+    // SAFETY: integers only.
+    own(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) })
+}
+
+/// Sends a signal to exactly the process behind the descriptor (`pidfd_send_signal(2)`).
+pub(crate) fn signal_process(process: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
+    let info = ptr::null::<libc::siginfo_t>();
+    // SAFETY: a null siginfo is allowed.
+    done(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal as c_int, info, 0) })
+}
+
+/// Runs `act` while a signal has its default action, and restores the handler.
+pub(crate) fn with_default_action<T>(signal: Signal, act: impl FnOnce() -> T) -> nix::Result<T> {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: installs the default action; no handler is involved.
+    let handler = unsafe { sigaction(signal, &default) }?;
+    let outcome = act();
+    // SAFETY: the handler that was installed before.
+    unsafe { sigaction(signal, &handler) }?;
+    Ok(outcome)
+}
+
+/// The number of bytes that a pipe holds, asked at either end; 0 if the kernel does not say.
+pub(crate) fn unread(pipe: &impl AsFd) -> usize {
+    let mut bytes: c_int = 0;
+    // SAFETY: FIONREAD writes one integer (pipe_ioctl in the kernel's fs/pipe.c).
+    let answer = unsafe { libc::ioctl(pipe.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
+    Errno::result(answer).ok().and_then(|_| usize::try_from(bytes).ok()).unwrap_or(0)
+}
+
+/// Unlocks a pseudo-terminal and opens the command's side of it, without looking up a name (Linux 4.13).
+pub(crate) fn open_peer(terminal: &impl AsFd) -> io::Result<OwnedFd> {
+    let number = terminal.as_fd().as_raw_fd();
+    let unlocked: c_int = 0;
+    // SAFETY: TIOCSPTLCK reads one integer (ioctl_tty(2)).
+    done(unsafe { libc::ioctl(number, libc::TIOCSPTLCK, &raw const unlocked) })?;
+    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    // SAFETY: TIOCGPTPEER takes open(2) flags and returns a new descriptor.
+    own(unsafe { libc::ioctl(number, libc::TIOCGPTPEER, flags) })
+}
+
+/// Sets the size of a terminal's window; the kernel tells the foreground processes. Cannot fail on a terminal that is open.
+pub(crate) fn set_window_size(terminal: &impl AsRawFd, size: Winsize) {
+    // SAFETY: TIOCSWINSZ reads one `winsize`.
+    unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
+}
+
+/// The size of a terminal's window.
+pub(crate) fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
+    let mut size = MaybeUninit::<Winsize>::uninit();
+    // SAFETY: TIOCGWINSZ writes one `winsize`, or fails.
+    let answer = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, size.as_mut_ptr()) };
+    // SAFETY: it did not fail.
+    (answer == 0).then(|| unsafe { size.assume_init() })
+}
+
+/// The session whose controlling terminal it is, asked at our side of a pseudo-terminal.
+pub(crate) fn session_of(terminal: &impl AsRawFd) -> Option<Pid> {
+    let mut session: libc::pid_t = 0;
+    // SAFETY: TIOCGSID writes one `pid_t`.
+    let answer = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGSID, &raw mut session) };
+    (answer == 0 && session > 0).then(|| Pid::from_raw(session))
+}
+
+/// Types a key into a terminal (`TIOCSTI`).
+pub(crate) fn type_key(terminal: &impl AsFd, key: &CStr) -> io::Result<()> {
+    // SAFETY: TIOCSTI reads one byte, and a C string has one.
+    done(unsafe { libc::ioctl(terminal.as_fd().as_raw_fd(), libc::TIOCSTI, key.as_ptr()) })
+}
+
+/// Traces a process without stopping it, until this one ends (`PTRACE_SEIZE`).
+pub(crate) fn seize(pid: c_int) -> io::Result<()> {
+    let nothing = ptr::null_mut::<libc::c_void>();
+    // SAFETY: integers, and pointers that are not followed.
+    done(unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, nothing, nothing) })
+}
+
+/// Loads a kernel module of no bytes, which is none: `ENOEXEC` if the call was permitted.
+pub(crate) fn load_empty_module() -> io::Result<()> {
+    // SAFETY: an image of no bytes, and an empty C string.
+    done(unsafe { libc::syscall(libc::SYS_init_module, ptr::null::<u8>(), 0, c"".as_ptr()) })
+}
+
+/// Calls that a container's engine may deny, each with arguments that do nothing.
+pub(crate) mod harmless {
+    use super::{Errno, c_long};
+
+    /// Asks for the version of Landlock.
+    pub(crate) fn landlock() -> Result<(), Errno> {
+        call(libc::SYS_landlock_create_ruleset, [0, 0, 1])
+    }
+
+    /// Attaches a program at a bad address.
+    pub(crate) fn seccomp() -> Result<(), Errno> {
+        call(libc::SYS_seccomp, [libc::SECCOMP_SET_MODE_FILTER.into(), 0, 0])
+    }
+
+    /// Duplicates from what is no process.
+    pub(crate) fn pidfd_getfd() -> Result<(), Errno> {
+        call(libc::SYS_pidfd_getfd, [-1, 0, 0])
+    }
+
+    /// Reads nothing from a process that cannot be.
+    pub(crate) fn process_vm_readv() -> Result<(), Errno> {
+        call(libc::SYS_process_vm_readv, [libc::pid_t::MAX.into(), 0, 0])
+    }
+
+    fn call(number: c_long, [first, second, third]: [c_long; 3]) -> Result<(), Errno> {
+        // SAFETY: each of the calls above refuses its arguments, or answers without reading or writing memory.
+        Errno::result(unsafe { libc::syscall(number, first, second, third, 0, 0, 0) }).map(drop)
+    }
+}
+
+/// Returns to the kernel what was freed between what is kept: by itself glibc does so at the heap's end only.
+pub(crate) fn give_back_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it has no preconditions (malloc_trim(3)).
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Turns the answer of a system call into a result.
+fn done(answer: impl Into<c_long>) -> io::Result<()> {
+    if answer.into() < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,197 @@
+//! The trusted part stays small: what was taken out of it stays out, and unsafe code stays in the files that exist for it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Files and directories that were removed, and why none may come back.
+const REMOVED: &[(&str, &str)] = &[
+    ("sandbox-exec/src/launch/ahead", "a start is not prepared (ADR 12)"),
+    ("sandbox-exec/src/launch/ahead.rs", "a start is not prepared (ADR 12)"),
+    ("sandbox-exec/src/launch/granted.rs", "a start is not prepared (ADR 12)"),
+    ("sandbox-exec/src/launch/waiting.rs", "a start is not prepared (ADR 12)"),
+    ("sandbox-exec/src/launch/ground.rs", "a start is not prepared (ADR 12)"),
+    ("sandbox-exec/src/launch/attendant.rs", "a start is not prepared (ADR 12)"),
+    ("sandbox-exec/src/spread.rs", "a scheduler's quirk is none of the sandbox's business"),
+    ("supervisor/src/monitor/records", "no text of the kernel's auditing is parsed beside the key (ADR 10)"),
+    ("sandbox-exec/src/raw.rs", "system calls go through nix and libc"),
+    ("sandbox-exec/src/mediate/denied.rs", "the standing program denies by itself (ADR 11)"),
+    ("sandbox-exec/src/mediate/namespaces.rs", "the standing program denies by itself (ADR 11)"),
+    ("sandbox-exec/src/mediate/families.rs", "the standing program denies by itself (ADR 11)"),
+    ("sandbox-exec/src/mediate/peers.rs", "the standing program denies by itself (ADR 11)"),
+    ("sandbox-exec/src/seccomp/rules/told.rs", "the standing program denies by itself (ADR 11)"),
+    ("ipc/src/complaint", "the wording of messages is no wire type (ADR 10)"),
+    ("ipc/src/complaint.rs", "the wording of messages is no wire type (ADR 10)"),
+];
+
+/// Packages, by prefix, that no crate of ours names.
+const NOT_NAMED: &[(&str, &str)] = &[
+    ("tree-sitter", "no C parser reads a model's text"),
+    ("rustix", "nix and libc are the crates for system calls"),
+];
+
+/// Words that no code of ours has.
+const NOT_WRITTEN: &[(&str, &str)] =
+    &[("asm!", "no machine code by hand"), ("no_main", "a program starts as Rust's do")];
+
+/// Files with unsafe code outside of tests, sorted. The list only shrinks: new unsafe code goes into a file that exists for it.
+const UNSAFE: &[&str] = &[
+    "sandbox-exec/src/cgroup.rs",
+    "sandbox-exec/src/command/reaper.rs",
+    "sandbox-exec/src/command/signals.rs",
+    "sandbox-exec/src/command/start.rs",
+    "sandbox-exec/src/descendants.rs",
+    "sandbox-exec/src/descriptors.rs",
+    "sandbox-exec/src/handover.rs",
+    "sandbox-exec/src/init.rs",
+    "sandbox-exec/src/launch/floor.rs",
+    "sandbox-exec/src/launch/full.rs",
+    "sandbox-exec/src/main.rs",
+    "sandbox-exec/src/measure.rs",
+    "sandbox-exec/src/mediate/aim.rs",
+    "sandbox-exec/src/mediate/listener.rs",
+    "sandbox-exec/src/mediate/memory.rs",
+    "sandbox-exec/src/mediate/metadata/change.rs",
+    "sandbox-exec/src/mediate/objects.rs",
+    "sandbox-exec/src/mediate/owner.rs",
+    "sandbox-exec/src/mediate/probe.rs",
+    "sandbox-exec/src/mediate/socket.rs",
+    "sandbox-exec/src/mediate/sockets.rs",
+    "sandbox-exec/src/mediate/waiting.rs",
+    "sandbox-exec/src/memory.rs",
+    "sandbox-exec/src/namespace/clone.rs",
+    "sandbox-exec/src/namespace/loopback.rs",
+    "sandbox-exec/src/namespace/mount.rs",
+    "sandbox-exec/src/probe.rs",
+    "sandbox-exec/src/system.rs",
+    "sandbox-exec/src/system/file.rs",
+    "sandbox-exec/src/system/forbidden.rs",
+    "supervisor/src/secrets/harden.rs",
+    "supervisor/src/system.rs",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// The sources of the programs, without their tests, by their paths below the root.
+fn sources() -> Vec<(String, String)> {
+    let output =
+        Command::new("git").args(["ls-files", "--", "*/src/*.rs"]).current_dir(root()).output().unwrap();
+    let listing = String::from_utf8(output.stdout).unwrap();
+    let is_ours = |path: &&str| !path.starts_with("tests/") && !path.contains("/tests");
+    let sources = listing.lines().filter(is_ours).filter_map(|path| {
+        let text = std::fs::read_to_string(root().join(path)).ok()?;
+        let production = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default().to_owned();
+        Some((path.to_owned(), production))
+    });
+    let sources: Vec<_> = sources.collect();
+    assert!(sources.len() > 300, "{} sources", sources.len());
+    sources
+}
+
+/// The lines of a source without its comments.
+fn code(source: &str) -> impl Iterator<Item = &str> {
+    source.lines().map(str::trim_start).filter(|line| !line.starts_with("//"))
+}
+
+fn has_unsafe_code(source: &str) -> bool {
+    let starts = ["unsafe {", "unsafe fn ", "unsafe extern ", "unsafe impl "];
+    code(source).any(|line| starts.iter().any(|start| line.contains(start)))
+}
+
+#[test]
+fn removed_files_stay_removed() {
+    let sources = sources();
+    for (removed, reason) in REMOVED {
+        let is_removed = |path: &str| path == *removed || path.starts_with(&format!("{removed}/"));
+        let again = sources.iter().find(|(path, _)| is_removed(path));
+        assert!(again.is_none(), "{removed} is there again: {reason}");
+    }
+}
+
+#[test]
+fn removed_packages_stay_removed() {
+    let output =
+        Command::new("git").args(["ls-files", "--", "*Cargo.toml"]).current_dir(root()).output().unwrap();
+    let listing = String::from_utf8(output.stdout).unwrap();
+    assert!(listing.lines().count() > 5, "{listing}");
+    for path in listing.lines() {
+        let manifest = std::fs::read_to_string(root().join(path)).unwrap();
+        for (package, reason) in NOT_NAMED {
+            assert!(
+                !manifest.lines().any(|line| line.starts_with(package)),
+                "{path} names {package}: {reason}"
+            );
+        }
+    }
+}
+
+/// A crate that compiles C is a build dependency of `cc`; that of the TLS library is the only one.
+#[test]
+fn the_supervisor_compiles_no_c_but_its_tls_librarys() {
+    let tree = [
+        "tree",
+        "--offline",
+        "-e",
+        "normal,build",
+        "-p",
+        "supervisor",
+        "-i",
+        "cc",
+        "--depth",
+        "1",
+        "--prefix",
+        "none",
+    ];
+    let output = Command::new(env!("CARGO")).args(tree).current_dir(root()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let users: Vec<_> = text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(users, ["ring"], "{text}");
+}
+
+#[test]
+fn removed_words_stay_removed() {
+    for (path, source) in sources() {
+        for (word, reason) in NOT_WRITTEN {
+            assert!(!code(&source).any(|line| line.contains(word)), "{path} has {word}: {reason}");
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_is_in_the_named_files_only() {
+    let found: Vec<_> =
+        sources().into_iter().filter(|(_, source)| has_unsafe_code(source)).map(|(path, _)| path).collect();
+    assert!(found.iter().any(|path| path == "sandbox-exec/src/system.rs"), "{found:?}");
+    for path in found {
+        assert!(UNSAFE.contains(&path.as_str()), "{path} has unsafe code, and does not exist for it");
+    }
+}
+
+/// Files that exist for unsafe code.
+#[test]
+fn a_file_for_unsafe_code_says_why() {
+    let kept = [
+        "sandbox-exec/src/system.rs",
+        "sandbox-exec/src/system/file.rs",
+        "sandbox-exec/src/system/forbidden.rs",
+        "supervisor/src/secrets/harden.rs",
+        "supervisor/src/system.rs",
+    ];
+    for (path, source) in sources() {
+        let says_why = source.lines().any(|line| line.starts_with("//! Unsafe: "));
+        assert!(says_why || !kept.contains(&path.as_str()), "{path} does not say why");
+    }
+}
+
+#[test]
+fn crates_without_unsafe_code_forbid_it() {
+    for name in ["complaint", "ipc", "tui", "worker"] {
+        let source = std::fs::read_to_string(root().join(name).join("src/lib.rs")).unwrap();
+        assert!(source.contains("#![forbid(unsafe_code)]"), "{name}");
+    }
+    let supervisor = std::fs::read_to_string(root().join("supervisor/src/lib.rs")).unwrap();
+    assert!(supervisor.contains("#![deny(unsafe_code)]"));
+}
