@@ -7,16 +7,15 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 
-use crate::system::{self, ioctl_command};
+use crate::system::process;
 
 /// What the names of groups begin with.
 const PREFIX: &str = "bailiwick-";
@@ -32,10 +31,6 @@ const WRITABLE: u32 = 0o222;
 
 /// The number of the root of the hierarchy, as of all its groups, is its directory's inode.
 const ROOT: u64 = 1;
-
-/// `PIDFD_GET_INFO` of linux/pidfd.h, and what is asked for.
-const GET_INFO: u32 = 0xC040_FF0B;
-const INFO_CGROUP: u64 = 1 << 2;
 
 /// A group, which is removed at the end.
 #[derive(Debug)]
@@ -61,7 +56,7 @@ impl Cgroup {
 
     /// Where one might be made without any capability. In the root of the hierarchy that is nowhere, for anybody.
     pub(crate) fn place() -> Option<PathBuf> {
-        own_id()
+        process::own_group()
             .filter(|id| *id == ROOT)
             .map_or_else(own_group, |_| None)
             .filter(|group| fs::metadata(group).is_ok_and(|group| group.mode() & WRITABLE != 0))
@@ -166,23 +161,6 @@ fn wait_until_empty(group: &Path) -> io::Result<()> {
     }
 }
 
-/// The beginning of `struct pidfd_info` (linux/pidfd.h): what is wanted and was given, and the number of a group.
-#[repr(C)]
-struct Info {
-    mask: u64,
-    group: u64,
-    _identities: [u32; 12],
-}
-
-/// The number of this process's own group, which the kernel says at once since Linux 6.13: to read its path takes longer than a fork.
-fn own_id() -> Option<u64> {
-    let process = system::open_process(std::process::id().cast_signed()).ok()?;
-    let mut info = Info { mask: INFO_CGROUP, group: 0, _identities: [0; 12] };
-    // SAFETY: the kernel fills in as many bytes as the command has, which the structure has.
-    let answer = unsafe { libc::ioctl(process.as_raw_fd(), ioctl_command(GET_INFO), &raw mut info) };
-    (answer == 0 && info.mask & INFO_CGROUP != 0).then_some(info.group)
-}
-
 /// The directory of this process's own group.
 fn own_group() -> Option<PathBuf> {
     let groups = read("/proc/self/cgroup").ok()?;
@@ -256,11 +234,10 @@ mod tests {
 
     #[test]
     fn the_number_of_the_own_group_is_its_inode() {
-        match (own_id(), own_group().and_then(|group| fs::metadata(group).ok())) {
+        match (process::own_group(), own_group().and_then(|group| fs::metadata(group).ok())) {
             (Some(id), Some(group)) => assert_eq!(id, group.ino()),
             (id, group) => eprintln!("skipped: the own group's number: {id:?}, its directory: {group:?}"),
         }
-        assert_eq!(size_of::<Info>(), 64, "what the command says");
     }
 
     #[test]

@@ -10,13 +10,12 @@
 
 use std::fs;
 use std::io;
-use std::ptr;
 
 use nix::errno::Errno;
 use nix::libc::{self, c_int, pid_t};
 
 use crate::domain::Domain;
-use crate::system::check;
+use crate::system::process;
 
 /// What a process that adopts its orphaned descendants sends to its group where the broker mediates signals: from then on these
 /// reach each other only. It is no signal: without that broker it is refused with `EINVAL`.
@@ -59,8 +58,8 @@ fn probe(pid: pid_t) -> io::Result<()> {
 
 /// Sends a signal.
 pub fn send(pid: pid_t, signal: c_int) -> io::Result<()> {
-    // SAFETY: kill takes integers. Callers pass -1 only under `Bound::Domain`.
-    check(unsafe { libc::kill(pid, signal) }.into())
+    // Callers pass -1 only under `Bound::Domain`.
+    process::kill(pid, signal)
 }
 
 /// A child that changed its state.
@@ -77,14 +76,12 @@ pub enum Waited {
 /// Reaps one child, if one has ended or `block` says to wait for it.
 pub fn reap_one(block: bool) -> Waited {
     loop {
-        let mut status: c_int = 0;
         // __WALL also reaps children made by clone without SIGCHLD.
         let options = libc::__WALL | if block { 0 } else { libc::WNOHANG };
-        // SAFETY: the status is a valid place for an integer.
-        match Errno::result(unsafe { libc::waitpid(-1, &raw mut status, options) }) {
-            Ok(0) => return Waited::Running,
-            Ok(pid) if libc::WIFSTOPPED(status) => go_on(pid, libc::WSTOPSIG(status)),
-            Ok(pid) => return Waited::Ended(pid, status),
+        match process::wait_for_any(options) {
+            Ok((0, _)) => return Waited::Running,
+            Ok((pid, status)) if libc::WIFSTOPPED(status) => go_on(pid, libc::WSTOPSIG(status)),
+            Ok((pid, status)) => return Waited::Ended(pid, status),
             Err(Errno::EINTR) => {}
             Err(_) => return Waited::None,
         }
@@ -95,8 +92,7 @@ pub fn reap_one(block: bool) -> Waited {
 /// execve(2) was none of its own.
 fn go_on(pid: pid_t, signal: c_int) {
     let signal = if signal == libc::SIGTRAP { 0 } else { libc::c_long::from(signal) };
-    // SAFETY: no memory of this process is named; who is not stopped any more is not detached.
-    let _detached = unsafe { libc::ptrace(libc::PTRACE_DETACH, pid, ptr::null::<libc::c_void>(), signal) };
+    process::detach(pid, signal);
 }
 
 /// Kills every descendant and reaps it; returns when there is none. `ended` sees each that is reaped. `known` is a child that

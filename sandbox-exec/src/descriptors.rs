@@ -1,12 +1,30 @@
 //! Inherited descriptors: nothing that the caller left open reaches the program.
+//!
+//! Unsafe: descriptors are owned, closed and marked by number.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::errno::Errno;
 use nix::libc;
 
 use crate::system::{self, check};
+
+/// Takes what the caller left open under these numbers, and closes every other descriptor above 2. Only a process that has just begun
+/// may: it owns none yet. A second time there is nothing to take (`EBADF`).
+pub fn inherit(numbers: &[RawFd]) -> io::Result<Vec<OwnedFd>> {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    let different: BTreeSet<_> = numbers.iter().collect();
+    if different.len() < numbers.len() || TAKEN.swap(true, Ordering::Relaxed) {
+        return Err(Errno::EBADF.into());
+    }
+    close_all_but(numbers)?;
+    // SAFETY: they differ and are open; nothing of this process owns them, since this is done once, at its beginning.
+    Ok(numbers.iter().map(|&number| unsafe { OwnedFd::from_raw_fd(number) }).collect())
+}
 
 /// Closes every descriptor above 2 but `keep`, which are closed on exec from now on.
 pub fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
@@ -61,16 +79,6 @@ fn close_each(first: u32, last: u32) -> io::Result<()> {
 fn close_on_exec(descriptor: RawFd) -> io::Result<()> {
     // SAFETY: sets a flag of a descriptor, and fails on one that is not open.
     check(unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) }.into())
-}
-
-/// Takes ownership of an inherited descriptor.
-///
-/// # Safety
-///
-/// It must have been named on the command line once, and be owned by nothing else.
-pub unsafe fn take(descriptor: RawFd) -> OwnedFd {
-    // SAFETY: by the caller's promise.
-    unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
 #[cfg(test)]

@@ -3,18 +3,19 @@
 //! The filter traps the very calls that pass descriptors over sockets, so none is used: the program begins with the broker's
 //! own table of descriptors, attaches the filter, and leaves the table, in which the listener then remains. The broker
 //! closes none of these descriptors until it was told the number.
+//!
+//! Unsafe: the listener's number is told by the child that put it into this process's table.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
-use nix::libc::{self, c_long};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::Pid;
 
 use crate::mediate::Filter;
-use crate::system::{self, check};
+use crate::system;
 
 /// Told where there is no filter; a number is told from [`FIRST`] on. Zero cannot be told.
 const NONE: u64 = 1;
@@ -65,57 +66,4 @@ impl Handover {
         // SAFETY: the child put it into this table, and nothing else knows of it.
         Ok(number.map(|number| unsafe { OwnedFd::from_raw_fd(number) }))
     }
-}
-
-/// As fork(2), but that the child has the caller's own table of descriptors. Nothing in the child.
-///
-/// # Safety
-///
-/// The caller must have one thread, and neither process may close what was open before the child has left the table.
-pub(crate) unsafe fn fork_sharing_descriptors() -> io::Result<Option<Pid>> {
-    let flags = c_long::from(libc::CLONE_FILES | libc::SIGCHLD);
-    // SAFETY: without a stack the child goes on with a copy of this one, as after fork(2).
-    forked(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) })
-}
-
-/// The same, in a control group (`clone3(2)`, Linux 5.7).
-///
-/// # Safety
-///
-/// As above.
-pub(crate) unsafe fn fork_into(group: BorrowedFd<'_>) -> io::Result<Option<Pid>> {
-    let arguments = Clone {
-        flags: u64::from(libc::CLONE_FILES.cast_unsigned()) | CLONE_INTO_CGROUP,
-        exit_signal: u64::from(libc::SIGCHLD.cast_unsigned()),
-        cgroup: u64::from(group.as_raw_fd().cast_unsigned()),
-        ..Clone::default()
-    };
-    // SAFETY: the kernel reads the structure; without a stack the child goes on with a copy of this one.
-    forked(unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<Clone>()) })
-}
-
-/// `CLONE_INTO_CGROUP` (linux/sched.h).
-const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
-
-/// `struct clone_args` (linux/sched.h).
-#[derive(Default)]
-#[repr(C, align(8))]
-struct Clone {
-    flags: u64,
-    process: u64,
-    child_thread: u64,
-    parent_thread: u64,
-    exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-    threads: u64,
-    threads_size: u64,
-    cgroup: u64,
-}
-
-/// What such a call returns: in the parent the child.
-fn forked(answer: c_long) -> io::Result<Option<Pid>> {
-    check(answer)?;
-    Ok(libc::pid_t::try_from(answer).ok().filter(|pid| *pid > 0).map(Pid::from_raw))
 }

@@ -1,6 +1,8 @@
 //! PID 1 of the full tier's namespaces: builds the tree, forks the program, reaps everything, ends with the program.
 //!
 //! Its end is the end of all that lives in its pid namespace; so is the end of the stub, whose death kills it.
+//!
+//! Unsafe: the program shares the table of descriptors until its filter is attached.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,7 +21,7 @@ use crate::attempt::Surroundings;
 use crate::broker::{self, Reports, exit_code};
 use crate::descendants::{self, Waited};
 use crate::domain::open_path;
-use crate::handover::{Handover, fork_sharing_descriptors};
+use crate::handover::Handover;
 use crate::launch::{Awaited, Program, Ruleset, enter, give_up};
 use crate::mediate::{Listeners, Mediation, Mediator, Refusals};
 use crate::namespace::layout::Layout;
@@ -27,6 +29,7 @@ use crate::namespace::{machine, tree};
 use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
+use crate::system::process::fork_sharing_descriptors;
 
 /// PID 1, when it begins.
 pub(crate) struct Init<'a> {

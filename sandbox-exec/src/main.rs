@@ -137,11 +137,11 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
 /// Executes the program. Every failure from here on is also reported on the status descriptor.
 fn execute(options: Options) -> Result<u8, Failure> {
     let ours: Vec<_> = options.rights_fd.into_iter().chain(options.status_fd).collect();
-    descriptors::close_all_but(&ours).map_err(|error| Stage::Descriptors.failed(error))?;
-    // SAFETY: the command line names two different descriptors, and `close_all_but` found them open.
-    let take = |descriptor| File::from(unsafe { descriptors::take(descriptor) });
-    let rights = options.rights_fd.map(take);
-    let mut reports = options.status_fd.map(|descriptor| Outgoing::new(take(descriptor), Generation(0)));
+    let inherited = descriptors::inherit(&ours).map_err(|error| Stage::Descriptors.failed(error))?;
+    let mut inherited = inherited.into_iter().map(File::from);
+    let rights = options.rights_fd.and_then(|_| inherited.next());
+    let status = options.status_fd.and_then(|_| inherited.next());
+    let mut reports = status.map(|status| Outgoing::new(status, Generation(0)));
     // The supervisor has the lock for those that it orders; a person's own order needs one as well.
     let devices = if rights.is_some() { Devices::default() } else { Devices::take() };
     let places = devices.places();

@@ -6,13 +6,12 @@ use std::time::Instant;
 
 use ipc::confinement::Tier;
 use ipc::rights::Network;
-use nix::libc;
 use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, fork, pipe};
+use nix::unistd::pipe;
 
 use crate::platform::Platform;
 use crate::seccomp::{Policy, Program};
-use crate::system;
+use crate::system::{self, process};
 
 const ROUNDS: usize = 200;
 
@@ -30,18 +29,16 @@ pub fn run(out: &mut impl Write) -> io::Result<()> {
 /// Attaches it to a child, which says how long that took.
 fn attach(program: Program) -> io::Result<u64> {
     let (told, tell) = pipe()?;
-    // SAFETY: this process has one thread, so that its image is whole in the child.
-    let ForkResult::Parent { child } = (unsafe { fork() })? else {
-        drop(told);
+    let mut tell = File::from(tell);
+    let child = process::in_child(|| {
         let took = system::set_no_new_privs().ok().and_then(|()| {
             let began = Instant::now();
             program.attach().ok()?;
             u64::try_from(began.elapsed().as_nanos()).ok()
         });
-        let said = took.map(|took| File::from(tell).write_all(&took.to_ne_bytes()));
-        // SAFETY: ends the child without running what belongs to the parent's image.
-        unsafe { libc::_exit(i32::from(!matches!(said, Some(Ok(()))))) }
-    };
+        let said = took.map(|took| tell.write_all(&took.to_ne_bytes()));
+        u8::from(!matches!(said, Some(Ok(()))))
+    })?;
     drop(tell);
     let mut bytes = [0; 8];
     let read = File::from(told).read_exact(&mut bytes);

@@ -1,4 +1,6 @@
 //! Giving back what only a start needed.
+//!
+//! Unsafe: the program's own headers are read, and its pages given back.
 
 use std::io;
 

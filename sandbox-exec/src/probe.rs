@@ -11,7 +11,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
-use std::ptr;
 
 use ipc::denial::Operation;
 use ipc::path::WirePath;
@@ -22,7 +21,7 @@ use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, socket
 
 use crate::compile::DEVICES;
 use crate::modes::permitted_by_mode;
-use crate::system::check;
+use crate::system::file;
 
 /// Asks whether a file could be executed (execveat(2), since Linux 6.14); before that, the answer is `EINVAL`.
 const EXECVE_CHECK: c_int = 0x1_0000;
@@ -131,25 +130,10 @@ fn execute(path: &WirePath) -> Result<(), Failure> {
         return Err(Failure::Untried("a directory is not executed"));
     }
     let name = CString::new(path.as_path().as_os_str().as_bytes()).map_err(io::Error::from)?;
-    let arguments = [name.as_ptr(), ptr::null()];
-    let environment: [*const libc::c_char; 1] = [ptr::null()];
-    // SAFETY: the name and both lists end with a null and outlive the call, which executes nothing: a kernel that does not know
-    // the flag refuses it.
-    let asked = unsafe {
-        libc::syscall(
-            libc::SYS_execveat,
-            libc::AT_FDCWD,
-            name.as_ptr(),
-            arguments.as_ptr(),
-            environment.as_ptr(),
-            EXECVE_CHECK,
-        )
-    };
-    match check(asked) {
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            Err(Failure::Untried("this kernel cannot be asked (needs Linux 6.14)"))
-        }
-        asked => Ok(asked?),
+    let asked = file::execute_only_with(&name, EXECVE_CHECK);
+    match asked {
+        Err(Errno::EINVAL) => Err(Failure::Untried("this kernel cannot be asked (needs Linux 6.14)")),
+        asked => Ok(asked.map_err(io::Error::from)?),
     }
 }
 

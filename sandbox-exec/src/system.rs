@@ -5,6 +5,7 @@
 
 pub mod file;
 pub(crate) mod forbidden;
+pub mod process;
 
 use std::ffi::CStr;
 use std::io;

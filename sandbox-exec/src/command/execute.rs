@@ -7,8 +7,8 @@ use std::io::{Read, Write};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::libc::{self, pid_t};
-use nix::unistd::{ForkResult, Pid, chdir, execve, fork, pipe2, setpgid};
+use nix::libc::pid_t;
+use nix::unistd::{Pid, chdir, execve, pipe2, setpgid};
 
 use super::reaper::{Failed, at};
 use super::request::{Filter, Image, Request};
@@ -16,6 +16,7 @@ use crate::domain::Domain;
 use crate::launch::default_signals;
 use crate::seccomp::Program;
 use crate::stage::Stage;
+use crate::system::process;
 
 /// A command that was started.
 pub(super) struct Started {
@@ -36,10 +37,8 @@ pub(super) fn start(request: &Request, domain: Option<&Domain>) -> Result<Starte
     let image = request.image().map_err(at(Stage::Usage))?;
     let attempt = Attempt { image, domain, filter: request.filter.map(Filter::program) };
     let (told, tell) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
-    // SAFETY: this process has one thread, and the child executes or exits without unwinding.
-    let ForkResult::Parent { child } = unsafe { fork() }.map_err(at(Stage::Start))? else {
-        attempt.run(File::from(tell))
-    };
+    let mut tell = File::from(tell);
+    let child = process::in_child(|| attempt.run(&mut tell)).map_err(at(Stage::Start))?;
     drop(tell);
     // The end of the file comes with exec or exit.
     let mut failure = [0; size_of::<c_int>()];
@@ -48,12 +47,11 @@ pub(super) fn start(request: &Request, domain: Option<&Domain>) -> Result<Starte
 }
 
 impl Attempt<'_> {
-    fn run(&self, mut tell: File) -> ! {
+    fn run(&self, tell: &mut File) -> u8 {
         let Err(failed) = self.execute();
         // The exit code tells the stage, if nothing else does.
         let _told = tell.write_all(&failed.status().to_le_bytes());
-        // SAFETY: ends this process, and runs nothing that belongs to the reaper.
-        unsafe { libc::_exit(failed.0.code().into()) }
+        failed.0.code()
     }
 
     fn execute(&self) -> Result<Infallible, Failed> {

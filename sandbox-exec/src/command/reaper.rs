@@ -47,9 +47,8 @@ fn inherit() -> Result<[OwnedFd; 4], Failed> {
     system::make_undumpable().map_err(at(Stage::Descriptors))?;
     system::set_name(c"reaper");
     let numbers = [Given::STATUS, Given::REQUEST, Given::DOMAIN, Given::SIGNALS];
-    descriptors::close_all_but(&numbers).map_err(at(Stage::Descriptors))?;
-    // SAFETY: they are open, and nothing of this process, which has just begun, owns them.
-    Ok(numbers.map(|number| unsafe { descriptors::take(number) }))
+    let inherited = descriptors::inherit(&numbers).map_err(at(Stage::Descriptors))?;
+    inherited.try_into().map_err(|_| Failed(Stage::Descriptors, Errno::EBADF.into()))
 }
 
 fn watch(request: OwnedFd, domain: OwnedFd, signals: OwnedFd) -> Result<c_int, Failed> {

@@ -1,6 +1,8 @@
 //! The floor tier: the broker is the process that was started. It enters a domain of its own that only bounds signals, so that
 //! at the end it can kill exactly what is beneath it. The program's domain is nested in that one, so that the mediator may still
 //! look at the program's memory and duplicate its sockets.
+//!
+//! Unsafe: the program shares the table of descriptors until its filter is attached.
 
 use std::fs::File;
 use std::io;
@@ -25,12 +27,13 @@ use crate::broker::{self, Broker, Progress, Reports};
 use crate::cgroup::Cgroup;
 use crate::descendants::Bound;
 use crate::domain::{Domain, Opened, open_path};
-use crate::handover::{Handover, fork_into, fork_sharing_descriptors};
+use crate::handover::Handover;
 use crate::mediate::{Filter, Hand, Listeners, Mediation, Mediator, Prepared, Refusals, crew};
 use crate::platform::Platform;
 use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
+use crate::system::process::{fork_into, fork_sharing_descriptors};
 
 /// Starts the program in the floor tier and watches over it; `instead` says why not in the full one.
 pub(super) fn run(

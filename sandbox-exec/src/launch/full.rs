@@ -1,5 +1,7 @@
 //! The full tier: the process that was started stays in the host's namespaces as the stub, and its child is the init of new
 //! ones.
+//!
+//! Unsafe: init is a clone of the stub.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,10 +22,17 @@ use super::{Launch, at};
 use crate::broker::{Progress, Reports};
 use crate::init::Init;
 use crate::namespace::layout::Layout;
-use crate::namespace::{self, Clone, machine};
+use crate::namespace::{self, machine};
 use crate::platform::Platform;
 use crate::stage::{Failure, Stage};
 use crate::stub::Stub;
+use crate::system::process;
+
+/// The namespaces of init, but for that of the network, which takes the kernel longest: init makes it itself.
+///
+/// Cloning, rather than `unshare(2)`, leaves the stub where it is and keeps init dumpable, so that it can be given its ids.
+const SEPARATE: libc::c_int =
+    libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
 /// Starts the program in the full tier and waits for its end.
 pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) -> Result<u8, Failure> {
@@ -36,16 +45,16 @@ pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) ->
     let (progress, told) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let (mapped, map) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let (met, introduced) = introduction().map_err(at(Stage::Start))?;
-    // SAFETY: this process has one thread.
-    match unsafe { namespace::clone() } {
+    // SAFETY: this process has one thread, and these flags share nothing.
+    match unsafe { process::clone(SEPARATE) } {
         Err(error) => Err(refused("make namespaces", &error)),
-        Ok(Clone::Child) => {
+        Ok(None) => {
             drop((progress, map, met, making));
             let confinement = &launch.confinement;
             Init { confinement, ruleset: &ruleset, layout: &layout, stub, status: reports }
                 .run(mapped, told, introduced, awaited)
         }
-        Ok(Clone::Parent(init)) => {
+        Ok(Some(init)) => {
             drop((mapped, told, introduced, awaited));
             let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
             let stub = Stub::new(init, progress, met);

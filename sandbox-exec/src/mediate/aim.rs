@@ -1,7 +1,6 @@
 //! A process or thread that is held, so that a signal reaches it and nobody who has its number later.
 
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::ptr;
+use std::os::fd::{AsFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -9,9 +8,9 @@ use nix::libc::{self, c_int, pid_t};
 use nix::unistd::pipe2;
 
 use super::caller::{PIDFD_THREAD, pidfd_open};
-use super::filter::F_SETOWN_EX;
 use super::memory::Memory;
 use super::status::Status;
+use crate::system::process;
 
 /// The last signal (`_NSIG`).
 pub(super) const MAX_SIGNAL: c_int = 64;
@@ -83,7 +82,9 @@ impl Aim {
     /// Sends it a signal.
     pub(super) fn fire(&self, number: c_int, info: Option<Info>) -> Result<(), Errno> {
         match &self.0 {
-            Held::Descriptor(descriptor) => send(descriptor, number, info),
+            Held::Descriptor(descriptor) => {
+                process::signal_by(descriptor.as_fd(), number, info.as_ref().map(|info| &info.0))
+            }
             // Nothing is sent by zero.
             Held::Owner(..) if number == 0 => Ok(()),
             Held::Owner(read, write) => raise(read, write, number),
@@ -91,31 +92,18 @@ impl Aim {
     }
 }
 
-/// `pidfd_send_signal(2)`.
-fn send(target: &OwnedFd, number: c_int, info: Option<Info>) -> Result<(), Errno> {
-    let info = info.as_ref().map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: the kernel reads a `siginfo_t`, if there is one.
-    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, target.as_raw_fd(), number, info, 0) };
-    Errno::result(sent).map(drop)
-}
-
 /// Makes a thread the owner of a pipe: the kernel then notes the thread itself, not its number (fcntl(2), `F_SETOWN_EX`).
 fn own(thread: pid_t) -> Result<Held, Errno> {
     let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let owner = [OWNER_THREAD, thread];
-    // SAFETY: the kernel reads a `struct f_owner_ex`, which is two integers.
-    Errno::result(unsafe { libc::fcntl(read.as_raw_fd(), F_SETOWN_EX.cast_signed(), owner.as_ptr()) })?;
+    process::set_owner(read.as_fd(), owner)?;
     Ok(Held::Owner(read, write))
 }
 
 /// Has the kernel send the owner of a pipe the signal that says there is something to read.
 fn raise(read: &OwnedFd, write: &OwnedFd, number: c_int) -> Result<(), Errno> {
-    let command = |command, argument: c_int| {
-        // SAFETY: integers only.
-        Errno::result(unsafe { libc::fcntl(read.as_raw_fd(), command, argument) })
-    };
-    command(F_SETSIG, number)?;
-    command(libc::F_SETFL, libc::O_NONBLOCK | libc::O_ASYNC)?;
+    process::control(read.as_fd(), F_SETSIG, number)?;
+    process::control(read.as_fd(), libc::F_SETFL, libc::O_NONBLOCK | libc::O_ASYNC)?;
     nix::unistd::write(write, &[0])?;
     Ok(())
 }

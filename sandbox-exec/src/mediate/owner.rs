@@ -2,7 +2,7 @@
 //! of any number, sent later. Where signals are mediated, a process may own descriptors itself, or nobody; it gives them to no
 //! other, since who that will be, and in which scope, is known only then.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_long, pid_t};
@@ -12,7 +12,7 @@ use super::address::integer;
 use super::filter::{F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP};
 use super::listener::Answer;
 use super::status::Status;
-use crate::system::ioctl_command;
+use crate::system::process;
 
 /// `F_OWNER_TID`, `F_OWNER_PID` (asm-generic/fcntl.h).
 const OWNER_THREAD: c_int = 0;
@@ -34,10 +34,7 @@ impl Call<'_, '_> {
                 may_own(owner, process)?;
                 let descriptor = self.caller.descriptor(integer(number))?;
                 self.caller.still_waits()?;
-                // SAFETY: the kernel reads an integer.
-                perform(unsafe {
-                    libc::ioctl(descriptor.as_raw_fd(), ioctl_command(command), &raw const owner)
-                })
+                performed(process::set_owner_by(descriptor.as_fd(), command, owner))
             }
             _ => Err(Errno::ENOSYS),
         }
@@ -57,8 +54,7 @@ impl Call<'_, '_> {
         }
         let descriptor = self.caller.descriptor(integer(number))?;
         self.caller.still_waits()?;
-        // SAFETY: the kernel reads a `struct f_owner_ex`, which is two integers.
-        perform(unsafe { libc::fcntl(descriptor.as_raw_fd(), F_SETOWN_EX.cast_signed(), owner.as_ptr()) })
+        performed(process::set_owner(descriptor.as_fd(), owner))
     }
 }
 
@@ -67,6 +63,6 @@ fn may_own(owner: c_int, process: pid_t) -> Result<(), Errno> {
     if owner == 0 || owner == process { Ok(()) } else { Err(Errno::EPERM) }
 }
 
-fn perform(answer: c_int) -> Result<Answer, Errno> {
-    Errno::result(answer).map(|value| Answer::Value(value.into()))
+fn performed(answer: Result<c_int, Errno>) -> Result<Answer, Errno> {
+    answer.map(|value| Answer::Value(value.into()))
 }

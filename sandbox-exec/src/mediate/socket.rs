@@ -1,7 +1,9 @@
 //! Calls on sockets, with addresses as bytes.
+//!
+//! Unsafe: socket calls take addresses, options and messages by address; new descriptors get their owner here.
 
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use nix::errno::Errno;
@@ -53,9 +55,11 @@ impl Kind {
     }
 }
 
-/// What kind an open file is, if it is a socket.
-pub(super) fn kind(file: BorrowedFd<'_>) -> Option<Kind> {
-    Kind::of(&file.try_clone_to_owned().ok()?).ok()
+/// What kind a descriptor of this process is, if it is a socket.
+pub(super) fn kind_of_own(number: RawFd) -> Option<Kind> {
+    // SAFETY: it was open just now; if it was closed or reused meanwhile, what is there is only asked what it is.
+    let open = unsafe { BorrowedFd::borrow_raw(number) };
+    Kind::of(&open.try_clone_to_owned().ok()?).ok()
 }
 
 /// `socket(2)`, close-on-exec here.

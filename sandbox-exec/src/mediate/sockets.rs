@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 
 use nix::errno::Errno;
 
@@ -56,9 +56,7 @@ impl HandedIn {
         for number in all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok()) {
             let place = Place { thread: std::process::id().cast_signed(), number };
             if let Ok(inode) = place.socket() {
-                // SAFETY: it was open just now; if it was closed or reused meanwhile it is only asked what it is.
-                let open = unsafe { BorrowedFd::borrow_raw(number) };
-                match socket::kind(open) {
+                match socket::kind_of_own(number) {
                     Some(kind) => drop(found.by_inode.insert(inode, kind)),
                     None => found.others = true,
                 }

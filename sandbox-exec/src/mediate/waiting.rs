@@ -5,7 +5,6 @@
 //! at first and then twenty times a second, as long as there is a call that waits. It also has another thread lead where the leader
 //! waits, against expectation.
 
-use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,6 +16,7 @@ use super::caller::Caller;
 use super::crew::Lead;
 use super::listener::{Answer, Listener};
 use super::status::Status;
+use crate::system::{self, process};
 
 /// How soon, and how often at least, a waiting call is looked at.
 const SOONEST: Duration = Duration::from_millis(4);
@@ -201,8 +201,8 @@ impl Waiting {
     fn interrupt(&self, wait: &Arc<Wait>) {
         let state = self.lock();
         if state.calls.iter().any(|other| Arc::ptr_eq(other, wait)) {
-            // SAFETY: integers only; the thread is alive, since it takes the lock before it goes on.
-            unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), wait.thread, interruption()) };
+            // The thread is alive, since it takes the lock before it goes on.
+            system::signal_thread(std::process::id().cast_signed(), wait.thread, interruption());
         }
     }
 
@@ -249,33 +249,11 @@ fn interruption() -> c_int {
 
 /// Has the signal interrupt system calls and do nothing else, and blocks it in this thread and those that it makes.
 pub(super) fn prepare_interruption() -> Result<(), Errno> {
-    extern "C" fn nothing(_: c_int) {}
-    // SAFETY: a structure of integers and pointers, which may be null; without SA_RESTART calls are interrupted.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = nothing as extern "C" fn(c_int) as usize;
-    // SAFETY: the handler does nothing.
-    Errno::result(unsafe { libc::sigaction(interruption(), &raw const action, ptr::null_mut()) })?;
-    mask(libc::SIG_BLOCK, false)
+    process::let_interrupt(interruption())?;
+    process::mask(libc::SIG_BLOCK, interruption(), false)
 }
 
 /// Lets this thread be interrupted by that signal, and by no other: they are the main thread's.
 pub(super) fn allow_interruption() -> Result<(), Errno> {
-    mask(libc::SIG_SETMASK, true)
-}
-
-/// Changes the mask by the set of the signal alone, or of all others.
-fn mask(how: c_int, others: bool) -> Result<(), Errno> {
-    // SAFETY: signal sets are plain memory, filled by these calls.
-    let answer = unsafe {
-        let mut set = std::mem::zeroed();
-        if others {
-            libc::sigfillset(&raw mut set);
-            libc::sigdelset(&raw mut set, interruption());
-        } else {
-            libc::sigemptyset(&raw mut set);
-            libc::sigaddset(&raw mut set, interruption());
-        }
-        libc::pthread_sigmask(how, &raw const set, ptr::null_mut())
-    };
-    if answer == 0 { Ok(()) } else { Err(Errno::from_raw(answer)) }
+    process::mask(libc::SIG_SETMASK, interruption(), true)
 }

@@ -11,7 +11,6 @@
 //! links, and what was found is what is mounted. Mounts are cloned *before* the tree becomes read-only, and moved onto
 //! their own paths after it.
 
-mod clone;
 mod devices;
 mod hidden;
 mod ids;
@@ -24,5 +23,4 @@ mod own_tmp;
 mod protected;
 pub(crate) mod tree;
 
-pub(crate) use clone::{Clone, clone};
 pub(crate) use ids::map;

@@ -8,6 +8,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::ptr;
 
 use nix::NixPath;
 use nix::errno::Errno;
@@ -66,4 +67,23 @@ where
         })
     })??;
     Errno::result(renamed).map(drop)
+}
+
+/// `execveat(2)` with flags of which one makes it execute nothing (`AT_EXECVE_CHECK`, Linux 6.14): a kernel that does not know it
+/// refuses it.
+pub(crate) fn execute_only_with(name: &std::ffi::CStr, flags: c_int) -> Result<(), Errno> {
+    let arguments = [name.as_ptr(), ptr::null()];
+    let environment: [*const libc::c_char; 1] = [ptr::null()];
+    // SAFETY: the name and both lists end with a null and outlive the call.
+    let asked = unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            libc::AT_FDCWD,
+            name.as_ptr(),
+            arguments.as_ptr(),
+            environment.as_ptr(),
+            flags,
+        )
+    };
+    Errno::result(asked).map(drop)
 }

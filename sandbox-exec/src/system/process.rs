@@ -1,0 +1,196 @@
+//! Processes: made, signalled, waited for.
+//!
+//! Unsafe: after fork(2) and clone(2) two processes have one image, and may share a table of descriptors; the other calls take
+//! integers, and structures of this process that the kernel reads or fills in.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int, c_long, c_uint, pid_t};
+use nix::unistd::{ForkResult, Pid, fork};
+
+use super::{check, exit, ioctl_command, open_process};
+
+/// `CLONE_INTO_CGROUP` (linux/sched.h).
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// `PIDFD_GET_INFO`, and the bit of what is wanted (linux/pidfd.h, Linux 6.13).
+const GET_INFO: c_uint = 0xc040_ff0b;
+const INFO_CGROUP: u64 = 1 << 2;
+
+/// `F_SETOWN_EX` (asm-generic/fcntl.h).
+const SET_OWNER: c_int = 15;
+
+/// `struct clone_args` (linux/sched.h).
+#[derive(Default)]
+#[repr(C, align(8))]
+struct Arguments {
+    flags: u64,
+    process: u64,
+    child_thread: u64,
+    parent_thread: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    threads: u64,
+    threads_size: u64,
+    cgroup: u64,
+}
+
+/// Forks a child that does this, and exits with its code. The caller must have one thread: the locks of others would stay held in
+/// the child.
+pub(crate) fn in_child(work: impl FnOnce() -> u8) -> io::Result<Pid> {
+    // SAFETY: the child has an image of its own, and ends in this function: nothing is dropped twice.
+    match unsafe { fork() }? {
+        ForkResult::Parent { child } => Ok(child),
+        ForkResult::Child => exit(work()),
+    }
+}
+
+/// As fork(2), but that the child has the caller's own table of descriptors. Nothing in the child.
+///
+/// # Safety
+///
+/// The caller must have one thread, and neither process may close what was open before the child has left the table.
+pub(crate) unsafe fn fork_sharing_descriptors() -> io::Result<Option<Pid>> {
+    // SAFETY: by the caller's promise.
+    unsafe { clone(libc::CLONE_FILES) }
+}
+
+/// The same, in a control group (`clone3(2)`, Linux 5.7).
+///
+/// # Safety
+///
+/// As above.
+pub(crate) unsafe fn fork_into(group: BorrowedFd<'_>) -> io::Result<Option<Pid>> {
+    let arguments = Arguments {
+        flags: u64::from(libc::CLONE_FILES.cast_unsigned()) | CLONE_INTO_CGROUP,
+        exit_signal: u64::from(libc::SIGCHLD.cast_unsigned()),
+        cgroup: u64::from(group.as_raw_fd().cast_unsigned()),
+        ..Arguments::default()
+    };
+    // SAFETY: the kernel reads the structure; without a stack the child goes on with a copy of this one.
+    forked(unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<Arguments>()) })
+}
+
+/// As fork(2), with these flags of clone(2). Nothing in the child.
+///
+/// # Safety
+///
+/// The caller must have one thread; no flag may share memory, and what else they share is the caller's to keep apart.
+pub(crate) unsafe fn clone(flags: c_int) -> io::Result<Option<Pid>> {
+    // SAFETY: without a stack the child goes on with a copy of this one, as after fork(2).
+    forked(unsafe { libc::syscall(libc::SYS_clone, c_long::from(flags | libc::SIGCHLD), 0, 0, 0, 0) })
+}
+
+/// What such a call returns: in the parent the child.
+fn forked(answer: c_long) -> io::Result<Option<Pid>> {
+    check(answer)?;
+    Ok(pid_t::try_from(answer).ok().filter(|pid| *pid > 0).map(Pid::from_raw))
+}
+
+/// `kill(2)`, with signals of any number.
+pub(crate) fn kill(process: pid_t, signal: c_int) -> io::Result<()> {
+    // SAFETY: integers only.
+    check(unsafe { libc::kill(process, signal) }.into())
+}
+
+/// `waitpid(2)` for any child: its number, 0 if none has changed, and its status.
+pub(crate) fn wait_for_any(options: c_int) -> Result<(pid_t, c_int), Errno> {
+    let mut status = 0;
+    // SAFETY: the status is a valid place for an integer.
+    let child = Errno::result(unsafe { libc::waitpid(-1, &raw mut status, options) })?;
+    Ok((child, status))
+}
+
+/// Traces a child no longer, and delivers a signal to it (`PTRACE_DETACH`, ptrace(2)). One that is not stopped stays as it is.
+pub(crate) fn detach(child: pid_t, signal: c_long) {
+    // SAFETY: no memory of this process is named.
+    let _detached = unsafe { libc::ptrace(libc::PTRACE_DETACH, child, ptr::null::<libc::c_void>(), signal) };
+}
+
+/// `pidfd_send_signal(2)`, with a `siginfo_t` if there is one.
+pub(crate) fn signal_by(
+    target: BorrowedFd<'_>,
+    signal: c_int,
+    info: Option<&[u8; 128]>,
+) -> Result<(), Errno> {
+    let info = info.map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: the kernel reads the 128 bytes of a `siginfo_t`, if there is one.
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, target.as_raw_fd(), signal, info, 0) };
+    Errno::result(sent).map(drop)
+}
+
+/// Makes somebody the owner of what is open: a kind and a number (`F_SETOWN_EX`, fcntl(2)).
+pub(crate) fn set_owner(open: BorrowedFd<'_>, owner: [c_int; 2]) -> Result<c_int, Errno> {
+    // SAFETY: the kernel reads a `struct f_owner_ex`, which is two integers.
+    Errno::result(unsafe { libc::fcntl(open.as_raw_fd(), SET_OWNER, owner.as_ptr()) })
+}
+
+/// The same by ioctl(2), whose command has a sign for the kind.
+pub(crate) fn set_owner_by(open: BorrowedFd<'_>, command: c_uint, owner: c_int) -> Result<c_int, Errno> {
+    // SAFETY: the kernel reads an integer.
+    Errno::result(unsafe { libc::ioctl(open.as_raw_fd(), ioctl_command(command), &raw const owner) })
+}
+
+/// A command of fcntl(2) that takes an integer.
+pub(crate) fn control(open: BorrowedFd<'_>, command: c_int, argument: c_int) -> Result<c_int, Errno> {
+    // SAFETY: integers only; commands that take addresses fail on such small ones.
+    Errno::result(unsafe { libc::fcntl(open.as_raw_fd(), command, argument) })
+}
+
+/// Has a signal interrupt system calls and do nothing else.
+pub(crate) fn let_interrupt(signal: c_int) -> Result<(), Errno> {
+    extern "C" fn nothing(_: c_int) {}
+    // SAFETY: a structure of integers and pointers, which may be null; without SA_RESTART calls are interrupted.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    action.sa_sigaction = nothing as extern "C" fn(c_int) as usize;
+    // SAFETY: the handler does nothing.
+    Errno::result(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) }).map(drop)
+}
+
+/// Changes the mask of this thread by the set of a signal alone, or of all others (`pthread_sigmask(3)`).
+pub(crate) fn mask(how: c_int, signal: c_int, others: bool) -> Result<(), Errno> {
+    // SAFETY: signal sets are plain memory, filled by these calls.
+    let answer = unsafe {
+        let mut set = mem::zeroed();
+        if others {
+            libc::sigfillset(&raw mut set);
+            libc::sigdelset(&raw mut set, signal);
+        } else {
+            libc::sigemptyset(&raw mut set);
+            libc::sigaddset(&raw mut set, signal);
+        }
+        libc::pthread_sigmask(how, &raw const set, ptr::null_mut())
+    };
+    if answer == 0 { Ok(()) } else { Err(Errno::from_raw(answer)) }
+}
+
+/// Whether this process is under a seccomp filter. A kernel without seccomp has no such mode either (EINVAL).
+pub(crate) fn is_filtered() -> bool {
+    // SAFETY: asks for a number.
+    unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) != 0 }
+}
+
+/// The beginning of `struct pidfd_info` (linux/pidfd.h): what is wanted and was given, and the number of a group.
+#[repr(C)]
+struct Info {
+    mask: u64,
+    group: u64,
+    _identities: [u32; 12],
+}
+
+const _: () = assert!(size_of::<Info>() == 64, "what the command says");
+
+/// The number of this process's own control group, which the kernel says since Linux 6.13.
+pub(crate) fn own_group() -> Option<u64> {
+    let process = open_process(std::process::id().cast_signed()).ok()?;
+    let mut info = Info { mask: INFO_CGROUP, group: 0, _identities: [0; 12] };
+    // SAFETY: the kernel fills in as many bytes as the command has, which the structure has.
+    let answer = unsafe { libc::ioctl(process.as_raw_fd(), ioctl_command(GET_INFO), &raw mut info) };
+    (answer == 0 && info.mask & INFO_CGROUP != 0).then_some(info.group)
+}
