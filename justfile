@@ -23,6 +23,11 @@ escape-small:
 soak SECONDS="1800":
     BAILIWICK_SOAK_S={{SECONDS}} nice cargo test --release -p supervisor --test fuzz -- --nocapture
 
+# Before a commit: format, lints, the crates' own tests, the rules of the house. CI runs the rest.
+check: lint
+    cargo test --workspace --exclude tests --lib --bins
+    cargo test -p tests --test dependencies --test trusted_part --test exec --test approvals --test serve
+
 # Format, lint.
 lint:
     cargo fmt --all --check
