@@ -42,6 +42,27 @@ fn everything_around_a_confinement_is_looked_at_for_every_user() {
 }
 
 #[test]
+fn what_bounds_a_fork_bomb_is_told_and_follows_the_settings() {
+    let bounds = |user| {
+        let world = World::new(user);
+        world.configure("[limits]\nprocesses = 321\n");
+        let (_, checks) = doctor(&mut world.bailiwick(["doctor", "--json"]));
+        (named(&checks, "tier").1.starts_with("full"), named(&checks, "bounds").1)
+    };
+    for user in User::all() {
+        let is_root = matches!(user, User::Myself) && nix::unistd::geteuid().is_root();
+        let (full, told) = bounds(user);
+        let bounded = full && !is_root;
+        let expected = if bounded {
+            "at most 321 processes; memory: not limited"
+        } else {
+            "processes and memory: not limited"
+        };
+        assert_eq!(told, expected, "{user:?}");
+    }
+}
+
+#[test]
 fn no_secret_is_told() {
     let world = World::new(User::Myself);
     let mut command = world.bailiwick(["doctor", "--json"]);

@@ -31,11 +31,13 @@ pub(crate) mod tui;
 
 use std::fmt::Display;
 use std::io::Write;
+use std::path::Path;
 
 use tokio::runtime::{Builder, Runtime};
 
 use self::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
 use self::setup::{Caches, Mode, Setup, SetupError, Wanted};
+use crate::config::Layer;
 use crate::directories::Directories;
 use crate::doctor::Diagnosis;
 use crate::gate::ApprovalMode;
@@ -130,8 +132,15 @@ fn place(keys: TakenKeys) -> Result<session::Place, Exit> {
     }
 }
 
+/// The bound on processes that sessions here have. Settings that cannot be read are told by a check of their own.
+fn most_processes() -> Option<u64> {
+    let directories = Directories::of_process().ok()?;
+    let sources = configuration::Sources::read(&directories, Path::new(".")).ok()?;
+    sources.effective(&Layer::default()).processes()
+}
+
 async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
-    let wanted = Wanted { tier: args.tier.into(), ..Wanted::default() };
+    let wanted = Wanted { tier: args.tier.into(), processes: most_processes(), ..Wanted::default() };
     let diagnosis = match PrivateProject::new(wanted) {
         Ok(place) => Diagnosis::make(&place.setup, keys, args.api).await,
         Err(error) if error.exit() == Exit::NoSandbox => Diagnosis::of_nothing(&error.to_string()),
