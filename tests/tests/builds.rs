@@ -53,7 +53,7 @@ fn cargo_builds_although_its_target_directory_lies_outside() {
         crate_in(&world);
         let target = outside(&world).join("target");
         if !builds_unconfined(&world, &target) {
-            eprintln!("skipped: {user:?} finds no cargo");
+            eprintln!("skipped: not on this machine: cargo as {user:?}");
             continue;
         }
         for access in ["write", "read"] {
