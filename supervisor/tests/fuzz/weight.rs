@@ -40,17 +40,24 @@ fn large(kind: ProviderKind, repeated: &str, size: usize) -> Bytes {
     [events[..at].concat(), middle, events[at..].concat()].concat().into()
 }
 
-/// The time for a reply.
+/// How often each reply is read: a kernel may count a thread's time in ticks of some milliseconds.
+const ROUNDS: usize = 4;
+
+/// The least time for a reply.
 async fn price(model: &Model, body: &Bytes, packed: bool) -> Duration {
-    let reply = if packed {
-        Reply::sse(gzip(body)).header("content-encoding", "gzip")
-    } else {
-        Reply::sse(body.clone()).chunked(16 << 10)
-    };
-    let before = own_time();
-    let items = model.play(reply).await;
-    assert!(items.iter().all(Result::is_ok), "{:?}", items.last());
-    own_time().saturating_sub(before)
+    let mut least = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let reply = if packed {
+            Reply::sse(gzip(body)).header("content-encoding", "gzip")
+        } else {
+            Reply::sse(body.clone()).chunked(16 << 10)
+        };
+        let before = own_time();
+        let items = model.play(reply).await;
+        assert!(items.iter().all(Result::is_ok), "{:?}", items.last());
+        least = least.min(own_time().saturating_sub(before));
+    }
+    least
 }
 
 #[tokio::test]
@@ -66,7 +73,7 @@ async fn a_byte_costs_the_same_in_a_reply_of_any_length() {
                     prices.push(price(&model, &body, packed).await * 1024 / size);
                 }
                 println!("{kind:?} {name}, packed {packed}: {prices:?} a MiB for {sizes:?} KiB");
-                let (first, last) = (prices[0].max(Duration::from_millis(2)), prices[prices.len() - 1]);
+                let (first, last) = (prices[0].max(Duration::from_millis(5)), prices[prices.len() - 1]);
                 assert!(last < first * FLAT, "{kind:?} {name}, packed {packed}: {prices:?}");
             }
         }
