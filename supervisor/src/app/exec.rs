@@ -16,6 +16,7 @@ use super::pictures;
 use super::record::Record;
 use super::session::{self, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
+use super::signals::UserSignals;
 use crate::driver::Turns;
 use crate::gate::ApprovalMode;
 use crate::recording::{FrontEnd, Places, Task};
@@ -39,10 +40,12 @@ pub(super) async fn carry_out(
     arrived: impl FnOnce(&Places),
 ) -> Exit {
     let began = Instant::now();
-    match prepare(args, task, place, began) {
-        Ok(prepared) => {
+    // Before there is anything that a signal could leave behind.
+    let signals = UserSignals::new().map_err(Refusal::internal);
+    match signals.and_then(|signals| Ok((prepare(args, task, place, began)?, signals))) {
+        Ok((prepared, signals)) => {
             arrived(prepared.session.places());
-            Box::pin(prepared.run()).await
+            Box::pin(prepared.run(signals)).await
         }
         Err(Refusal(exit, message)) => {
             super::complain(&message);
@@ -134,9 +137,9 @@ fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
 }
 
 impl Prepared {
-    async fn run(self) -> Exit {
+    async fn run(self, signals: UserSignals) -> Exit {
         self.handle.act(self.prompt).await;
-        tokio::spawn(self.handle.forward_signals());
+        tokio::spawn(self.handle.forward(signals));
         let ended = Box::pin(self.session.run()).await;
         self.printer.finish().await;
         if let Some(mut relay) = self.relay {

@@ -16,7 +16,6 @@ use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{CallId, Generation};
 use ipc::path::WirePath;
 use serde::Serialize;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tui::ToolSummary;
 
@@ -26,6 +25,7 @@ use self::summary::Tally;
 use super::args::Output;
 use super::denied::Plain;
 use super::passing::Lines;
+use super::signals::UserSignals;
 use crate::gate::ApprovalMode;
 
 /// The form of the output.
@@ -74,16 +74,10 @@ impl Printer {
     /// Waits until everything is printed, or a signal says that nobody wants it; the core's end of the channel must be
     /// gone.
     pub(super) async fn finish(self) {
-        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-        else {
-            return;
-        };
+        let Ok(mut signals) = UserSignals::new() else { return };
         tokio::select! {
             _ = self.finished => {}
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
+            _ = signals.next() => {}
         }
     }
 }

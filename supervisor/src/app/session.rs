@@ -10,7 +10,6 @@ use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
 use ipc::path::WirePath;
 use secrecy::SecretString;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 use super::exit::Exit;
@@ -18,6 +17,7 @@ use super::live::LiveSocket;
 use super::model::{ModelError, ModelOptions};
 use super::record::Record;
 use super::setup::{Mode, Setup, SetupError, Wanted};
+use super::signals::UserSignals;
 use crate::approval::ApprovalSettings;
 use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
@@ -294,19 +294,10 @@ impl Handle {
         let _ = self.actions.send(UserAction { conversation_id: self.conversation.clone(), kind }).await;
     }
 
-    /// Turns signals into actions of the user: SIGINT interrupts, SIGTERM and SIGHUP end the session.
-    pub(super) async fn forward_signals(self) {
-        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-        else {
-            return;
-        };
+    /// Turns signals into actions of the user.
+    pub(super) async fn forward(self, mut signals: UserSignals) {
         while !self.actions.is_closed() {
-            let kind = tokio::select! {
-                _ = interrupt.recv() => UserActionKind::Interrupt,
-                _ = terminate.recv() => UserActionKind::Terminate,
-                _ = hangup.recv() => UserActionKind::HangUp,
-            };
+            let kind = signals.next().await;
             self.act(kind).await;
         }
     }

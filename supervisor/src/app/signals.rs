@@ -1,8 +1,37 @@
-//! The signals that `bailiwick sandbox` answers to; from the making of these on, none has its default effect.
+//! The signals that sessions and `bailiwick sandbox` answer to; from the making of these on, none has its default effect.
 
 use std::io;
 
+use ipc::frontend::UserActionKind;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The signals by which a user acts on a session without a terminal UI. What comes before somebody waits for it is kept.
+#[derive(Debug)]
+pub(super) struct UserSignals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl UserSignals {
+    /// Handles them from now on. Must be called within the runtime.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for one; SIGINT interrupts, SIGTERM and SIGHUP end the session. Cancel safe.
+    pub(super) async fn next(&mut self) -> UserActionKind {
+        tokio::select! {
+            _ = self.interrupt.recv() => UserActionKind::Interrupt,
+            _ = self.terminate.recv() => UserActionKind::Terminate,
+            _ = self.hangup.recv() => UserActionKind::HangUp,
+        }
+    }
+}
 
 /// Every signal that ends us.
 #[derive(Debug)]

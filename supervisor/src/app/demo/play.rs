@@ -17,12 +17,14 @@ use crate::app::exit::Exit;
 use crate::app::model::ModelOptions;
 use crate::app::session::{self, Events, Handle, Refusal, SessionOptions};
 use crate::app::setup::{Caches, Wanted};
+use crate::app::signals::UserSignals;
 use crate::demo::repair::PROMPT;
 use crate::driver::Turns;
 
 /// Plays the demo; a demo that did not show what it promises fails.
 pub(super) async fn play(stage: &Stage) -> Result<Exit, Refusal> {
     let began = Instant::now();
+    let signals = UserSignals::new().map_err(Refusal::internal)?;
     let (session, handle, mut events) = session::open(options(stage)?, stage.place(), began)?;
     let project = session.standing().project.clone();
     let mut printer = Printer::new(io::stdout(), Ink::of_stdout(), project);
@@ -30,7 +32,7 @@ pub(super) async fn play(stage: &Stage) -> Result<Exit, Refusal> {
     let _ = printer.line(&title(stage));
     let prompt = UserActionKind::Prompt { text: PROMPT.to_owned(), images: Vec::new() };
     handle.act(prompt).await;
-    tokio::spawn(handle.clone().forward_signals());
+    tokio::spawn(handle.clone().forward(signals));
     let (ended, ()) = tokio::join!(Box::pin(session.run()), follow(&mut printer, &handle, &mut events));
     let ended = ended.map_err(Refusal::internal)?;
     let exit = Exit::from(ended.reason);
