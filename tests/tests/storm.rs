@@ -25,9 +25,10 @@ use serde_json::json;
 use tests::replies::model;
 use tests::{Finished, User, World, marked, tier};
 
-/// How many rounds, over all users.
+/// How many rounds, over all users: ten times as many in a soak (`just soak`).
 fn rounds(tier: Tier) -> u64 {
-    if tier == Tier::Full { 200 } else { 60 }
+    let rounds = if tier == Tier::Full { 200 } else { 60 };
+    if std::env::var_os("BAILIWICK_SOAK_S").is_some() { rounds * 10 } else { rounds }
 }
 
 /// How late it comes at most, in milliseconds: in the floor, which spares some, when there are more.
