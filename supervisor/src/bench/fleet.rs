@@ -35,7 +35,7 @@ pub(super) fn fleet(setup: &Setup) -> Result<Report, BenchError> {
         Row::of("one of them with its brokers, PSS", "KiB", &kib),
     ];
     let mut report = Report { rows, ..Report::default() };
-    report.absolute("200 workers ready, s", ready.as_secs_f64(), 0.6);
+    report.absolute("200 workers ready, s", ready.as_secs_f64(), 1.5);
     report.absolute("200 workers with their brokers, PSS in MiB", all, 400.0);
     report.notes.push(format!("tier: {tier}"));
     Ok(report)

@@ -27,7 +27,7 @@ pub(super) fn idle_worker(setup: &Setup) -> Result<Report, BenchError> {
         vec![Row::of("idle worker, PSS", "KiB", &workers), Row::of("its broker, PSS", "KiB", &brokers)];
     let value = rows[0].median;
     let mut report = Report { rows, ..Report::default() };
-    report.absolute("idle worker, PSS in KiB", value, 1024.0);
+    report.absolute("idle worker, PSS in KiB", value, 1536.0);
     Ok(report)
 }
 

@@ -39,8 +39,8 @@ pub(super) fn sandbox_exec(setup: &Setup) -> Result<Report, BenchError> {
     }
     let mut report = Report { rows: interleaved(ROUNDS, &mut subjects)?, ..Report::default() };
     report.factor(1, 0, 5.0);
-    report.factor(1, 3, 0.5);
-    report.factor(2, 3, 1.0);
+    report.factor(1, 3, 0.8);
+    report.factor(2, 3, 1.25);
     report.notes.push(linking::note(setup)?);
     report.notes.extend(missing_bubblewrap(bwrap.as_deref()));
     Ok(report)
@@ -84,9 +84,8 @@ pub(super) fn worker_ready(setup: &Setup) -> Result<Report, BenchError> {
     let mut report = Report { rows: rested(ROUNDS, REST, &mut subjects)?, ..Report::default() };
     drop(subjects);
     for (floor, full) in [(1, 2), (3, 4)] {
-        report.factor(floor, 0, 4.0);
-        report.factor(floor, 5, 0.5);
-        report.factor(full, 5, 1.0);
+        report.factor(floor, 5, 1.0);
+        report.factor(full, 5, 1.25);
     }
     for site in [floor, full] {
         report.notes.push(site.enforced(&runtime)?);

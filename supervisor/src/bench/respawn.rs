@@ -26,7 +26,7 @@ pub(super) fn respawn(setup: &Setup) -> Result<Report, BenchError> {
     drop(subjects);
     let [floor, full] = [0, 1].map(|row: usize| rows[row].p10 / 1000.0);
     let mut report = Report { rows, ..Report::default() };
-    report.absolute("change of rights by respawn, floor, ms", floor, 6.0);
+    report.absolute("change of rights by respawn, floor, ms", floor, 8.0);
     report.absolute("change of rights by respawn, full, ms", full, 12.0);
     Ok(report)
 }
