@@ -42,7 +42,7 @@ pub fn resolved(path: &Path) -> PathBuf {
     })
 }
 
-/// Whether any line of an output complains.
+/// True if a line of an output complains.
 pub fn complains(texts: [&str; 2]) -> bool {
     lines(texts).any(|line| Complaint::new(line).is_some())
 }

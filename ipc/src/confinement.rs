@@ -48,10 +48,10 @@ pub struct Confinement {
     pub processes: Option<u64>,
 }
 
-/// What `sandbox-exec` is told: to execute the program, confined.
+/// An order to `sandbox-exec`: to execute the program, confined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// How it is confined.
+    /// Its confinement.
     pub confinement: Confinement,
     /// Arguments that follow those of the command line.
     pub arguments: Vec<String>,

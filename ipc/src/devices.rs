@@ -9,10 +9,10 @@ use std::fs::File;
 
 use crate::path::WirePath;
 
-/// Shared memory.
+/// The directory of POSIX shared memory.
 pub const MEMORY: &str = "/dev/shm";
 
-/// Terminals.
+/// The directory of pseudo-terminals.
 pub const TERMINALS: &str = "/dev/pts";
 
 /// The places that this process has, until this is dropped.

@@ -11,15 +11,15 @@ use crate::path::WirePath;
 pub struct NamedPlace {
     /// Its name, as the output has it.
     pub named: String,
-    /// Where that leads: absolute, and without links as far as it exists.
+    /// The place that it leads to: absolute, and without links as far as it exists.
     pub path: WirePath,
     /// Its nearest ancestor that exists, where it does not exist itself: a right can only be given on what exists.
     pub nearest: Option<WirePath>,
-    /// What plain permissions would have allowed.
+    /// The acts that plain permissions would have allowed.
     pub permits: Permits,
     /// The file system that it lies on, or would.
     pub device: u64,
-    /// What the kernel answered whoever looked.
+    /// The kernel's answer to whoever looked.
     pub asked: Asked,
 }
 
@@ -36,7 +36,7 @@ pub fn process_of(path: &Path) -> Option<u32> {
     number.to_str()?.parse().ok()
 }
 
-/// What plain file permissions allow of a place, whatever confines the program besides.
+/// The acts that plain file permissions allow of a place, whatever confines the program besides.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permits {
@@ -53,11 +53,11 @@ pub struct Permits {
 }
 
 impl Permits {
-    /// Everything.
+    /// Every act, as root has it.
     pub const ALL: Self = Self { read: true, write: true, execute: true, remove: true, own: true };
 }
 
-/// What the kernel answered who tried the same act at a place, confined as the command was: the error number, or 0 where it let
+/// The kernel's answer to the same act at a place, tried as confined as the command was: the error number, or 0 where it let
 /// it. Absent where nobody tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {

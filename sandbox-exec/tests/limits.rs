@@ -27,7 +27,7 @@ const FORKS: &str = "import os\n\
     \x20       error = failed.errno; break\n\
     print(made, error)";
 
-/// What a program makes of it under a bound.
+/// The count and the error of a program under a bound.
 fn forks(place: &Place, processes: Option<u64>) -> (u64, i32) {
     let rights = encoded(&Confinement { processes, ..order(place) });
     let (output, _) = ordered(place, &rights, &["/usr/bin/python3", "-c", FORKS]);

@@ -78,7 +78,7 @@ impl Session {
 }
 
 impl Agent {
-    /// What a command of this agent prints.
+    /// The output of a command of this agent.
     async fn shell(&mut self, command: &str) -> String {
         self.calls = self.calls.next();
         let call = ToolCall::ShellExec(ShellExec {

@@ -22,7 +22,7 @@ fn world() -> World {
     world
 }
 
-/// What a run of `exec` says at its end, against a server that would give the same reply to ten requests.
+/// The last words of a run of `exec`, against a server that would give the same reply to ten requests.
 fn failure(reply: &Reply, flags: &[&str]) -> String {
     let world = world();
     let server = serve((0..10).map(|_| reply.clone()));

@@ -25,7 +25,7 @@ use serde_json::json;
 use tests::replies::model;
 use tests::{Finished, User, World, marked, tier};
 
-/// How many rounds, over all users: ten times as many in a soak (`just soak`).
+/// The number of rounds, over all users: ten times as many in a soak (`just soak`).
 fn rounds(tier: Tier) -> u64 {
     let rounds = if tier == Tier::Full { 200 } else { 60 };
     if std::env::var_os("BAILIWICK_SOAK_S").is_some() { rounds * 10 } else { rounds }

@@ -64,7 +64,7 @@ const ATTACK: &str = "import os, socket, sys\n\
 
 const ACTS: usize = 21;
 
-/// Where a session of a user begins: its world, and our own directories in it.
+/// The beginning of a user's session: its world, and our own directories in it.
 struct Place<'a> {
     world: &'a World,
     tier: Tier,
@@ -107,7 +107,7 @@ impl Victim {
         Self { child, lines, temp: temps.remove(0) }
     }
 
-    /// What became of it.
+    /// Its outcome.
     fn end(mut self) -> String {
         self.child.stdin.take().unwrap().write_all(b"\n").unwrap();
         let mut said = String::new();
@@ -122,7 +122,7 @@ const UNHARMED: &str = "False False the other worker has this d datagrams secret
 /// Rules keep contents, not names: who knows the random name of a directory lists it, where nothing covers it.
 const NAMES: &[&str] = &["names"];
 
-/// What the acts printed: each was refused, and nothing was read.
+/// The output of the acts: each was refused, and nothing was read.
 fn check_refused(said: &str, place: &str, open: &[&str]) {
     assert!(!said.contains("the other worker"), "{place}: {said}");
     let done: Vec<_> = said.lines().map(|line| line.split_once(' ').unwrap()).collect();
@@ -224,7 +224,7 @@ fn no_tool_of_a_model_reaches_the_temp_of_another_session() {
     });
 }
 
-/// Whether a line is an act's name and error number.
+/// True if a line is an act's name and error number.
 fn is_answer(line: &str) -> bool {
     line.split_once(' ').is_some_and(|(name, errno)| {
         errno.parse::<i32>().is_ok() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')

@@ -68,7 +68,7 @@ impl Ruleset {
         }
     }
 
-    /// How many rules of calls hold.
+    /// The number of rules for calls.
     pub(crate) fn seccomp_rules(&self) -> u32 {
         self.programs.iter().map(Program::rules).sum()
     }

@@ -55,7 +55,7 @@ impl Kind {
     }
 }
 
-/// What kind a descriptor of this process is, if it is a socket.
+/// The kind of a descriptor of this process, if it is a socket.
 pub(super) fn kind_of_own(number: RawFd) -> Option<Kind> {
     // SAFETY: it was open just now; if it was closed or reused meanwhile, what is there is only asked what it is.
     let open = unsafe { BorrowedFd::borrow_raw(number) };

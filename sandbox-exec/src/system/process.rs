@@ -87,7 +87,7 @@ pub(crate) unsafe fn clone(flags: c_int) -> io::Result<Option<Pid>> {
     forked(unsafe { libc::syscall(libc::SYS_clone, c_long::from(flags | libc::SIGCHLD), 0, 0, 0, 0) })
 }
 
-/// What such a call returns: in the parent the child.
+/// The answer of such a call: in the parent the child.
 fn forked(answer: c_long) -> io::Result<Option<Pid>> {
     check(answer)?;
     Ok(pid_t::try_from(answer).ok().filter(|pid| *pid > 0).map(Pid::from_raw))
@@ -170,7 +170,7 @@ pub(crate) fn mask(how: c_int, signal: c_int, others: bool) -> Result<(), Errno>
     if answer == 0 { Ok(()) } else { Err(Errno::from_raw(answer)) }
 }
 
-/// Whether this process is under a seccomp filter. A kernel without seccomp has no such mode either (EINVAL).
+/// True if this process is under a seccomp filter. A kernel without seccomp has no such mode either (EINVAL).
 pub(crate) fn is_filtered() -> bool {
     // SAFETY: asks for a number.
     unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) != 0 }

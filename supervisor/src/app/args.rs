@@ -152,7 +152,7 @@ pub(super) struct DemoArgs {
     /// With --attack: makes another file or directory writable
     #[arg(long, value_name = "PATH", requires = "attack")]
     pub write: Vec<PathBuf>,
-    /// Which sandbox to use [default: strongest available]
+    /// Sandbox to use [default: strongest available]
     #[arg(long, value_enum, default_value_t = TierArg::Best, hide_default_value = true)]
     pub tier: TierArg,
 }

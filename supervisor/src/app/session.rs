@@ -73,7 +73,7 @@ pub(super) struct SessionOptions {
     pub timeout: Option<Duration>,
     /// Where the change of the project goes, if it is wanted.
     pub patch: Option<PathBuf>,
-    /// What a person is to know of the settings, where the front end shows nothing but events.
+    /// Remarks on the settings for a person, where the front end shows nothing but events.
     pub notices: Vec<String>,
     /// True if the changed files are listed also without a patch.
     pub lists_changes: bool,

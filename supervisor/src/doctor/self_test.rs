@@ -112,7 +112,7 @@ fn tier(setup: &Setup, ruleset: &RulesetReport, found: &TierFound) -> Check {
     }
 }
 
-/// What bounds a fork bomb or a hog: `RLIMIT_NPROC` in a user namespace of its own, from which the kernel exempts uid 0.
+/// The bounds on a fork bomb or a hog: `RLIMIT_NPROC` in a user namespace of its own, from which the kernel exempts uid 0.
 fn limits(setup: &Setup, tier: Tier) -> Check {
     let is_root = setup.identity.map_or_else(geteuid, |identity| Uid::from_raw(identity.uid)).is_root();
     let found = match setup.processes {

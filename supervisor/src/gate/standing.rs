@@ -129,7 +129,7 @@ impl Standing {
         (self.rights.allows_write(path) || self.is_in_temp(path)) && !self.is_read_only(path)
     }
 
-    /// Whether the contents of `path` may be read.
+    /// True if the contents of `path` may be read.
     pub fn allows_read(&self, path: &WirePath) -> bool {
         self.rights.allows_read(path) || self.is_in_temp(path)
     }

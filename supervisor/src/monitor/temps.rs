@@ -52,7 +52,7 @@ impl Temps {
         })
     }
 
-    /// Where it is, without links.
+    /// Its place, without links.
     pub fn path(&self) -> &Path {
         &self.path
     }

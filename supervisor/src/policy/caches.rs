@@ -96,13 +96,13 @@ impl HiddenPaths {
     }
 }
 
-/// What lies in `place`, or will.
+/// Paths that lie in `place`, or will.
 fn beside(place: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.chain([place.join(NOTHING)])
 }
 
-/// What the user's own builds have fetched, for tools that can read it beside what they fetch themselves.
+/// Caches of the user's own builds, for tools that can read them beside what they fetch themselves.
 #[derive(Clone, Debug, Default)]
 pub struct Fetched {
     /// Variables that lead there, whatever the private caches are.

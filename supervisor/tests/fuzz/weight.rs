@@ -40,7 +40,7 @@ fn large(kind: ProviderKind, repeated: &str, size: usize) -> Bytes {
     [events[..at].concat(), middle, events[at..].concat()].concat().into()
 }
 
-/// How often each reply is read: a kernel may count a thread's time in ticks of some milliseconds.
+/// The rounds per reply: a kernel may count a thread's time in ticks of some milliseconds.
 const ROUNDS: usize = 4;
 
 /// The least time for a reply.

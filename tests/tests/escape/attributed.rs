@@ -1,4 +1,4 @@
-//! What is told of the attacks that a tier refuses: the right layer and the right object, or nothing; and four times of five something.
+//! Denials of the attacks that a tier refuses: each names the right layer and the right object, or is not told; four of five are.
 //!
 //! Each row is a command of the model that fails as programs do. A row counts where the command was told of a refusal: a process or
 //! an object that is not there, as in the full tier, refuses nothing, and looks to the program as if it had ended; of sockets that

@@ -77,7 +77,7 @@ impl Call {
         rights.clone_into(&mut self.rights);
     }
 
-    /// What a call came to, without the end that tells the model what the cards tell a person. Only exactly that end goes:
+    /// The result of a call, without the end that tells the model what the cards tell a person. Only exactly that end goes:
     /// no command can hide what it printed.
     fn apart_from_cards<'a>(&self, content: &'a str) -> &'a str {
         let told = format!("{}. Your rights: {}", self.denied.join(".\n"), self.rights);

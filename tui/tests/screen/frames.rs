@@ -42,7 +42,7 @@ fn work(seat: &mut Seat) {
     seat.end_turn("done");
 }
 
-/// What the model reads of the denied call: what it said, and the sentence that the card tells a person.
+/// The model's account of the denied call: its output, and the sentence that the card tells a person.
 fn for_the_model(said: &str) -> String {
     let EventKind::Denied { denial, rights, .. } = denial() else { unreachable!() };
     format!("{said}{denial}. Your rights: {rights}")

@@ -1,4 +1,4 @@
-//! What the rules refuse is told to whoever started the programs, call by call.
+//! Refused calls are told to whoever started the programs, one by one.
 //!
 //! Nothing waits for that: a report is written only where the pipe has room for the whole of it, and is else counted, and told with
 //! the next one. What is the same as before is told again when it has happened twice, four times, eight times as often. So what is
@@ -23,7 +23,7 @@ use origins::Origins;
 
 /// The most ancestors that are looked at.
 const MOST_ANCESTORS: usize = 256;
-/// What this process calls itself, which the program is still called while it tries what must be refused.
+/// The name of this process, which the program still has while it tries what must be refused.
 const OWN_NAME: &str = "sandbox-exec";
 
 /// Why a call fails that is judged here.
@@ -31,9 +31,9 @@ const OWN_NAME: &str = "sandbox-exec";
 pub(super) enum Hindrance {
     /// The rules do not allow it; without them it would have gone on.
     Rules {
-        /// What it was about.
+        /// The object of the call.
         target: Target,
-        /// What the caller is told.
+        /// The answer to the caller.
         errno: Errno,
     },
     /// Anything else: it would have failed without the rules too, or nobody knows.
@@ -41,7 +41,7 @@ pub(super) enum Hindrance {
 }
 
 impl Hindrance {
-    /// What the caller is told.
+    /// The answer to the caller.
     pub(super) fn errno(&self) -> Errno {
         match self {
             Self::Rules { errno, .. } | Self::Other(errno) => *errno,
@@ -128,7 +128,7 @@ impl Telling {
         origins.of(process, began).count(refusal, |refusal| report::write(pipe, refusal));
     }
 
-    /// Whether this thread will be the program, and tries what must be refused.
+    /// True if this thread will be the program, and tries what must be refused.
     fn only_tries(&self, thread: pid_t) -> bool {
         thread == self.program && (self.tries.load(Ordering::Acquire) || name(thread) == OWN_NAME)
     }
@@ -153,7 +153,7 @@ impl Telling {
     }
 }
 
-/// What a process calls itself (`proc_pid_comm(5)`).
+/// The name that a process gives itself (`proc_pid_comm(5)`).
 fn name(process: pid_t) -> String {
     let name = text::read(&format!("/proc/{process}/comm")).unwrap_or_default();
     let name = name.strip_suffix(b"\n").unwrap_or(&name);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use ipc::refusal::Refusal;
 use nix::libc::pid_t;
 
-/// How many children of the program are remembered, and how many refusals beneath each.
+/// The most children of the program that are remembered, and the most refusals beneath each.
 pub(super) const MOST_ORIGINS: usize = 32;
 pub(super) const MOST_EACH: usize = 32;
 

@@ -30,7 +30,7 @@ pub(super) fn write(pipe: &mut File, refusal: &Refusal) -> bool {
     bytes.len() <= MAX_REFUSAL && has_room(pipe) && pipe.write_all(&bytes).is_ok()
 }
 
-/// How many bytes its name has, where that is anybody's choice.
+/// The bytes of its name, where their number is anybody's choice.
 fn size(target: &Target) -> usize {
     match target {
         Target::Socket(path) | Target::File(path) => path.as_bytes().len(),

@@ -15,7 +15,7 @@ const DIRECTORY: &str = "directory";
 /// Commands that work on no project.
 const WITHOUT_PROJECT: [&str; 4] = ["serve", "demo", "debug", "bench"];
 
-/// How like a word and a command have to be for a typing error, of 1.
+/// The least likeness of a word and a command for a typing error, of 1.
 const LIKE: f64 = 0.8;
 
 impl Cli {

@@ -16,7 +16,7 @@ pub(super) fn home(owner: Option<&Owner>) -> Option<PathBuf> {
     }
 }
 
-/// What the flags pass and set.
+/// The variables that the flags pass and set.
 pub(super) fn of_flags(flags: &[OsString]) -> Result<Environment, SetupError> {
     let mut environment = Environment::default();
     for flag in flags {

@@ -49,7 +49,7 @@ pub(crate) struct Setup {
     pub spawner: Spawner,
     /// The devices that the agent has, and no other one.
     pub devices: Devices,
-    /// Where the private temps of all workers lie.
+    /// The directory of the private temps of all workers.
     pub temps: Temps,
     /// The private temp directory; removed with this value.
     pub temp: PrivateTemp,

@@ -1,4 +1,4 @@
-//! Which characters may stand in a command that a prefix covers.
+//! The characters that may stand in a command that a prefix covers.
 
 /// The longest command that is looked at, in bytes.
 pub(super) const MAX_LENGTH: usize = 8 * 1024;
