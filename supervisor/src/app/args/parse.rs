@@ -8,6 +8,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory, Error, FromArgMatches, value_parser};
 
 use super::{Cli, TuiArgs};
+use crate::shell_word::shell_word;
 
 /// The id of `-C`, which is the only flag that may stand before a command.
 const DIRECTORY: &str = "directory";
@@ -23,7 +24,10 @@ impl Cli {
     pub(in crate::app) fn read(line: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, Error> {
         let line: Vec<OsString> = line.into_iter().map(Into::into).collect();
         let mut command = command();
-        let matches = command.try_get_matches_from_mut(&line)?;
+        let matches = command.try_get_matches_from_mut(&line).map_err(|error| {
+            unquoted(&command, &error, &line)
+                .map_or(error, |text| command.error(ErrorKind::ArgumentConflict, text))
+        })?;
         let fault = misplaced(&command, &matches).or_else(|| without_project(&matches));
         let cli = Self::from_arg_matches(&matches)?;
         let fault = fault.or_else(|| no_command(&command, &cli.tui, &line));
@@ -73,12 +77,29 @@ fn no_command(command: &Command, tui: &TuiArgs, line: &[OsString]) -> Option<Str
     if line.iter().any(|argument| argument == "--") {
         return None;
     }
+    let meant = meant(command, word);
+    Some(format!("no command {word:?}\n  hint: {meant}to send it as a task: bailiwick -- {word}"))
+}
+
+/// Words of which the first is no command: one that was mistyped, or a task without quotes.
+fn unquoted(command: &Command, error: &Error, line: &[OsString]) -> Option<String> {
+    let words: Option<Vec<_>> = line.iter().skip(1).map(|word| word.to_str()).collect();
+    let words = words.filter(|words| words.iter().all(|word| !word.starts_with('-')))?;
+    let word = words.first().filter(|word| command.find_subcommand(word).is_none())?;
+    let meant = meant(command, word);
+    matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand).then(|| {
+        let task = shell_word(words.join(" "));
+        format!("no command {word:?}\n  hint: {meant}to send a task, quote it: bailiwick {task}")
+    })
+}
+
+/// The beginning of a hint: the command that a word was probably meant to be.
+fn meant(command: &Command, word: &str) -> String {
     let likeness = |name: &str| strsim::jaro_winkler(name, word);
     let names = command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name);
     let nearest =
         names.filter(|name| likeness(name) >= LIKE).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let meant = nearest.map(|name| format!("bailiwick {name}; ")).unwrap_or_default();
-    Some(format!("no command {word:?}\n  hint: {meant}to send it as a task: bailiwick -- {word}"))
+    nearest.map(|name| format!("bailiwick {name}; ")).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -160,6 +181,15 @@ mod tests {
             fault("bailiwick -C /x greetings"),
             "no command \"greetings\"\n  hint: to send it as a task: bailiwick -- greetings"
         );
+        assert_eq!(
+            fault("bailiwick exce the tests"),
+            "no command \"exce\"\n  hint: bailiwick exec; to send a task, quote it: bailiwick 'exce the tests'"
+        );
+        assert_eq!(
+            fault("bailiwick mend the tests"),
+            "no command \"mend\"\n  hint: to send a task, quote it: bailiwick 'mend the tests'"
+        );
+        assert!(fault("bailiwick exec a b").starts_with("unexpected argument 'b'"));
         assert_eq!(read("bailiwick -- exce").unwrap().tui.prompt.as_deref(), Some("exce"));
     }
 }
