@@ -11,16 +11,12 @@ mod common;
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::fd::AsRawFd;
-use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
-use common::order::{encoded, order};
+use common::order::{encoded, order, pass};
 use common::place::{Place, as_each_user};
 use ipc::confinement::Confinement;
-use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::libc;
 use nix::pty::{OpenptyResult, openpty};
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::ttyname;
@@ -34,12 +30,7 @@ fn run(place: &Place, terminal: bool, script: &str, streams: [Stdio; 3]) -> i32 
     command.args(["--rights-fd", "20", "--", "/bin/bash", "-c", script]);
     let [stdin, stdout, stderr] = streams;
     command.stdin(stdin).stdout(stdout).stderr(stderr);
-    // SAFETY: dup2 is async-signal-safe; the file lives until the command has ended.
-    unsafe {
-        command.pre_exec(move || {
-            Errno::result(libc::dup2(rights.as_raw_fd(), 20)).map(drop).map_err(Into::into)
-        });
-    }
+    pass(&mut command, rights, 20);
     command.status().unwrap().code().unwrap()
 }
 

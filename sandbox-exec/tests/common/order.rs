@@ -2,14 +2,15 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
 use ipc::confinement::{BrokerReport, Confinement, Order, TierChoice};
 use ipc::id::Generation;
 use ipc::pipe::{Incoming, Outgoing};
-use nix::fcntl::OFlag;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
 use nix::unistd::pipe2;
 
@@ -30,16 +31,22 @@ pub(crate) fn encoded(confinement: &Confinement) -> Vec<u8> {
     bytes
 }
 
+/// Above every number that a test lets a program have.
+const BEYOND: i32 = 64;
+
 /// Lets a descriptor through to the program under a number of its own.
-fn pass(command: &mut Command, descriptor: OwnedFd, number: i32) {
+///
+/// In a busy test program it may have been opened under this very number, where a duplicate of it would still be closed
+/// on exec, or under that of another one which is let through.
+pub(crate) fn pass(command: &mut Command, descriptor: impl AsFd, number: i32) {
+    assert!(number < BEYOND);
+    let beyond = fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(BEYOND)).unwrap();
+    // SAFETY: the kernel has just opened it for us.
+    let beyond = unsafe { OwnedFd::from_raw_fd(beyond) };
     // SAFETY: dup2 is async-signal-safe; the descriptor lives in the closure until the command is dropped.
     unsafe {
         command.pre_exec(move || {
-            if libc::dup2(descriptor.as_raw_fd(), number) < 0 {
-                Err(std::io::Error::last_os_error())
-            } else {
-                Ok(())
-            }
+            Errno::result(libc::dup2(beyond.as_raw_fd(), number)).map(drop).map_err(Into::into)
         });
     }
 }

@@ -2,19 +2,15 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::fd::AsRawFd;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ipc::confinement::Confinement;
-use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::libc;
 use nix::unistd::pipe2;
 
-use super::order::encoded;
+use super::order::{encoded, pass};
 use super::place::Place;
 
 /// A sandbox-exec that was executed before its order.
@@ -29,13 +25,7 @@ impl Waiting {
         let mut command = place.command(place.path("sandbox-exec"));
         command.args(["--rights-fd", "20", "--", "/bin/bash", "-c", script]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        // SAFETY: dup2 is async-signal-safe; the descriptors live until the command is dropped.
-        unsafe {
-            command.pre_exec(move || {
-                Errno::result(libc::dup2(orders_read.as_raw_fd(), 20))?;
-                Ok(())
-            });
-        }
+        pass(&mut command, orders_read, 20);
         let child = command.spawn().unwrap();
         drop(command);
         let waiting = Self { child, orders: ours.into() };

@@ -27,6 +27,7 @@ pub(crate) fn run(
 
 pub(crate) fn said(place: &Place, change: impl Fn(&mut Confinement), script: &str) -> String {
     let (output, reports) = run(place, change, script);
-    assert!(output.status.success(), "{script}: {}{}{reports:?}", text(&output), errors(&output));
+    let Output { status, .. } = &output;
+    assert!(status.success(), "{script}: {status}: {}{}{reports:?}", text(&output), errors(&output));
     text(&output)
 }
