@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest};
 use crate::event::SessionEvent;
-use crate::id::{ApprovalId, CallId, ConversationId, GrantId};
+use crate::id::{AgentId, ApprovalId, CallId, ConversationId, GrantId};
 use crate::image::Image;
 use crate::rights::RightsChange;
 
@@ -13,6 +13,8 @@ use crate::rights::RightsChange;
 pub struct UiEvent {
     /// The session that it belongs to.
     pub conversation_id: ConversationId,
+    /// The agent that it is about.
+    pub agent: AgentId,
     /// What there is to show.
     pub kind: UiEventKind,
 }
@@ -59,6 +61,9 @@ pub enum UiEventKind {
 pub struct UserAction {
     /// The session that it belongs to.
     pub conversation_id: ConversationId,
+    /// The agent of which it is wanted; the session's first where none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
     /// What the user wants.
     pub kind: UserActionKind,
 }

@@ -96,8 +96,18 @@ impl AgentId {
         Self("1".to_owned())
     }
 
-    /// Whether it is the session's first agent, and nobody's sub-agent.
-    pub fn is_root(&self) -> bool {
-        self.0 == "1"
+    /// True if it is nobody's sub-agent.
+    pub fn is_top_level(&self) -> bool {
+        !self.0.contains('.')
     }
+}
+
+/// A call, wherever more than one agent may be meant: calls are numbered within an agent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AgentCall {
+    /// The agent.
+    pub agent: AgentId,
+    /// Its call.
+    pub call: CallId,
 }

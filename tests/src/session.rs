@@ -15,7 +15,9 @@ use ipc::id::{AgentId, ApprovalId, ConversationId};
 use ipc::rights::{Network, Reach};
 use supervisor::approval::ApprovalSettings;
 use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
-use supervisor::driver::{Driver, DriverError, ModePlaces, Running, SessionWorker, Turns};
+use supervisor::driver::{
+    AgentParts, AgentRun, ModePlaces, Processes, Session, SessionError, SessionWorker, Shared, Turns,
+};
 use supervisor::gate::{Activity, ApprovalMode, Standing};
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps};
 use supervisor::policy::{Environments, Followed, Policy};
@@ -40,7 +42,7 @@ pub struct FrontEnd {
     /// Where actions go; a front end that is gone has none.
     pub actions: Option<mpsc::Sender<UserAction>>,
     events: mpsc::UnboundedReceiver<UiEvent>,
-    run: JoinHandle<Result<RunEnd, DriverError>>,
+    run: JoinHandle<Result<RunEnd, SessionError>>,
     seen: Vec<String>,
     /// The model.
     pub provider: Arc<ReplayProvider>,
@@ -194,24 +196,18 @@ impl FrontEnd {
         let (ui, events) = mpsc::unbounded_channel();
         let (actions, inbox) = mpsc::channel(16);
         let provider = Arc::new(ReplayProvider::new(replies));
-        let driver = Driver {
-            conversation: id.clone(),
-            agent: agent(standing, &id, beginning.approvals),
+        let run = AgentRun::new(AgentParts {
+            agent: agent(standing, &id, beginning.approvals).starting(),
             provider: (beginning.model)(Arc::clone(&provider)),
-            worker: SessionWorker::new(spawner, programs, AgentId::root(), confinement),
-            log: SessionLog::create(&state, &id).expect("a log"),
-            ui,
-            actions: Some(inbox),
-            changes: None,
-            tripwire: None,
+            worker: SessionWorker::new(Processes::shared(spawner, programs), AgentId::root(), confinement),
             live: watch::Sender::new(None),
             modes: ModePlaces { watch: watched.then(|| watch(&world)), environments },
-            deadline: None,
+            surroundings: surroundings(),
             turns: beginning.turns,
-            running: Running::default(),
-        };
-        let around = surroundings();
-        let run = tokio::spawn(driver.run(Instant::now(), around));
+        });
+        let log = SessionLog::create(&state, &id).expect("a log");
+        let shared = Shared::new(id.clone(), log, ui, None, None);
+        let run = tokio::spawn(Session::new(shared, run, inbox, None).run(Instant::now().into()));
         Self { id, actions: Some(actions), events, run, seen: Vec::new(), provider, world, _temp: temp }
     }
 
@@ -222,7 +218,7 @@ impl FrontEnd {
 
     /// Acts in a session.
     pub async fn act_in(&self, id: &ConversationId, kind: UserActionKind) {
-        let action = UserAction { conversation_id: id.clone(), kind };
+        let action = UserAction { conversation_id: id.clone(), agent: None, kind };
         self.actions.as_ref().expect("it is not gone").send(action).await.expect("a session takes actions");
     }
 

@@ -17,7 +17,7 @@ use ipc::message::Outcome;
 use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::{Access, CommandExit, Edit, EditFile, ShellExec, ToolCall, ToolErrorKind, ToolOutput};
 use nix::unistd::geteuid;
-use supervisor::driver::{Journal, OneShot, OneShotError, Unlogged, prepare};
+use supervisor::driver::{Journal, OneShot, OneShotError, Processes, Unlogged, prepare};
 use supervisor::gate::ApprovalMode;
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerSpec};
 use supervisor::policy::Followed;
@@ -119,10 +119,14 @@ impl Site {
         }
     }
 
+    fn processes(&self) -> Processes {
+        Processes { spawner: self.spawner.clone(), programs: self.programs.clone() }
+    }
+
     async fn carry_out(&self, shot: OneShot) -> (Result<Outcome, OneShotError>, Notes) {
         let mut notes = Notes::default();
         let (_never, cancelled) = oneshot::channel();
-        let outcome = shot.carry_out(&self.spawner, &self.programs, &mut notes, cancelled).await;
+        let outcome = shot.carry_out(&self.processes(), &mut notes, cancelled).await;
         (outcome, notes)
     }
 
@@ -273,8 +277,8 @@ async fn a_cancelled_command_ends_with_everything_that_it_started() {
     };
     let mut notes = Notes::default();
     let shot = site.shot(effect, write(&site.world.project()));
-    let (outcome, ()) =
-        tokio::join!(shot.carry_out(&site.spawner, &site.programs, &mut notes, cancelled), until_ready);
+    let processes = site.processes();
+    let (outcome, ()) = tokio::join!(shot.carry_out(&processes, &mut notes, cancelled), until_ready);
     assert!(matches!(outcome, Ok(Outcome::Cancelled)), "{outcome:?}");
     assert!(!alive(notes.started().pid));
     let marked = tests::marked(site.world.mark().as_bytes());
@@ -326,7 +330,7 @@ async fn what_an_approved_command_leaves_for_the_host_to_run_is_put_back() {
         assert!(!site.path(".git/hooks/post-commit").exists() && !site.path(".vscode/tasks.json").exists());
         let nested = fs::read_to_string(site.path("sub/.git/config")).unwrap();
         assert!(!nested.contains("fsmonitor"), "{nested}");
-        let Some(EventKind::Restored { call: Some(CallId(1)), places }) = notes.events.last() else {
+        let Some(EventKind::Restored { call: Some(CallId(1)), places, .. }) = notes.events.last() else {
             panic!("{:?}", notes.events)
         };
         assert!(places.iter().all(|place| place.restored), "{places:?}");

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 use crate::denial::Denial;
-use crate::id::{ApprovalId, CallId, Generation, GrantId, ToolUseId};
+use crate::id::{AgentCall, ApprovalId, CallId, Generation, GrantId, ToolUseId};
 use crate::image::Image;
 use crate::path::WirePath;
 
@@ -153,6 +153,9 @@ pub enum EventKind {
         /// The call after which it was found; absent at the end of the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
+        /// Other calls that ran since the look before: one of them may have done it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        beside: Vec<AgentCall>,
         /// The places.
         places: Vec<RestoredPlace>,
     },

@@ -198,7 +198,7 @@ struct Tagged {
 impl Notification {
     /// What a front end is told of an event; `None` for what it is asked.
     pub fn of(event: UiEvent, request_id: impl FnOnce(ApprovalId) -> RequestId) -> Option<Self> {
-        let UiEvent { conversation_id, kind } = event;
+        let UiEvent { conversation_id, kind, .. } = event;
         let kind = match kind {
             UiEventKind::Logged(event) => return Some(Self::Logged(event)),
             UiEventKind::ApprovalRequested { .. } => return None,

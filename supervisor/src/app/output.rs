@@ -99,7 +99,7 @@ struct Page {
 }
 
 impl Page {
-    fn print(&mut self, UiEvent { conversation_id, kind }: &UiEvent) -> io::Result<()> {
+    fn print(&mut self, UiEvent { conversation_id, kind, .. }: &UiEvent) -> io::Result<()> {
         if let UiEventKind::Logged(event) = kind {
             self.tally.add(event);
         }

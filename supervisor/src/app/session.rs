@@ -23,7 +23,8 @@ use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
 use crate::directories::Directories;
 use crate::driver::{
-    ChangeTracker, Driver, DriverError, Guard, Live, Observer, Running, SessionWorker, Turns,
+    self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Live, Observer, Processes, SessionError,
+    SessionWorker, Shared, Turns,
 };
 use crate::gate::{Activity, ApprovalMode, Standing};
 use crate::monitor::PrivateTemp;
@@ -146,8 +147,8 @@ impl From<OpenError> for Refusal {
 
 /// A session that is open and does nothing yet.
 pub(super) struct Session {
-    driver: Driver,
-    surroundings: prompt::Surroundings,
+    inner: driver::Session,
+    standing: Standing,
     places: Places,
     began: Instant,
     _live: Option<LiveSocket>,
@@ -194,41 +195,33 @@ pub(super) fn open(
     let log = begin_log(&setup, &conversation, secret, begins, &ui)?;
     let (actions, inbox) = mpsc::channel(16);
     let observer_temp = setup.another_temp()?;
+    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone());
     let changes = (patch.is_some() || options.lists_changes)
-        .then(|| ChangeTracker::start(observer(&setup, &observer_temp), patch));
+        .then(|| ChangeTracker::start(observer(&setup, &boundary, &observer_temp), patch));
     let tripwire = setup.watched_at_once().map(Guard::start).transpose()?;
-    let worker = SessionWorker::new(
-        setup.spawner.clone(),
-        setup.programs.clone(),
-        AgentId::root(),
-        setup.confinement(standing.rights.clone()),
-    );
+    let worker = SessionWorker::new(boundary, AgentId::root(), setup.confinement(standing.rights.clone()));
     let surroundings = surroundings();
     let (live, seen) = watch::channel(None);
     let live_socket = live_socket(&setup.directories, &conversation, seen);
-    let driver = Driver {
-        conversation: conversation.clone(),
-        agent: agent(&options, standing, &conversation, &surroundings),
+    let run = AgentRun::new(AgentParts {
+        agent: agent(&options, standing, &conversation, &surroundings).starting(),
         provider,
         worker,
-        log,
-        ui,
-        actions: Some(inbox),
-        changes,
-        tripwire,
         live,
         modes: setup.mode_places(),
-        deadline: options.timeout.map(|timeout| began + timeout),
+        surroundings: surroundings.clone(),
         turns: options.turns,
-        running: Running::default(),
-    };
-    let places = places(&driver, &surroundings);
+    });
+    let standing = run.agent().standing().clone();
+    let places = places(conversation.clone(), &standing, &surroundings);
+    let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire);
+    let deadline = options.timeout.map(|timeout| (began + timeout).into());
     if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
         record.describe(&recorder, &options, places.clone());
     }
     let session = Session {
-        driver,
-        surroundings,
+        inner: driver::Session::new(shared, run, inbox, deadline),
+        standing,
         places,
         began,
         _live: live_socket,
@@ -241,7 +234,7 @@ pub(super) fn open(
 impl Session {
     /// What its agent may do when it begins.
     pub(super) const fn standing(&self) -> &Standing {
-        self.driver.agent.standing()
+        &self.standing
     }
 
     /// What another run of the same task has otherwise.
@@ -249,19 +242,14 @@ impl Session {
         &self.places
     }
 
-    /// What its agent is about.
-    pub(super) const fn activity(&self) -> Activity {
-        self.surroundings.activity
-    }
-
     /// Where it is logged.
     pub(super) fn log_path(&self) -> &Path {
-        self.driver.log.path()
+        self.inner.shared().log.path()
     }
 
     /// Runs the session to its end.
-    pub(super) async fn run(self) -> Result<RunEnd, DriverError> {
-        Box::pin(self.driver.run(self.began, self.surroundings)).await
+    pub(super) async fn run(self) -> Result<RunEnd, SessionError> {
+        Box::pin(self.inner.run(self.began.into())).await
     }
 }
 
@@ -282,8 +270,7 @@ impl Handle {
 
     /// Acts as the user without waiting. A session that is over takes no action, and misses none.
     pub(super) fn try_act(&self, kind: UserActionKind) -> Result<(), Busy> {
-        let action = UserAction { conversation_id: self.conversation.clone(), kind };
-        match self.actions.try_send(action) {
+        match self.actions.try_send(self.action(kind)) {
             Err(mpsc::error::TrySendError::Full(_)) => Err(Busy),
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
         }
@@ -291,7 +278,11 @@ impl Handle {
 
     /// Acts as the user. A session that is over takes no action, and misses none.
     pub(super) async fn act(&self, kind: UserActionKind) {
-        let _ = self.actions.send(UserAction { conversation_id: self.conversation.clone(), kind }).await;
+        let _ = self.actions.send(self.action(kind)).await;
+    }
+
+    fn action(&self, kind: UserActionKind) -> UserAction {
+        UserAction { conversation_id: self.conversation.clone(), agent: None, kind }
     }
 
     /// Turns signals into actions of the user.
@@ -337,7 +328,7 @@ fn begin_log(
     for event in begins {
         let logged = log.append(&AgentId::root(), Witness::Supervisor, event)?;
         let kind = UiEventKind::Logged(Box::new(logged));
-        let _ = ui.send(UiEvent { conversation_id: conversation.clone(), kind });
+        let _ = ui.send(UiEvent { conversation_id: conversation.clone(), agent: AgentId::root(), kind });
     }
     Ok(log)
 }
@@ -392,13 +383,12 @@ fn surroundings() -> prompt::Surroundings {
 }
 
 /// What another run of the same task has otherwise.
-fn places(driver: &Driver, surroundings: &prompt::Surroundings) -> Places {
-    let standing = driver.agent.standing();
+fn places(conversation: ConversationId, standing: &Standing, surroundings: &prompt::Surroundings) -> Places {
     Places {
         project: standing.project.clone(),
         temp: standing.temp.clone(),
         home: std::env::home_dir().map(Into::into),
-        conversation: driver.conversation.clone(),
+        conversation,
         date: surroundings.date.clone(),
         platform: surroundings.platform.clone(),
     }
@@ -441,12 +431,11 @@ fn provider(
     Ok(opened.provider)
 }
 
-fn observer(setup: &Setup, temp: &PrivateTemp) -> Observer {
+fn observer(setup: &Setup, boundary: &Arc<dyn Boundary>, temp: &PrivateTemp) -> Observer {
     let temp = WirePath::from(temp.path());
     let confinement = setup.confinement_beside(setup.policy.observer(temp.clone()), temp);
     Observer {
-        spawner: setup.spawner.clone(),
-        programs: setup.programs.clone(),
+        boundary: Arc::clone(boundary),
         agent: AgentId::root(),
         confinement,
         store: setup.directories.state.clone(),

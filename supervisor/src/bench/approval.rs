@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use super::processes::{REST, Site};
 use super::stats::{Report, Subject, rested};
 use super::{BenchError, Setup};
-use crate::driver::{Journal, OneShot, Unlogged};
+use crate::driver::{Journal, OneShot, Processes, Unlogged};
 use crate::session::SessionLog;
 
 const ROUNDS: usize = 100;
@@ -82,7 +82,8 @@ fn approved(
     let mut notes = Notes { log, printed: Vec::new() };
     let began = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let (_never, cancelled) = oneshot::channel();
-    runtime.block_on(shot.carry_out(&site.spawner, &setup.programs, &mut notes, cancelled))?;
+    let processes = Processes { spawner: site.spawner.clone(), programs: setup.programs.clone() };
+    runtime.block_on(shot.carry_out(&processes, &mut notes, cancelled))?;
     let printed = String::from_utf8(notes.printed)?;
     let (seconds, micros) = printed.trim().split_once(['.', ',']).ok_or("the command printed no time")?;
     let started = Duration::from_secs(seconds.parse()?) + Duration::from_micros(micros.parse()?);

@@ -4,7 +4,7 @@ use std::fs;
 
 use ipc::approval::ApprovalMode;
 use ipc::frontend::{UiEvent, UiEventKind};
-use ipc::id::ConversationId;
+use ipc::id::{AgentId, ConversationId};
 use ipc::rights::Network;
 use nix::sys::resource::UsageWho;
 use ratatui::layout::Size;
@@ -66,7 +66,7 @@ fn draw(painter: &mut Painter, model: &Model) -> Result<(), BenchError> {
 
 fn tell(model: &mut Model, millis: u64, text: &str) {
     let kind = UiEventKind::TextDelta { text: text.to_owned() };
-    let event = UiEvent { conversation_id: ConversationId(String::new()), kind };
+    let event = UiEvent { conversation_id: ConversationId(String::new()), agent: AgentId::root(), kind };
     tui::update(model, Moment::from_millis(millis), Msg::Core(event));
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ipc::cost::Usd;
 use ipc::event::{CompactionCause, EventKind, Observer, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
-use ipc::id::{ApprovalId, CallId};
+use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::image::Image;
 
 use super::beside::Beside;
@@ -37,6 +37,10 @@ pub struct Agent {
     pub(super) budget: Budget,
     pub(super) state: State,
     pub(super) run: Run,
+    /// True until the agent was told where it is: turns wait for that.
+    starting: bool,
+    /// True if a turn waits for the start.
+    turn_waits: bool,
     /// The summary that is waited for: requests are for it.
     pub(super) compacting: Option<Compacting>,
     /// Whether the user wants a summary before the next request.
@@ -124,6 +128,8 @@ impl Agent {
             budget,
             state: State::Resting,
             run: Run::default(),
+            starting: false,
+            turn_waits: false,
             compacting: None,
             compaction_wanted: false,
             instructions: Vec::new(),
@@ -137,6 +143,17 @@ impl Agent {
             beside: Beside::default(),
             effects: Vec::new(),
         }
+    }
+
+    /// The same agent, which begins no turn before its first [`Input::Context`].
+    #[must_use]
+    pub fn starting(self) -> Self {
+        Self { starting: true, ..self }
+    }
+
+    /// Which agent it is.
+    pub const fn id(&self) -> &AgentId {
+        &self.config.id
     }
 
     /// Takes an input in; the effects are to be carried out in order.
@@ -181,7 +198,7 @@ impl Agent {
 
     /// Whether a run goes on.
     pub fn is_busy(&self) -> bool {
-        !matches!(self.state, State::Resting | State::Closed)
+        self.turn_waits || !matches!(self.state, State::Resting | State::Closed)
     }
 
     fn on_op(&mut self, op: Op) {
@@ -214,14 +231,29 @@ impl Agent {
             (State::Resting, None) => {
                 self.queue.push(said);
                 self.run = Run::default();
-                self.begin_step();
+                self.turn_waits = self.starting;
+                if !self.starting {
+                    self.begin_step();
+                }
             }
             (_, None) => self.queue.push(said),
         }
     }
 
-    /// Context from outside the conversation. What is not about the surroundings holds in every context.
+    /// Context from outside the conversation. What is not about the surroundings holds in every context; with the first, a
+    /// turn that waited for it begins.
     fn on_context(&mut self, items: Vec<ContextItem>) {
+        // What changed before the agent was told where it is comes behind that.
+        let changed = if self.starting { std::mem::take(&mut self.context) } else { Vec::new() };
+        self.add_context(items);
+        self.context.extend(changed);
+        self.starting = false;
+        if std::mem::take(&mut self.turn_waits) {
+            self.begin_step();
+        }
+    }
+
+    fn add_context(&mut self, items: Vec<ContextItem>) {
         for mut item in items {
             let most = self.budget.context_item();
             if tokens(&item.text) > most {
@@ -327,6 +359,10 @@ impl Agent {
     /// Ends what goes on, keeps what is complete, and rests. Does nothing at rest.
     pub(super) fn stop(&mut self, reason: EndReason, message: Option<&str>) {
         match std::mem::replace(&mut self.state, State::Resting) {
+            // A turn that waits for the start is one that can be stopped, and so is a start that takes too long.
+            State::Resting if self.turn_waits || self.starting && reason == EndReason::TimeLimit => {
+                self.finish(reason, message.map(str::to_owned));
+            }
             State::Resting => {}
             State::Closed => self.state = State::Closed,
             // What the time was spent on was the provider's failure: that is the reason.
@@ -382,6 +418,7 @@ impl Agent {
             self.say_what_waits();
         }
         self.compaction_wanted = false;
+        self.turn_waits = false;
         let Run { steps, usage, cost, text, .. } = std::mem::take(&mut self.run);
         let cost = self.config.prices.map(|_| cost);
         self.effects.push(Effect::Finish(RunEnd { reason, message, text, steps, usage, cost }));

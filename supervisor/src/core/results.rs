@@ -444,7 +444,7 @@ impl Agent {
     /// Whether somebody may be asked: never for a sub-agent, nor while a plan is made.
     pub(super) fn asks(&self) -> bool {
         let Self { seen, config, .. } = self;
-        seen.mode == ApprovalMode::Ask && config.activity == Activity::Execute && config.id.is_root()
+        seen.mode == ApprovalMode::Ask && config.activity == Activity::Execute && config.id.is_top_level()
     }
 
     /// Tells a command that exited with 0 of the writes that it was refused: it looks as if they were done. It could do without

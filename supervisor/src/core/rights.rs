@@ -110,7 +110,7 @@ impl Agent {
     }
 
     fn decide(&self, change: &Change) -> Result<Rights, Unchanged> {
-        if !self.config.id.is_root() {
+        if !self.config.id.is_top_level() {
             return Err(Unchanged::Refused("those of a sub-agent are fixed for its life".to_owned()));
         }
         let (standing, activity) = (&self.config.standing, self.config.activity);

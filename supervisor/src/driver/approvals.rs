@@ -13,7 +13,8 @@ use ipc::id::ApprovalId;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::{Driver, DriverError};
+use super::flushes::After;
+use super::{AgentRun, SessionError, Shared};
 use crate::core::Input;
 use crate::gate::AskKind;
 
@@ -23,6 +24,8 @@ const MAX_CAUSE: usize = 300;
 /// The requests that are waited for.
 #[derive(Default)]
 pub(super) struct Approvals {
+    /// Requests that are shown when they are on the disk.
+    unwritten: BTreeMap<ApprovalId, Box<ServerRequest>>,
     pending: BTreeMap<ApprovalId, Pending>,
     waiting: JoinSet<(ApprovalId, Settled)>,
 }
@@ -65,8 +68,10 @@ impl Approvals {
         pending.settle.send(settled).map_err(|_| format!("request {id}: the answer came too late"))
     }
 
-    fn withdraw(&mut self, id: ApprovalId) {
+    /// Waits for one no longer; true if somebody was asked.
+    fn withdraw(&mut self, id: ApprovalId) -> bool {
         self.pending.remove(&id);
+        self.unwritten.remove(&id).is_none()
     }
 
     /// The next request that is over, as the core's input; pends while none is waited for. Cancel safe.
@@ -149,39 +154,51 @@ fn bounded(cause: &str) -> String {
     cause.chars().take(MAX_CAUSE).collect()
 }
 
-impl Driver {
-    /// Asks the front end, once the question is on the disk. What cannot be written down is not asked.
+impl AgentRun {
+    /// Has the question written down; who can answer it is asked when it is on the disk. What cannot be written down is not
+    /// asked.
     pub(super) fn request_approval(
         &mut self,
+        shared: &mut Shared,
         id: ApprovalId,
         request: Box<ServerRequest>,
-    ) -> Result<Option<Input>, DriverError> {
+    ) -> Result<Option<Input>, SessionError> {
         if let Err(error) = request.params() {
             let cause = format!("the request has no JSON: {error}");
             return Ok(Some(Input::Lapsed { id, by: DecidedBy::BadAnswer, cause }));
         }
         let event = EventKind::ApprovalRequested { id, request: request.clone() };
-        self.record(event, Witness::Supervisor)?;
-        self.log.sync()?;
-        self.running.approvals.wait(id, &request, self.ui.clone());
-        self.show(UiEventKind::ApprovalRequested { id, request });
+        self.record(shared, event, Witness::Supervisor)?;
+        self.approvals.unwritten.insert(id, request);
+        self.flushes.push(shared.flush(), After::Ask(id));
         Ok(None)
     }
 
-    pub(super) fn close_approval(&mut self, id: ApprovalId) {
-        self.running.approvals.withdraw(id);
-        self.show(UiEventKind::ApprovalClosed { id });
+    /// Asks the front end, unless the question is settled already.
+    pub(super) fn ask(&mut self, shared: &Shared, id: ApprovalId) {
+        if let Some(request) = self.approvals.unwritten.remove(&id) {
+            self.approvals.wait(id, &request, shared.ui.clone());
+            self.show(shared, UiEventKind::ApprovalRequested { id, request });
+        }
     }
 
+    pub(super) fn close_approval(&mut self, shared: &Shared, id: ApprovalId) {
+        if self.approvals.withdraw(id) {
+            self.show(shared, UiEventKind::ApprovalClosed { id });
+        }
+    }
+
+    /// Takes an answer; one `for_us` names this session.
     pub(super) fn answer(
         &mut self,
+        shared: &mut Shared,
         id: ApprovalId,
         answer: ApprovalAnswer,
         for_us: bool,
-    ) -> Result<(), DriverError> {
-        match self.running.approvals.answer(id, answer, for_us) {
+    ) -> Result<(), SessionError> {
+        match self.approvals.answer(id, answer, for_us) {
             Ok(()) => Ok(()),
-            Err(why) => self.notice("approval_ignored", &why),
+            Err(why) => self.notice(shared, "approval_ignored", &why),
         }
     }
 }

@@ -7,7 +7,7 @@ use ipc::event::ChangedFile;
 use ipc::path::WirePath;
 
 use super::observer::{Observer, ObserverError, Taken};
-use crate::changes::{Base, PatchFile};
+use crate::changes::{Base, ChangeSet, PatchFile};
 
 type Taking = Pin<Box<dyn Future<Output = Result<Taken<Base>, ObserverError>> + Send>>;
 
@@ -73,6 +73,13 @@ impl ChangeTracker {
     /// What could not be seen of the base.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
+    }
+
+    /// Has nothing compared: nothing that may write has begun. The patch that is wanted says so.
+    pub fn finish_unchanged(self) -> Result<TakenChanges, ObserverError> {
+        let patch = self.patch.as_ref().map(|patch| WirePath::from(patch.path()));
+        self.patch.map_or(Ok(()), |file| file.write(&ChangeSet::default()))?;
+        Ok(TakenChanges { files: Vec::new(), patch, notes: Vec::new() })
     }
 
     /// Takes the difference and writes the patch.

@@ -1,27 +1,28 @@
-//! The end of a run: the worker goes, what the host runs later is looked at, the change set is taken, the result is logged.
-
-use std::time::Instant;
+//! The end: workers go, what the host runs later is looked at, the change set is taken, the result is logged.
 
 use ipc::event::{EventKind, Observer as Witness, RunResult, TurnFinished};
+use tokio::time::Instant;
 
 use super::observer::ObserverError;
-use super::{ChangeTracker, Driver, DriverError, Totals, Turns, millis};
+use super::run::Totals;
+use super::tripwire::events;
+use super::{AgentRun, ChangeTracker, Session, SessionError, Shared, Turns, millis};
 use crate::core::{EndReason, Input, RunEnd};
 use crate::monitor::WorkerEvent;
 
-impl Driver {
-    /// The agent rests: the session is over, or the user may go on.
-    pub(super) fn rest(&mut self, end: RunEnd) -> Result<(), DriverError> {
-        if self.turns == Turns::One || ends_session(end.reason) {
-            self.running.end = Some(end);
+impl AgentRun {
+    /// The agent rests: its run is over, or the user may go on.
+    pub(super) fn rest(&mut self, shared: &mut Shared, end: RunEnd) -> Result<(), SessionError> {
+        if self.turns == Turns::One || ends_run(end.reason) {
+            self.end = Some(end);
             return Ok(());
         }
-        let totals = &mut self.running.totals;
+        let totals = &mut self.totals;
         totals.steps = totals.steps.saturating_add(end.steps);
         totals.usage += end.usage;
         totals.cost += end.cost.unwrap_or_default();
         totals.text.clone_from(&end.text);
-        let began = self.running.turn_began.take();
+        let began = self.turn_began.take();
         let finished = TurnFinished {
             reason: end.reason.as_str().to_owned(),
             message: end.message,
@@ -30,24 +31,57 @@ impl Driver {
             cost_usd: end.cost,
             duration_ms: began.map_or(0, |began| millis(began.elapsed())),
         };
-        self.record(EventKind::TurnFinished(finished), Witness::Supervisor)
+        self.record(shared, EventKind::TurnFinished(finished), Witness::Supervisor)
     }
 
-    /// Ends the worker, puts back what the host runs later, takes the change set, and logs the result.
-    pub(super) async fn finish(&mut self, mut end: RunEnd, began: Instant) -> Result<RunEnd, DriverError> {
-        self.running.stream = None;
-        self.add_turns_before(&mut end);
-        self.end_one_shots().await?;
+    /// True when nothing more is to come of this run.
+    pub(super) const fn is_over(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Ends everything that runs for the agent, and waits for that.
+    async fn finish(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+        self.stream = None;
+        self.end_one_shots(shared).await?;
         for (generation, event) in self.worker.end().await {
             if let WorkerEvent::Refused(refused) = event {
-                self.feed(Input::Refused(refused))?;
+                self.feed(shared, Input::Refused(refused))?;
             } else {
                 let reason = "the run is over".to_owned();
-                self.record(EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
+                self.record(shared, EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
             }
         }
-        self.compare_everything().await?;
-        let changes = self.changes.take();
+        self.withdraw_live();
+        Ok(())
+    }
+
+    /// What the agent came to in all.
+    fn account(&mut self) -> Option<RunEnd> {
+        let mut end = self.end.take()?;
+        let Totals { steps, usage, cost, text } = std::mem::take(&mut self.totals);
+        end.steps = end.steps.saturating_add(steps);
+        end.usage += usage;
+        // The prices are those of the session: known for every turn, or for none.
+        end.cost = end.cost.map(|last| last + cost);
+        if end.text.is_empty() {
+            end.text = text;
+        }
+        Some(end)
+    }
+}
+
+impl Session {
+    /// Ends the workers, puts back what the host runs later, takes the change set, and logs the result.
+    pub(super) async fn finish(&mut self, mut end: RunEnd, began: Instant) -> Result<RunEnd, SessionError> {
+        for run in &mut self.runs {
+            // All of them begin to end before one is waited for.
+            run.worker.abandon();
+        }
+        for run in &mut self.runs {
+            run.finish(&mut self.shared).await?;
+        }
+        self.look_at_everything().await?;
+        let changes = self.shared.changes.take();
         let is_patch = changes.as_ref().is_some_and(ChangeTracker::writes_patch);
         if let Some(tracker) = changes
             && let Err(error) = self.take_changes(tracker).await?
@@ -61,53 +95,64 @@ impl Driver {
         self.log_result(end, began)
     }
 
+    /// The end of the first agent, with what all of them came to.
+    pub(super) fn account(&mut self) -> Option<RunEnd> {
+        let mut ends = self.runs.iter_mut().filter_map(AgentRun::account);
+        let first = ends.next()?;
+        Some(ends.fold(first, |mut sum, other| {
+            sum.steps = sum.steps.saturating_add(other.steps);
+            sum.usage += other.usage;
+            sum.cost = sum.cost.map(|cost| cost + other.cost.unwrap_or_default());
+            sum
+        }))
+    }
+
     /// Logs the result.
-    pub(super) fn log_result(&mut self, end: RunEnd, began: Instant) -> Result<RunEnd, DriverError> {
+    pub(super) fn log_result(&mut self, end: RunEnd, began: Instant) -> Result<RunEnd, SessionError> {
+        let Some(first) = self.runs.first_mut() else { return Err(SessionError::NoEnd) };
         let result = RunResult {
             exit_code: end.reason.exit_code(),
             reason: end.reason.as_str().to_owned(),
             message: end.message.clone(),
-            not_enforced: self.running.missing.clone(),
+            not_enforced: first.missing.clone(),
             text: end.text.clone(),
             steps: end.steps,
             usage: end.usage,
             cost_usd: end.cost,
             duration_ms: millis(began.elapsed()),
         };
-        self.record(EventKind::Result(result), Witness::Supervisor)?;
+        first.record(&mut self.shared, EventKind::Result(result), Witness::Supervisor)?;
         Ok(end)
     }
 
-    /// What the session came to in all.
-    fn add_turns_before(&mut self, end: &mut RunEnd) {
-        let Totals { steps, usage, cost, text } = std::mem::take(&mut self.running.totals);
-        end.steps = end.steps.saturating_add(steps);
-        end.usage += usage;
-        // The prices are those of the session: known for every turn, or for none.
-        end.cost = end.cost.map(|last| last + cost);
-        if end.text.is_empty() {
-            end.text = text;
+    /// Looks at what the host runs later when no worker lives any more.
+    async fn look_at_everything(&mut self) -> Result<(), SessionError> {
+        let Some(guard) = self.shared.tripwire.take_if(|guard| !guard.is_setting()) else { return Ok(()) };
+        let (looks, report) = guard.look_at_everything().await?;
+        for look in looks {
+            self.on_looked(look)?;
         }
+        events(None, &[], report).into_iter().try_for_each(|event| self.record(event))
     }
 
-    /// A run goes on without the list of its changes, and ends without the patch that the user wants.
-    pub(super) fn give_up_list(&mut self, error: ObserverError) -> Result<(), DriverError> {
-        match self.changes.take_if(|tracker| !tracker.writes_patch()) {
+    /// A session goes on without the list of its changes, and ends without the patch that the user wants.
+    pub(super) fn give_up_list(&mut self, error: ObserverError) -> Result<(), SessionError> {
+        match self.shared.changes.take_if(|tracker| !tracker.writes_patch()) {
             Some(tracker) => self.notice("change_set", &format!("{}: {error}", tracker.failure())),
             None => Err(error.into()),
         }
     }
 
     /// Logs the change set; the inner error says why there is no patch.
-    async fn take_changes(&mut self, tracker: ChangeTracker) -> Result<Result<(), String>, DriverError> {
+    async fn take_changes(&mut self, tracker: ChangeTracker) -> Result<Result<(), String>, SessionError> {
         let failed = tracker.failure();
-        match tracker.finish().await {
+        let taken = if tracker.base_is_open() { tracker.finish_unchanged() } else { tracker.finish().await };
+        match taken {
             Ok(taken) => {
                 for note in taken.notes {
                     self.notice("change_set", &note)?;
                 }
-                let kind = EventKind::ChangeSet { files: taken.files, patch: taken.patch };
-                self.record(kind, Witness::Supervisor)?;
+                self.record(EventKind::ChangeSet { files: taken.files, patch: taken.patch })?;
                 Ok(Ok(()))
             }
             Err(error) => {
@@ -119,8 +164,8 @@ impl Driver {
     }
 }
 
-/// Whether there is nothing to go on with after such an end.
-const fn ends_session(reason: EndReason) -> bool {
+/// True if there is nothing to go on with after such an end.
+const fn ends_run(reason: EndReason) -> bool {
     matches!(
         reason,
         EndReason::Closed

@@ -3,73 +3,76 @@
 use ipc::event::{EventKind, Observer as Witness};
 use ipc::frontend::UiEventKind;
 use ipc::id::{CallId, Generation};
-use ipc::message::Chunk;
+use ipc::message::{Chunk, Outcome};
 use tracing::info_span;
 
+use super::start::Startup;
+use super::tripwire::{Look, events, remark};
 use super::workers::Happening;
-use super::{Driver, DriverError, millis};
+use super::{AgentRun, SessionError, Shared, millis};
 use crate::core::Input;
 use crate::monitor::WorkerEvent;
 
-impl Driver {
-    pub(super) fn on_happening(&mut self, happening: Happening) -> Result<Option<Input>, DriverError> {
+impl AgentRun {
+    pub(super) fn on_happening(
+        &mut self,
+        shared: &mut Shared,
+        happening: Happening,
+    ) -> Result<Option<Input>, SessionError> {
         match happening {
-            Happening::Started => {
-                self.worker_is_ready()?;
-                Ok(None)
+            Happening::Started => self.worker_is_ready(shared)?,
+            Happening::NotStarted(error, _) if matches!(self.startup, Startup::Worker) => {
+                self.cannot_start(shared, &error)?;
             }
             Happening::NotStarted(error, calls) => {
                 let reason = format!("no worker could be started: {error}");
                 if self.worker.is_closed() {
-                    self.feed(Input::NotReplaced { reason: error.to_string() })?;
+                    self.feed(shared, Input::NotReplaced { reason: error.to_string() })?;
                 } else {
-                    self.notice("no_worker", &reason)?;
+                    self.notice(shared, "no_worker", &reason)?;
                 }
-                self.lose(calls, &reason)?;
-                Ok(None)
+                self.lose(shared, calls, &reason)?;
             }
-            Happening::Closed { reason, calls } => {
-                self.lose(calls, &reason)?;
-                Ok(None)
-            }
-            Happening::Event { generation, event } => self.on_worker(generation, event),
+            Happening::Closed { reason, calls } => self.lose(shared, calls, &reason)?,
+            Happening::Event { generation, event } => return self.on_worker(shared, generation, event),
         }
+        Ok(None)
     }
 
     pub(super) fn on_worker(
         &mut self,
+        shared: &mut Shared,
         generation: Generation,
         event: WorkerEvent,
-    ) -> Result<Option<Input>, DriverError> {
+    ) -> Result<Option<Input>, SessionError> {
         match event {
             WorkerEvent::Output { call, chunk: Chunk::Text(bytes) } => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
-                self.show(UiEventKind::OutputDelta { call, text });
+                self.show(shared, UiEventKind::OutputDelta { call, text });
                 Ok(None)
             }
             WorkerEvent::Outcome { call, outcome } => {
-                let Some(outcome) = self.running.preparations.finish(call, outcome) else { return Ok(None) };
-                let _span = info_span!("call", id = %call).entered();
-                tracing::debug!("answered");
-                let began = self.running.calls.remove(&call);
-                let duration_ms = began.map_or(0, |began| millis(began.elapsed()));
-                self.compare(call)?;
-                Ok(Some(Input::CallFinished { call, outcome, duration_ms }))
+                if self.takes_instructions(shared, call, &outcome)? {
+                    return Ok(None);
+                }
+                let Some(outcome) = self.preparations.finish(call, outcome) else { return Ok(None) };
+                Ok(self.finished(shared, call, outcome))
             }
             WorkerEvent::Ended { reason, violation, open } => {
                 self.withdraw_live();
                 if let Some(violation) = violation {
                     let kind = EventKind::ProtocolViolation { generation, violation };
-                    self.record(kind, Witness::Supervisor)?;
+                    self.record(shared, kind, Witness::Supervisor)?;
                 }
                 let kind = EventKind::WorkerEnded { generation, reason: reason.clone() };
-                self.record(kind, Witness::Supervisor)?;
-                self.lose(open, &format!("its worker {reason}"))?;
+                self.record(shared, kind, Witness::Supervisor)?;
+                self.lose(shared, open, &format!("its worker {reason}"))?;
+                self.lost_instructions(shared)?;
                 Ok(None)
             }
             WorkerEvent::Refused(refused) => Ok(Some(Input::Refused(refused))),
             WorkerEvent::Prepared { call, part } => {
-                self.running.preparations.take(call, part);
+                self.preparations.take(call, part);
                 Ok(None)
             }
             // Comes for no call that is asked for here: the table of phases saw to it.
@@ -77,13 +80,45 @@ impl Driver {
         }
     }
 
-    fn lose(&mut self, calls: Vec<CallId>, reason: &str) -> Result<(), DriverError> {
+    fn finished(&mut self, shared: &mut Shared, call: CallId, outcome: Outcome) -> Option<Input> {
+        let _span = info_span!("call", id = %call).entered();
+        tracing::debug!("answered");
+        let began = self.calls.remove(&call);
+        let duration_ms = began.map_or(0, |began| millis(began.elapsed()));
+        self.when_looked(shared, call, Input::CallFinished { call, outcome, duration_ms })
+    }
+
+    fn lose(&mut self, shared: &mut Shared, calls: Vec<CallId>, reason: &str) -> Result<(), SessionError> {
         for call in calls {
-            self.running.calls.remove(&call);
-            self.running.preparations.forget(call);
-            self.compare(call)?;
-            self.feed(Input::CallLost { call, reason: reason.to_owned() })?;
+            self.calls.remove(&call);
+            self.preparations.forget(call);
+            let lost = Input::CallLost { call, reason: reason.to_owned() };
+            if let Some(input) = self.when_looked(shared, call, lost) {
+                self.feed(shared, input)?;
+            }
         }
         Ok(())
+    }
+
+    /// What came of a call, if it is anybody's now: what may have written is looked after first.
+    fn when_looked(&mut self, shared: &mut Shared, call: CallId, input: Input) -> Option<Input> {
+        if shared.look_after(&self.id, call) {
+            self.unlooked.insert(call, input);
+            return None;
+        }
+        Some(input)
+    }
+
+    /// The look after a call is over.
+    pub(super) fn on_looked(&mut self, shared: &mut Shared, look: Look) -> Result<(), SessionError> {
+        let Look { after, beside, report } = look;
+        let call = after.call;
+        if let Some(text) = remark(&beside, &report.changes) {
+            self.feed(shared, Input::Remark { call, text })?;
+        }
+        for event in events(Some(call), &beside, report) {
+            self.record(shared, event, Witness::Supervisor)?;
+        }
+        self.unlooked.remove(&call).map_or(Ok(()), |input| self.feed(shared, input))
     }
 }

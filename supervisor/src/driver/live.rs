@@ -5,7 +5,7 @@ use ipc::confinement::{Confinement, Environment, Tier};
 use ipc::id::{AgentId, ConversationId, Generation};
 use serde::{Deserialize, Serialize};
 
-use super::Driver;
+use super::{AgentRun, Shared};
 
 /// An agent's worker as it serves now, and what it is confined by: enough to try the very same confinement beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,12 +30,12 @@ pub struct Live {
     pub confinement: Confinement,
 }
 
-impl Driver {
+impl AgentRun {
     /// Lets it be known which worker serves.
-    pub(super) fn publish(&self, ruleset_digest: String) {
+    pub(super) fn publish(&self, shared: &Shared, ruleset_digest: String) {
         let live = self.worker.serving().map(|worker| Live {
-            session: self.conversation.clone(),
-            agent: AgentId::root(),
+            session: shared.conversation.clone(),
+            agent: self.id.clone(),
             generation: worker.generation,
             pid: worker.pid,
             tier: worker.ruleset.tier,

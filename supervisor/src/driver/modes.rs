@@ -6,7 +6,7 @@ use ipc::confinement::Confinement;
 use ipc::path::WirePath;
 use ipc::rights::Rights;
 
-use super::{Driver, DriverError, Guard};
+use super::{AgentRun, Guard, SessionError, Shared};
 use crate::policy::Environments;
 use crate::tripwire::Watch;
 
@@ -31,16 +31,16 @@ impl ModePlaces {
     }
 }
 
-impl Driver {
+impl AgentRun {
     /// Replaces the worker. Where the next one may write in the project, what the host runs later is taken before its first
     /// call that may write.
-    pub(super) fn replace_worker(&mut self, rights: Rights) -> Result<(), DriverError> {
-        if self.tripwire.is_none()
+    pub(super) fn replace_worker(&mut self, shared: &mut Shared, rights: Rights) -> Result<(), SessionError> {
+        if shared.tripwire.is_none()
             && let Some(watch) = self.modes.watch_under(&rights)
         {
-            self.tripwire = Some(Guard::start(watch.clone()).map_err(DriverError::Tripwire)?);
+            shared.tripwire = Some(Guard::start(watch.clone()).map_err(SessionError::Tripwire)?);
         }
-        if let Some(guard) = &mut self.tripwire {
+        if let Some(guard) = &shared.tripwire {
             guard.widen(rights.write.iter().map(|root| root.as_path().to_owned()).collect());
         }
         let present = self.worker.confinement().clone();

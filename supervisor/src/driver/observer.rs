@@ -5,28 +5,28 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ipc::confinement::Confinement;
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Outcome, Work};
 use ipc::tool::{SnapshotSummary, ToolOutput};
-use tokio::sync::mpsc;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::boundary::{Boundary, StartedWorker, WorkerOrder};
 use crate::changes::{Base, ChangeSet, Intake, IntakeError, Limits, PatchFileError, ProjectPath, Snapshot};
-use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
+use crate::monitor::{StartError, WorkerEvent};
 
 /// How long a worker that looks may say nothing at all: it reads a hostile project, and must not hold a run for ever.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// Starts workers that only look.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Observer {
-    /// Where processes come from.
-    pub spawner: Spawner,
-    /// Which programs they are.
-    pub programs: Programs,
+    /// Where workers come from.
+    pub boundary: Arc<dyn Boundary>,
     /// The agent whose project is looked at.
     pub agent: AgentId,
     /// What such a worker may do: read.
@@ -95,14 +95,14 @@ impl Observer {
     }
 
     async fn start(&self) -> Result<Session, ObserverError> {
-        let spec = WorkerSpec {
+        let order = WorkerOrder {
             agent: self.agent.clone(),
             generation: Generation(1),
             confinement: self.confinement.clone(),
-            program: self.programs.worker.clone(),
         };
-        let (worker, events) = Worker::start(&self.spawner, spec).await?;
-        Ok(Session { worker, events, calls: CallId::default() })
+        // A sender that is gone cancels nothing; with the future what was started ends.
+        let worker = self.boundary.start(order, oneshot::channel().1).await?;
+        Ok(Session { worker, calls: CallId::default() })
     }
 
     fn store(&self) -> io::Result<File> {
@@ -112,8 +112,7 @@ impl Observer {
 
 /// A worker that looks; dropping it ends it.
 struct Session {
-    worker: Worker,
-    events: mpsc::Receiver<WorkerEvent>,
+    worker: StartedWorker,
     calls: CallId,
 }
 
@@ -129,9 +128,9 @@ impl Session {
 
     async fn feed(&mut self, work: Work, intake: &mut Intake) -> Result<SnapshotSummary, ObserverError> {
         self.calls = self.calls.next();
-        self.worker.calls().call(self.calls, work);
+        self.worker.control.call(self.calls, work);
         loop {
-            let event = timeout(SILENCE, self.events.recv()).await;
+            let event = timeout(SILENCE, self.worker.events.recv()).await;
             let silent =
                 |_| ObserverError::Failed(format!("the worker said nothing for {} s", SILENCE.as_secs()));
             match event.map_err(silent)? {

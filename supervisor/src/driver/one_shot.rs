@@ -17,13 +17,14 @@ use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Chunk, Outcome};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Rights};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
+use super::boundary::{Boundary, StartedWorker, WorkerOrder};
 use super::start::worker_started;
 use super::tripwire::{apart, events, remark};
 use crate::approval::effect_digest;
-use crate::monitor::{Programs, Spawner, StartError, Started, Worker, WorkerEvent, WorkerSpec};
+use crate::monitor::{StartError, WorkerEvent};
 use crate::tripwire::{Tripwire, Watch};
 
 /// How long a patch may take, and what a command may take beyond its own time: its worker ends it in time.
@@ -139,8 +140,7 @@ impl OneShot {
     /// Carries the effect out and ends the worker to its last descendant. A cancelled effect still has an outcome.
     pub async fn carry_out(
         self,
-        spawner: &Spawner,
-        programs: &Programs,
+        boundary: &dyn Boundary,
         journal: &mut impl Journal,
         cancelled: oneshot::Receiver<()>,
     ) -> Result<Outcome, OneShotError> {
@@ -148,7 +148,7 @@ impl OneShot {
         let confinement = self.confinement()?;
         let watched = self.watched(&confinement.rights);
         // The worker comes to be meanwhile: it is told of the effect when both are there.
-        let (set, started) = tokio::join!(set(watched), self.start(&confinement, spawner, programs));
+        let (set, started) = tokio::join!(set(watched), self.start(&confinement, boundary));
         let (started, tripwire) = (started?, set.map_err(OneShotError::Watch)?);
         let outcome = self.commit(&confinement, started, journal, cancelled).await;
         // Whatever became of the effect: its worker lives no more.
@@ -161,22 +161,21 @@ impl OneShot {
     async fn start(
         &self,
         confinement: &Confinement,
-        spawner: &Spawner,
-        programs: &Programs,
-    ) -> Result<Started, StartError> {
-        let spec = WorkerSpec {
+        boundary: &dyn Boundary,
+    ) -> Result<StartedWorker, StartError> {
+        let order = WorkerOrder {
             agent: self.agent.clone(),
             generation: self.generation,
             confinement: confinement.clone(),
-            program: programs.worker.clone(),
         };
-        Worker::start(spawner, spec).await
+        // A sender that is gone cancels nothing: an effect that is cancelled before it is sent has an account too.
+        boundary.start(order, oneshot::channel().1).await
     }
 
     async fn commit(
         self,
         confinement: &Confinement,
-        (worker, events): Started,
+        worker: StartedWorker,
         journal: &mut impl Journal,
         mut cancelled: oneshot::Receiver<()>,
     ) -> Result<Outcome, OneShotError> {
@@ -187,16 +186,16 @@ impl OneShot {
         journal.log(EventKind::WorkerStarted(started)).await?;
         if cancelled.try_recv().is_ok() {
             // Not one byte of the effect was sent.
-            worker.kill();
-            let attended = Attended { worker, events, call: self.call, patience: FAREWELL };
+            worker.control.kill();
+            let attended = Attended { worker, call: self.call, patience: FAREWELL };
             return match attended.see_off(journal, cancelled).await {
                 Err(OneShotError::Lost(_)) => Ok(Outcome::Cancelled),
                 other => other,
             };
         }
-        worker.calls().commit(self.call, &self.effect)?;
-        worker.calls().drain();
-        let attended = Attended { worker, events, call: self.call, patience: self.patience() };
+        worker.control.commit(self.call, &self.effect)?;
+        worker.control.drain();
+        let attended = Attended { worker, call: self.call, patience: self.patience() };
         attended.see_off(journal, cancelled).await
     }
 
@@ -221,10 +220,10 @@ async fn set(watched: Option<Watch>) -> io::Result<Option<Tripwire>> {
 /// Puts back what the host runs later, and tells of it.
 async fn look(mut tripwire: Tripwire, call: CallId, journal: &mut impl Journal) -> Result<(), OneShotError> {
     let report = apart(move || tripwire.check_everything()).await.map_err(OneShotError::Unwatched)?;
-    if let Some(text) = remark(&report.changes) {
+    if let Some(text) = remark(&[], &report.changes) {
         journal.remark(text).await;
     }
-    for event in events(Some(call), report) {
+    for event in events(Some(call), &[], report) {
         journal.log(event).await?;
     }
     Ok(())
@@ -232,8 +231,7 @@ async fn look(mut tripwire: Tripwire, call: CallId, journal: &mut impl Journal) 
 
 /// A one-shot worker that has its effect.
 struct Attended {
-    worker: Worker,
-    events: mpsc::Receiver<WorkerEvent>,
+    worker: StartedWorker,
     call: CallId,
     patience: Duration,
 }
@@ -248,9 +246,9 @@ impl Attended {
         let mut deadline = Instant::now() + self.patience;
         let (reason, violation) = loop {
             let event = tokio::select! {
-                event = self.events.recv() => event,
+                event = self.worker.events.recv() => event,
                 () = sleep_until(deadline) => {
-                    self.worker.kill();
+                    self.worker.control.kill();
                     // The end of what was killed comes by itself.
                     deadline += self.patience;
                     continue;
@@ -259,7 +257,7 @@ impl Attended {
                     cancellable = false;
                     // A sender that is gone cancels nothing.
                     if asked.is_ok() {
-                        self.worker.calls().cancel(self.call);
+                        self.worker.control.cancel(self.call);
                         deadline = deadline.min(Instant::now() + FAREWELL);
                     }
                     continue;

@@ -2,19 +2,21 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use ipc::effect::{Effect, FileEffect};
 use ipc::event::{EventKind, Observer as Witness};
 use ipc::frontend::UiEventKind;
-use ipc::id::{AgentId, CallId};
+use ipc::id::CallId;
 use ipc::message::Outcome;
 use ipc::rights::Grant;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
+use super::flushes::After;
 use super::one_shot::{Journal, OneShot, OneShotError, Unlogged};
-use super::{Driver, DriverError, millis};
+use super::run::Occurrence;
+use super::{AgentRun, SessionError, Shared, millis};
 use crate::core::Input;
 use crate::tripwire::{Approved, digest};
 
@@ -130,11 +132,11 @@ impl Journal for Teller {
     }
 }
 
-impl Driver {
+impl AgentRun {
     /// Starts to carry an approved effect out, under what the standing worker has and this grant.
     pub(super) fn carry_out(&mut self, call: CallId, effect: Arc<Effect>, grant: Grant) {
         let shot = OneShot {
-            agent: AgentId::root(),
+            agent: self.id.clone(),
             generation: self.worker.reserve_generation(),
             standing: self.worker.confinement().clone(),
             watch: self.modes.watch.clone(),
@@ -143,58 +145,69 @@ impl Driver {
             call,
             effect,
         };
-        let (spawner, programs) = self.worker.sources();
+        let boundary = self.worker.boundary();
         let files = files(&shot.effect);
-        let shots = &mut self.running.one_shots;
+        let shots = &mut self.one_shots;
         let (cancel, cancelled) = oneshot::channel();
         shots.running.insert(call, Shot { began: Instant::now(), files, cancel: Some(cancel) });
         let mut teller = Teller { call, told: shots.told.clone() };
         shots.tasks.spawn(async move {
-            let done = shot.carry_out(&spawner, &programs, &mut teller, cancelled).await;
+            let done = shot.carry_out(&*boundary, &mut teller, cancelled).await;
             let outcome = done.map_err(|error: OneShotError| error.to_string());
             let _ = teller.told.send(Told::Finished { call, outcome }).await;
         });
     }
 
     /// Does what an effect's task tells; the core's input, if it is one.
-    pub(super) fn on_told(&mut self, told: Told) -> Result<Option<Input>, DriverError> {
+    pub(super) fn on_told(&mut self, shared: &mut Shared, told: Told) -> Result<Option<Input>, SessionError> {
         match told {
             Told::Log { kind, logged } => {
                 let starts = matches!(kind, EventKind::WorkerStarted(_));
-                self.record(kind, Witness::Supervisor)?;
+                self.record(shared, kind, Witness::Supervisor)?;
                 if starts {
                     // The next thing is the effect: that it was approved survives whatever it does.
-                    self.log.sync()?;
+                    self.flushes.push(shared.flush(), After::GoOn(logged));
+                } else {
+                    let _ = logged.send(());
                 }
-                let _ = logged.send(());
                 Ok(None)
             }
             Told::Output { call, bytes } => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
-                self.show(UiEventKind::OutputDelta { call, text });
+                self.show(shared, UiEventKind::OutputDelta { call, text });
                 Ok(None)
             }
             Told::Remark { call, text } => Ok(Some(Input::Remark { call, text })),
             Told::Finished { call, outcome } => {
-                let shot = self.running.one_shots.running.remove(&call);
-                if let (Some(shot), Some(guard), Ok(Outcome::Done(_))) = (&shot, &mut self.tripwire, &outcome)
-                {
-                    guard.accept(&shot.files);
+                let shot = self.one_shots.running.remove(&call);
+                let duration_ms = shot.as_ref().map_or(0, |shot| millis(shot.began.elapsed()));
+                if let (Some(shot), Some(guard), Ok(Outcome::Done(_))) = (shot, &shared.tripwire, &outcome) {
+                    guard.accept(shot.files);
                 }
-                let duration_ms = shot.map_or(0, |shot| millis(shot.began.elapsed()));
                 Ok(Some(Input::OneShotFinished { call, outcome, duration_ms }))
             }
         }
     }
 
+    /// Does what waited for the disk.
+    pub(super) fn on_flushed(&mut self, shared: &Shared, after: After) {
+        match after {
+            After::Ask(id) => self.ask(shared, id),
+            // An effect whose task is gone needs no leave.
+            After::GoOn(logged) => drop(logged.send(())),
+        }
+    }
+
     /// Ends what is still carried out, and waits for that.
-    pub(super) async fn end_one_shots(&mut self) -> Result<(), DriverError> {
-        self.running.one_shots.cancel_all();
-        while !self.running.one_shots.is_empty() {
-            let told = self.running.one_shots.next().await;
-            if let Some(input) = self.on_told(told)? {
-                self.feed(input)?;
-            }
+    pub(super) async fn end_one_shots(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+        self.one_shots.cancel_all();
+        while !self.one_shots.is_empty() {
+            let happened = tokio::select! {
+                biased;
+                (flushed, after) = self.flushes.next() => Occurrence::Flushed(flushed, after),
+                told = self.one_shots.next() => Occurrence::OneShot(told),
+            };
+            self.on(shared, happened)?;
         }
         Ok(())
     }

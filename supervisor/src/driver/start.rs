@@ -1,18 +1,21 @@
-//! Before the first request: a worker, and what the project says to agents.
+//! The start of an agent run: a worker, and what the project says to agents. Both are waited for like anything else, and the
+//! core begins no turn before them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ipc::confinement::Confinement;
 use ipc::event::{EventKind, Observer as Witness, WorkerStarted};
 use ipc::id::CallId;
 use ipc::message::{Outcome, Work};
 use ipc::tool::{ReadFile, ToolCall, ToolOutput};
+use tokio::time::{Instant, sleep_until};
 
+use super::boundary::StartedWorker;
 use super::digest::Digests;
-use super::workers::Happening;
-use super::{Driver, DriverError};
-use crate::core::{ContextItem, Input, ReadyWorker};
-use crate::monitor::{Worker, WorkerEvent};
+use super::{AgentRun, SessionError, Shared};
+use crate::core::{ContextItem, EndReason, Input, ReadyWorker};
+use crate::monitor::StartError;
+use crate::prompt::environment_context;
 
 /// The project's own instructions, read by the worker like any file.
 const INSTRUCTIONS: &str = "AGENTS.md";
@@ -23,20 +26,33 @@ const INSTRUCTIONS_TIME: Duration = Duration::from_secs(10);
 /// The most lines of [`INSTRUCTIONS`] that the model is given.
 const INSTRUCTION_LINES: u64 = 400;
 
-/// Calls of the supervisor itself are numbered from here; the core numbers its own from 1.
-const OWN_CALLS: u64 = 1 << 63;
+/// The call of the supervisor itself that reads [`INSTRUCTIONS`]; the core numbers its own from 1.
+const READING: CallId = CallId((1 << 63) + 1);
 
-impl Driver {
-    pub(super) async fn start_worker(&mut self) -> Result<(), DriverError> {
-        self.worker.start();
-        match self.worker.next().await {
-            Happening::NotStarted(error, _) => Err(error.into()),
-            // Only a replacement closes a worker, and none was asked for yet.
-            Happening::Closed { .. } | Happening::Started | Happening::Event { .. } => self.worker_is_ready(),
+/// How far an agent run has come.
+#[derive(Debug, Default)]
+pub(super) enum Startup {
+    /// The first worker is on its way.
+    #[default]
+    Worker,
+    /// It reads the project's instructions, until this moment.
+    Instructions(Instant),
+    /// The agent was told where it is.
+    Done,
+}
+
+impl Startup {
+    /// Waits until the instructions are late; pends if they are not waited for. Cancel safe.
+    pub(super) async fn is_late(&self) {
+        match self {
+            Self::Instructions(until) => sleep_until(*until).await,
+            Self::Worker | Self::Done => std::future::pending().await,
         }
     }
+}
 
-    pub(super) fn worker_is_ready(&mut self) -> Result<(), DriverError> {
+impl AgentRun {
+    pub(super) fn worker_is_ready(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let Some(worker) = self.worker.serving() else { return Ok(()) };
         let started = worker_started(worker, self.worker.confinement());
         let ready = ReadyWorker {
@@ -47,62 +63,82 @@ impl Driver {
             ruleset_digest: started.ruleset_digest.clone(),
         };
         let digest = started.ruleset_digest.clone();
-        self.running.missing.clone_from(&started.not_enforced);
-        self.record(EventKind::WorkerStarted(started), Witness::Supervisor)?;
-        self.feed(Input::WorkerReady(ready))?;
-        self.publish(digest);
+        self.missing.clone_from(&started.not_enforced);
+        self.record(shared, EventKind::WorkerStarted(started), Witness::Supervisor)?;
+        self.feed(shared, Input::WorkerReady(ready))?;
+        self.publish(shared, digest);
+        self.read_instructions();
         Ok(())
     }
 
-    /// The project's instructions, if they can be had in time; a worker that does not answer is replaced.
-    pub(super) async fn instructions(&mut self) -> Result<Option<ContextItem>, DriverError> {
-        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let time = left.map_or(INSTRUCTIONS_TIME, |left| left.min(INSTRUCTIONS_TIME));
-        if let Ok(read) = tokio::time::timeout(time, self.read_instructions()).await {
-            return read;
-        }
-        self.notice("no_instructions", &format!("{INSTRUCTIONS} was not read: the worker did not answer"))?;
-        for (generation, event) in self.worker.end().await {
-            if let Some(input) = self.on_worker(generation, event)? {
-                self.feed(input)?;
-            }
-        }
-        Ok(None)
+    /// There is no first worker.
+    pub(super) fn cannot_start(
+        &mut self,
+        shared: &mut Shared,
+        error: &StartError,
+    ) -> Result<(), SessionError> {
+        self.startup = Startup::Done;
+        self.feed(shared, Input::Broken { reason: EndReason::NoSandbox, message: error.to_string() })
     }
 
-    /// Reads them by a call of our own: the supervisor opens nothing in a project.
-    async fn read_instructions(&mut self) -> Result<Option<ContextItem>, DriverError> {
-        let call = self.own_call();
-        let read = ReadFile { path: INSTRUCTIONS.into(), offset: None, limit: Some(INSTRUCTION_LINES) };
-        self.worker.call(call, Work::Run(ToolCall::ReadFile(read)));
-        loop {
-            match self.worker.next().await {
-                Happening::Event { event: WorkerEvent::Outcome { call: answered, outcome }, .. }
-                    if answered == call =>
-                {
-                    return Ok(instructions_in(outcome));
-                }
-                Happening::Event { generation, event: event @ WorkerEvent::Ended { .. } } => {
-                    self.on_worker(generation, event)?;
-                    return Ok(None);
-                }
-                Happening::Event { event: WorkerEvent::Refused(refused), .. } => {
-                    self.feed(Input::Refused(refused))?;
-                }
-                Happening::NotStarted(error, _) => return Err(error.into()),
-                Happening::Closed { .. } | Happening::Started | Happening::Event { .. } => {}
-            }
+    /// Has the worker read them by a call of our own, once: the supervisor opens nothing in a project.
+    fn read_instructions(&mut self) {
+        if matches!(self.startup, Startup::Worker) {
+            self.startup = Startup::Instructions(Instant::now() + INSTRUCTIONS_TIME);
+            let read = ReadFile { path: INSTRUCTIONS.into(), offset: None, limit: Some(INSTRUCTION_LINES) };
+            self.worker.call(READING, Work::Run(ToolCall::ReadFile(read)));
         }
     }
 
-    fn own_call(&mut self) -> CallId {
-        self.running.next_own_call += 1;
-        CallId(OWN_CALLS + self.running.next_own_call)
+    /// Takes the answer to that call, if it is one.
+    pub(super) fn takes_instructions(
+        &mut self,
+        shared: &mut Shared,
+        call: CallId,
+        outcome: &Outcome,
+    ) -> Result<bool, SessionError> {
+        if call == READING && matches!(self.startup, Startup::Instructions(_)) {
+            self.tell_where_it_is(shared, instructions_in(outcome))?;
+        }
+        Ok(call == READING)
+    }
+
+    /// The worker that was to read them is gone. The next one reads them if it was replaced, and not if it died of them.
+    pub(super) fn lost_instructions(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+        if !matches!(self.startup, Startup::Instructions(_)) {
+            return Ok(());
+        }
+        if self.worker.is_being_replaced() {
+            self.startup = Startup::Worker;
+            return Ok(());
+        }
+        self.tell_where_it_is(shared, None)
+    }
+
+    /// They do not come in time: a worker that does not answer is replaced.
+    pub(super) fn give_up_instructions(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+        let message = format!("{INSTRUCTIONS} was not read: the worker did not answer");
+        self.notice(shared, "no_instructions", &message)?;
+        self.worker.replace(Ok(self.worker.confinement().clone()));
+        self.tell_where_it_is(shared, None)
+    }
+
+    /// Tells the agent of its place, which is what its worker sees, and of the project's instructions.
+    fn tell_where_it_is(
+        &mut self,
+        shared: &mut Shared,
+        instructions: Option<ContextItem>,
+    ) -> Result<(), SessionError> {
+        self.startup = Startup::Done;
+        let text = environment_context(&self.surroundings, self.agent.standing());
+        let mut items = vec![ContextItem { source: "environment".to_owned(), text }];
+        items.extend(instructions);
+        self.feed(shared, Input::Context(items))
     }
 }
 
 /// What is told of a worker that is ready; `confinement` has the host's own paths.
-pub(super) fn worker_started(worker: &Worker, confinement: &Confinement) -> WorkerStarted {
+pub(super) fn worker_started(worker: &StartedWorker, confinement: &Confinement) -> WorkerStarted {
     let digests = Digests::new(confinement, &worker.ruleset);
     WorkerStarted {
         generation: worker.generation,
@@ -119,10 +155,10 @@ pub(super) fn worker_started(worker: &Worker, confinement: &Confinement) -> Work
     }
 }
 
-fn instructions_in(outcome: Outcome) -> Option<ContextItem> {
+fn instructions_in(outcome: &Outcome) -> Option<ContextItem> {
     match outcome {
         Outcome::Done(ToolOutput::File(file)) if !file.text.trim().is_empty() => {
-            Some(ContextItem { source: INSTRUCTIONS.to_owned(), text: file.text })
+            Some(ContextItem { source: INSTRUCTIONS.to_owned(), text: file.text.clone() })
         }
         _ => None,
     }

@@ -1,6 +1,8 @@
 //! The core's timers.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::core::TimerId;
 
@@ -20,7 +22,7 @@ impl Timers {
         else {
             return std::future::pending().await;
         };
-        tokio::time::sleep_until(at.into()).await;
+        tokio::time::sleep_until(at).await;
         self.0.swap_remove(index);
         id
     }

@@ -1,120 +1,185 @@
-//! The tripwire in a run: set before the first call that may write, looked at after each, and at the end.
+//! The tripwire in a session: set before the first call that may write, looked at after each, and at the end.
+//!
+//! It lives on a thread of its own, which takes orders and answers them in turn: neither its walk through the project nor a
+//! look holds up the main loop. A call's result is nobody's before the look after it is over.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
+use std::sync::mpsc as orders;
 
-use ipc::event::{EventKind, Observer as Witness, RestoredPlace};
-use ipc::id::CallId;
-use ipc::tool::ToolCall;
-use tokio::sync::oneshot;
+use ipc::event::{EventKind, RestoredPlace};
+use ipc::id::{AgentCall, CallId};
+use tokio::sync::{mpsc, oneshot};
 
-use super::{Driver, DriverError};
-use crate::core::Input;
+use super::SessionError;
 use crate::shell_word::shell_word;
 use crate::tripwire::{Approved, Change, Report, Tripwire, Watch};
 
 /// The most places that the model is told of; the log has them all.
 const MOST_TOLD: usize = 12;
 
-/// The tripwire, and the calls that may touch it.
+/// The tripwire's thread, and the calls that may touch what it watches.
 pub struct Guard {
-    state: State,
-    writing: HashSet<CallId>,
-    /// What agents came to be allowed to write while it was set.
-    widened: Vec<PathBuf>,
+    orders: orders::Sender<Order>,
+    answers: mpsc::UnboundedReceiver<Answer>,
+    is_set: bool,
+    /// Calls that may write, until the look after them is over.
+    writing: BTreeSet<AgentCall>,
+    /// The calls of which one did what the next look finds.
+    ran: BTreeSet<AgentCall>,
 }
 
-enum State {
-    /// It walks the project, on a thread of its own: a run that ends meanwhile does not wait for it.
-    Setting(oneshot::Receiver<io::Result<Tripwire>>),
-    Set(Tripwire),
+enum Order {
+    Accept(Vec<Approved>),
+    Widen(Vec<PathBuf>),
+    LookAfter(AgentCall),
+    LookAtEverything,
+}
+
+enum Answer {
+    Set(io::Result<()>),
+    Looked(AgentCall, Report),
+    LookedAtEverything(Report),
+}
+
+/// What became of the tripwire.
+pub(super) enum Watched {
+    /// It is set: what may write may begin.
+    Set,
+    /// A look is over.
+    Looked(Look),
+}
+
+/// A look after a call.
+pub(super) struct Look {
+    /// The call.
+    pub(super) after: AgentCall,
+    /// The others that ran since the look before.
+    pub(super) beside: Vec<AgentCall>,
+    /// What was found.
+    pub(super) report: Report,
 }
 
 impl Guard {
-    /// Begins to take what there is.
+    /// Begins to take what there is. A session that ends meanwhile does not wait for it.
     pub fn start(watch: Watch) -> io::Result<Self> {
-        let state = State::Setting(aside("tripwire", move || Tripwire::set(&watch))?);
-        Ok(Self { state, writing: HashSet::new(), widened: Vec::new() })
+        let (orders, inbox) = orders::channel();
+        let (outbox, answers) = mpsc::unbounded_channel();
+        aside("tripwire", move || serve(&watch, &inbox, &outbox))?;
+        Ok(Self { orders, answers, is_set: false, writing: BTreeSet::new(), ran: BTreeSet::new() })
     }
 
-    /// Whether what there is is still being taken: nothing may write until it is.
+    /// True while what there is is still being taken: nothing may write until it is.
     pub(super) const fn is_setting(&self) -> bool {
-        matches!(self.state, State::Setting(_))
-    }
-
-    /// Waits until it is set. Cancel safe.
-    pub(super) async fn set(&mut self) -> Result<(), DriverError> {
-        if let State::Setting(setting) = &mut self.state {
-            let set = setting.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
-            let mut set = set.map_err(DriverError::Tripwire)?;
-            set.widen(std::mem::take(&mut self.widened));
-            self.state = State::Set(set);
-        }
-        Ok(())
+        !self.is_set
     }
 
     /// Remembers a call that may write.
-    pub(super) fn sent(&mut self, call: CallId, tool: &ToolCall) {
-        if tool.may_write() {
-            self.writing.insert(call);
-        }
+    pub(super) fn sent(&mut self, call: AgentCall) {
+        self.writing.insert(call.clone());
+        self.ran.insert(call);
     }
 
-    /// What was approved by its bytes is not put back.
-    pub(super) fn accept(&mut self, approved: &[Approved]) {
-        if let State::Set(tripwire) = &mut self.state {
-            tripwire.accept(approved);
+    /// Has what is watched looked at after a call; true if that call may have written.
+    pub(super) fn look_after(&mut self, call: AgentCall) -> bool {
+        let may_have_written = self.writing.contains(&call);
+        if may_have_written {
+            self.order(Order::LookAfter(call));
         }
+        may_have_written
+    }
+
+    /// Tells it what was approved by its bytes, and is not put back.
+    pub(super) fn accept(&self, approved: Vec<Approved>) {
+        self.order(Order::Accept(approved));
     }
 
     /// Lets agents write these directories as well, from now on.
-    pub(super) fn widen(&mut self, writable: Vec<PathBuf>) {
-        match &mut self.state {
-            State::Set(tripwire) => tripwire.widen(writable),
-            State::Setting(_) => self.widened.extend(writable),
+    pub(super) fn widen(&self, writable: Vec<PathBuf>) {
+        self.order(Order::Widen(writable));
+    }
+
+    /// A thread that is gone answers nothing, which is found out by whoever waits for an answer.
+    fn order(&self, order: Order) {
+        let _ = self.orders.send(order);
+    }
+
+    /// Waits for what it has to say. Cancel safe.
+    pub(super) async fn next(&mut self) -> Result<Watched, SessionError> {
+        loop {
+            match self.answer().await? {
+                Answer::Set(set) => {
+                    set.map_err(SessionError::Tripwire)?;
+                    self.is_set = true;
+                    return Ok(Watched::Set);
+                }
+                Answer::Looked(call, report) => return Ok(Watched::Looked(self.looked(call, report))),
+                Answer::LookedAtEverything(_) => {}
+            }
         }
     }
 
-    fn after(&mut self, call: CallId) -> Report {
-        match &mut self.state {
-            State::Set(tripwire) if self.writing.remove(&call) => tripwire.check(),
-            _ => Report::default(),
+    async fn answer(&mut self) -> Result<Answer, SessionError> {
+        let gone = || SessionError::Tripwire(io::ErrorKind::BrokenPipe.into());
+        self.answers.recv().await.ok_or_else(gone)
+    }
+
+    fn looked(&mut self, after: AgentCall, report: Report) -> Look {
+        self.writing.remove(&after);
+        // What runs on, or was not looked after yet, may have done what the next look finds as well.
+        let ran = std::mem::replace(&mut self.ran, self.writing.clone());
+        let beside = ran.into_iter().filter(|call| *call != after).collect();
+        Look { after, beside, report }
+    }
+
+    /// Looks at everything, when no worker lives any more. What looks after calls found comes first.
+    pub(super) async fn look_at_everything(mut self) -> Result<(Vec<Look>, Report), SessionError> {
+        let mut looks = Vec::new();
+        self.order(Order::LookAtEverything);
+        loop {
+            match self.answer().await? {
+                Answer::Set(set) => set.map_err(SessionError::Tripwire)?,
+                Answer::Looked(call, report) => looks.push(self.looked(call, report)),
+                Answer::LookedAtEverything(report) => return Ok((looks, report)),
+            }
         }
     }
 }
 
-impl Driver {
-    /// Compares after a call, before its result is anybody's.
-    pub(super) fn compare(&mut self, call: CallId) -> Result<(), DriverError> {
-        let report = self.tripwire.as_mut().map(|guard| guard.after(call)).unwrap_or_default();
-        if let Some(text) = remark(&report.changes) {
-            self.feed(Input::Remark { call, text })?;
+/// The thread of the tripwire, until nobody orders anything any more.
+fn serve(watch: &Watch, orders: &orders::Receiver<Order>, answers: &mpsc::UnboundedSender<Answer>) {
+    // Whoever waited for an answer may have gone.
+    let answer = |answer| answers.send(answer).is_ok();
+    let mut tripwire = match Tripwire::set(watch) {
+        Ok(tripwire) => tripwire,
+        Err(error) => {
+            answer(Answer::Set(Err(error)));
+            return;
         }
-        self.tell(Some(call), report)
-    }
-
-    /// Compares everything when no worker lives any more.
-    pub(super) async fn compare_everything(&mut self) -> Result<(), DriverError> {
-        let Some(Guard { state: State::Set(mut tripwire), .. }) = self.tripwire.take() else { return Ok(()) };
-        let looked = apart(move || tripwire.check_everything()).await;
-        self.tell(None, looked.map_err(DriverError::Tripwire)?)
-    }
-
-    fn tell(&mut self, call: Option<CallId>, report: Report) -> Result<(), DriverError> {
-        events(call, report).into_iter().try_for_each(|event| self.record(event, Witness::Supervisor))
+    };
+    let mut heard = answer(Answer::Set(Ok(())));
+    while heard && let Ok(order) = orders.recv() {
+        match order {
+            Order::Accept(approved) => tripwire.accept(&approved),
+            Order::Widen(writable) => tripwire.widen(writable),
+            Order::LookAfter(call) => heard = answer(Answer::Looked(call, tripwire.check())),
+            Order::LookAtEverything => {
+                heard = answer(Answer::LookedAtEverything(tripwire.check_everything()));
+            }
+        }
     }
 }
 
-/// What is logged of a look.
-pub(super) fn events(call: Option<CallId>, report: Report) -> Vec<EventKind> {
+/// What is logged of a look; the calls `beside` may have done it as well as the one that it is about.
+pub(super) fn events(call: Option<CallId>, beside: &[AgentCall], report: Report) -> Vec<EventKind> {
     let notice = |message| EventKind::Notice { code: "tripwire".to_owned(), message };
     let mut events: Vec<_> = report.notes.into_iter().map(notice).collect();
     let place = |Change { path, what, restored }| RestoredPlace { path: path.into(), what, restored };
     let places: Vec<_> = report.changes.into_iter().map(place).collect();
     if !places.is_empty() {
-        events.push(EventKind::Restored { call, places });
+        events.push(EventKind::Restored { call, beside: beside.to_vec(), places });
     }
     events
 }
@@ -138,13 +203,16 @@ fn aside<T: Send + 'static>(
 }
 
 /// What the model is told.
-pub(super) fn remark(changes: &[Change]) -> Option<String> {
+pub(super) fn remark(beside: &[AgentCall], changes: &[Change]) -> Option<String> {
     let (restored, left): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.restored);
     let said =
         [listed("Changed and restored", &restored), listed("Changed, and could not be restored", &left)];
     let mut text = said.into_iter().flatten().collect::<Vec<_>>().join(" ");
     if text.is_empty() {
         return None;
+    }
+    if !beside.is_empty() {
+        text.push_str(" Other calls ran at the same time, and it may have been one of them.");
     }
     text.push_str(
         " The user's own programs (git, shell, editor, agents) run what stands there, so agents may not change it; all \

@@ -1,23 +1,22 @@
 //! The session worker through its generations: started, fed with calls, and replaced when it dies.
 
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
+use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use ipc::confinement::Confinement;
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Work;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
+use super::boundary::{Boundary, StartedWorker, WorkerOrder};
+use crate::monitor::{StartError, WorkerEvent};
 
-type Started = Result<(Worker, mpsc::Receiver<WorkerEvent>), StartError>;
-type Starting = Pin<Box<dyn Future<Output = Started> + Send>>;
+type Started = Result<StartedWorker, StartError>;
 
 /// An agent's worker, whichever generation is alive.
 pub struct SessionWorker {
-    spawner: Spawner,
-    programs: Programs,
+    boundary: Arc<dyn Boundary>,
     agent: AgentId,
     confinement: Confinement,
     generation: Generation,
@@ -33,9 +32,9 @@ enum State {
     /// No worker, and none is started but by a replacement: why.
     Closed(String),
     /// One is on its way.
-    Starting { starting: Starting, cancel: Option<oneshot::Sender<()>>, replaces: bool },
+    Starting { starting: BoxFuture<'static, Started>, cancel: Option<oneshot::Sender<()>>, replaces: bool },
     /// One serves. One that nobody was told of is on its way to its end.
-    Serving { worker: Worker, events: mpsc::Receiver<WorkerEvent>, announced: bool },
+    Serving { worker: StartedWorker, announced: bool },
 }
 
 /// What happened to the worker.
@@ -62,10 +61,9 @@ pub enum Happening {
 
 impl SessionWorker {
     /// A worker that starts with its first call.
-    pub fn new(spawner: Spawner, programs: Programs, agent: AgentId, confinement: Confinement) -> Self {
+    pub fn new(boundary: Arc<dyn Boundary>, agent: AgentId, confinement: Confinement) -> Self {
         Self {
-            spawner,
-            programs,
+            boundary,
             agent,
             confinement,
             generation: Generation(0),
@@ -89,7 +87,7 @@ impl SessionWorker {
     }
 
     /// The worker that serves, if one does.
-    pub fn serving(&self) -> Option<&Worker> {
+    pub fn serving(&self) -> Option<&StartedWorker> {
         match &self.state {
             State::Serving { worker, announced: true, .. } => Some(worker),
             _ => None,
@@ -107,8 +105,8 @@ impl SessionWorker {
     }
 
     /// Where workers beside this one come from.
-    pub fn sources(&self) -> (Spawner, Programs) {
-        (self.spawner.clone(), self.programs.clone())
+    pub fn boundary(&self) -> Arc<dyn Boundary> {
+        Arc::clone(&self.boundary)
     }
 
     /// Takes a number for a worker beside this one: numbers are unique within the agent.
@@ -120,7 +118,7 @@ impl SessionWorker {
     /// Sends a call, as soon as there is a worker that is not being replaced.
     pub fn call(&mut self, call: CallId, work: Work) {
         match &self.state {
-            State::Serving { worker, .. } if self.replacement.is_none() => worker.calls().call(call, work),
+            State::Serving { worker, .. } if self.replacement.is_none() => worker.control.call(call, work),
             _ => self.waiting.push_back((call, work)),
         }
         self.start();
@@ -132,7 +130,7 @@ impl SessionWorker {
     pub fn replace(&mut self, confinement: Result<Confinement, StartError>) {
         self.replacement = Some(confinement);
         match &mut self.state {
-            State::Serving { worker, .. } => worker.kill(),
+            State::Serving { worker, .. } => worker.control.kill(),
             State::Starting { cancel, .. } => {
                 // It may have come too far to be cancelled: then it is ended unannounced.
                 let _ = cancel.take().map(|cancel| cancel.send(()));
@@ -150,15 +148,13 @@ impl SessionWorker {
 
     fn start_as(&mut self, replaces: bool) {
         self.generation = self.generation.next();
-        let spec = WorkerSpec {
+        let order = WorkerOrder {
             agent: self.agent.clone(),
             generation: self.generation,
             confinement: self.confinement.clone(),
-            program: self.programs.worker.clone(),
         };
-        let spawner = self.spawner.clone();
         let (cancel, cancelled) = oneshot::channel();
-        let starting = Box::pin(async move { Worker::start_unless(&spawner, spec, cancelled).await });
+        let starting = self.boundary.start(order, cancelled);
         self.state = State::Starting { starting, cancel: Some(cancel), replaces };
     }
 
@@ -170,7 +166,7 @@ impl SessionWorker {
             return Cancelled::BeforeItWasSent;
         }
         if let State::Serving { worker, .. } = &self.state {
-            worker.calls().cancel(call);
+            worker.control.cancel(call);
         }
         Cancelled::OutcomeFollows
     }
@@ -204,9 +200,9 @@ impl SessionWorker {
                 let (started, replaces) = (starting.await, *replaces);
                 self.on_start(started, replaces)
             }
-            State::Serving { worker, events, .. } => {
+            State::Serving { worker, .. } => {
                 let generation = worker.generation;
-                let event = events.recv().await.unwrap_or_else(|| WorkerEvent::Ended {
+                let event = worker.events.recv().await.unwrap_or_else(|| WorkerEvent::Ended {
                     reason: "its reader is gone".to_owned(),
                     violation: None,
                     open: Vec::new(),
@@ -219,16 +215,16 @@ impl SessionWorker {
     fn on_start(&mut self, started: Started, replaces: bool) -> Option<Happening> {
         let announced = self.replacement.is_none();
         match started {
-            Ok((worker, events)) if announced => {
+            Ok(worker) if announced => {
                 for (call, work) in self.waiting.drain(..) {
-                    worker.calls().call(call, work);
+                    worker.control.call(call, work);
                 }
-                self.state = State::Serving { worker, events, announced };
+                self.state = State::Serving { worker, announced };
                 Some(Happening::Started)
             }
-            Ok((worker, events)) => {
-                worker.kill();
-                self.state = State::Serving { worker, events, announced };
+            Ok(worker) => {
+                worker.control.kill();
+                self.state = State::Serving { worker, announced };
                 None
             }
             Err(_) if !announced => {
@@ -261,11 +257,16 @@ impl SessionWorker {
         self.waiting.drain(..).map(|(call, _)| call).collect()
     }
 
+    /// Begins to end the worker and everything below it: what is to be ended need not be replaced, and one on its way is
+    /// ended as for a replacement.
+    pub fn abandon(&mut self) {
+        self.waiting.clear();
+        self.replace(Err(StartError::Cancelled));
+    }
+
     /// Ends the worker and everything below it, and waits for that; gives the last events of one that was announced.
     pub async fn end(&mut self) -> Vec<(Generation, WorkerEvent)> {
-        self.waiting.clear();
-        // What is to be ended need not be replaced; one on its way is ended as for a replacement.
-        self.replace(Err(StartError::Cancelled));
+        self.abandon();
         let mut last = Vec::new();
         while !self.is_closed() {
             if let Some(Happening::Event {

@@ -65,6 +65,9 @@ pub enum LogError {
         /// Why.
         source: io::Error,
     },
+    /// Nobody brings the log to the disk any more.
+    #[error("the session log cannot be synchronised: the thread that does so has ended")]
+    FlusherGone,
     /// The log cannot be read.
     #[error("cannot read the session log {path}: {source}")]
     Read {

@@ -84,6 +84,11 @@ impl LineFile {
         Ok(())
     }
 
+    /// Another handle of the same file.
+    pub(super) fn handle(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
     /// Waits until everything is on the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()

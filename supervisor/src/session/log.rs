@@ -11,6 +11,7 @@ use secrecy::SecretString;
 use super::LogError;
 use super::chain::{END, GENESIS, KEY, Link};
 use super::file::{LineFile, open_directory};
+use super::flush::Flusher;
 use crate::secrets::Redactor;
 
 /// The log of one session, open for appending.
@@ -84,6 +85,11 @@ impl SessionLog {
         self.last = event.id;
         self.heads.insert(agent.clone(), event.id);
         Ok(event)
+    }
+
+    /// Brings the log to the disk beside whoever writes it.
+    pub fn flusher(&self) -> Flusher {
+        Flusher::new(self.file.handle(), self.file.path().to_owned())
     }
 
     /// Waits until everything that was appended is on the disk.

@@ -7,11 +7,13 @@
 mod chain;
 mod error;
 mod file;
+mod flush;
 mod load;
 mod log;
 mod tree;
 
 pub use error::{Fault, LogError};
+pub use flush::{Flushed, Flusher};
 pub use load::{Loaded, load, rebuild};
 pub use log::SessionLog;
 pub use tree::{Tree, Turn};

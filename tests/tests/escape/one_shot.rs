@@ -10,7 +10,7 @@ use ipc::message::Outcome;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::{Access, ShellExec, ToolCall};
-use supervisor::driver::{Journal, OneShot, Unlogged, prepare};
+use supervisor::driver::{Journal, OneShot, Processes, Unlogged, prepare};
 use supervisor::gate::ApprovalMode;
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerSpec};
 use supervisor::policy::{Followed, Policy};
@@ -51,7 +51,7 @@ async fn carry_out(place: &Place<'_>, command: &str) {
     let (asked, watch) = (granted.clone(), None);
     let shot = OneShot { agent, generation, standing, watch, asked, granted, call, effect: effect.into() };
     let (_never, cancelled) = oneshot::channel();
-    let outcome = shot.carry_out(&spawner, &programs, &mut Unwritten, cancelled).await;
+    let outcome = shot.carry_out(&Processes { spawner, programs }, &mut Unwritten, cancelled).await;
     assert!(matches!(outcome, Ok(Outcome::Done(_))), "{place}: {outcome:?}");
 }
 

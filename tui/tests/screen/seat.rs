@@ -90,7 +90,7 @@ impl Seat {
     }
 
     pub(crate) fn core(&mut self, kind: UiEventKind) {
-        self.send(Msg::Core(UiEvent { conversation_id: "c".into(), kind }));
+        self.send(Msg::Core(UiEvent { conversation_id: "c".into(), agent: "1".into(), kind }));
     }
 
     /// Lets time pass.

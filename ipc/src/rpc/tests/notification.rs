@@ -202,7 +202,9 @@ fn each_form_has_its_shape() {
 #[test]
 fn what_is_asked_is_no_notification_and_everything_else_is_one() {
     let of = |kind| {
-        Notification::of(UiEvent { conversation_id: "c".into(), kind }, |asked| id(&format!("c:{asked}")))
+        Notification::of(UiEvent { conversation_id: "c".into(), agent: "1".into(), kind }, |asked| {
+            id(&format!("c:{asked}"))
+        })
     };
     let closed = of(UiEventKind::ApprovalClosed { id: ApprovalId(4) }).unwrap();
     assert_eq!(closed, passing(Passing::ApprovalClosed { id: ApprovalId(4), request_id: id("c:4") }));

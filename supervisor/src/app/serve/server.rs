@@ -224,7 +224,7 @@ impl<O: Open> Server<O> {
 
     /// Tells the front end of an event, or asks it.
     fn tell(&mut self, event: UiEvent) {
-        let UiEvent { conversation_id, kind } = event;
+        let UiEvent { conversation_id, agent, kind } = event;
         match kind {
             UiEventKind::ApprovalRequested { id, request } => {
                 match self.pending.ask(conversation_id, id, request) {
@@ -240,7 +240,8 @@ impl<O: Open> Server<O> {
                     self.pending.close(&conversation_id, *id);
                 }
                 let named = conversation_id.clone();
-                let told = Notification::of(UiEvent { conversation_id, kind }, |id| request_id(&named, id));
+                let told =
+                    Notification::of(UiEvent { conversation_id, agent, kind }, |id| request_id(&named, id));
                 if let Some(told) = told {
                     self.notify(told);
                 }

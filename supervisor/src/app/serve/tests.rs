@@ -54,7 +54,7 @@ impl Open for Scripted {
 
 impl Core {
     fn show(&self, kind: UiEventKind) {
-        let _ = self.events.send(UiEvent { conversation_id: self.id.clone(), kind });
+        let _ = self.events.send(UiEvent { conversation_id: self.id.clone(), agent: AgentId::root(), kind });
     }
 
     fn asks(&self, id: u64) {

@@ -4,7 +4,7 @@ use ratatui::layout::Size;
 use tui::keymap::KeymapError;
 use tui::{Capabilities, Colour, Previews, Start};
 
-use super::super::session::Session;
+use super::super::session::{ACTIVITY, Session};
 use crate::config::Effective;
 use crate::gate::command_line;
 use crate::gate::path_pattern::PathPattern;
@@ -14,7 +14,7 @@ pub(super) fn of(session: &Session, effective: &Effective, size: Size) -> Result
     let standing = session.standing();
     Ok(Start {
         project: standing.project.clone(),
-        activity: session.activity().as_str().to_owned(),
+        activity: ACTIVITY.as_str().to_owned(),
         mode: standing.mode,
         net: standing.rights.net,
         rights: standing.line(),

@@ -22,14 +22,14 @@ use super::keys::Typed;
 use super::tty::Tty;
 use crate::config::at_home;
 use crate::core::RunEnd;
-use crate::driver::DriverError;
+use crate::driver::SessionError;
 use crate::system::give_back_heap;
 
 /// How many events are taken together at most, so that keys and frames have their turn.
 const TOGETHER: usize = 256;
 
 /// How the session ended, if it did not panic.
-pub(super) type Ended = Result<Result<RunEnd, DriverError>, JoinError>;
+pub(super) type Ended = Result<Result<RunEnd, SessionError>, JoinError>;
 
 /// The UI on a terminal that is engaged.
 pub(super) struct Ui {
@@ -109,7 +109,7 @@ impl Ui {
     }
 
     /// Serves the user until the session has ended; a terminal that is gone ends it.
-    pub(super) async fn run(mut self, mut session: JoinHandle<Result<RunEnd, DriverError>>) -> Ended {
+    pub(super) async fn run(mut self, mut session: JoinHandle<Result<RunEnd, SessionError>>) -> Ended {
         match self.serve(&mut session).await {
             Ok(ended) => ended,
             Err(error) => {
@@ -120,7 +120,7 @@ impl Ui {
         }
     }
 
-    async fn serve(&mut self, session: &mut JoinHandle<Result<RunEnd, DriverError>>) -> io::Result<Ended> {
+    async fn serve(&mut self, session: &mut JoinHandle<Result<RunEnd, SessionError>>) -> io::Result<Ended> {
         loop {
             match self.next(session).await? {
                 Happening::Ended(ended) => return Ok(*ended),
@@ -147,7 +147,10 @@ impl Ui {
         }
     }
 
-    async fn next(&mut self, session: &mut JoinHandle<Result<RunEnd, DriverError>>) -> io::Result<Happening> {
+    async fn next(
+        &mut self,
+        session: &mut JoinHandle<Result<RunEnd, SessionError>>,
+    ) -> io::Result<Happening> {
         let tick = tui::next_tick(&self.model, self.now()).map(|wait| Instant::now() + wait);
         let due = self.frames.due().filter(|_| self.stale && self.tty.is_engaged());
         tokio::select! {

@@ -226,7 +226,7 @@ fn ends() -> Vec<EventKind> {
         duration_ms: 9,
     };
     let place = RestoredPlace { path: odd(), what: "created".to_owned(), restored: true };
-    let restored = EventKind::Restored { call: None, places: vec![place] };
+    let restored = EventKind::Restored { call: None, beside: vec![], places: vec![place] };
     let turn = TurnFinished {
         reason: "done".to_owned(),
         message: None,

@@ -1,0 +1,65 @@
+//! What the user does, as inputs of the core.
+
+use std::path::Path;
+
+use ipc::frontend::{Op, UserActionKind};
+use ipc::rights::RightsChange;
+use tokio::time::Instant;
+
+use super::{AgentRun, SessionError, Shared};
+use crate::core::Input;
+use crate::policy::write_root;
+
+impl AgentRun {
+    /// Every action becomes one input of the core, but one that names no path.
+    pub(super) fn act(&mut self, shared: &mut Shared, kind: UserActionKind) -> Result<(), SessionError> {
+        match resolved(self.worker.confinement().project.as_path(), kind) {
+            Ok(op) => {
+                if matches!(op, Op::UserTurn { .. } | Op::Compact) && !self.agent.is_busy() {
+                    self.turn_began = Some(Instant::now());
+                }
+                self.feed(shared, Input::Op(op))
+            }
+            Err(why) => self.notice(shared, "rights_refused", &format!("the rights were not changed: {why}")),
+        }
+    }
+}
+
+/// What ends the session, and is for every agent therefore.
+pub(super) const fn for_all(kind: &UserActionKind) -> Option<Op> {
+    match kind {
+        UserActionKind::Quit => Some(Op::Shutdown),
+        UserActionKind::Terminate => Some(Op::Terminate),
+        UserActionKind::HangUp => Some(Op::HangUp),
+        _ => None,
+    }
+}
+
+/// The input that an action is, with the path that the user named resolved, once: the core knows nothing of file systems.
+fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, String> {
+    Ok(match kind {
+        UserActionKind::Prompt { text, images } => Op::UserTurn { text, images },
+        UserActionKind::SetRights { change: RightsChange::AddWrite { path } } => {
+            let root = write_root(project, path.as_path()).map_err(|why| format!("{path} {why}"))?;
+            Op::SetRights { change: RightsChange::AddWrite { path: root } }
+        }
+        // What was removed meanwhile is still named by where it was.
+        UserActionKind::SetRights { change: RightsChange::RemoveWrite { path } } => {
+            let place = project.join(path.as_path());
+            let path = place.canonicalize().unwrap_or(place).into();
+            Op::SetRights { change: RightsChange::RemoveWrite { path } }
+        }
+        UserActionKind::SetRights { change } => Op::SetRights { change },
+        // Answers have a way of their own.
+        UserActionKind::Answer { id, .. } => {
+            return Err(format!("an answer to request {id} changes no right"));
+        }
+        UserActionKind::SetMode { mode } => Op::SetMode { mode },
+        UserActionKind::RevokeGrant { id } => Op::RevokeGrant { id },
+        UserActionKind::Compact => Op::Compact,
+        UserActionKind::Interrupt => Op::Interrupt,
+        UserActionKind::Quit => Op::Shutdown,
+        UserActionKind::Terminate => Op::Terminate,
+        UserActionKind::HangUp => Op::HangUp,
+    })
+}

@@ -1,0 +1,127 @@
+//! The boundary as a session sees it: workers are ordered, told, and ended.
+//!
+//! [`Processes`] are the real one. Tests put workers behind it that exist in their imagination only, and so choose what
+//! happens, in which order, and when.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use ipc::confinement::{Confinement, RulesetReport};
+use ipc::effect::{Effect, EffectError};
+use ipc::id::{AgentId, CallId, Generation};
+use ipc::message::Work;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
+
+/// What a session may have of the boundary.
+pub trait Boundary: Send + Sync {
+    /// Starts a worker, unless it is cancelled before the worker is ready. After an error nothing is left of it.
+    fn start(
+        &self,
+        order: WorkerOrder,
+        cancelled: oneshot::Receiver<()>,
+    ) -> BoxFuture<'static, Result<StartedWorker, StartError>>;
+}
+
+/// A worker that is to be started.
+#[derive(Clone, Debug)]
+pub struct WorkerOrder {
+    /// The agent that it serves.
+    pub agent: AgentId,
+    /// Which incarnation it is.
+    pub generation: Generation,
+    /// Its confinement.
+    pub confinement: Confinement,
+}
+
+/// A worker that is ready and verified.
+pub struct StartedWorker {
+    /// Which incarnation it is.
+    pub generation: Generation,
+    /// Its process id.
+    pub pid: u32,
+    /// What is enforced.
+    pub ruleset: RulesetReport,
+    /// From spawning to readiness.
+    pub startup: Duration,
+    /// The way to it.
+    pub control: Box<dyn WorkerControl>,
+    /// What comes from it; [`WorkerEvent::Ended`] last.
+    pub events: mpsc::Receiver<WorkerEvent>,
+}
+
+/// What a worker can be told.
+pub trait WorkerControl: Send + Sync {
+    /// Sends a call. Nothing happens if the worker is gone: its `Ended` event names the call as open.
+    fn call(&self, call: CallId, work: Work);
+
+    /// Cancels a call; its outcome still comes.
+    fn cancel(&self, call: CallId);
+
+    /// Sends an effect to be carried out. A worker takes one, and nothing after it.
+    fn commit(&self, call: CallId, effect: &Effect) -> Result<(), EffectError>;
+
+    /// Asks the worker to finish its calls and exit.
+    fn drain(&self);
+
+    /// Ends the worker and everything below it, at once and by force if need be. The `Ended` event follows.
+    fn kill(&self);
+}
+
+/// The boundary that the kernel holds.
+#[derive(Clone, Debug)]
+pub struct Processes {
+    /// Where processes come from.
+    pub spawner: Spawner,
+    /// Which programs they are.
+    pub programs: Programs,
+}
+
+impl Processes {
+    /// The real boundary, for agents that share it.
+    pub fn shared(spawner: Spawner, programs: Programs) -> Arc<dyn Boundary> {
+        Arc::new(Self { spawner, programs })
+    }
+}
+
+impl Boundary for Processes {
+    fn start(
+        &self,
+        order: WorkerOrder,
+        cancelled: oneshot::Receiver<()>,
+    ) -> BoxFuture<'static, Result<StartedWorker, StartError>> {
+        let WorkerOrder { agent, generation, confinement } = order;
+        let spec = WorkerSpec { agent, generation, confinement, program: self.programs.worker.clone() };
+        let spawner = self.spawner.clone();
+        Box::pin(async move {
+            let (worker, events) = Worker::start_unless(&spawner, spec, cancelled).await?;
+            let Worker { generation, pid, startup, .. } = worker;
+            let ruleset = worker.ruleset.clone();
+            Ok(StartedWorker { generation, pid, ruleset, startup, control: Box::new(worker), events })
+        })
+    }
+}
+
+impl WorkerControl for Worker {
+    fn call(&self, call: CallId, work: Work) {
+        self.calls().call(call, work);
+    }
+
+    fn cancel(&self, call: CallId) {
+        self.calls().cancel(call);
+    }
+
+    fn commit(&self, call: CallId, effect: &Effect) -> Result<(), EffectError> {
+        self.calls().commit(call, effect)
+    }
+
+    fn drain(&self) {
+        self.calls().drain();
+    }
+
+    fn kill(&self) {
+        Self::kill(self);
+    }
+}

@@ -1,0 +1,37 @@
+//! What an agent run may do when the log is on the disk, and not before.
+
+use std::collections::VecDeque;
+
+use ipc::id::ApprovalId;
+use tokio::sync::oneshot;
+
+use crate::session::{Flushed, LogError};
+
+/// What waits for the disk, in the order of its events.
+#[derive(Default)]
+pub(super) struct Flushes(VecDeque<(Flushed, After)>);
+
+/// What is done then.
+pub(super) enum After {
+    /// Somebody is asked.
+    Ask(ApprovalId),
+    /// An approved effect goes on.
+    GoOn(oneshot::Sender<()>),
+}
+
+impl Flushes {
+    /// Waits for the disk before something is done.
+    pub(super) fn push(&mut self, flushed: Flushed, after: After) {
+        self.0.push_back((flushed, after));
+    }
+
+    /// The next thing to do, or why it cannot be done; pends while there is none. Cancel safe.
+    pub(super) async fn next(&mut self) -> (Result<(), LogError>, After) {
+        let Some((flushed, _)) = self.0.front_mut() else { return std::future::pending().await };
+        let flushed = flushed.await.unwrap_or(Err(LogError::FlusherGone));
+        match self.0.pop_front() {
+            Some((_, after)) => (flushed, after),
+            None => std::future::pending().await,
+        }
+    }
+}

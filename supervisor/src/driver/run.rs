@@ -1,0 +1,251 @@
+//! An agent run: one agent with its worker, its open stream, its timers, and everything else that is its own.
+//!
+//! [`AgentRun::next`] waits for what happens next and may be dropped at any moment; [`AgentRun::on`] takes it in. Effects are
+//! executed in order, so that what the core logs before a dispatch is in the log before the worker hears of it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use ipc::cost::Usd;
+use ipc::event::{EventKind, Observer as Witness, TokenUsage};
+use ipc::frontend::UiEventKind;
+use ipc::id::{AgentId, CallId};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::approvals::Approvals;
+use super::effects::Held;
+use super::flushes::{After, Flushes};
+use super::one_shots::{OneShots, Told};
+use super::passing::Passing;
+use super::preparations::Preparations;
+use super::start::Startup;
+use super::timers::Timers;
+use super::workers::Happening;
+use super::{Live, ModePlaces, SessionError, SessionWorker, Shared, Turns};
+use crate::core::{Agent, Input, RequestId, RunEnd, TimerId};
+use crate::prompt::Surroundings;
+use crate::provider::{EventStream, ModelProvider};
+use crate::session::LogError;
+
+/// What an agent run is made of.
+pub struct AgentParts {
+    /// The agent.
+    pub agent: Agent,
+    /// The model.
+    pub provider: Arc<dyn ModelProvider>,
+    /// Its worker.
+    pub worker: SessionWorker,
+    /// Where it is told which worker serves.
+    pub live: watch::Sender<Option<Live>>,
+    /// What is ready for a change of mode or rights.
+    pub modes: ModePlaces,
+    /// Where the agent is.
+    pub surroundings: Surroundings,
+    /// How many turns the user takes.
+    pub turns: Turns,
+}
+
+/// One agent of a session.
+pub struct AgentRun {
+    pub(super) id: AgentId,
+    pub(super) agent: Agent,
+    pub(super) provider: Arc<dyn ModelProvider>,
+    pub(super) worker: SessionWorker,
+    pub(super) live: watch::Sender<Option<Live>>,
+    pub(super) modes: ModePlaces,
+    pub(super) surroundings: Surroundings,
+    pub(super) turns: Turns,
+    pub(super) startup: Startup,
+    pub(super) stream: Option<(RequestId, EventStream)>,
+    pub(super) timers: Timers,
+    pub(super) calls: HashMap<CallId, Instant>,
+    /// Calls that may write, and what came after them, until the base is taken and the tripwire set.
+    pub(super) held: VecDeque<(CallId, Held)>,
+    /// What came of calls, until the tripwire was looked at.
+    pub(super) unlooked: HashMap<CallId, Input>,
+    /// Effects that are worked out.
+    pub(super) preparations: Preparations,
+    /// Requests that are waited for.
+    pub(super) approvals: Approvals,
+    /// Effects that are carried out.
+    pub(super) one_shots: OneShots,
+    /// What waits until the log is on the disk.
+    pub(super) flushes: Flushes,
+    /// What passes by on its way to a front end.
+    pub(super) passing: Passing,
+    /// What the latest worker's ruleset does not enforce.
+    pub(super) missing: Vec<String>,
+    /// When the present turn began, of several.
+    pub(super) turn_began: Option<Instant>,
+    /// What the turns before the present one came to.
+    pub(super) totals: Totals,
+    pub(super) end: Option<RunEnd>,
+}
+
+/// What turns came to.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) steps: u32,
+    pub(super) usage: TokenUsage,
+    pub(super) cost: Usd,
+    /// The model's last words.
+    pub(super) text: String,
+}
+
+/// What happened to an agent run.
+pub(super) enum Occurrence {
+    /// A timer of the core's fired.
+    Timer(TimerId),
+    /// The project's instructions are not waited for any longer.
+    NoInstructions,
+    /// The log is on the disk, or cannot be.
+    Flushed(Result<(), LogError>, After),
+    /// A request for an approval is over, or an effect is worked out.
+    Input(Input),
+    /// An approved effect's task said something.
+    OneShot(Told),
+    /// The worker came to be, said something, or ended.
+    Worker(Happening),
+    /// The model's reply goes on; nothing where its stream ended.
+    Model(Option<Input>),
+}
+
+impl AgentRun {
+    /// A run that has not begun.
+    pub fn new(parts: AgentParts) -> Self {
+        let AgentParts { agent, provider, worker, live, modes, surroundings, turns } = parts;
+        Self {
+            id: agent.id().clone(),
+            agent,
+            provider,
+            worker,
+            live,
+            modes,
+            surroundings,
+            turns,
+            startup: Startup::default(),
+            stream: None,
+            timers: Timers::default(),
+            calls: HashMap::new(),
+            held: VecDeque::new(),
+            unlooked: HashMap::new(),
+            preparations: Preparations::default(),
+            approvals: Approvals::default(),
+            one_shots: OneShots::default(),
+            flushes: Flushes::default(),
+            passing: Passing::default(),
+            missing: Vec::new(),
+            turn_began: None,
+            totals: Totals::default(),
+            end: None,
+        }
+    }
+
+    /// The agent.
+    pub const fn id(&self) -> &AgentId {
+        &self.id
+    }
+
+    /// What its agent is and may do.
+    pub const fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// Has its first worker started.
+    pub(super) fn begin(&mut self, shared: &Shared) {
+        self.passing = Passing::new(&shared.log);
+        self.worker.start();
+    }
+
+    /// Waits for whatever happens first. Cancel safe.
+    pub(super) async fn next(&mut self) -> Occurrence {
+        // The next worker is not there before what ran beside the old one is gone.
+        let worker_may_change = !(self.worker.is_being_replaced() && self.one_shots.any_ends());
+        tokio::select! {
+            // A stream never starves the rest: it is polled last.
+            biased;
+            timer = self.timers.next() => Occurrence::Timer(timer),
+            () = self.startup.is_late() => Occurrence::NoInstructions,
+            (flushed, after) = self.flushes.next() => Occurrence::Flushed(flushed, after),
+            over = self.approvals.next() => Occurrence::Input(over),
+            told = self.one_shots.next() => Occurrence::OneShot(told),
+            prepared = self.preparations.next() => Occurrence::Input(prepared),
+            happening = self.worker.next(), if worker_may_change => Occurrence::Worker(happening),
+            input = next_event(&mut self.stream) => Occurrence::Model(input),
+        }
+    }
+
+    /// Takes in what happened.
+    pub(super) fn on(&mut self, shared: &mut Shared, happened: Occurrence) -> Result<(), SessionError> {
+        let input = match happened {
+            Occurrence::Timer(timer) => Some(Input::Timer(timer)),
+            Occurrence::NoInstructions => return self.give_up_instructions(shared),
+            Occurrence::Flushed(flushed, after) => {
+                flushed?;
+                self.on_flushed(shared, after);
+                None
+            }
+            Occurrence::Input(input) => Some(input),
+            Occurrence::OneShot(told) => self.on_told(shared, told)?,
+            Occurrence::Worker(happening) => self.on_happening(shared, happening)?,
+            Occurrence::Model(input) => input,
+        };
+        input.map_or(Ok(()), |input| self.feed(shared, input))
+    }
+
+    /// Gives the core an input and carries out its answer.
+    pub(super) fn feed(&mut self, shared: &mut Shared, input: Input) -> Result<(), SessionError> {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            for effect in self.agent.handle(input) {
+                self.execute(shared, effect, &mut inputs)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn record(
+        &mut self,
+        shared: &mut Shared,
+        kind: EventKind,
+        observed_by: Witness,
+    ) -> Result<(), SessionError> {
+        let logged = shared.record(&self.id, kind, observed_by)?;
+        self.show(shared, logged);
+        Ok(())
+    }
+
+    pub(super) fn notice(
+        &mut self,
+        shared: &mut Shared,
+        code: &str,
+        message: &str,
+    ) -> Result<(), SessionError> {
+        let kind = EventKind::Notice { code: code.to_owned(), message: message.to_owned() };
+        self.record(shared, kind, Witness::Supervisor)
+    }
+
+    pub(super) fn show(&mut self, shared: &Shared, kind: UiEventKind) {
+        for kind in self.passing.take(kind) {
+            shared.show(&self.id, kind);
+        }
+    }
+}
+
+async fn next_event(stream: &mut Option<(RequestId, EventStream)>) -> Option<Input> {
+    let Some((request, events)) = stream else { return std::future::pending().await };
+    let request = *request;
+    match events.next().await {
+        Some(Ok(event)) => Some(Input::Stream { request, event }),
+        Some(Err(error)) => {
+            *stream = None;
+            Some(Input::StreamFailed { request, error })
+        }
+        None => {
+            *stream = None;
+            None
+        }
+    }
+}

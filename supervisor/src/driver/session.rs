@@ -1,0 +1,293 @@
+//! A session: what its agent runs share, the runs themselves, and the one loop that waits for all of them.
+//!
+//! One task owns all state. Nothing here waits for a person, the disk, or a walk through the project: what takes time is done
+//! elsewhere and comes back as an input. Every run is served in turn, and what goes wrong with one ends that one alone.
+
+use std::panic::{self, AssertUnwindSafe};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, select_all};
+use ipc::event::{EventKind, Observer as Witness};
+use ipc::frontend::{UserAction, UserActionKind};
+use ipc::id::AgentId;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use tracing::{Instrument, info_span};
+
+use super::actions::for_all;
+use super::observer::ObserverError;
+use super::run::Occurrence;
+use super::tripwire::{Look, Watched};
+use super::{AgentRun, ChangeTracker, Guard, SessionError, Shared, panicked};
+use crate::core::{EndReason, Input, RunEnd};
+
+/// A session that owns its agent runs.
+pub struct Session {
+    pub(super) shared: Shared,
+    /// Its agents; the first is the one that the session's result is about.
+    pub(super) runs: Vec<AgentRun>,
+    /// Where the user's actions come from.
+    actions: Option<mpsc::Receiver<UserAction>>,
+    /// When the session is over, whatever happens.
+    deadline: Option<Instant>,
+    /// The run that is looked at first, next time.
+    turn: usize,
+}
+
+/// What happened in a session.
+enum Happened {
+    Action(Option<UserAction>),
+    TimeUp,
+    Base(Result<(), ObserverError>),
+    Tripwire(Result<Watched, SessionError>),
+    Run(usize, Result<Occurrence, SessionError>),
+}
+
+impl Session {
+    /// A session with its first agent.
+    pub fn new(
+        shared: Shared,
+        first: AgentRun,
+        actions: mpsc::Receiver<UserAction>,
+        deadline: Option<Instant>,
+    ) -> Self {
+        Self { shared, runs: vec![first], actions: Some(actions), deadline, turn: 0 }
+    }
+
+    /// The same session with one more agent at the top level.
+    #[must_use]
+    pub fn with(mut self, run: AgentRun) -> Self {
+        self.runs.push(run);
+        self
+    }
+
+    /// What exists once in it.
+    pub const fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Its agents.
+    pub fn runs(&self) -> &[AgentRun] {
+        &self.runs
+    }
+
+    /// Runs the session to its end; the last event logged is the result, whatever ended it. Only a log that cannot be
+    /// written leaves none.
+    pub async fn run(self, began: Instant) -> Result<RunEnd, SessionError> {
+        let span = info_span!("session", id = %self.shared.conversation);
+        Box::pin(self.run_to_its_end(began)).instrument(span).await
+    }
+
+    async fn run_to_its_end(mut self, began: Instant) -> Result<RunEnd, SessionError> {
+        if let Err(error) = caught(self.serve()).await {
+            self.break_off(error)?;
+        }
+        let end = self.account().ok_or(SessionError::NoEnd)?;
+        match caught(Box::pin(self.finish(end.clone(), began))).await {
+            Err(error @ SessionError::Panicked(_)) => {
+                let end = RunEnd { reason: EndReason::Internal, message: Some(error.to_string()), ..end };
+                self.log_result(end, began)
+            }
+            finished => finished,
+        }
+    }
+
+    /// Serves the agents until the run of each has an end.
+    async fn serve(&mut self) -> Result<(), SessionError> {
+        for run in &mut self.runs {
+            run.begin(&self.shared);
+        }
+        while !self.runs.iter().all(AgentRun::is_over) {
+            let happened = self.next().await;
+            self.on(happened)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for whatever happens first.
+    async fn next(&mut self) -> Happened {
+        tokio::select! {
+            // What the user does comes first.
+            biased;
+            action = next_action(&mut self.actions) => Happened::Action(action),
+            () = until(self.deadline) => Happened::TimeUp,
+            base = base_taken(&mut self.shared.changes) => Happened::Base(base),
+            watched = tripwire_says(&mut self.shared.tripwire) => Happened::Tripwire(watched),
+            (run, happened) = next_of(&mut self.runs, self.turn) => Happened::Run(run, happened),
+        }
+    }
+
+    fn on(&mut self, happened: Happened) -> Result<(), SessionError> {
+        match happened {
+            Happened::Action(None) => {
+                self.actions = None;
+                self.for_each(|run, shared| run.feed(shared, Input::FrontEndGone))
+            }
+            Happened::Action(Some(action)) => self.act(action),
+            Happened::TimeUp => {
+                self.deadline = None;
+                self.for_each(|run, shared| run.feed(shared, Input::TimeUp))
+            }
+            Happened::Base(base) => {
+                base.or_else(|error| self.give_up_list(error))?;
+                self.for_each(AgentRun::release)
+            }
+            Happened::Tripwire(watched) => match watched? {
+                Watched::Set => self.for_each(AgentRun::release),
+                Watched::Looked(look) => self.on_looked(look),
+            },
+            Happened::Run(run, happened) => {
+                self.turn = run + 1;
+                self.guarded(run, |run, shared| run.on(shared, happened?))
+            }
+        }
+    }
+
+    /// Does what the user wants, of the agent that it is wanted of.
+    fn act(&mut self, action: UserAction) -> Result<(), SessionError> {
+        let UserAction { conversation_id, agent, kind } = action;
+        let for_us = conversation_id == self.shared.conversation;
+        let wanted = agent.as_ref();
+        let run = self.runs.iter().position(|run| wanted.is_none_or(|agent| run.id() == agent));
+        match (run, kind) {
+            (Some(run), UserActionKind::Answer { id, answer }) => {
+                self.guarded(run, |run, shared| run.answer(shared, id, answer, for_us))
+            }
+            (_, kind) if !for_us => {
+                tracing::warn!(other = %conversation_id, ?kind, "an action for another session is ignored");
+                Ok(())
+            }
+            (run, kind) => match (for_all(&kind), run.filter(|run| !self.runs[*run].is_over())) {
+                (Some(op), _) => self.for_each(|run, shared| run.feed(shared, Input::Op(op.clone()))),
+                (None, Some(run)) => self.guarded(run, |run, shared| run.act(shared, kind)),
+                (None, None) => {
+                    let agent = agent.unwrap_or_else(AgentId::root);
+                    self.notice("no_agent", &format!("no agent {agent} is at work: nothing was done"))
+                }
+            },
+        }
+    }
+
+    pub(super) fn on_looked(&mut self, look: Look) -> Result<(), SessionError> {
+        let run = self.runs.iter().position(|run| *run.id() == look.after.agent);
+        run.map_or(Ok(()), |run| self.guarded(run, |run, shared| run.on_looked(shared, look)))
+    }
+
+    /// Does something with every run that is not over.
+    fn for_each(
+        &mut self,
+        mut work: impl FnMut(&mut AgentRun, &mut Shared) -> Result<(), SessionError>,
+    ) -> Result<(), SessionError> {
+        (0..self.runs.len())
+            .try_for_each(|run| if self.runs[run].is_over() { Ok(()) } else { self.guarded(run, &mut work) })
+    }
+
+    /// Does something with a run. What is the matter with it alone ends it alone.
+    fn guarded(
+        &mut self,
+        run: usize,
+        work: impl FnOnce(&mut AgentRun, &mut Shared) -> Result<(), SessionError>,
+    ) -> Result<(), SessionError> {
+        let Some(run) = self.runs.get_mut(run) else { return Ok(()) };
+        let _span = info_span!("agent", id = %run.id()).entered();
+        let done = panic::catch_unwind(AssertUnwindSafe(|| work(run, &mut self.shared)));
+        match done.unwrap_or_else(|panic| Err(panicked(&*panic))) {
+            Err(error @ SessionError::Panicked(_)) => run.break_off(&mut self.shared, &error),
+            done => done,
+        }
+    }
+
+    /// Ends every run for a reason outside the conversations.
+    fn break_off(&mut self, error: SessionError) -> Result<(), SessionError> {
+        match error {
+            // Without a base there is nothing to compare with.
+            SessionError::Changes(_) => self.shared.changes = None,
+            SessionError::Tripwire(_) => self.shared.tripwire = None,
+            SessionError::Panicked(_) => {}
+            SessionError::Log(_) | SessionError::NoEnd => return Err(error),
+        }
+        let shared = &mut self.shared;
+        let mut open = self.runs.iter_mut().filter(|run| !run.is_over());
+        open.try_for_each(|run| run.break_off(shared, &error))
+    }
+
+    /// Logs what concerns no agent more than another, as an event of the first.
+    pub(super) fn record(&mut self, kind: EventKind) -> Result<(), SessionError> {
+        let Some(first) = self.runs.first_mut() else { return Ok(()) };
+        first.record(&mut self.shared, kind, Witness::Supervisor)
+    }
+
+    pub(super) fn notice(&mut self, code: &str, message: &str) -> Result<(), SessionError> {
+        self.record(EventKind::Notice { code: code.to_owned(), message: message.to_owned() })
+    }
+}
+
+impl AgentRun {
+    /// Ends the run for a reason outside its conversation.
+    fn break_off(&mut self, shared: &mut Shared, error: &SessionError) -> Result<(), SessionError> {
+        let reason = match error {
+            SessionError::Tripwire(_) => EndReason::NoSandbox,
+            _ => EndReason::Internal,
+        };
+        let message = error.to_string();
+        let told = || self.feed(shared, Input::Broken { reason, message: message.clone() });
+        // The agent may be what panicked, and may do so again.
+        let told = panic::catch_unwind(AssertUnwindSafe(told)).unwrap_or_else(|panic| Err(panicked(&*panic)));
+        if let (SessionError::Panicked(_), None) = (error, &self.end) {
+            self.end = Some(RunEnd::without_account(reason, message));
+            return Ok(());
+        }
+        told
+    }
+}
+
+/// Carries something out; a panic of ours is an error like others, so that the session has a result.
+async fn caught<T>(work: impl Future<Output = Result<T, SessionError>>) -> Result<T, SessionError> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+/// What happens next in one of the runs. The one that was served last is looked at last. Cancel safe.
+async fn next_of(runs: &mut [AgentRun], first: usize) -> (usize, Result<Occurrence, SessionError>) {
+    let next = |(index, run)| -> BoxFuture<'_, _> { Box::pin(async move { (index, next(run).await) }) };
+    let open = runs.iter_mut().enumerate().filter(|(_, run)| !run.is_over());
+    let mut waiting: Vec<_> = open.map(next).collect();
+    if waiting.is_empty() {
+        return std::future::pending().await;
+    }
+    let first = first % waiting.len();
+    waiting.rotate_left(first);
+    select_all(waiting).await.0
+}
+
+async fn next(run: &mut AgentRun) -> Result<Occurrence, SessionError> {
+    let next = AssertUnwindSafe(run.next()).catch_unwind().await;
+    next.map_err(|panic| panicked(&*panic))
+}
+
+async fn next_action(actions: &mut Option<mpsc::Receiver<UserAction>>) -> Option<UserAction> {
+    match actions {
+        Some(actions) => actions.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn base_taken(changes: &mut Option<ChangeTracker>) -> Result<(), ObserverError> {
+    match changes {
+        Some(tracker) if tracker.base_is_open() => tracker.base().await,
+        _ => std::future::pending().await,
+    }
+}
+
+async fn tripwire_says(tripwire: &mut Option<Guard>) -> Result<Watched, SessionError> {
+    match tripwire {
+        Some(guard) => guard.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

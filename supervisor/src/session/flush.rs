@@ -1,0 +1,74 @@
+//! Waiting for the disk on a thread of its own, many at a time.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+
+use tokio::sync::oneshot;
+
+use super::LogError;
+
+/// Resolves when everything that had been appended is on the disk.
+pub type Flushed = oneshot::Receiver<Result<(), LogError>>;
+
+type Waiting = oneshot::Sender<Result<(), LogError>>;
+
+/// Brings a log to the disk (`fdatasync(2)`) beside whoever writes it.
+///
+/// Its thread exists from the first wish on: most sessions have none. Wishes that come while the disk is busy are met
+/// together by the next call.
+#[derive(Debug)]
+pub struct Flusher {
+    file: Result<File, io::ErrorKind>,
+    path: PathBuf,
+    wishes: Option<mpsc::Sender<Waiting>>,
+}
+
+impl Flusher {
+    pub(super) fn new(file: io::Result<File>, path: PathBuf) -> Self {
+        Self { file: file.map_err(|error| error.kind()), path, wishes: None }
+    }
+
+    /// Asks for everything that was appended so far.
+    pub fn flush(&mut self) -> Flushed {
+        let (waiting, flushed) = oneshot::channel();
+        match self.wishes() {
+            // A thread that is gone drops the wish, and whoever waits learns of it.
+            Ok(wishes) => drop(wishes.send(waiting)),
+            Err(error) => drop(waiting.send(Err(error))),
+        }
+        flushed
+    }
+
+    fn wishes(&mut self) -> Result<mpsc::Sender<Waiting>, LogError> {
+        if let Some(wishes) = &self.wishes {
+            return Ok(wishes.clone());
+        }
+        let path = self.path.clone();
+        let failed = |source: io::Error| LogError::Sync { path: self.path.clone(), source };
+        let file = self.file.as_ref().map_err(|kind| failed((*kind).into()))?.try_clone().map_err(failed)?;
+        let (wishes, inbox) = mpsc::channel();
+        let serve = move || serve(&file, &path, &inbox);
+        std::thread::Builder::new().name("log".to_owned()).spawn(serve).map_err(failed)?;
+        self.wishes = Some(wishes.clone());
+        Ok(wishes)
+    }
+}
+
+fn serve(file: &File, path: &Path, wishes: &mpsc::Receiver<Waiting>) {
+    while let Ok(first) = wishes.recv() {
+        let waiting: Vec<_> = std::iter::once(first).chain(wishes.try_iter()).collect();
+        let synced = file.sync_data();
+        for waiting in waiting {
+            let told = synced.as_ref().map(|&()| ()).map_err(|error| LogError::Sync {
+                path: path.to_owned(),
+                source: error
+                    .raw_os_error()
+                    .map_or_else(|| error.kind().into(), io::Error::from_raw_os_error),
+            });
+            // Whoever waited may have gone.
+            let _ = waiting.send(told);
+        }
+    }
+}
