@@ -25,6 +25,8 @@ mod run;
 mod session;
 mod shared;
 mod start;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod tripwire;
 mod workers;

@@ -1,0 +1,202 @@
+//! A boundary whose workers are tasks of the test: they answer when they are told to, or never, or end.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use ipc::confinement::{RulesetReport, Tier};
+use ipc::effect::{Effect, EffectError};
+use ipc::id::{AgentId, CallId};
+use ipc::message::{Outcome, Work};
+use ipc::tool::{FileText, ReadFile, ToolCall, ToolOutput};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::sleep;
+
+use super::stage::Dice;
+use crate::driver::{Boundary, StartedWorker, WorkerControl, WorkerOrder};
+use crate::monitor::{StartError, WorkerEvent};
+
+/// The file whose reading ends a worker, once.
+pub(super) const POISON: &str = "poison.txt";
+
+/// How workers behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// They answer each call after some milliseconds.
+    Answering,
+    /// They never get ready.
+    NeverReady,
+    /// They get ready and answer nothing.
+    Silent,
+    /// They get ready at last, but too late for anybody who cancelled the start.
+    ReadyAnyway,
+}
+
+/// The boundary.
+pub(super) struct Imagined {
+    manner: Manner,
+    dice: Mutex<Dice>,
+    /// How many workers each agent had.
+    pub(super) started: Mutex<HashMap<AgentId, u32>>,
+    /// How many live.
+    pub(super) alive: Arc<Mutex<i32>>,
+}
+
+enum Order {
+    Call(CallId, Work),
+    Cancel(CallId),
+    Kill,
+}
+
+struct Control(mpsc::UnboundedSender<Order>);
+
+impl Imagined {
+    pub(super) fn new(manner: Manner, seed: u64) -> Arc<Self> {
+        let dice = Mutex::new(Dice::new(seed));
+        Arc::new(Self { manner, dice, started: Mutex::default(), alive: Arc::default() })
+    }
+
+    fn throw(&self) -> Dice {
+        self.dice.lock().unwrap_or_else(PoisonError::into_inner).split()
+    }
+}
+
+impl Boundary for Imagined {
+    fn start(
+        &self,
+        order: WorkerOrder,
+        cancelled: oneshot::Receiver<()>,
+    ) -> BoxFuture<'static, Result<StartedWorker, StartError>> {
+        *self.started.lock().unwrap().entry(order.agent.clone()).or_default() += 1;
+        let (manner, mut dice, alive) = (self.manner, self.throw(), Arc::clone(&self.alive));
+        Box::pin(async move {
+            let cancelled = async move {
+                // A sender that is gone cancels nothing.
+                if cancelled.await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            match manner {
+                Manner::NeverReady => {
+                    cancelled.await;
+                    return Err(StartError::Cancelled);
+                }
+                Manner::ReadyAnyway => cancelled.await,
+                Manner::Answering | Manner::Silent => sleep(dice.moment()).await,
+            }
+            let (control, orders) = mpsc::unbounded_channel();
+            let (tell, events) = mpsc::channel(16);
+            let first = order.generation.0 == 1;
+            *alive.lock().unwrap() += 1;
+            tokio::spawn(async move {
+                live(manner, first, dice, orders, tell).await;
+                *alive.lock().unwrap() -= 1;
+            });
+            Ok(StartedWorker {
+                generation: order.generation,
+                pid: 100 + order.generation.0,
+                ruleset: RulesetReport {
+                    tier: Tier::Full,
+                    landlock_abi: 7,
+                    rules: 3,
+                    seccomp_rules: 3,
+                    missing: Vec::new(),
+                    attempts: Vec::new(),
+                },
+                startup: Duration::from_millis(1),
+                control: Box::new(Control(control)),
+                events,
+            })
+        })
+    }
+}
+
+/// The life of a worker.
+async fn live(
+    manner: Manner,
+    first: bool,
+    mut dice: Dice,
+    mut orders: mpsc::UnboundedReceiver<Order>,
+    tell: mpsc::Sender<WorkerEvent>,
+) {
+    let mut open: Vec<CallId> = Vec::new();
+    let mut answers = FuturesUnordered::new();
+    let reason = loop {
+        tokio::select! {
+            order = orders.recv() => match order {
+                None | Some(Order::Kill) => break "was ended",
+                Some(Order::Cancel(call)) => {
+                    // An answer that is on its way may be faster than the cancelling.
+                    answers.push(after(dice.moment(), call, Some(Outcome::Cancelled)));
+                }
+                Some(Order::Call(call, work)) => {
+                    open.push(call);
+                    if manner == Manner::Answering {
+                        answers.push(after(dice.moment(), call, answer(&work, first)));
+                    }
+                }
+            },
+            Some((call, outcome)) = answers.next() => {
+                let Some(outcome) = outcome else { break "crashed" };
+                if let Some(index) = open.iter().position(|open| *open == call) {
+                    open.remove(index);
+                    drop(tell.send(WorkerEvent::Outcome { call, outcome }).await);
+                }
+            }
+        }
+    };
+    sleep(dice.moment()).await;
+    let reason = reason.to_owned();
+    drop(tell.send(WorkerEvent::Ended { reason, violation: None, open }).await);
+}
+
+async fn after(
+    time: Duration,
+    call: CallId,
+    outcome: Option<Outcome>,
+) -> (CallId, Option<Outcome>) {
+    sleep(time).await;
+    (call, outcome)
+}
+
+/// What a call is answered; nothing where the worker dies of it.
+fn answer(work: &Work, first: bool) -> Option<Outcome> {
+    let Work::Run(ToolCall::ReadFile(ReadFile { path, .. })) = work else { panic!("{work:?}") };
+    let path = path.to_string();
+    if path.ends_with(POISON) && first {
+        return None;
+    }
+    Some(Outcome::Done(ToolOutput::File(FileText {
+        text: format!("what stands in {path}\n"),
+        first_line: 1,
+        lines: 1,
+        total_lines: Some(1),
+        encoding: "UTF-8".to_owned(),
+        notes: Vec::new(),
+    })))
+}
+
+impl WorkerControl for Control {
+    fn call(&self, call: CallId, work: Work) {
+        drop(self.0.send(Order::Call(call, work)));
+    }
+
+    fn cancel(&self, call: CallId) {
+        drop(self.0.send(Order::Cancel(call)));
+    }
+
+    fn commit(&self, _: CallId, _: &Effect) -> Result<(), EffectError> {
+        unreachable!("nothing is approved here")
+    }
+
+    fn drain(&self) {
+        drop(self.0.send(Order::Kill));
+    }
+
+    fn kill(&self) {
+        drop(self.0.send(Order::Kill));
+    }
+}

@@ -1,0 +1,7 @@
+//! Sessions over a boundary that is imagined: no process, virtual time, and every order of happenings that is wanted.
+
+mod imagined;
+mod interleavings;
+mod model;
+mod start;
+mod stage;

@@ -1,0 +1,102 @@
+//! A model that says what it is told to say, a piece at a time.
+
+use std::sync::{Arc, LazyLock, Mutex};
+
+use futures_util::{StreamExt, stream};
+use ipc::event::TokenUsage;
+use serde_json::json;
+use serde_json::value::to_raw_value;
+use tokio::time::sleep;
+
+use super::stage::Dice;
+use crate::provider::anthropic::{Anthropic, Config};
+use crate::provider::{
+    AssistantBlock, ContentBlock, EventStream, ModelProvider, ModelRequest, ProviderError, StopReason,
+    StreamEvent,
+};
+
+/// Writes requests as they would be sent; sends none.
+static CLIENT: LazyLock<Anthropic> = LazyLock::new(|| Anthropic::new(Config::new(None)).unwrap());
+
+/// One reply: a text, and the files that it wants to read.
+#[derive(Clone, Debug)]
+pub(super) struct Reply {
+    pub(super) text: String,
+    pub(super) reads: Vec<String>,
+}
+
+/// The model of one agent.
+pub(super) struct Scripted {
+    replies: Vec<Reply>,
+    dice: Mutex<Dice>,
+    requests: Mutex<Vec<ModelRequest>>,
+}
+
+impl Scripted {
+    pub(super) fn new(replies: Vec<Reply>, seed: u64) -> Arc<Self> {
+        Arc::new(Self { replies, dice: Mutex::new(Dice::new(seed)), requests: Mutex::default() })
+    }
+
+    /// The requests so far, each as the bytes that it would be sent as.
+    pub(super) fn requests(&self) -> Vec<String> {
+        let requests = self.requests.lock().unwrap();
+        requests.iter().map(|request| String::from_utf8(CLIENT.body(request).unwrap().into()).unwrap()).collect()
+    }
+}
+
+impl ModelProvider for Scripted {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn stream(&self, request: ModelRequest) -> EventStream {
+        let mut requests = self.requests.lock().unwrap();
+        let reply = self.replies.get(requests.len()).cloned();
+        requests.push(request);
+        let mut dice = self.dice.lock().unwrap().split();
+        let events = reply.map_or_else(
+            || vec![Err(ProviderError::new("invalid_response", "the script is over"))],
+            |reply| reply.events(requests.len()).into_iter().map(Ok).collect(),
+        );
+        Box::pin(stream::iter(events).then(move |event| {
+            let moment = dice.moment();
+            async move {
+                sleep(moment).await;
+                event
+            }
+        }))
+    }
+}
+
+impl Reply {
+    fn events(&self, request: usize) -> Vec<StreamEvent> {
+        let started =
+            StreamEvent::MessageStarted { message_id: format!("msg_{request}"), model: "m".to_owned() };
+        let words = self.text.split_inclusive(' ');
+        let deltas = words.map(|word| StreamEvent::TextDelta { index: 0, text: word.to_owned() });
+        let text = AssistantBlock {
+            content: ContentBlock::Text { text: self.text.clone() },
+            raw: to_raw_value(&json!({ "type": "text", "text": self.text })).unwrap(),
+        };
+        let reads = self.reads.iter().enumerate().map(|(index, path)| {
+            let (id, input) = (format!("toolu_{request}_{index}"), json!({ "path": path }));
+            AssistantBlock {
+                raw: to_raw_value(&json!({ "type": "tool_use", "id": id, "name": "read_file", "input": input }))
+                    .unwrap(),
+                content: ContentBlock::ToolUse {
+                    id: id.as_str().into(),
+                    name: "read_file".to_owned(),
+                    input: Ok(input.to_string()),
+                },
+            }
+        });
+        let blocks = std::iter::once(text).chain(reads).enumerate();
+        let stop = if self.reads.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+        let usage = TokenUsage { input: 10, output: 5, ..TokenUsage::default() };
+        std::iter::once(started)
+            .chain(deltas)
+            .chain(blocks.map(|(index, block)| StreamEvent::BlockClosed { index, block }))
+            .chain([StreamEvent::MessageCompleted { stop_reason: stop, usage }])
+            .collect()
+    }
+}

@@ -1,0 +1,203 @@
+//! What a session of tests is made of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipc::confinement::Confinement;
+use ipc::event::SessionEvent;
+use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use ipc::id::{AgentId, ConversationId};
+use ipc::rights::Rights;
+use tempfile::TempDir;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::imagined::Imagined;
+use super::model::Scripted;
+use crate::approval::ApprovalSettings;
+use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
+use crate::driver::{AgentParts, AgentRun, ModePlaces, Session, SessionError, SessionWorker, Shared, Turns};
+use crate::gate::{Activity, ApprovalMode, Standing};
+use crate::policy::Environments;
+use crate::prompt::Surroundings;
+use crate::provider::{GiveUp, ProviderError, RequestOptions, Tried};
+use crate::session::{Loaded, SessionLog, load};
+use crate::tools::Registry;
+
+/// Chance that can be had again: SplitMix64.
+#[derive(Clone, Debug)]
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+
+    /// How long something takes.
+    pub(super) fn moment(&mut self) -> Duration {
+        Duration::from_millis(self.below(20))
+    }
+
+    /// Dice for somebody else.
+    pub(super) fn split(&mut self) -> Self {
+        Self(self.below(u64::MAX))
+    }
+}
+
+struct Never;
+
+impl Backoff for Never {
+    fn delay(&self, _: Tried, _: &ProviderError) -> Result<Duration, GiveUp> {
+        Err(GiveUp::Pointless)
+    }
+}
+
+fn surroundings() -> Surroundings {
+    Surroundings { platform: "Linux".to_owned(), date: "2026-11-24".to_owned(), activity: Activity::Execute }
+}
+
+fn standing() -> Standing {
+    let rights = Rights { read: vec!["/".into()], write: vec!["/p".into()], ..Rights::default() };
+    Standing::new(rights.normalised(), "/p".into(), None, ApprovalMode::Auto)
+}
+
+fn agent(id: &AgentId) -> Agent {
+    Agent::new(AgentConfig {
+        model: "m".to_owned(),
+        system: "be good".into(),
+        tools: Arc::new(Registry::builtin()),
+        max_tokens: 1000,
+        window: Window::default(),
+        sees_images: true,
+        prices: None,
+        surroundings: surroundings(),
+        options: RequestOptions::default(),
+        fails_when_denied: true,
+        limits: RunLimits::default(),
+        backoff: Box::new(Never),
+        standing: standing(),
+        conversation: "s".into(),
+        approvals: ApprovalSettings::default(),
+        id: id.clone(),
+        activity: Activity::Execute,
+    })
+}
+
+/// One agent of a session to be.
+pub(super) fn run(boundary: &Arc<Imagined>, id: &AgentId, model: &Arc<Scripted>, turns: Turns) -> AgentRun {
+    let standing = standing();
+    let confinement = Confinement::new(standing.rights.clone(), standing.project.clone());
+    let environments = Environments::new(confinement.environment.clone(), standing.project);
+    AgentRun::new(AgentParts {
+        agent: agent(id).starting(),
+        provider: Arc::clone(model) as _,
+        worker: SessionWorker::new(Arc::clone(boundary) as _, id.clone(), confinement),
+        live: watch::Sender::new(None),
+        modes: ModePlaces { watch: None, environments },
+        surroundings: surroundings(),
+        turns,
+    })
+}
+
+/// A session that runs.
+pub(super) struct Stage {
+    began: Instant,
+    actions: Option<mpsc::Sender<UserAction>>,
+    id: ConversationId,
+    events: mpsc::UnboundedReceiver<UiEvent>,
+    session: JoinHandle<Result<RunEnd, SessionError>>,
+    state: TempDir,
+}
+
+/// What came of a session.
+pub(super) struct Ended {
+    pub(super) end: RunEnd,
+    pub(super) events: Vec<SessionEvent>,
+    pub(super) log: Loaded,
+    /// How long it lived, in virtual time.
+    pub(super) lived: Duration,
+}
+
+impl Stage {
+    /// Opens the curtain.
+    pub(super) fn open(runs: Vec<AgentRun>, deadline: Option<Duration>) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let id = ConversationId::from("s");
+        let log = SessionLog::create(state.path(), &id).unwrap();
+        let (ui, events) = mpsc::unbounded_channel();
+        let (actions, inbox) = mpsc::channel(64);
+        let shared = Shared::new(id.clone(), log, ui, None, None);
+        let began = Instant::now();
+        let mut runs = runs.into_iter();
+        let first = runs.next().unwrap();
+        let deadline = deadline.map(|after| began + after);
+        let session = runs.fold(Session::new(shared, first, inbox, deadline), Session::with);
+        let session = tokio::spawn(session.run(began));
+        Self { began, actions: Some(actions), id, events, session, state }
+    }
+
+    /// Acts as the user, of one agent.
+    pub(super) async fn act(&self, agent: Option<&AgentId>, kind: UserActionKind) {
+        let action = UserAction { conversation_id: self.id.clone(), agent: agent.cloned(), kind };
+        // A session that is over takes no more.
+        let _ = self.actions.as_ref().unwrap().send(action).await;
+    }
+
+    pub(super) async fn prompt(&self, agent: Option<&AgentId>, text: &str) {
+        self.act(agent, UserActionKind::Prompt { text: text.to_owned(), images: vec![] }).await;
+    }
+
+    /// The same, without a front end from now on.
+    pub(super) fn without_user(self) -> Self {
+        Self { actions: None, ..self }
+    }
+
+    /// Waits for the end.
+    pub(super) async fn end(self) -> Ended {
+        let Self { began, actions, mut events, session, state, .. } = self;
+        let end = session.await.unwrap().unwrap();
+        drop(actions);
+        let lived = began.elapsed();
+        let mut logged = Vec::new();
+        while let Some(event) = events.recv().await {
+            if let UiEventKind::Logged(event) = event.kind {
+                logged.push(*event);
+            }
+        }
+        let log = load(&state.path().join("sessions/s.jsonl")).unwrap();
+        Ended { end, events: logged, log, lived }
+    }
+}
+
+impl Ended {
+    /// What was logged for an agent, but the session's result, without times; sorted, since what happens in parallel may end
+    /// in any order.
+    pub(super) fn of(&self, agent: &AgentId) -> Vec<String> {
+        let events = self.events.iter().filter(|event| event.agent == *agent);
+        let kinds = events.map(|event| serde_json::to_value(&event.kind).unwrap());
+        let mut lines: Vec<_> = kinds.filter(|kind| kind["type"] != "result").map(timeless).collect();
+        lines.sort();
+        lines
+    }
+
+    /// The types of what was logged for an agent, in order.
+    pub(super) fn types(&self) -> Vec<String> {
+        let kinds = self.events.iter().map(|event| serde_json::to_value(&event.kind).unwrap());
+        kinds.map(|kind| kind["type"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+fn timeless(mut kind: serde_json::Value) -> String {
+    if let Some(data) = kind["data"].as_object_mut() {
+        data.retain(|name, _| !name.ends_with("_ms") && !name.ends_with("_us"));
+    }
+    kind.to_string()
+}
