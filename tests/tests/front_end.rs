@@ -64,7 +64,8 @@ async fn quitting_ends_a_session_that_works_and_one_that_rests() {
     front.act(UserActionKind::Terminate).await;
     let said = front.end().await;
     assert!(said.ends_with("result 143 terminated\n= terminated"), "{said}");
-    let front = FrontEnd::open([done()]);
+    let mut front = FrontEnd::open([done()]);
+    front.until("worker 1 started").await;
     front.act(UserActionKind::Quit).await;
     insta::assert_snapshot!(front.end().await, @r"
     1 worker 1 started
@@ -72,6 +73,10 @@ async fn quitting_ends_a_session_that_works_and_one_that_rests() {
     3 result 0 closed
     = closed
     ");
+    // Before there is a worker.
+    let front = FrontEnd::open([done()]);
+    front.act(UserActionKind::Quit).await;
+    assert_eq!(front.end().await, "1 result 0 closed\n= closed");
 }
 
 #[tokio::test]

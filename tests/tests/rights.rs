@@ -222,6 +222,7 @@ async fn every_change_gives_a_new_pid_and_a_new_digest_in_the_log() {
     for tier in tier::all() {
         let beginning = Beginning { tier: tier::choice(tier), ..Beginning::default() };
         let mut front = FrontEnd::open_with(beginning, [done()]);
+        front.until("worker 1 started").await;
         let path = front.world.outside();
         let changes = [network(Network::On), add(&path), network(Network::Off), remove(&path)];
         for (generation, change) in (2..).zip(changes) {

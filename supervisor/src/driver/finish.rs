@@ -82,11 +82,11 @@ impl Session {
         }
         self.look_at_everything().await?;
         let changes = self.shared.changes.take();
-        let is_patch = changes.as_ref().is_some_and(ChangeTracker::writes_patch);
+        // The patch was asked for, and the run has done its work: what is wrong with the base is waited for.
+        let is_due = end.reason == EndReason::Done && changes.as_ref().is_some_and(ChangeTracker::writes_patch);
         if let Some(tracker) = changes
-            && let Err(error) = self.take_changes(tracker).await?
-            && end.reason == EndReason::Done
-            && is_patch
+            && let Err(error) = self.take_changes(tracker, is_due).await?
+            && is_due
         {
             // The patch was asked for and is missing: no script may take that for success.
             end.reason = EndReason::Internal;
@@ -143,10 +143,16 @@ impl Session {
         }
     }
 
-    /// Logs the change set; the inner error says why there is no patch.
-    async fn take_changes(&mut self, tracker: ChangeTracker) -> Result<Result<(), String>, SessionError> {
+    /// Logs the change set, that of nothing if its base is not taken and not due; the inner error says why there is no
+    /// patch.
+    async fn take_changes(
+        &mut self,
+        tracker: ChangeTracker,
+        is_due: bool,
+    ) -> Result<Result<(), String>, SessionError> {
         let failed = tracker.failure();
-        let taken = if tracker.base_is_open() { tracker.finish_unchanged() } else { tracker.finish().await };
+        let unchanged = tracker.base_is_open() && !is_due;
+        let taken = if unchanged { tracker.finish_unchanged() } else { tracker.finish().await };
         match taken {
             Ok(taken) => {
                 for note in taken.notes {

@@ -21,13 +21,16 @@ impl AgentRun {
     ) -> Result<Option<Input>, SessionError> {
         match happening {
             Happening::Started => self.worker_is_ready(shared)?,
-            Happening::NotStarted(error, _) if matches!(self.startup, Startup::Worker) => {
+            Happening::NotStarted(error, _)
+                if matches!(self.startup, Startup::Worker) && !self.worker.is_closed() =>
+            {
                 self.cannot_start(shared, &error)?;
             }
             Happening::NotStarted(error, calls) => {
                 let reason = format!("no worker could be started: {error}");
                 if self.worker.is_closed() {
                     self.feed(shared, Input::NotReplaced { reason: error.to_string() })?;
+                    self.goes_on_without_instructions(shared)?;
                 } else {
                     self.notice(shared, "no_worker", &reason)?;
                 }

@@ -115,6 +115,14 @@ impl AgentRun {
         self.tell_where_it_is(shared, None)
     }
 
+    /// The rights were changed during the start, and no worker came of that: the user knows, and may change them again.
+    pub(super) fn goes_on_without_instructions(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+        match self.startup {
+            Startup::Worker => self.tell_where_it_is(shared, None),
+            Startup::Instructions(_) | Startup::Done => Ok(()),
+        }
+    }
+
     /// They do not come in time: a worker that does not answer is replaced.
     pub(super) fn give_up_instructions(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let message = format!("{INSTRUCTIONS} was not read: the worker did not answer");
