@@ -1,19 +1,27 @@
-//! Two agents of one process: each worker has its own rights, temp and environment, and nothing of the other's.
+//! Agents of one process: each worker has its own rights, temp and environment, and nothing of another's; and in one session
+//! none notices the others.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ipc::confinement::{Confinement, Environment, Tier};
+use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Outcome, Work};
 use ipc::path::WirePath;
 use ipc::rights::Rights;
 use ipc::tool::{Access, ShellExec, ToolCall, ToolOutput};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerEvent, WorkerSpec};
 use supervisor::policy::{Environments, Followed};
+use supervisor::session;
+use tests::replies::{done, shell};
+use tests::session::{Beginning, FrontEnd};
 use tests::{User, World, tier};
 use tokio::sync::mpsc::Receiver;
 
@@ -173,5 +181,98 @@ async fn neither_reaches_the_temp_of_the_other_one() {
         );
         one.end().await;
         other.end().await;
+    }
+}
+
+/// What the models of three agents say: the second is interrupted in its first call, the worker of the third is killed.
+fn script(agent: &str) -> Vec<String> {
+    let wait = "echo here; until [ -e go ]; do sleep 0.01; done";
+    match agent {
+        "1" => vec![
+            shell("echo mine > $TMPDIR/x; cat $TMPDIR/x"),
+            shell(wait),
+            shell("ls $TMPDIR; cat $TMPDIR/x"),
+            done(),
+        ],
+        "2" => vec![shell("echo here; exec sleep 1000"), done()],
+        _ => vec![
+            shell("echo theirs > $TMPDIR/x"),
+            shell("echo here; exec sleep 1000"),
+            shell("cat $TMPDIR/x"),
+            done(),
+        ],
+    }
+}
+
+/// A text without the seconds that commands took.
+fn without_durations(text: &str) -> String {
+    let mut parts = text.split("[exit code 0, ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        text + "[exit code 0" + part.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
+    })
+}
+
+/// The requests of each agent of a session, with the place of its temp as `TEMP`.
+async fn requests_of(tier: Tier, agents: &[&str]) -> Vec<Vec<String>> {
+    let beginning = Beginning { tier: tier::choice(tier), ..Beginning::default() };
+    let parts = agents.iter().map(|agent| (AgentId::from(*agent), script(agent))).collect();
+    let mut front = FrontEnd::open_several(&beginning, parts);
+    for agent in agents {
+        let task = format!("the task of agent {agent}");
+        front.act_of(&AgentId::from(*agent), UserActionKind::Prompt { text: task, images: vec![] }).await;
+    }
+    // All of them are at work at the same time.
+    for _ in agents {
+        front.until("\"here\\n\"").await;
+    }
+    if agents.contains(&"2") {
+        front.act_of(&"2".into(), UserActionKind::Interrupt).await;
+    }
+    if agents.contains(&"3") {
+        let log = front.world.log();
+        let of_third =
+            |event: &&serde_json::Value| event["agent"] == "3" && event["type"] == "worker_started";
+        let pid = log.iter().find(of_third).unwrap()["data"]["pid"].as_i64().unwrap();
+        kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGKILL).unwrap();
+        front.until("worker 1 ended: ").await;
+    }
+    front.world.file("go", "");
+    let opened: Vec<_> = front
+        .agents
+        .iter()
+        .map(|agent| (agent.temp.path().to_owned(), Arc::clone(&agent.provider)))
+        .collect();
+    let project = front.world.project().display().to_string();
+    let (seen, world) = front.end_in_world().await;
+    assert!(session::load(&world.own().join("state/sessions/ours.jsonl")).unwrap().is_intact(), "{seen}");
+    let normal = |text: String, temp: &Path| {
+        let text = text.replace(&temp.display().to_string(), "TEMP").replace(&project, "PROJECT");
+        // Who noticed first that it was killed, its broker or we, is chance; so is how long a command took.
+        without_durations(&text.replace("ended by signal 9", "ended by signal 15"))
+    };
+    opened
+        .iter()
+        .map(|(temp, provider)| {
+            provider
+                .requests()
+                .iter()
+                .map(|request| normal(format!("{:?}", request.messages), temp))
+                .collect()
+        })
+        .collect()
+}
+
+/// With real workers, once in each tier: agents that work beside others are told what they are told alone.
+#[tokio::test]
+async fn agents_of_one_session_do_not_notice_each_other() {
+    for tier in tier::all() {
+        let together = requests_of(tier, &["1", "2", "3"]).await;
+        for (agent, requests) in ["1", "2", "3"].iter().zip(&together) {
+            let alone = requests_of(tier, &[agent]).await;
+            assert_eq!(*requests, alone[0], "{tier}: agent {agent}");
+        }
+        assert_eq!(together.iter().map(Vec::len).collect::<Vec<_>>(), [4, 1, 4], "{tier}");
+        assert!(together[2][2].contains("its worker"), "{tier}: {}", together[2][2]);
     }
 }

@@ -9,7 +9,12 @@ use ipc::rights::RightsChange;
 use supervisor::driver::Turns;
 use supervisor::provider::{EventStream, ModelProvider, ModelRequest, ReplayProvider};
 use tests::replies::{done, says, shell};
-use tests::session::{Beginning, FrontEnd};
+use tests::session::{Beginning, FrontEnd, again_with_another_first_agent};
+
+#[test]
+fn all_of_it_holds_for_another_first_agent() {
+    again_with_another_first_agent();
+}
 
 #[tokio::test]
 async fn one_turn_from_prompt_to_result() {

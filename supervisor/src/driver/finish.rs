@@ -83,7 +83,8 @@ impl Session {
         self.look_at_everything().await?;
         let changes = self.shared.changes.take();
         // The patch was asked for, and the run has done its work: what is wrong with the base is waited for.
-        let is_due = end.reason == EndReason::Done && changes.as_ref().is_some_and(ChangeTracker::writes_patch);
+        let is_due =
+            end.reason == EndReason::Done && changes.as_ref().is_some_and(ChangeTracker::writes_patch);
         if let Some(tracker) = changes
             && let Err(error) = self.take_changes(tracker, is_due).await?
             && is_due

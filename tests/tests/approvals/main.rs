@@ -21,7 +21,13 @@ use std::process::Command;
 
 use nix::unistd::geteuid;
 use tests::programs::copy_program;
+use tests::session::again_with_another_first_agent;
 use tests::{Finished, PLAIN_USER, Programs};
+
+#[test]
+fn all_of_it_holds_for_another_first_agent() {
+    again_with_another_first_agent();
+}
 
 /// What a plain user's kernel and root's may answer differently: every test here, once more, as [`PLAIN_USER`].
 #[test]

@@ -153,11 +153,7 @@ async fn live(
     drop(tell.send(WorkerEvent::Ended { reason, violation: None, open }).await);
 }
 
-async fn after(
-    time: Duration,
-    call: CallId,
-    outcome: Option<Outcome>,
-) -> (CallId, Option<Outcome>) {
+async fn after(time: Duration, call: CallId, outcome: Option<Outcome>) -> (CallId, Option<Outcome>) {
     sleep(time).await;
     (call, outcome)
 }

@@ -82,9 +82,9 @@ async fn agents_of_one_session_do_not_notice_each_other() {
         assert_eq!(ended.end.reason, EndReason::Done, "seed {seed}");
         assert!(ended.log.is_intact(), "seed {seed}: {:?}", ended.log.faults);
         // The first, and the one whose worker crashes.
-        for agent in [0, 1] {
-            assert_eq!(requests[agent], alone[agent].requests, "seed {seed}, agent {}", agent + 1);
-            assert_eq!(ended.of(&id(agent as u32 + 1)), alone[agent].events, "seed {seed}, agent {}", agent + 1);
+        for (agent, (requests, alone)) in (1..).zip(requests.iter().zip(&alone).take(2)) {
+            assert_eq!(*requests, alone.requests, "seed {seed}, agent {agent}");
+            assert_eq!(ended.of(&id(agent)), alone.events, "seed {seed}, agent {agent}");
         }
         // The one that is interrupted gets as far as it gets.
         assert!(alone[2].requests.starts_with(&requests[2]), "seed {seed}");

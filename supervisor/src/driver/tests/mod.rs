@@ -3,5 +3,5 @@
 mod imagined;
 mod interleavings;
 mod model;
-mod start;
 mod stage;
+mod start;

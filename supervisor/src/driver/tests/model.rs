@@ -40,7 +40,10 @@ impl Scripted {
     /// The requests so far, each as the bytes that it would be sent as.
     pub(super) fn requests(&self) -> Vec<String> {
         let requests = self.requests.lock().unwrap();
-        requests.iter().map(|request| String::from_utf8(CLIENT.body(request).unwrap().into()).unwrap()).collect()
+        requests
+            .iter()
+            .map(|request| String::from_utf8(CLIENT.body(request).unwrap().into()).unwrap())
+            .collect()
     }
 }
 
@@ -81,8 +84,10 @@ impl Reply {
         let reads = self.reads.iter().enumerate().map(|(index, path)| {
             let (id, input) = (format!("toolu_{request}_{index}"), json!({ "path": path }));
             AssistantBlock {
-                raw: to_raw_value(&json!({ "type": "tool_use", "id": id, "name": "read_file", "input": input }))
-                    .unwrap(),
+                raw: to_raw_value(
+                    &json!({ "type": "tool_use", "id": id, "name": "read_file", "input": input }),
+                )
+                .unwrap(),
                 content: ContentBlock::ToolUse {
                     id: id.as_str().into(),
                     name: "read_file".to_owned(),

@@ -25,7 +25,7 @@ use crate::provider::{GiveUp, ProviderError, RequestOptions, Tried};
 use crate::session::{Loaded, SessionLog, load};
 use crate::tools::Registry;
 
-/// Chance that can be had again: SplitMix64.
+/// Chance that can be had again: `SplitMix64`.
 #[derive(Clone, Debug)]
 pub(super) struct Dice(u64);
 
