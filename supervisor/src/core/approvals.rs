@@ -10,8 +10,7 @@ use ipc::message::Outcome;
 use ipc::rights::RightsChange;
 use ipc::tool::{ShellExec, ToolCall};
 
-use super::agent::State;
-use super::calls::{Asking, CallResult, Calls, Committing, Open};
+use super::calls::{Asking, CallResult, Committing, Open};
 use super::{Agent, Effect, EndReason};
 use crate::approval::{Approved, Proposal, Question, Scope};
 use crate::gate::{Ask, AskKind, Change, Verdict};
@@ -33,7 +32,7 @@ struct Case {
 
 impl Agent {
     /// A command needs no preparation: what the model wrote is what is executed.
-    pub(super) fn ask_for_command(&mut self, calls: &mut Calls, call: CallId, tool: ToolCall, ask: Ask) {
+    pub(super) fn ask_for_command(&mut self, call: CallId, tool: ToolCall, ask: Ask) {
         let proposal = match &tool {
             _ if self.replacement.has_failed() => {
                 Err("there is no worker under the present rights".to_owned())
@@ -42,8 +41,8 @@ impl Agent {
             other => Err(format!("{} is no command", other.name())),
         };
         match proposal {
-            Ok(proposal) => self.ask(calls, Case { call, tool, ask, proposal }),
-            Err(cause) => self.deny(calls, call, (None, DecidedBy::BadAnswer), &cause),
+            Ok(proposal) => self.ask(Case { call, tool, ask, proposal }),
+            Err(cause) => self.deny(call, (None, DecidedBy::BadAnswer), &cause),
         }
     }
 
@@ -52,44 +51,42 @@ impl Agent {
     }
 
     pub(super) fn on_prepared(&mut self, call: CallId, proposal: Proposal) {
-        let Some(mut calls) = self.take_calls() else { return };
-        if let Some(Open::Preparing(tool)) = calls.open(call).cloned() {
+        if let Some(Open::Preparing(tool)) = self.calls.open(call).cloned() {
             match self.seen.judge_change(&proposal.places) {
                 // The mode may have changed meanwhile: where nothing is asked, the kernel has the word.
-                Verdict::Ask(_) if !self.asks() => self.dispatch(&mut calls, call, tool),
-                Verdict::Run => self.dispatch(&mut calls, call, tool),
-                Verdict::Ask(ask) => self.ask(&mut calls, Case { call, tool, ask, proposal }),
+                Verdict::Ask(_) if !self.asks() => self.dispatch(call, tool),
+                Verdict::Run => self.dispatch(call, tool),
+                Verdict::Ask(ask) => self.ask(Case { call, tool, ask, proposal }),
                 Verdict::Deny(denial) => {
                     let result = self.not_carried_out(call, denial);
-                    self.close_at_once(&mut calls, call, result);
+                    self.close_at_once(call, result);
                 }
                 Verdict::Prepare => {}
             }
         }
-        self.wait_for(calls);
+        self.go_on();
     }
 
     pub(super) fn on_not_prepared(&mut self, call: CallId, reason: String) {
-        let Some(mut calls) = self.take_calls() else { return };
-        if matches!(calls.open(call), Some(Open::Preparing(_))) {
-            self.deny(&mut calls, call, (None, DecidedBy::BadAnswer), &reason);
+        if matches!(self.calls.open(call), Some(Open::Preparing(_))) {
+            self.deny(call, (None, DecidedBy::BadAnswer), &reason);
         }
-        self.wait_for(calls);
+        self.go_on();
     }
 
     /// Carries out what was approved before, and asks for the rest.
-    fn ask(&mut self, calls: &mut Calls, case: Case) {
+    fn ask(&mut self, case: Case) {
         let Case { call, ask, proposal, .. } = &case;
         let call = *call;
         let preapproved = &self.config.approvals.preapproved;
         if let Some(by) = self.grants.approve(&proposal.effect, ask, &self.seen, preapproved) {
             self.log_answer(call, None, ReviewDecision::Approved, (by, None));
-            return self.carry_out(calls, case, None);
+            return self.carry_out(case, None);
         }
         if !self.config.approvals.answerer {
-            return self.deny(calls, call, (None, DecidedBy::NoFrontEnd), NOBODY);
+            return self.deny(call, (None, DecidedBy::NoFrontEnd), NOBODY);
         }
-        let reason = calls.tool_use(call).and_then(|tool_use| tool_use.said.clone());
+        let reason = self.calls.tool_use(call).and_then(|tool_use| tool_use.said.clone());
         let question = Question {
             conversation: &self.config.conversation,
             agent: &self.config.id,
@@ -104,47 +101,45 @@ impl Agent {
                 let id = self.last_approval;
                 self.effects.push(Effect::RequestApproval { id, request: Box::new(request) });
                 let Case { tool, ask, proposal, .. } = case;
-                calls.ask(call, Asking { approval: id, tool, ask, proposal });
+                self.calls.ask(call, Asking { approval: id, tool, ask, proposal });
             }
-            Err(why) => self.deny(calls, call, (None, DecidedBy::BadAnswer), &why.to_string()),
+            Err(why) => self.deny(call, (None, DecidedBy::BadAnswer), &why.to_string()),
         }
     }
 
-    fn carry_out(&mut self, calls: &mut Calls, case: Case, after: Option<RightsChange>) {
+    fn carry_out(&mut self, case: Case, after: Option<RightsChange>) {
         let Case { call, tool, ask, proposal } = case;
         let grant = ask.grant;
         self.effects.push(Effect::CarryOut { call, effect: proposal.effect, grant: grant.clone() });
-        calls.open_as(call, Open::Committing(Box::new(Committing { tool, grant, after })));
+        self.calls.open_as(call, Open::Committing(Box::new(Committing { tool, grant, after })));
     }
 
     /// An answer of the user. What is not waited for counts for nothing.
     pub(super) fn on_answer(&mut self, id: ApprovalId, kind: AskKind, decision: ReviewDecision) {
-        let Some(mut calls) = self.take_calls() else { return self.ignore(id) };
-        let asked = calls.asking(id).map(|(call, asking)| (call, asking.clone()));
+        let asked = self.calls.asking(id).map(|(call, asking)| (call, asking.clone()));
         let Some((call, asking)) = asked else {
             self.ignore(id);
-            self.state = State::Working(calls);
             return;
         };
         if asking.ask.kind != kind {
             let cause = "the answer is one to another kind of request";
-            self.deny(&mut calls, call, (Some(id), DecidedBy::BadAnswer), cause);
-            return self.wait_for(calls);
+            self.deny(call, (Some(id), DecidedBy::BadAnswer), cause);
+            return self.go_on();
         }
         let Asking { tool, ask, proposal, .. } = asking;
-        self.decide_on(calls, id, Case { call, tool, ask, proposal }, decision);
+        self.decide_on(id, Case { call, tool, ask, proposal }, decision);
     }
 
-    fn decide_on(&mut self, mut calls: Calls, id: ApprovalId, case: Case, decision: ReviewDecision) {
+    fn decide_on(&mut self, id: ApprovalId, case: Case, decision: ReviewDecision) {
         let call = case.call;
         let user = (DecidedBy::User, None);
         match decision {
             ReviewDecision::Approved => {
                 self.log_answer(call, Some(id), decision, user);
-                self.carry_out(&mut calls, case, None);
+                self.carry_out(case, None);
             }
             ReviewDecision::ApprovedForSession { scope } => {
-                self.approve_for_session(&mut calls, id, case, scope);
+                self.approve_for_session(id, case, scope);
             }
             ReviewDecision::Denied { ref message } => {
                 let text = match message {
@@ -152,83 +147,72 @@ impl Agent {
                     None => USER_DENIED.to_owned(),
                 };
                 self.log_answer(call, Some(id), decision, user);
-                self.close_at_once(&mut calls, call, CallResult::denied(text));
+                self.close_at_once(call, CallResult::denied(text));
             }
             ReviewDecision::Abort => {
                 self.log_answer(call, Some(id), decision, user);
                 let result = CallResult::denied("The user denied this call and ended the turn.");
-                self.close_at_once(&mut calls, call, result);
-                self.state = State::Working(calls);
+                self.close_at_once(call, result);
                 return self.stop(EndReason::Aborted, Some("the user answered a request by ending the turn"));
             }
         }
-        self.wait_for(calls);
+        self.go_on();
     }
 
-    fn approve_for_session(&mut self, calls: &mut Calls, id: ApprovalId, case: Case, scope: SessionScope) {
+    fn approve_for_session(&mut self, id: ApprovalId, case: Case, scope: SessionScope) {
         let decision = ReviewDecision::ApprovedForSession { scope: scope.clone() };
         match Scope::of(scope, &case.ask, &case.proposal.effect, &self.seen) {
             Ok(Scope::Remembered(covered)) => {
                 self.log_answer(case.call, Some(id), decision, (DecidedBy::User, None));
                 let listed = self.grants.add(Approved { covered, grant: case.ask.grant.clone() });
                 self.log(EventKind::GrantAdded(listed));
-                self.carry_out(calls, case, None);
+                self.carry_out(case, None);
             }
             // The call is carried out under the old rights first: its own approval must not interrupt it.
             Ok(Scope::Standing(change)) => {
                 self.log_answer(case.call, Some(id), decision, (DecidedBy::User, None));
-                self.carry_out(calls, case, Some(change));
+                self.carry_out(case, Some(change));
             }
-            Err(why) => self.deny(calls, case.call, (Some(id), DecidedBy::BadAnswer), &why),
+            Err(why) => self.deny(case.call, (Some(id), DecidedBy::BadAnswer), &why),
         }
     }
 
     /// A request is over without an answer that counts.
     pub(super) fn on_lapsed(&mut self, id: ApprovalId, by: DecidedBy, cause: String) {
-        let Some(mut calls) = self.take_calls() else { return };
-        if let Some((call, _)) = calls.asking(id) {
-            self.deny(&mut calls, call, (Some(id), by), &cause);
+        if let Some((call, _)) = self.calls.asking(id) {
+            self.deny(call, (Some(id), by), &cause);
         }
-        self.wait_for(calls);
+        self.go_on();
     }
 
     /// Takes back every request that is waited for, since the turn ends or the rights change.
-    pub(super) fn withdraw(&mut self, calls: &mut Calls, cause: &str, text: &str) {
+    pub(super) fn withdraw(&mut self, cause: &str, text: &str) {
         let text = format!("{text}; nobody had approved it, and nothing of it was carried out");
-        self.close_asking(calls, (DecidedBy::Interrupted, cause), &text);
+        self.close_asking((DecidedBy::Interrupted, cause), &text);
     }
 
-    fn close_asking(&mut self, calls: &mut Calls, (by, cause): (DecidedBy, &str), text: &str) {
-        for id in calls.all_asking() {
-            if let Some((call, _)) = calls.asking(id) {
+    fn close_asking(&mut self, (by, cause): (DecidedBy, &str), text: &str) {
+        for id in self.calls.all_asking() {
+            if let Some((call, _)) = self.calls.asking(id) {
                 let by = (by, Some(cause.to_owned()));
                 self.log_answer(call, Some(id), ReviewDecision::DENIED, by);
-                self.close_at_once(calls, call, CallResult::not_done(ToolCallStatus::Interrupted, text));
+                self.close_at_once(call, CallResult::not_done(ToolCallStatus::Interrupted, text));
             }
         }
     }
 
     /// Without a front end there is nobody to ask, and nothing to go on for.
     pub(super) fn on_front_end_gone(&mut self) {
-        if let Some(mut calls) = self.take_calls() {
-            let cause = "the front end is gone";
-            self.close_asking(&mut calls, (DecidedBy::NoFrontEnd, cause), "denied: nobody is there any more");
-            self.state = State::Working(calls);
-        }
+        let cause = "the front end is gone";
+        self.close_asking((DecidedBy::NoFrontEnd, cause), "denied: nobody is there any more");
         self.close(EndReason::Terminated, None);
     }
 
     /// Denies a call that nobody decided on.
-    fn deny(
-        &mut self,
-        calls: &mut Calls,
-        call: CallId,
-        (id, by): (Option<ApprovalId>, DecidedBy),
-        cause: &str,
-    ) {
+    fn deny(&mut self, call: CallId, (id, by): (Option<ApprovalId>, DecidedBy), cause: &str) {
         self.log_answer(call, id, ReviewDecision::DENIED, (by, Some(cause.to_owned())));
         let text = format!("The call was not approved, and was not carried out: {cause}.");
-        self.close_at_once(calls, call, CallResult::denied(text));
+        self.close_at_once(call, CallResult::denied(text));
     }
 
     fn ignore(&mut self, id: ApprovalId) {
@@ -263,9 +247,7 @@ impl Agent {
         outcome: Result<Outcome, String>,
         duration_ms: u64,
     ) {
-        let Some(mut calls) = self.take_calls() else { return };
-        let Some(Open::Committing(committing)) = calls.open(call).cloned() else {
-            self.state = State::Working(calls);
+        let Some(Open::Committing(committing)) = self.calls.open(call).cloned() else {
             return;
         };
         let Committing { tool, grant, after } = *committing;
@@ -276,13 +258,10 @@ impl Agent {
             }
             Err(reason) => (CallResult::not_done(ToolCallStatus::Failed, reason), Observer::Supervisor),
         };
-        self.finish_call(&mut calls, call, result, (duration_ms, observer));
-        let Some(change) = after else { return self.wait_for(calls) };
+        self.finish_call(call, result, (duration_ms, observer));
+        let Some(change) = after else { return self.go_on() };
         // The new rights come before the calls that follow: those are judged by them, and wait for their worker.
-        self.state = State::Working(calls);
         self.on_change(Change::Rights(change));
-        if let Some(calls) = self.take_calls() {
-            self.wait_for(calls);
-        }
+        self.go_on();
     }
 }

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use ipc::event::{CompactionCause, CompactionStarted, ContextCompacted, EventKind, SummaryFrom, TokenUsage};
 
-use super::agent::{Said, State};
+use super::agent::State;
 use super::history::{History, in_block};
+use super::message::Said;
 use super::reply::Reply;
 use super::summary::{INSTRUCTION, Known, record};
 use super::window::tokens;

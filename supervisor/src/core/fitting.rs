@@ -4,7 +4,7 @@
 use ipc::tool::{ToolCall, ToolOutput};
 
 use super::Agent;
-use super::calls::{CallResult, Calls};
+use super::calls::CallResult;
 use super::record::ends;
 use super::window::Budget;
 use super::window::{bytes, tokens};
@@ -12,10 +12,10 @@ use crate::tools::whole_output;
 
 impl Agent {
     /// A result that leaves room for those that are still to come, and for a summary after all of them.
-    pub(super) fn fitted(&self, calls: &Calls, mut result: CallResult) -> CallResult {
+    pub(super) fn fitted(&self, mut result: CallResult) -> CallResult {
         let room = self.budget.results_after(self.history.tokens().saturating_add(self.pending_tokens()));
-        let taken = calls.results().map(|result| tokens(&result.content)).sum();
-        let most = Budget::share(room.saturating_sub(taken), calls.count_unclosed()) - AROUND;
+        let taken = self.calls.results().map(|result| tokens(&result.content)).sum();
+        let most = Budget::share(room.saturating_sub(taken), self.calls.count_unclosed()) - AROUND;
         if tokens(&result.content) > most {
             let rest = result.rest.as_deref().unwrap_or(ELSE);
             let note = format!("\n(cut, since the context has no room for more; {rest})");

@@ -2,12 +2,13 @@
 
 use ipc::cost::Usd;
 use ipc::event::{AssistantMessage, EventKind, TokenUsage};
+use ipc::frontend::UiEventKind;
 use serde_json::value::RawValue;
 
 use super::agent::State;
 use super::reply::{Reply, ToolUse};
 use super::{Agent, Effect, EndReason, RequestId, TimerId};
-use crate::provider::{GiveUp, ModelRequest, ProviderError, StopReason, Tried};
+use crate::provider::{GiveUp, ModelRequest, ProviderError, StopReason, StreamEvent, Tried};
 
 /// The most replies in a row that may be cut at their limit.
 const MAX_CUTS: u32 = 3;
@@ -52,6 +53,37 @@ impl Agent {
             options: self.config.options,
         };
         self.effects.push(Effect::StartStream { request, model });
+    }
+
+    pub(super) fn on_stream(&mut self, id: RequestId, event: StreamEvent) {
+        let State::Streaming { request, reply } = &mut self.state else {
+            return;
+        };
+        if *request != id {
+            return;
+        }
+        match event {
+            StreamEvent::MessageStarted { message_id, model } => {
+                reply.message_id = message_id;
+                reply.model = model;
+            }
+            StreamEvent::TextDelta { index, text } => {
+                reply.text_delta(index, &text);
+                // A summary is no answer to the user: it is shown as what it is, when it is whole.
+                if self.compacting.is_none() {
+                    self.effects.push(Effect::Show(UiEventKind::TextDelta { text }));
+                }
+            }
+            StreamEvent::ThinkingDelta { text, .. } if self.compacting.is_none() => {
+                self.effects.push(Effect::Show(UiEventKind::ThinkingDelta { text }));
+            }
+            StreamEvent::ThinkingDelta { .. } | StreamEvent::ToolUseStarted { .. } => {}
+            StreamEvent::BlockClosed { index, block } => reply.close(index, block),
+            StreamEvent::MessageCompleted { stop_reason, usage } => {
+                let reply = std::mem::take(reply);
+                self.on_reply(reply, &stop_reason, usage);
+            }
+        }
     }
 
     pub(super) fn on_timer(&mut self, fired: TimerId) {

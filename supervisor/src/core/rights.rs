@@ -11,7 +11,7 @@ use ipc::event::{EventKind, RightsChanged};
 use ipc::rights::{Network, Rights, RightsChange};
 
 use super::agent::State;
-use super::calls::{Calls, Open};
+use super::calls::Open;
 use super::{Agent, ContextItem, Effect, ReadyWorker};
 use crate::gate::{Change, Unchanged};
 use crate::prompt::{mode_context, rights_context};
@@ -78,11 +78,8 @@ impl Agent {
             }
             Err(unchanged) => self.notice(unchanged.code(), &unchanged.to_string()),
         }
-        if withdrawn
-            && !self.replacement.awaited
-            && let Some(calls) = self.take_calls()
-        {
-            self.wait_for(calls);
+        if withdrawn && !self.replacement.awaited {
+            self.go_on();
         }
     }
 
@@ -98,14 +95,11 @@ impl Agent {
         for id in revoked {
             self.log(EventKind::GrantRevoked { id });
         }
-        if let Some(mut calls) = self.take_calls() {
-            let text = if nothing { NOTHING_APPROVED } else { NETWORK_OFF };
-            withdrawn |= self.end_open(&mut calls, text, |open| match open {
-                Open::Committing(committing) => nothing || committing.grant.net == Network::On,
-                Open::Serving(_) | Open::Preparing(_) => false,
-            });
-            self.state = State::Working(calls);
-        }
+        let text = if nothing { NOTHING_APPROVED } else { NETWORK_OFF };
+        withdrawn |= self.end_open(text, |open| match open {
+            Open::Committing(committing) => nothing || committing.grant.net == Network::On,
+            Open::Serving(_) | Open::Preparing(_) => false,
+        });
         withdrawn
     }
 
@@ -149,10 +143,8 @@ impl Agent {
     fn mode_changed_alone(&mut self, mode: ApprovalMode) {
         self.log(EventKind::ModeChanged { mode });
         self.context.push(ContextItem { source: "rights".to_owned(), text: mode_context(&self.seen) });
-        if let Some(mut calls) = self.take_calls() {
-            self.withdraw(&mut calls, "the approval mode was changed", MODE_CHANGED);
-            self.wait_for(calls);
-        }
+        self.withdraw("the approval mode was changed", MODE_CHANGED);
+        self.go_on();
     }
 
     /// From here on calls are judged by the new rights: they will run on the new worker.
@@ -160,10 +152,7 @@ impl Agent {
         self.config.standing.rights.clone_from(&rights);
         self.seen = self.config.standing.seen_in(self.seen.tier);
         self.replacement.awaited = true;
-        if let Some(mut calls) = self.take_calls() {
-            self.close_open(&mut calls, "the rights were changed", INTERRUPTED);
-            self.state = State::Working(calls);
-        }
+        self.close_open("the rights were changed", INTERRUPTED);
         self.effects.push(Effect::ReplaceWorker { rights });
     }
 
@@ -211,16 +200,6 @@ impl Agent {
                 return;
             }
         }
-        if let Some(calls) = self.take_calls() {
-            self.wait_for(calls);
-        }
-    }
-
-    /// The calls of the turn, where the agent waits for them; they are to be given back.
-    pub(super) fn take_calls(&mut self) -> Option<Calls> {
-        match &mut self.state {
-            State::Working(calls) => Some(std::mem::take(calls)),
-            _ => None,
-        }
+        self.go_on();
     }
 }

@@ -1,0 +1,126 @@
+//! From a tool use to a call that begins: what it means, what the gate says of it, and who gets it.
+
+use ipc::approval::ApprovalMode;
+use ipc::denial::Denial;
+use ipc::event::{EventKind, Observer, ToolCallStatus};
+use ipc::id::CallId;
+use ipc::tool::ToolCall;
+use serde_json::value::RawValue;
+
+use super::agent::State;
+use super::calls::{CallResult, Open};
+use super::reply::ToolUse;
+use super::{Agent, Effect};
+use crate::gate::{Activity, Verdict};
+use crate::tools::{Invocation, Rendered, ToolUseError};
+
+/// What becomes of a call before any worker hears of it.
+enum Begin {
+    /// It makes no sense.
+    Answered(CallResult),
+    /// It does.
+    Judged(ToolCall, Verdict),
+}
+
+impl Begin {
+    /// Whether it has to be the only call that has begun and is not closed.
+    const fn is_alone(&self) -> bool {
+        matches!(self, Self::Judged(_, Verdict::Prepare | Verdict::Ask(_)))
+    }
+}
+
+impl Agent {
+    /// Starts the calls of a complete reply, in their order.
+    pub(super) fn begin_calls(&mut self, tool_uses: Vec<ToolUse>) {
+        self.state = State::Working;
+        for tool_use in tool_uses {
+            let call = self.reserve_call();
+            self.calls.push(call, tool_use);
+        }
+        self.go_on();
+    }
+
+    /// Begins the calls that may begin now.
+    pub(super) fn advance(&mut self) {
+        while let Some((call, tool_use)) = self.calls.next() {
+            let begin = self.judge(&tool_use);
+            if begin.is_alone() && self.calls.any_begun() {
+                return;
+            }
+            self.log_started(call, &tool_use);
+            self.begin_call(call, begin);
+        }
+    }
+
+    /// The log comes first: what is not written down does not run.
+    pub(super) fn log_started(&mut self, call: CallId, tool_use: &ToolUse) {
+        self.log(EventKind::ToolCallStarted {
+            call,
+            tool_use: tool_use.id.clone(),
+            name: tool_use.name.clone(),
+            input: written(tool_use),
+        });
+    }
+
+    fn begin_call(&mut self, call: CallId, begin: Begin) {
+        match begin {
+            Begin::Judged(tool, Verdict::Run) => self.dispatch(call, tool),
+            Begin::Judged(tool, Verdict::Prepare) => {
+                self.effects.push(Effect::Prepare { call, tool: tool.clone() });
+                self.calls.open_as(call, Open::Preparing(tool));
+            }
+            Begin::Judged(tool, Verdict::Ask(ask)) => self.ask_for_command(call, tool, ask),
+            Begin::Judged(_, Verdict::Deny(denial)) => {
+                let result = self.not_carried_out(call, denial);
+                self.close_at_once(call, result);
+            }
+            Begin::Answered(result) => self.close_at_once(call, result),
+        }
+    }
+
+    pub(super) fn dispatch(&mut self, call: CallId, tool: ToolCall) {
+        self.effects.push(Effect::Dispatch { call, tool: tool.clone() });
+        self.calls.open_as(call, Open::Serving(tool));
+    }
+
+    pub(super) fn not_carried_out(&mut self, call: CallId, denial: Denial) -> CallResult {
+        let said = Rendered::failure("the call was not carried out");
+        let standing = self.seen.clone();
+        self.denied(call, vec![denial], said, (&standing, Observer::Supervisor))
+    }
+
+    fn judge(&self, tool_use: &ToolUse) -> Begin {
+        match self.read(tool_use) {
+            Ok(invocation) => {
+                let verdict = self.seen.judge(&invocation, self.asks());
+                Begin::Judged(invocation.call, verdict)
+            }
+            Err(error) => Begin::Answered(CallResult::not_done(ToolCallStatus::Failed, error.to_string())),
+        }
+    }
+
+    fn read(&self, tool_use: &ToolUse) -> Result<Invocation, ToolUseError> {
+        match &tool_use.input {
+            Ok(input) => self.config.tools.parse(&tool_use.name, input),
+            // The registry knows best what was expected; it cannot accept the empty text.
+            Err(reason) => match self.config.tools.parse(&tool_use.name, "") {
+                Err(ToolUseError::NotAnObject { tool, arguments, .. }) => {
+                    Err(ToolUseError::NotAnObject { tool, reason: reason.clone(), arguments })
+                }
+                other => other,
+            },
+        }
+    }
+
+    /// Whether somebody may be asked: never for a sub-agent, nor while a plan is made.
+    pub(super) fn asks(&self) -> bool {
+        let Self { seen, config, .. } = self;
+        seen.mode == ApprovalMode::Ask && config.activity == Activity::Execute && config.id.is_top_level()
+    }
+}
+
+/// The arguments exactly as the model wrote them; where they are no JSON, as they are echoed.
+fn written(tool_use: &ToolUse) -> Box<RawValue> {
+    let exact = tool_use.input.as_ref().ok().and_then(|text| RawValue::from_string(text.clone()).ok());
+    exact.unwrap_or_else(|| tool_use.echoed.clone())
+}

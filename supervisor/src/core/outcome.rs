@@ -1,0 +1,198 @@
+//! Outcomes of calls in the words that the model reads; what was refused is explained by the rights that the call had.
+
+use ipc::denial::{Denial, Layer, Object, Operation};
+use ipc::event::{EventKind, Observer, ToolCallStatus};
+use ipc::id::CallId;
+use ipc::image::Image;
+use ipc::message::Outcome;
+use ipc::rights::Network;
+use ipc::tool::{Access, CommandExit, ShellExec, ToolCall, ToolError, ToolErrorKind, ToolOutput};
+
+use super::Agent;
+use super::calls::CallResult;
+use super::fitting::rest;
+use crate::gate::{Standing, declared_too_little};
+use crate::tools::{Rendered, render};
+
+/// What the model is told when its own declaration was the reason.
+const READ_HINT: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no network. \
+    If it has to do more, leave access out.)";
+
+/// The same, where it may ask for more.
+const READ_HINT_TO_ASK: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no \
+    network. If it has to change files, call it again with access \"write\": the user is asked.)";
+
+/// How a command asks for what it was refused.
+const WRITE_HINT: &str =
+    "\n(If it has to change files of the project, call it again with access \"write\": the user is asked.)";
+
+/// How a command asks for the network.
+const NETWORK_HINT: &str = "\n(If it needs the network, call it again with network true: the user is asked.)";
+
+impl Agent {
+    /// What the model is told of an outcome; a refusal is explained by the rights that the call had.
+    pub(super) fn result_of(
+        &mut self,
+        call: CallId,
+        tool: &ToolCall,
+        outcome: Outcome,
+        standing: &Standing,
+    ) -> CallResult {
+        match outcome {
+            Outcome::Done(output) => {
+                self.ledger.note(tool, &output, self.seen.project.as_path());
+                let rest = rest(tool, &output);
+                let result = match output {
+                    ToolOutput::Image(image) => self.result_of_picture(image),
+                    output => self.result_of_output(call, tool, &output, standing),
+                };
+                CallResult { rest, ..result }
+            }
+            Outcome::Failed(error) => self.result_of_error(call, &error, standing),
+            Outcome::Cancelled => CallResult::not_done(
+                ToolCallStatus::Interrupted,
+                "the call was interrupted before it was done",
+            ),
+            // Nothing was asked to be prepared: a worker that says so anyway has done nothing.
+            Outcome::Prepared => CallResult::not_done(
+                ToolCallStatus::Failed,
+                "the worker gave an answer that does not fit the call",
+            ),
+        }
+    }
+
+    /// A picture is shown as it is, as long as the conversation has room for it.
+    fn result_of_picture(&mut self, image: Image) -> CallResult {
+        let content = image.to_string();
+        let (images, left_out) = self.history.admit(vec![image]);
+        match left_out.first() {
+            Some(cause) => CallResult::not_done(ToolCallStatus::Failed, cause),
+            None => CallResult {
+                status: ToolCallStatus::Completed,
+                content,
+                is_error: false,
+                images,
+                denial: None,
+                rest: None,
+            },
+        }
+    }
+
+    fn result_of_output(
+        &mut self,
+        call: CallId,
+        tool: &ToolCall,
+        output: &ToolOutput,
+        standing: &Standing,
+    ) -> CallResult {
+        let mut rendered = render(output);
+        if let ToolOutput::Command(result) = output
+            && let Some(hint) = self.config.standing.refused_git_config(result)
+        {
+            rendered.content.push('\n');
+            rendered.content.push_str(&hint);
+        }
+        if let ToolOutput::Command(result) = output
+            && let Some(hint) = standing.refused_connection(result)
+        {
+            rendered.content.push('\n');
+            rendered.content.push_str(hint);
+        }
+        if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
+            && let denials = standing.denials(command, result)
+            && let Some(first) = denials.first()
+        {
+            if result.exit == CommandExit::Code(0) {
+                rendered.content.push_str(&self.despite_success(command, &denials, standing));
+                self.log_denials(call, denials, (standing, Observer::Worker));
+            } else {
+                rendered.content.push_str(self.asking_hint(command, first));
+                let result = self.denied(call, denials, rendered, (standing, Observer::Worker));
+                // The command failed; that a denial was the reason is no more than likely.
+                return CallResult { status: ToolCallStatus::Failed, ..result };
+            }
+        }
+        let Rendered { mut content, is_error } = rendered;
+        if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
+            && declared_too_little(command, result)
+        {
+            content.push_str(if self.asks() { READ_HINT_TO_ASK } else { READ_HINT });
+        }
+        let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
+        CallResult { status, content, is_error, images: Vec::new(), denial: None, rest: None }
+    }
+
+    fn result_of_error(&mut self, call: CallId, error: &ToolError, standing: &Standing) -> CallResult {
+        let rendered = Rendered::from(error);
+        if let Some(denial) = standing.explain(error) {
+            let said = match denial.layer {
+                // The worker saw the mode of what covers the place, and cannot know it from the place's own.
+                Layer::Mask => Rendered::failure("the place is hidden from the sandbox"),
+                _ => rendered,
+            };
+            return self.denied(call, vec![denial], said, (standing, Observer::Worker));
+        }
+        let status = match error.kind {
+            ToolErrorKind::Interrupted => ToolCallStatus::Interrupted,
+            _ => ToolCallStatus::Failed,
+        };
+        CallResult::not_done(status, rendered.content)
+    }
+
+    /// A denial is an event, and one sentence after what the tool itself said.
+    pub(super) fn denied(
+        &mut self,
+        call: CallId,
+        denials: Vec<Denial>,
+        said: Rendered,
+        (standing, observed_by): (&Standing, Observer),
+    ) -> CallResult {
+        let rights = standing.line();
+        let sentences: Vec<_> = denials.iter().map(Denial::to_string).collect();
+        let content = format!("{}\n{}. Your rights: {rights}", said.content, sentences.join(".\n"));
+        self.log_denials(call, denials, (standing, observed_by));
+        let (status, denial) = (ToolCallStatus::Denied, sentences.into_iter().next());
+        CallResult { status, content, is_error: true, images: Vec::new(), denial, rest: None }
+    }
+
+    /// The policy is the supervisor's own, and what the broker refused the broker itself has told it.
+    fn log_denials(
+        &mut self,
+        call: CallId,
+        denials: Vec<Denial>,
+        (standing, observed_by): (&Standing, Observer),
+    ) {
+        for denial in denials {
+            let seen = denial.layer == Layer::Policy || denial.program.is_some();
+            let observed_by = if seen { Observer::Supervisor } else { observed_by };
+            let rights = standing.line();
+            self.log_seen_by(observed_by, EventKind::Denied { call: Some(call), denial, rights });
+        }
+    }
+
+    /// Tells a command that exited with 0 of the writes that it was refused: it looks as if they were done. It could do without
+    /// everything else, which the log has.
+    fn despite_success(&self, command: &ShellExec, denials: &[Denial], standing: &Standing) -> String {
+        let writes: Vec<_> = denials.iter().filter(|denial| denial.operation == Operation::Write).collect();
+        let Some(first) = writes.first() else { return String::new() };
+        let sentences: Vec<_> = writes.iter().map(ToString::to_string).collect();
+        let (sentences, rights) = (sentences.join(".\n"), standing.line());
+        let hint = self.asking_hint(command, first);
+        format!("{hint}\nDespite exit code 0: {sentences}. Your rights: {rights}")
+    }
+
+    /// How a command that was refused something could ask for it.
+    fn asking_hint(&self, command: &ShellExec, denial: &Denial) -> &'static str {
+        let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&self.seen.project));
+        match denial.operation {
+            _ if !self.asks() => "",
+            Operation::Write if in_project && command.access != Access::Write => WRITE_HINT,
+            Operation::Network
+                if denial.grant.as_deref() == Some("--net on") && command.network != Some(Network::On) =>
+            {
+                NETWORK_HINT
+            }
+            _ => "",
+        }
+    }
+}

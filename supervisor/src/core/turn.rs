@@ -1,0 +1,93 @@
+//! A turn: its steps, and its end.
+
+use ipc::event::CompactionCause;
+
+use super::agent::{Run, State};
+use super::compaction::{Next, Then};
+use super::{Agent, Effect, EndReason, RunEnd};
+
+impl Agent {
+    /// Asks the model for the next reply, if the budget allows one and the context has room for it.
+    pub(super) fn begin_step(&mut self) {
+        if self.is_out_of_budget() {
+            return;
+        }
+        match self.next() {
+            Next::Full(message) => self.finish_full(message),
+            Next::Compact(cause) => self.compact(cause, Then::Step),
+            Next::Step => {
+                self.say_what_waits();
+                self.run.attempt = 0;
+                self.begin_attempt();
+            }
+        }
+    }
+
+    /// The model's turn is over: the run ends, or goes on with what the user said meanwhile.
+    pub(super) fn end_turn(&mut self) {
+        if !self.queue.is_empty() {
+            return self.begin_step();
+        }
+        if self.takes_wish() {
+            return self.compact(CompactionCause::Request, Then::End);
+        }
+        match self.run.denial.take() {
+            Some(denial) if self.config.fails_when_denied => {
+                self.finish(EndReason::DeniedAtEnd, Some(denial));
+            }
+            _ => self.finish(EndReason::Done, None),
+        }
+    }
+
+    /// Ends what goes on, keeps what is complete, and rests. Does nothing at rest.
+    pub(super) fn stop(&mut self, reason: EndReason, message: Option<&str>) {
+        match std::mem::replace(&mut self.state, State::Resting) {
+            // A turn that waits for the start is one that can be stopped, and so is a start that takes too long.
+            State::Resting if self.turn_waits || self.starting && reason == EndReason::TimeLimit => {
+                self.finish(reason, message.map(str::to_owned));
+            }
+            State::Resting => {}
+            State::Closed => self.state = State::Closed,
+            // What the time was spent on was the provider's failure: that is the reason.
+            State::BackingOff { failure, .. } if reason == EndReason::TimeLimit => {
+                let message = format!("{failure}; the time of this run is spent before another attempt");
+                self.finish(EndReason::Provider, Some(message));
+            }
+            State::BackingOff { .. } => self.finish(reason, message.map(str::to_owned)),
+            State::Streaming { request, reply } => {
+                self.effects.push(Effect::CancelStream(request));
+                if self.compacting.is_none() {
+                    self.keep_interrupted(reply);
+                }
+                self.finish(reason, message.map(str::to_owned));
+            }
+            State::Working => {
+                self.interrupt_calls(reason);
+                self.finish(reason, message.map(str::to_owned));
+            }
+        }
+    }
+
+    /// Ends for good. An agent at rest ends too, so that whoever waits for its end hears of it.
+    pub(super) fn close(&mut self, reason: EndReason, message: Option<&str>) {
+        if matches!(self.state, State::Resting) {
+            self.finish(reason, message.map(str::to_owned));
+        } else {
+            self.stop(reason, message);
+        }
+        self.state = State::Closed;
+    }
+
+    pub(super) fn finish(&mut self, reason: EndReason, message: Option<String>) {
+        self.state = State::Resting;
+        if self.compacting.take().is_some() {
+            // What waited behind the summary was said all the same.
+            self.say_what_waits();
+        }
+        self.compaction_wanted = false;
+        self.turn_waits = false;
+        let Run { steps, usage, cost, text, .. } = std::mem::take(&mut self.run);
+        let cost = self.config.prices.map(|_| cost);
+        self.effects.push(Effect::Finish(RunEnd { reason, message, text, steps, usage, cost }));
+    }
+}
