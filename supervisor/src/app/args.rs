@@ -17,8 +17,8 @@ pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
 pub(super) use self::task::{ExecArgs, ReplayArgs, TuiArgs};
 pub(super) use self::values::{AccessArg, DeniedArg, Output, SubjectArg};
 pub(crate) use self::values::{ModeArg, NetArg, ProviderArg, ReachArg, TierArg};
-use super::exit::EXIT_STATUS;
 use crate::demo::attempt::Attempt;
+use crate::exit::EXIT_STATUS;
 
 /// A terminal coding agent whose actions the kernel confines.
 ///

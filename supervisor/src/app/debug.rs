@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use super::args::DebugStreamArgs;
-use super::exit::Exit;
 use crate::demo::attempt::Attempt;
+use crate::exit::Exit;
 use crate::provider::{Connection, ProviderKind, debug};
 use crate::secrets::{Redactor, TakenKey, TakenKeys};
 

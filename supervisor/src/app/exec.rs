@@ -9,17 +9,17 @@ use tokio::task::JoinSet;
 use super::approval_socket::{ApprovalSocket, relay};
 use super::args::{DeniedArg, ExecArgs, Output};
 use super::configuration::{self, Sources};
-use super::exit::Exit;
 use super::model::ModelOptions;
 use super::output::{Format, Printer};
-use super::pictures;
 use super::record::Record;
 use super::session::{self, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
-use super::signals::UserSignals;
 use crate::driver::Turns;
+use crate::exit::Exit;
 use crate::gate::ApprovalMode;
+use crate::pictures;
 use crate::recording::{FrontEnd, Places, Task};
+use crate::signals::UserSignals;
 
 /// Runs the task.
 pub(super) async fn run(args: ExecArgs, place: Place) -> Exit {

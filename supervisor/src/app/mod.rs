@@ -7,23 +7,19 @@ pub(crate) mod configuration;
 mod debug;
 mod demo;
 mod denied;
-mod diagnostics;
 mod exec;
-mod exit;
 mod explain;
 mod live;
 mod model;
 mod notes;
 mod output;
 mod passing;
-mod pictures;
 mod record;
 mod replay;
 mod sandbox;
 mod serve;
 mod session;
 pub(crate) mod setup;
-mod signals;
 mod streams;
 mod task;
 mod terminal;
@@ -44,7 +40,7 @@ use crate::gate::ApprovalMode;
 use crate::monitor::TempError;
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
-pub use exit::Exit;
+pub use crate::exit::Exit;
 
 /// Makes the process safe to hold a key. Must be called first, while there is one thread.
 pub fn harden() -> Result<TakenKeys, Exit> {
@@ -68,7 +64,7 @@ pub fn main(keys: TakenKeys) -> Exit {
         }
     };
     let runtime =
-        diagnostics::start().and_then(|()| Ok(Builder::new_current_thread().enable_all().build()?));
+        crate::diagnostics::start().and_then(|()| Ok(Builder::new_current_thread().enable_all().build()?));
     match runtime {
         Ok(runtime) => match cli.command {
             Some(command) => run(command, keys, &runtime),

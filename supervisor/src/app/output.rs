@@ -25,8 +25,8 @@ use self::summary::Tally;
 use super::args::Output;
 use super::denied::Plain;
 use super::passing::Lines;
-use super::signals::UserSignals;
 use crate::gate::ApprovalMode;
+use crate::signals::UserSignals;
 
 /// The form of the output.
 #[derive(Debug)]

@@ -12,12 +12,10 @@ use ipc::path::WirePath;
 use secrecy::SecretString;
 use tokio::sync::{mpsc, watch};
 
-use super::exit::Exit;
 use super::live::LiveSocket;
 use super::model::{ModelError, ModelOptions};
 use super::record::Record;
 use super::setup::{Mode, Setup, SetupError, Wanted};
-use super::signals::UserSignals;
 use crate::approval::ApprovalSettings;
 use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
@@ -26,6 +24,7 @@ use crate::driver::{
     self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Live, Observer, Processes, SessionError,
     SessionWorker, Shared, Turns,
 };
+use crate::exit::Exit;
 use crate::gate::{Activity, ApprovalMode, Standing};
 use crate::monitor::PrivateTemp;
 use crate::prompt;
@@ -35,6 +34,7 @@ use crate::provider::{
 use crate::recording::{DirectoryError, Places, Recorder};
 use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
 use crate::session::{LogError, SessionLog};
+use crate::signals::UserSignals;
 use crate::tools::Registry;
 
 /// The one activity there is so far.

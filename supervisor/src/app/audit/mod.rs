@@ -21,9 +21,9 @@ use self::effective::Effective;
 use self::last::last_of;
 use self::running::Running;
 use super::args::{AgentArgs, AuditArgs};
-use super::exit::Exit;
 use super::explain::{ExplainError, Place};
 use crate::directories::{Directories, DirectoriesError};
+use crate::exit::Exit;
 use crate::session::{self, LogError};
 use crate::shell_word::shell_word;
 

@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::args::{ConfigArgs, ConfigCommand};
-use super::exit::Exit;
 use crate::config::{
     ConfigError, Effective, FOREIGN_NAME, Layer, Layers, Origin, PROJECT_NAME, ProjectFile, Settled, Trust,
     TrustError, TrustQuestion, UserFile, merge,
 };
 use crate::directories::Directories;
+use crate::exit::Exit;
 use crate::shell_word::shell_word;
 
 pub(super) use flags::{of_confinement, of_exec, of_request, of_tui};

@@ -8,10 +8,10 @@ use serde_json::{Value as Json, json};
 
 use super::Sources;
 use crate::app::args::ConfigArgs;
-use crate::app::exit::Exit;
 use crate::config::{
     Binding, Effective, Element, Ignored, KEYS, Key, Kind, Layer, Origin, Preset, Settled, Value,
 };
+use crate::exit::Exit;
 use crate::provider::catalogue::{self, Entry, Facts, Field};
 use crate::shell_word::shell_word;
 

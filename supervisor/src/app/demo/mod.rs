@@ -19,9 +19,9 @@ use std::{env, fs};
 
 use self::stage::Stage;
 use super::args::DemoArgs;
-use super::exit::Exit;
 use super::session::Refusal;
 use super::{complain, say, tui};
+use crate::exit::Exit;
 use crate::shell_word::shell_word;
 
 /// The programs that the sample project needs.

@@ -13,13 +13,13 @@ use super::printer::Printer;
 use super::shown::Shown;
 use super::stage::Stage;
 use crate::app::configuration::{self, Sources};
-use crate::app::exit::Exit;
 use crate::app::model::ModelOptions;
 use crate::app::session::{self, Events, Handle, Refusal, SessionOptions};
 use crate::app::setup::{Caches, Wanted};
-use crate::app::signals::UserSignals;
 use crate::demo::repair::PROMPT;
 use crate::driver::Turns;
+use crate::exit::Exit;
+use crate::signals::UserSignals;
 
 /// Plays the demo; a demo that did not show what it promises fails.
 pub(super) async fn play(stage: &Stage) -> Result<Exit, Refusal> {

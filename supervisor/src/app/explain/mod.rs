@@ -29,9 +29,9 @@ pub(super) use self::path::PathExplained;
 pub(super) use self::place::{Place, Policy};
 use self::subject::{Subject, SubjectError};
 use super::args::ExplainArgs;
-use super::exit::Exit;
 use super::setup::SetupError;
 use crate::config::ConfigError;
+use crate::exit::Exit;
 use crate::gate::ApprovalMode;
 use crate::inside::{self, InsideError};
 

@@ -17,17 +17,17 @@ use self::restored::restored;
 use self::stopped::{Asked, Stopped};
 use super::args::{AccessArg, SandboxArgs};
 use super::configuration::{self, Sources};
-use super::exit::Exit;
 use super::setup::{Mode, Setup, SetupError, Wanted};
-use super::signals::Endings;
 use super::streams::{AllPassed, Passage, Streams, Tail};
 use super::terminal::Relay;
 use crate::config::ConfigError;
 use crate::directories::Directories;
+use crate::exit::Exit;
 use crate::gate::ApprovalMode;
 use crate::monitor::{
     BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
 };
+use crate::signals::Endings;
 use crate::tripwire::Tripwire;
 
 /// How long what is left of the command's output may take once a signal has ended it.

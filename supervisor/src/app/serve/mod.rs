@@ -17,8 +17,8 @@ mod tests;
 
 use std::io::Write;
 
-use super::exit::Exit;
 use super::session::Place;
+use crate::exit::Exit;
 use sessions::Sessions;
 
 /// Serves whoever is at the other end of standard input and output, until it is told to end or nobody is there.

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use crate::app::exit::Exit;
 use crate::directories::DirectoriesError;
+use crate::exit::Exit;
 use crate::monitor::TempError;
 use crate::policy::{FollowError, ProjectError};
 

@@ -40,8 +40,8 @@ use self::screen::Screen;
 use self::sharing::{GRACE, Manner, Watch};
 use self::user::Keyboard;
 pub(super) use self::user::stop_job;
-use super::signals::{Change, Changes};
 use super::streams::{OnTerminal, Tail};
+use crate::signals::{Change, Changes};
 pub(super) use crate::system::window_size as size;
 
 /// How long the user's terminal may take for its last answer, and for what is left to show.

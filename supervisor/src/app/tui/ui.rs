@@ -12,9 +12,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tui::{Action, Model, Moment, Msg, Shown};
 
 use super::super::notes;
-use super::super::pictures;
 use super::super::session::{Events, Handle};
-use super::super::signals::{Change, Changes, Endings};
 use super::super::terminal::stop_job;
 use super::frames::Frames;
 use super::input::Input;
@@ -23,6 +21,8 @@ use super::tty::Tty;
 use crate::config::at_home;
 use crate::core::RunEnd;
 use crate::driver::SessionError;
+use crate::pictures;
+use crate::signals::{Change, Changes, Endings};
 use crate::system::give_back_heap;
 
 /// How many events are taken together at most, so that keys and frames have their turn.

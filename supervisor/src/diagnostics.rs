@@ -14,7 +14,7 @@ const LEVEL: &str = "BAILIWICK_LOG";
 const FILE: &str = "BAILIWICK_LOG_FILE";
 
 /// An error where diagnostics would be written onto the terminal, for who draws on it.
-pub(super) fn off_the_terminal() -> anyhow::Result<()> {
+pub(crate) fn off_the_terminal() -> anyhow::Result<()> {
     let is_on = std::env::var_os(LEVEL).is_some_and(|level| !level.is_empty());
     if is_on && std::env::var_os(FILE).is_none() && std::io::stderr().is_terminal() {
         anyhow::bail!(
@@ -25,7 +25,7 @@ pub(super) fn off_the_terminal() -> anyhow::Result<()> {
 }
 
 /// Switches diagnostics on where [`LEVEL`] asks for them.
-pub(super) fn start() -> anyhow::Result<()> {
+pub(crate) fn start() -> anyhow::Result<()> {
     let Some(level) = std::env::var(LEVEL).ok().filter(|level| !level.is_empty()) else { return Ok(()) };
     let filter = EnvFilter::try_new(&level).map_err(|error| anyhow::anyhow!("{LEVEL}={level}: {error}"))?;
     let subscriber = tracing_subscriber::fmt()

@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The signals by which a user acts on a session without a terminal UI. What comes before somebody waits for it is kept.
 #[derive(Debug)]
-pub(super) struct UserSignals {
+pub(crate) struct UserSignals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
@@ -15,7 +15,7 @@ pub(super) struct UserSignals {
 
 impl UserSignals {
     /// Handles them from now on. Must be called within the runtime.
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -24,7 +24,7 @@ impl UserSignals {
     }
 
     /// Waits for one; SIGINT interrupts, SIGTERM and SIGHUP end the session. Cancel safe.
-    pub(super) async fn next(&mut self) -> UserActionKind {
+    pub(crate) async fn next(&mut self) -> UserActionKind {
         tokio::select! {
             _ = self.interrupt.recv() => UserActionKind::Interrupt,
             _ = self.terminate.recv() => UserActionKind::Terminate,
@@ -35,7 +35,7 @@ impl UserSignals {
 
 /// Every signal that ends us.
 #[derive(Debug)]
-pub(super) struct Endings {
+pub(crate) struct Endings {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
@@ -44,7 +44,7 @@ pub(super) struct Endings {
 
 impl Endings {
     /// Handles them from now on. Must be called within the runtime.
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -54,7 +54,7 @@ impl Endings {
     }
 
     /// Waits for one; its number. Cancel safe.
-    pub(super) async fn next(&mut self) -> i32 {
+    pub(crate) async fn next(&mut self) -> i32 {
         tokio::select! {
             _ = self.interrupt.recv() => libc::SIGINT,
             _ = self.terminate.recv() => libc::SIGTERM,
@@ -66,7 +66,7 @@ impl Endings {
 
 /// What a terminal and its shell tell by signals.
 #[derive(Debug)]
-pub(super) struct Changes {
+pub(crate) struct Changes {
     size: Signal,
     stop: Signal,
     resume: Signal,
@@ -74,7 +74,7 @@ pub(super) struct Changes {
 
 /// One of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(crate) enum Change {
     /// The window has another size.
     Size,
     /// We are to stop.
@@ -85,7 +85,7 @@ pub(super) enum Change {
 
 impl Changes {
     /// Handles them from now on. Must be called within the runtime.
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             size: signal(SignalKind::window_change())?,
             stop: signal(SignalKind::from_raw(libc::SIGTSTP))?,
@@ -94,7 +94,7 @@ impl Changes {
     }
 
     /// Waits for one. Cancel safe.
-    pub(super) async fn next(&mut self) -> Change {
+    pub(crate) async fn next(&mut self) -> Change {
         tokio::select! {
             _ = self.size.recv() => Change::Size,
             _ = self.stop.recv() => Change::Suspended,

@@ -79,7 +79,7 @@ impl From<EndReason> for Exit {
 }
 
 /// The section of `--help` that lists them.
-pub(super) const EXIT_STATUS: &str = "\
+pub(crate) const EXIT_STATUS: &str = "\
 Exit status:
   0    the task is done, or the user ended the session
   1    internal error

@@ -9,7 +9,7 @@ use ipc::image::{Image, ImageError, MAX_IMAGE_BYTES};
 
 /// Why there is no picture.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PictureError {
+pub(crate) enum PictureError {
     /// The file cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
     Unreadable {
@@ -32,7 +32,7 @@ pub(super) enum PictureError {
 }
 
 /// Reads a picture, whatever its name says that it is.
-pub(super) fn read(path: &Path) -> Result<Image, PictureError> {
+pub(crate) fn read(path: &Path) -> Result<Image, PictureError> {
     let unreadable = |source| PictureError::Unreadable { path: path.to_owned(), source };
     // A fifo would wait for a writer.
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
@@ -59,7 +59,7 @@ mod tests {
     fn only_regular_files_that_are_pictures_are_taken() {
         let temp = tempfile::tempdir().unwrap();
         let place = |name: &str| temp.path().join(name);
-        let png = include_bytes!("../../../fixtures/images/shapes.png");
+        let png = include_bytes!("../../fixtures/images/shapes.png");
         std::fs::write(place("photo.txt"), png).unwrap();
         assert_eq!(read(&place("photo.txt")).unwrap().size(), (48, 32));
         std::fs::write(place("cut.png"), &png[..100]).unwrap();
