@@ -21,6 +21,7 @@ mod exit;
 pub mod gate;
 mod inside;
 mod listed;
+mod messages;
 pub mod monitor;
 mod pictures;
 pub mod policy;

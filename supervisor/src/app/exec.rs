@@ -17,6 +17,7 @@ use super::setup::Wanted;
 use crate::driver::Turns;
 use crate::exit::Exit;
 use crate::gate::ApprovalMode;
+use crate::messages::complain;
 use crate::pictures;
 use crate::recording::{FrontEnd, Places, Task};
 use crate::signals::UserSignals;
@@ -26,7 +27,7 @@ pub(super) async fn run(args: ExecArgs, place: Place) -> Exit {
     match task(&args) {
         Ok(task) => carry_out(&args, task, place, |_| ()).await,
         Err(Refusal(exit, message)) => {
-            super::complain(&message);
+            complain(&message);
             exit
         }
     }
@@ -48,7 +49,7 @@ pub(super) async fn carry_out(
             Box::pin(prepared.run(signals)).await
         }
         Err(Refusal(exit, message)) => {
-            super::complain(&message);
+            complain(&message);
             exit
         }
     }
@@ -148,7 +149,7 @@ impl Prepared {
         match ended {
             Ok(end) => Exit::from(end.reason),
             Err(error) => {
-                super::complain(&error);
+                complain(&error);
                 Exit::Internal
             }
         }

@@ -6,12 +6,10 @@ mod audit;
 pub(crate) mod configuration;
 mod debug;
 mod demo;
-mod denied;
 mod exec;
 mod explain;
 mod live;
 mod model;
-mod notes;
 mod output;
 mod passing;
 mod record;
@@ -25,7 +23,6 @@ mod task;
 mod terminal;
 pub(crate) mod tui;
 
-use std::fmt::Display;
 use std::io::Write;
 use std::path::Path;
 
@@ -37,6 +34,7 @@ use crate::config::Layer;
 use crate::directories::Directories;
 use crate::doctor::Diagnosis;
 use crate::gate::ApprovalMode;
+use crate::messages::complain;
 use crate::monitor::TempError;
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
@@ -202,19 +200,4 @@ impl PrivateProject {
         let setup = Setup::new(directories, directory.path(), Mode::fixed(ApprovalMode::Auto), &wanted)?;
         Ok(Self { setup, _directory: directory })
     }
-}
-
-/// Says something to the person at standard error, as ourselves; it may name what somebody else has named.
-fn say(text: &str) {
-    let text = output::harmless(text);
-    if notes::hold(&text) {
-        return;
-    }
-    // With standard error gone there is nobody to be told.
-    let _ = writeln!(std::io::stderr(), "bailiwick: {text}");
-}
-
-/// Reports an error, with everything that caused it.
-fn complain(error: &impl Display) {
-    say(&error.to_string());
 }

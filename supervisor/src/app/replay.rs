@@ -9,11 +9,12 @@ use clap::ValueEnum;
 use super::args::{
     ConfinementArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, NetArg, ProviderArg, ReachArg, ReplayArgs,
 };
+use super::exec;
 use super::session::{Place, Refusal};
-use super::{complain, exec};
 use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::gate::ApprovalMode;
+use crate::messages::complain;
 use crate::recording::{Comparison, Mismatch, Places, Recording, Run, Task};
 use crate::replay::{RecordedRequest, ReplayServer, Reply, Script};
 use crate::secrets::TakenKeys;

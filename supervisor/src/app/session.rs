@@ -26,6 +26,7 @@ use crate::driver::{
 };
 use crate::exit::Exit;
 use crate::gate::{Activity, ApprovalMode, Standing};
+use crate::messages::say;
 use crate::monitor::PrivateTemp;
 use crate::prompt;
 use crate::provider::{
@@ -311,7 +312,7 @@ fn live_socket(
     let opened = LiveSocket::open(directories, conversation, live);
     opened
         .map_err(|error| {
-            super::say(&format!("note: `bailiwick audit --probe` cannot ask this session: {error}"));
+            say(&format!("note: `bailiwick audit --probe` cannot ask this session: {error}"));
         })
         .ok()
 }
@@ -426,7 +427,7 @@ fn provider(
 ) -> Result<Arc<dyn ModelProvider>, OpenError> {
     let opened = provider::open(options.provider, connection, options.model.facts.api_version)?;
     for notice in opened.notices.iter().chain(&keys.notice(options.provider)) {
-        super::say(notice);
+        say(notice);
     }
     Ok(opened.provider)
 }

@@ -14,6 +14,7 @@ use crate::config::{
 };
 use crate::directories::Directories;
 use crate::exit::Exit;
+use crate::messages::{complain, say};
 use crate::shell_word::shell_word;
 
 pub(super) use flags::{of_confinement, of_exec, of_request, of_tui};
@@ -144,7 +145,7 @@ pub(super) fn run(args: ConfigArgs) -> Exit {
     let directories = match Directories::of_process() {
         Ok(directories) => directories,
         Err(error) => {
-            super::complain(&error);
+            complain(&error);
             return Exit::Usage;
         }
     };
@@ -153,12 +154,12 @@ pub(super) fn run(args: ConfigArgs) -> Exit {
         None => &args.directory,
     };
     if let Err(error) = std::fs::read_dir(directory) {
-        super::complain(&format!("cannot use {} as the project: {error}", directory.display()));
+        complain(&format!("cannot use {} as the project: {error}", directory.display()));
         return Exit::Usage;
     }
     match (Sources::read(&directories, directory), &args.command) {
         (Err(error), _) => {
-            super::complain(&error);
+            complain(&error);
             Exit::Usage
         }
         (Ok(sources), Some(ConfigCommand::Trust(args))) => trust::run(sources, args.forget),
@@ -169,6 +170,6 @@ pub(super) fn run(args: ConfigArgs) -> Exit {
 /// Says what a person is to know before a session begins.
 pub(super) fn tell(notices: &[String]) {
     for notice in notices {
-        super::say(&format!("note: {notice}"));
+        say(&format!("note: {notice}"));
     }
 }

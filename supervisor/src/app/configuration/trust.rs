@@ -5,9 +5,9 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use nix::sys::termios::{FlushArg, tcflush};
 
 use super::Sources;
-use crate::app::{complain, say};
 use crate::config::{PROJECT_NAME, TrustError, TrustQuestion};
 use crate::exit::Exit;
+use crate::messages::{complain, say};
 use crate::shell_word::shell_word;
 
 /// Asks, or forgets.

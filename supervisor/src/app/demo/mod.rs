@@ -20,8 +20,9 @@ use std::{env, fs};
 use self::stage::Stage;
 use super::args::DemoArgs;
 use super::session::Refusal;
-use super::{complain, say, tui};
+use super::tui;
 use crate::exit::Exit;
+use crate::messages::{complain, say};
 use crate::shell_word::shell_word;
 
 /// The programs that the sample project needs.

@@ -24,6 +24,7 @@ use crate::config::ConfigError;
 use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::gate::ApprovalMode;
+use crate::messages::{complain, say};
 use crate::monitor::{
     BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
 };
@@ -41,7 +42,7 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
     let (setup, running) = match start(args).await {
         Ok(started) => started,
         Err(error) => {
-            super::complain(&error);
+            complain(&error);
             return Exit::NoSandbox;
         }
     };
@@ -53,11 +54,11 @@ pub(super) async fn run(args: SandboxArgs) -> Exit {
         }
         // sandbox-exec has said on standard error at which stage it stopped.
         Ok(Report { held: Err(stopped), .. }) => {
-            super::say(&format!("the command was not started\n  hint: {}", stopped.hint(&asked)));
+            say(&format!("the command was not started\n  hint: {}", stopped.hint(&asked)));
             Exit::NoSandbox
         }
         Err(error) => {
-            super::complain(&error);
+            complain(&error);
             Exit::Internal
         }
     }
@@ -161,7 +162,7 @@ async fn attend(running: Running) -> io::Result<Report> {
     let interrupted = matches!(followed, Ok(Followed { ended: Ended::Signalled(_), .. }));
     let left = rest(relay, passage, &mut endings, interrupted).await;
     for line in restored(&found) {
-        super::say(&line);
+        say(&line);
     }
     Ok(followed?.report(left))
 }
@@ -182,7 +183,7 @@ impl Followed {
         };
         let status = u8::try_from(status).unwrap_or(1);
         if let Some(failure) = &failure {
-            super::say(&format!("cannot write to standard output: {failure}"));
+            say(&format!("cannot write to standard output: {failure}"));
         }
         // The command may not have learnt of it.
         let status = if failure.is_some() && status == 0 { Exit::Internal.code() } else { status };

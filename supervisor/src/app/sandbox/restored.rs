@@ -1,6 +1,6 @@
 //! What the tripwire found when a command was gone, as the person is told it.
 
-use super::super::output::harmless;
+use crate::messages::harmless;
 use crate::shell_word::shell_word;
 use crate::tripwire::{Change, Report};
 

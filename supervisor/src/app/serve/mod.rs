@@ -4,6 +4,7 @@
 //! and write them, so that nobody who does not write or read holds up a session. Standard output carries the protocol
 //! and nothing else.
 
+use crate::messages::complain;
 mod conversations;
 mod input;
 mod outbox;
@@ -26,7 +27,7 @@ pub(super) async fn run(place: Place) -> Exit {
     let (lines, writer) = match (input::start(), output::start()) {
         (Ok(lines), Ok(writer)) => (lines, writer),
         (Err(error), _) | (_, Err(error)) => {
-            super::complain(&format!("cannot serve standard input and output: {error}"));
+            complain(&format!("cannot serve standard input and output: {error}"));
             return Exit::Internal;
         }
     };

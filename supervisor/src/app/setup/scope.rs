@@ -9,10 +9,10 @@ use ipc::path::WirePath;
 use super::environment::home;
 use super::error::SetupError;
 use super::wanted::{Caches, Named, Wanted};
-use crate::app::say;
 use crate::config::Origin;
 use crate::directories::Directories;
 use crate::gate::ApprovalMode;
+use crate::messages::say;
 use crate::monitor::Temps;
 use crate::policy::{
     BuildRoots, Builds, Elsewhere, Environments, Fetched, HiddenPaths, Host, Owner, Policy,

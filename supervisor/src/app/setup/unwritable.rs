@@ -7,7 +7,7 @@ use ipc::confinement::Identity;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::{getegid, geteuid};
 
-use crate::app::say;
+use crate::messages::say;
 
 /// Says when modes or mounts of the machine refuse what an agent may be allowed here: no right of ours would help.
 pub(super) fn warn_of_unwritable(project: &Path, identity: Option<Identity>) {

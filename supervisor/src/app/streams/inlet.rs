@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::pipe::{is_anonymous_pipe, pipe_of};
 use super::{PIECE, wait_for, write_all};
+use crate::messages::say;
 use crate::system::unread;
 
 /// A pipe that is filled from what the user gave.
@@ -74,7 +75,7 @@ fn fill(mut source: File, mut pipe: File, over: &mpsc::Receiver<()>) {
         }
         Err((left, error)) => {
             if error.kind() != ErrorKind::BrokenPipe {
-                super::super::say(&format!("cannot read standard input: {error}"));
+                say(&format!("cannot read standard input: {error}"));
             }
             left + unread(&pipe)
         }

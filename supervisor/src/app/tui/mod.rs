@@ -26,11 +26,11 @@ use super::model::ModelOptions;
 use super::record::Record;
 use super::session::{self, Events, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
-use super::{complain, notes, say};
 use crate::config::Effective;
 use crate::core::EndReason;
 use crate::driver::Turns;
 use crate::exit::Exit;
+use crate::messages::{complain, notes, say};
 use crate::recording::FrontEnd;
 use crate::signals::{Changes, Endings};
 

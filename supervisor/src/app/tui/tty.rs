@@ -12,7 +12,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{self, FlushArg, SetArg, SpecialCharacterIndices, Termios};
 use ratatui::layout::Size;
 
-use super::super::{notes, streams, terminal};
+use super::super::{streams, terminal};
+use crate::messages::notes;
 
 /// What the UI switches on: the alternate screen (DECSET 1049) and bracketed paste (2004), as xterm's ctlseqs has them.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?2004h\x1b[0m\x1b[H\x1b[2J";

@@ -11,7 +11,6 @@ use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use tokio::task::{JoinError, JoinHandle};
 use tui::{Action, Model, Moment, Msg, Shown};
 
-use super::super::notes;
 use super::super::session::{Events, Handle};
 use super::super::terminal::stop_job;
 use super::frames::Frames;
@@ -21,6 +20,7 @@ use super::tty::Tty;
 use crate::config::at_home;
 use crate::core::RunEnd;
 use crate::driver::SessionError;
+use crate::messages::notes;
 use crate::pictures;
 use crate::signals::{Change, Changes, Endings};
 use crate::system::give_back_heap;

@@ -6,22 +6,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 /// From now on nothing is said at once.
-pub(super) fn begin_to_hold() {
+pub(crate) fn begin_to_hold() {
     held().get_or_insert_default();
 }
 
 /// Keeps a note, if notes are held back.
-pub(super) fn hold(note: &str) -> bool {
+pub(crate) fn hold(note: &str) -> bool {
     held().as_mut().map(|notes| notes.push(note.to_owned())).is_some()
 }
 
 /// The notes that were held back since they were taken last.
-pub(super) fn take() -> Vec<String> {
+pub(crate) fn take() -> Vec<String> {
     held().as_mut().map(std::mem::take).unwrap_or_default()
 }
 
 /// From now on notes are said at once again; those that nobody took.
-pub(super) fn end_to_hold() -> Vec<String> {
+pub(crate) fn end_to_hold() -> Vec<String> {
     held().take().unwrap_or_default()
 }
 

@@ -8,7 +8,7 @@ use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 const DNS: &str = ":53";
 
 /// A denial in two lines: what was blocked, and a hint.
-pub(super) struct Plain<'a>(pub &'a Denial);
+pub(crate) struct Plain<'a>(pub &'a Denial);
 
 impl Display for Plain<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -23,7 +23,7 @@ impl Display for Plain<'_> {
 }
 
 /// The command line's remedy for a denial, if there is one.
-pub(super) fn remedy(denial: &Denial) -> Option<String> {
+fn remedy(denial: &Denial) -> Option<String> {
     let is_hidden = matches!(denial.operation, Operation::Read | Operation::Execute)
         && matches!(denial.layer, Layer::Landlock | Layer::Mask);
     match &denial.grant {
