@@ -37,3 +37,4 @@ mod signals;
 mod system;
 pub mod tools;
 pub mod tripwire;
+mod tty;

@@ -4,7 +4,6 @@
 //! and write them, so that nobody who does not write or read holds up a session. Standard output carries the protocol
 //! and nothing else.
 
-use crate::messages::complain;
 mod conversations;
 mod input;
 mod outbox;
@@ -20,6 +19,7 @@ use std::io::Write;
 
 use super::session::Place;
 use crate::exit::Exit;
+use crate::messages::complain;
 use sessions::Sessions;
 
 /// Serves whoever is at the other end of standard input and output, until it is told to end or nobody is there.

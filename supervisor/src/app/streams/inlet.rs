@@ -10,9 +10,10 @@ use ipc::confinement::Identity;
 use tokio::sync::oneshot;
 
 use super::pipe::{is_anonymous_pipe, pipe_of};
-use super::{PIECE, wait_for, write_all};
+use super::{PIECE, wait_for};
 use crate::messages::say;
 use crate::system::unread;
+use crate::tty::write_all;
 
 /// A pipe that is filled from what the user gave.
 #[derive(Debug)]

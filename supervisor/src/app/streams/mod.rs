@@ -22,7 +22,7 @@ mod inlet;
 mod outlet;
 mod pipe;
 
-use std::io::{self, ErrorKind, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use ipc::confinement::Identity;
@@ -146,21 +146,4 @@ fn wait_for(source: &impl AsFd, sink: &impl AsFd) -> io::Result<bool> {
         let [_, sink] = either.map(|polled| polled.any().unwrap_or(false));
         return Ok(!sink);
     }
-}
-
-/// Writes everything, or tells how much is left and why. The descriptor may be shared with others, who may have made it
-/// non-blocking.
-pub(super) fn write_all(sink: &mut (impl Write + AsFd), mut piece: &[u8]) -> Result<(), (usize, io::Error)> {
-    while !piece.is_empty() {
-        match sink.write(piece) {
-            Ok(written) => piece = &piece[written..],
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                let mut ready = [PollFd::new(sink.as_fd(), PollFlags::POLLOUT)];
-                poll(&mut ready, PollTimeout::NONE).map_err(|errno| (piece.len(), errno.into()))?;
-            }
-            Err(error) => return Err((piece.len(), error)),
-        }
-    }
-    Ok(())
 }

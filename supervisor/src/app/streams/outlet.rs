@@ -10,7 +10,8 @@ use ipc::confinement::Identity;
 use tokio::sync::oneshot;
 
 use super::pipe::pipe_of;
-use super::{PIECE, wait_for, write_all};
+use super::{PIECE, wait_for};
+use crate::tty::write_all;
 
 /// How much is remembered of what a command wrote: the end of it is read for denials.
 const REMEMBERED: usize = 16 << 10;

@@ -39,10 +39,9 @@ use self::pty::Pty;
 use self::screen::Screen;
 use self::sharing::{GRACE, Manner, Watch};
 use self::user::Keyboard;
-pub(super) use self::user::stop_job;
 use super::streams::{OnTerminal, Tail};
 use crate::signals::{Change, Changes};
-pub(super) use crate::system::window_size as size;
+use crate::tty::{size, stop_job};
 
 /// How long the user's terminal may take for its last answer, and for what is left to show.
 const ANSWER: Duration = Duration::from_millis(300);

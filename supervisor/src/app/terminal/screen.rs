@@ -7,7 +7,7 @@ use std::thread;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::super::streams::write_all;
+use crate::tty::write_all;
 
 /// How many pieces wait at most; then the command waits.
 const WAITING: usize = 16;

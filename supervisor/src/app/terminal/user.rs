@@ -4,13 +4,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{self, FlushArg, LocalFlags, SetArg, SpecialCharacterIndices, Termios};
-use nix::unistd::{Pid, getpgrp, read, tcgetpgrp};
+use nix::unistd::{getpgrp, read, tcgetpgrp};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::system::{register, with_default_action};
+use crate::system::register;
 
 /// The keyboard of the user's terminal. Dropping it restores the terminal.
 #[derive(Debug)]
@@ -142,11 +141,4 @@ impl Drop for Keyboard {
     fn drop(&mut self) {
         self.release();
     }
-}
-
-/// Stops this process and the others of its job, as ^Z does; returns when it is continued. Where nobody could continue it
-/// (an orphaned process group), nothing stops. Must be called on the main thread.
-pub(in crate::app) fn stop_job() -> nix::Result<()> {
-    // The kernel prefers the main thread for a signal to its process, and delivers it before this returns (kill(2)).
-    with_default_action(Signal::SIGTSTP, || kill(Pid::from_raw(0), Signal::SIGTSTP))?
 }

@@ -12,7 +12,6 @@ use tokio::task::{JoinError, JoinHandle};
 use tui::{Action, Model, Moment, Msg, Shown};
 
 use super::super::session::{Events, Handle};
-use super::super::terminal::stop_job;
 use super::frames::Frames;
 use super::input::Input;
 use super::keys::Typed;
@@ -24,6 +23,7 @@ use crate::messages::notes;
 use crate::pictures;
 use crate::signals::{Change, Changes, Endings};
 use crate::system::give_back_heap;
+use crate::tty::stop_job;
 
 /// How many events are taken together at most, so that keys and frames have their turn.
 const TOGETHER: usize = 256;
