@@ -8,6 +8,8 @@
 
 pub mod app;
 pub mod approval;
+mod args;
+pub mod attempt;
 mod bench;
 pub mod changes;
 pub mod config;

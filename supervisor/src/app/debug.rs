@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use super::args::DebugStreamArgs;
-use crate::demo::attempt::Attempt;
+use crate::args::DebugStreamArgs;
+use crate::attempt::Attempt;
 use crate::exit::Exit;
 use crate::messages::complain;
 use crate::provider::{Connection, ProviderKind, debug};

@@ -7,13 +7,13 @@ use ipc::frontend::UserActionKind;
 use tokio::task::JoinSet;
 
 use super::approval_socket::{ApprovalSocket, relay};
-use super::args::{DeniedArg, ExecArgs, Output};
 use super::configuration::{self, Sources};
 use super::model::ModelOptions;
 use super::output::{Format, Printer};
 use super::record::Record;
 use super::session::{self, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
+use crate::args::{DeniedArg, ExecArgs, Output};
 use crate::driver::Turns;
 use crate::exit::Exit;
 use crate::gate::ApprovalMode;

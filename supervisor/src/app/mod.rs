@@ -1,7 +1,6 @@
 //! The command line front: parse, prepare, run, exit with a named code.
 
 mod approval_socket;
-mod args;
 mod audit;
 pub(crate) mod configuration;
 mod debug;
@@ -28,8 +27,8 @@ use std::path::Path;
 
 use tokio::runtime::{Builder, Runtime};
 
-use self::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
 use self::setup::{Caches, Mode, Setup, SetupError, Wanted};
+use crate::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
 use crate::config::Layer;
 use crate::directories::Directories;
 use crate::doctor::Diagnosis;

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clap::ValueEnum;
 
-use super::args::{
-    ConfinementArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, NetArg, ProviderArg, ReachArg, ReplayArgs,
-};
 use super::exec;
 use super::session::{Place, Refusal};
+use crate::args::{
+    ConfinementArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, NetArg, ProviderArg, ReachArg, ReplayArgs,
+};
 use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::gate::ApprovalMode;

@@ -7,7 +7,7 @@ use ipc::path::WirePath;
 use ipc::rights::{Network, Reach};
 use ipc::rpc::{NEW_CONVERSATION_METHOD, NewConversationParams};
 
-use crate::app::args::{ConfinementArgs, ExecArgs, ModelArgs, TuiArgs};
+use crate::args::{ConfinementArgs, ExecArgs, ModelArgs, TuiArgs};
 use crate::config::{Layer, Origin, Value};
 use crate::gate::ApprovalMode;
 use crate::provider::ProviderKind;

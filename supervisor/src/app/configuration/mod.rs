@@ -7,7 +7,7 @@ mod trust;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::args::{ConfigArgs, ConfigCommand};
+use crate::args::{ConfigArgs, ConfigCommand};
 use crate::config::{
     ConfigError, Effective, FOREIGN_NAME, Layer, Layers, Origin, PROJECT_NAME, ProjectFile, Settled, Trust,
     TrustError, TrustQuestion, UserFile, merge,
@@ -168,7 +168,7 @@ pub(super) fn run(args: ConfigArgs) -> Exit {
 }
 
 /// Says what a person is to know before a session begins.
-pub(super) fn tell(notices: &[String]) {
+pub(crate) fn tell(notices: &[String]) {
     for notice in notices {
         say(&format!("note: {notice}"));
     }

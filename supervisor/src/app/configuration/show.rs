@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::Sources;
-use crate::app::args::ConfigArgs;
+use crate::args::ConfigArgs;
 use crate::config::{
     Binding, Effective, Element, Ignored, KEYS, Key, Kind, Layer, Origin, Preset, Settled, Value,
 };

@@ -18,9 +18,9 @@ use std::path::Path;
 use std::{env, fs};
 
 use self::stage::Stage;
-use super::args::DemoArgs;
 use super::session::Refusal;
 use super::tui;
+use crate::args::DemoArgs;
 use crate::exit::Exit;
 use crate::messages::{complain, say};
 use crate::shell_word::shell_word;

@@ -2,12 +2,12 @@
 
 use ipc::confinement::Tier;
 
-use super::super::args::AgentArgs;
 use super::super::configuration::{self, Sources};
 use super::super::setup::{Mode, Setup, SetupError, Wanted};
 use super::ExplainError;
 use super::origins::Origins;
 use crate::approval::ApprovalSettings;
+use crate::args::AgentArgs;
 use crate::config::{Effective, Layer, Origin, Value};
 use crate::directories::Directories;
 use crate::gate::{ApprovalMode, Standing};

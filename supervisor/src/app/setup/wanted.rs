@@ -7,7 +7,7 @@ use ipc::confinement::TierChoice;
 use ipc::rights::{Limits, Network, Reach};
 
 use super::environment::home;
-use crate::app::args::ConfinementArgs;
+use crate::args::ConfinementArgs;
 use crate::config::{Effective, Element, Origin, at_home};
 
 /// What becomes of a project's caches.

@@ -20,12 +20,12 @@ use std::time::Instant;
 
 use self::tty::{Engaged, Tty};
 use self::ui::{Ended, Ui};
-use super::args::TuiArgs;
 use super::configuration::{self, Sources};
 use super::model::ModelOptions;
 use super::record::Record;
 use super::session::{self, Events, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
+use crate::args::TuiArgs;
 use crate::config::Effective;
 use crate::core::EndReason;
 use crate::driver::Turns;

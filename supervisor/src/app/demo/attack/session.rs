@@ -14,8 +14,8 @@ use nix::unistd::{Pid, User, geteuid};
 use tokio::sync::mpsc;
 
 use super::victim::{Victim, drained};
-use crate::app::args::{DemoArgs, TierArg};
 use crate::app::session::Refusal;
+use crate::args::{DemoArgs, TierArg};
 use crate::demo::poison::PROMPT;
 use crate::exit::Exit;
 use crate::signals::Endings;

@@ -21,7 +21,7 @@ const LIKE: f64 = 0.8;
 
 impl Cli {
     /// Parses a command line, whose first word is the program.
-    pub(in crate::app) fn read(line: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, Error> {
+    pub(crate) fn read(line: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, Error> {
         let line: Vec<OsString> = line.into_iter().map(Into::into).collect();
         let mut command = command();
         let matches = command.try_get_matches_from_mut(&line).map_err(|error| {

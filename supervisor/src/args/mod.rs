@@ -12,12 +12,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(super) use self::rights::{AuditArgs, DoctorArgs, ExplainArgs, SandboxArgs};
+pub(crate) use self::rights::{AuditArgs, DoctorArgs, ExplainArgs, SandboxArgs};
 pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
-pub(super) use self::task::{ExecArgs, ReplayArgs, TuiArgs};
-pub(super) use self::values::{AccessArg, DeniedArg, Output, SubjectArg};
+pub(crate) use self::task::{ExecArgs, ReplayArgs, TuiArgs};
+pub(crate) use self::values::{AccessArg, DeniedArg, Output, SubjectArg};
 pub(crate) use self::values::{ModeArg, NetArg, ProviderArg, ReachArg, TierArg};
-use crate::demo::attempt::Attempt;
+use crate::attempt::Attempt;
 use crate::exit::EXIT_STATUS;
 
 /// A terminal coding agent whose actions the kernel confines.
@@ -25,7 +25,7 @@ use crate::exit::EXIT_STATUS;
 /// Without a command: the terminal UI.
 #[derive(Debug, Parser)]
 #[command(name = "bailiwick", version, after_help = EXIT_STATUS, override_usage = USAGE)]
-pub(super) struct Cli {
+pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -39,7 +39,7 @@ const USAGE: &str = "bailiwick [OPTIONS] [PROMPT]\n       bailiwick [-C DIR] COM
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(crate) enum Command {
     /// Runs one task to its end, without a terminal
     #[command(after_help = EXIT_STATUS)]
     Exec(ExecArgs),
@@ -90,7 +90,7 @@ Exit status: 0 the log is whole, or all is as declared; 1 it is not; 2 usage; 5 
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
-pub(super) struct ServeArgs {
+pub(crate) struct ServeArgs {
     /// Prints the JSON schema of the protocol, and serves nobody
     #[arg(long)]
     pub print_schema: bool,
@@ -98,7 +98,7 @@ pub(super) struct ServeArgs {
 
 /// Arguments of `config`.
 #[derive(Debug, Args)]
-pub(super) struct ConfigArgs {
+pub(crate) struct ConfigArgs {
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
@@ -115,14 +115,14 @@ pub(super) struct ConfigArgs {
 
 /// What there is to do about settings.
 #[derive(Debug, Subcommand)]
-pub(super) enum ConfigCommand {
+pub(crate) enum ConfigCommand {
     /// Lists what the project's `.bailiwick.toml` would enable, and asks whether it may
     Trust(TrustArgs),
 }
 
 /// Arguments of `config trust`.
 #[derive(Debug, Args)]
-pub(super) struct TrustArgs {
+pub(crate) struct TrustArgs {
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
@@ -133,7 +133,7 @@ pub(super) struct TrustArgs {
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
-pub(super) struct DemoArgs {
+pub(crate) struct DemoArgs {
     /// Leaves the sample project in this directory, which must not exist yet
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
@@ -159,7 +159,7 @@ pub(super) struct DemoArgs {
 
 /// Tools for those who work on Bailiwick itself.
 #[derive(Debug, Subcommand)]
-pub(super) enum DebugCommand {
+pub(crate) enum DebugCommand {
     /// Sends one request body and prints what came back, as JSON
     Stream(DebugStreamArgs),
     /// Makes an attack of `demo --attack` that takes more than a shell
@@ -169,7 +169,7 @@ pub(super) enum DebugCommand {
 
 /// Arguments of `debug stream`.
 #[derive(Debug, Args)]
-pub(super) struct DebugStreamArgs {
+pub(crate) struct DebugStreamArgs {
     /// The address of the server
     #[arg(long, value_name = "URL")]
     pub base_url: String,
@@ -183,7 +183,7 @@ pub(super) struct DebugStreamArgs {
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
-pub(super) struct BenchArgs {
+pub(crate) struct BenchArgs {
     /// Only the measurements whose name contains this
     pub name: Option<String>,
     /// Prints JSON

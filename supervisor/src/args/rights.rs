@@ -10,7 +10,7 @@ use super::{AccessArg, AgentArgs, ConfinementArgs, SubjectArg, TierArg};
 /// Arguments of `sandbox`.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: that of CMD (128+n by signal), or 5 if CMD never started.")]
-pub(in crate::app) struct SandboxArgs {
+pub(crate) struct SandboxArgs {
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
@@ -28,7 +28,7 @@ pub(in crate::app) struct SandboxArgs {
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 if agents can be confined here, else 5.")]
-pub(in crate::app) struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     /// Prints JSON
     #[arg(long)]
     pub json: bool,
@@ -42,7 +42,7 @@ pub(in crate::app) struct DoctorArgs {
 
 /// Arguments of `audit`.
 #[derive(Debug, Args)]
-pub(in crate::app) struct AuditArgs {
+pub(crate) struct AuditArgs {
     /// The id of a session, or the file of its log [default: the project's last session]
     #[arg(value_name = "ID")]
     pub session: Option<PathBuf>,
@@ -65,7 +65,7 @@ pub(in crate::app) struct AuditArgs {
 
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
-pub(in crate::app) struct ExplainArgs {
+pub(crate) struct ExplainArgs {
     /// A path, HOST:PORT, or a command in quotes
     #[arg(value_name = "WHAT")]
     pub what: OsString,

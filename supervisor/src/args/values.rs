@@ -54,7 +54,7 @@ pub(crate) enum TierArg {
 
 /// `--access`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::app) enum AccessArg {
+pub(crate) enum AccessArg {
     /// The project is writable.
     Write,
     /// It is not, and the network is off.
@@ -63,7 +63,7 @@ pub(in crate::app) enum AccessArg {
 
 /// `--as`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::app) enum SubjectArg {
+pub(crate) enum SubjectArg {
     /// A file or directory, whether it exists or not.
     Path,
     /// An internet address.
@@ -74,7 +74,7 @@ pub(in crate::app) enum SubjectArg {
 
 /// `--output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::app) enum Output {
+pub(crate) enum Output {
     /// The model's words.
     Text,
     /// The result, as one JSON object.
@@ -85,7 +85,7 @@ pub(in crate::app) enum Output {
 
 /// `--denied`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::app) enum DeniedArg {
+pub(crate) enum DeniedArg {
     /// Exit status 0; the result lists the denials.
     Ok,
     /// Exit status 4.

@@ -10,7 +10,7 @@ use super::{ConfinementArgs, DeniedArg, ModeArg, ModelArgs, Output, TierArg};
 
 /// Arguments of the terminal UI.
 #[derive(Debug, Args)]
-pub(in crate::app) struct TuiArgs {
+pub(crate) struct TuiArgs {
     /// The first task
     #[arg(value_parser = task)]
     pub prompt: Option<String>,
@@ -35,7 +35,7 @@ pub(in crate::app) struct TuiArgs {
 
 /// Arguments of `exec`.
 #[derive(Debug, Args)]
-pub(in crate::app) struct ExecArgs {
+pub(crate) struct ExecArgs {
     /// The task [default: standard input, as with `-`]
     pub prompt: Option<String>,
     /// The project
@@ -88,7 +88,7 @@ pub(in crate::app) struct ExecArgs {
 
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
-pub(in crate::app) struct ReplayArgs {
+pub(crate) struct ReplayArgs {
     /// The directory of the recording
     #[arg(value_name = "DIR")]
     pub recording: PathBuf,
