@@ -7,17 +7,17 @@ use ipc::frontend::UserActionKind;
 use tokio::task::JoinSet;
 
 use super::approval_socket::{ApprovalSocket, relay};
-use super::configuration::{self, Sources};
 use super::model::ModelOptions;
 use super::output::{Format, Printer};
 use super::record::Record;
 use super::session::{self, Handle, Place, Refusal, Session, SessionOptions};
 use super::setup::Wanted;
-use crate::args::{DeniedArg, ExecArgs, Output};
+use crate::args::{DeniedArg, ExecArgs, Output, of_exec};
+use crate::config::Sources;
 use crate::driver::Turns;
 use crate::exit::Exit;
 use crate::gate::ApprovalMode;
-use crate::messages::complain;
+use crate::messages::{complain, tell};
 use crate::pictures;
 use crate::recording::{FrontEnd, Places, Task};
 use crate::signals::UserSignals;
@@ -113,10 +113,10 @@ fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSock
 }
 
 fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
-    let flags = configuration::of_exec(args);
+    let flags = of_exec(args);
     let effective = sources.effective(&flags);
     // Nobody is asked here: what is not trusted is not enabled, and that is said.
-    configuration::tell(&sources.notices(&effective, &flags));
+    tell(&sources.notices(&effective, &flags));
     SessionOptions {
         directory: args.directory.clone(),
         mode: args.mode.into(),

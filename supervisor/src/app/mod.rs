@@ -2,7 +2,7 @@
 
 mod approval_socket;
 mod audit;
-pub(crate) mod configuration;
+mod config;
 mod debug;
 mod demo;
 mod exec;
@@ -29,7 +29,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use self::setup::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
-use crate::config::Layer;
+use crate::config::{Layer, Sources};
 use crate::directories::Directories;
 use crate::doctor::Diagnosis;
 use crate::gate::ApprovalMode;
@@ -99,7 +99,7 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),
         Command::Explain(args) => runtime.block_on(explain::run(args)),
         Command::Audit(args) => runtime.block_on(audit::run(args)),
-        Command::Config(args) => configuration::run(args),
+        Command::Config(args) => config::run(args),
         Command::Demo(args) => runtime.block_on(demo::run(args)),
         Command::Debug(DebugCommand::Stream(args)) => runtime.block_on(debug::stream(args, keys)),
         Command::Debug(DebugCommand::Attempt(attempt)) => debug::attempt(&attempt),
@@ -128,7 +128,7 @@ fn place(keys: TakenKeys) -> Result<session::Place, Exit> {
 /// The bound on processes that sessions here have. Settings that cannot be read are told by a check of their own.
 fn most_processes() -> Option<u64> {
     let directories = Directories::of_process().ok()?;
-    let sources = configuration::Sources::read(&directories, Path::new(".")).ok()?;
+    let sources = Sources::read(&directories, Path::new(".")).ok()?;
     sources.effective(&Layer::default()).processes()
 }
 

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod flags;
 mod parse;
 #[cfg(test)]
 mod printed;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use self::flags::{of_confinement, of_exec, of_tui};
 pub(crate) use self::rights::{AuditArgs, DoctorArgs, ExplainArgs, SandboxArgs};
 pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
 pub(crate) use self::task::{ExecArgs, ReplayArgs, TuiArgs};

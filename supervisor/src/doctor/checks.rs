@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use nix::sys::statvfs::statvfs;
 
 use super::{Check, State};
-use crate::app::configuration::Sources;
 use crate::app::setup::Setup;
+use crate::config::Sources;
 use crate::config::{Effective, Layer};
 use crate::inside;
 use crate::secrets::{KeyError, TakenKeys, find_key};

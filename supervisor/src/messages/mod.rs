@@ -24,3 +24,10 @@ pub(crate) fn say(text: &str) {
 pub(crate) fn complain(error: &impl Display) {
     say(&error.to_string());
 }
+
+/// Says what a person is to know before a session begins.
+pub(crate) fn tell(notices: &[String]) {
+    for notice in notices {
+        say(&format!("note: {notice}"));
+    }
+}

@@ -12,10 +12,11 @@ use super::next_steps;
 use super::printer::Printer;
 use super::shown::Shown;
 use super::stage::Stage;
-use crate::app::configuration::{self, Sources};
 use crate::app::model::ModelOptions;
 use crate::app::session::{self, Events, Handle, Refusal, SessionOptions};
 use crate::app::setup::{Caches, Wanted};
+use crate::args::of_tui;
+use crate::config::Sources;
 use crate::demo::repair::PROMPT;
 use crate::driver::Turns;
 use crate::exit::Exit;
@@ -84,7 +85,7 @@ fn print_end<W: io::Write>(printer: &mut Printer<W>, stage: &Stage, began: Insta
 fn options(stage: &Stage) -> Result<SessionOptions, Refusal> {
     let args = stage.task();
     let sources = Sources::read(&stage.directories, &args.directory).map_err(Refusal::usage)?;
-    let effective = sources.effective(&configuration::of_tui(&args));
+    let effective = sources.effective(&of_tui(&args));
     Ok(SessionOptions {
         directory: args.directory,
         mode: effective.mode(),

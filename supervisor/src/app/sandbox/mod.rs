@@ -15,16 +15,16 @@ use tokio::time::timeout;
 use self::explain::{Finished, explain};
 use self::restored::restored;
 use self::stopped::{Asked, Stopped};
-use super::configuration::{self, Sources};
 use super::setup::{Mode, Setup, SetupError, Wanted};
 use super::streams::{AllPassed, Passage, Streams, Tail};
 use super::terminal::Relay;
-use crate::args::{AccessArg, SandboxArgs};
+use crate::args::{AccessArg, SandboxArgs, of_confinement};
 use crate::config::ConfigError;
+use crate::config::Sources;
 use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::gate::ApprovalMode;
-use crate::messages::{complain, say};
+use crate::messages::{complain, say, tell};
 use crate::monitor::{
     BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
 };
@@ -119,9 +119,9 @@ async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
 /// What flags and settings add up to; nobody is asked here.
 fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<Wanted, ConfigError> {
     let sources = Sources::read(directories, &args.directory)?;
-    let flags = configuration::of_confinement(&args.confinement);
+    let flags = of_confinement(&args.confinement);
     let effective = sources.effective(&flags);
-    configuration::tell(&sources.notices(&effective, &flags));
+    tell(&sources.notices(&effective, &flags));
     Ok(Wanted::new(&effective, &args.confinement))
 }
 

@@ -12,6 +12,7 @@ pub(super) mod pending;
 mod requests;
 mod server;
 mod sessions;
+mod settings;
 #[cfg(test)]
 mod tests;
 

@@ -6,12 +6,12 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::Sources;
 use crate::args::ConfigArgs;
 use crate::config::{
-    Binding, Effective, Element, Ignored, KEYS, Key, Kind, Layer, Origin, Preset, Settled, Value,
+    Binding, Effective, Element, Ignored, KEYS, Key, Kind, Layer, Origin, Preset, Settled, Sources, Value,
 };
 use crate::exit::Exit;
+use crate::messages::tell;
 use crate::provider::catalogue::{self, Entry, Facts, Field};
 use crate::shell_word::shell_word;
 
@@ -38,7 +38,7 @@ pub(super) fn run(sources: &Sources, args: &ConfigArgs) -> Exit {
     rows.sort_by_key(|row| KEYS.iter().position(|key| key.name == row.name));
     rows.extend(effective.bindings.iter().map(of_binding));
     rows.extend(of_model(&effective));
-    super::tell(&sources.notices(&effective, &flags));
+    tell(&sources.notices(&effective, &flags));
     let printed = match args {
         ConfigArgs { json: true, .. } => print_json(&rows),
         ConfigArgs { all: true, .. } => print(&rows),

@@ -1,24 +1,15 @@
 //! Settings as every front end begins with them: both files, the flags, the environment, and whether the project is trusted.
 
-mod flags;
-mod show;
-mod trust;
-
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::args::{ConfigArgs, ConfigCommand};
-use crate::config::{
+use super::{
     ConfigError, Effective, FOREIGN_NAME, Layer, Layers, Origin, PROJECT_NAME, ProjectFile, Settled, Trust,
-    TrustError, TrustQuestion, UserFile, merge,
+    TrustError, TrustQuestion, UserFile, Value, merge,
 };
 use crate::directories::Directories;
-use crate::exit::Exit;
-use crate::messages::{complain, say};
+use crate::provider::ProviderKind;
 use crate::shell_word::shell_word;
-
-pub(super) use flags::{of_confinement, of_exec, of_request, of_tui};
-pub(super) use trust::ask_for_trust;
 
 /// What of a project's file is named in one notice.
 const NAMED: usize = 5;
@@ -53,7 +44,7 @@ impl Sources {
         let none = Layer::default();
         let of_file = self.merged(&none, &none, &self.user.layer).provider();
         let provider = self.merged(flags, &none, &self.user.layer).provider();
-        let environment = flags::of_environment(provider);
+        let environment = of_environment(provider);
         if provider.vendor() == of_file.vendor() {
             return self.merged(flags, &environment, &self.user.layer);
         }
@@ -98,6 +89,21 @@ impl Sources {
         Ok(())
     }
 
+    /// The project's directory, if there is one.
+    pub(crate) fn project(&self) -> Option<&Path> {
+        self.project.as_ref().map(|file| file.project.as_path())
+    }
+
+    /// True if the project's file is trusted, as it is now.
+    pub(crate) const fn is_trusted(&self) -> bool {
+        self.trusted
+    }
+
+    /// Withdraws the trust in the project's file; true if there was any.
+    pub(crate) fn forget(&self) -> Result<bool, TrustError> {
+        self.project().map_or(Ok(false), |project| self.trust.forget(project))
+    }
+
     /// What a person is to know of what holds, in a session with these flags; one sentence each, with what to do.
     pub(crate) fn notices(&self, effective: &Effective, flags: &Layer) -> Vec<String> {
         let mut notices = Vec::new();
@@ -122,7 +128,7 @@ impl Sources {
     }
 
     /// The lines of the project's file that count for nothing, trusted or not.
-    pub(super) fn void(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn void(&self) -> impl Iterator<Item = String> {
         self.project.iter().flat_map(|file| &file.layer.void).map(ToString::to_string)
     }
 
@@ -140,36 +146,9 @@ impl Sources {
     }
 }
 
-/// Runs `bailiwick config`.
-pub(super) fn run(args: ConfigArgs) -> Exit {
-    let directories = match Directories::of_process() {
-        Ok(directories) => directories,
-        Err(error) => {
-            complain(&error);
-            return Exit::Usage;
-        }
-    };
-    let directory = match &args.command {
-        Some(ConfigCommand::Trust(trust)) => &trust.directory,
-        None => &args.directory,
-    };
-    if let Err(error) = std::fs::read_dir(directory) {
-        complain(&format!("cannot use {} as the project: {error}", directory.display()));
-        return Exit::Usage;
-    }
-    match (Sources::read(&directories, directory), &args.command) {
-        (Err(error), _) => {
-            complain(&error);
-            Exit::Usage
-        }
-        (Ok(sources), Some(ConfigCommand::Trust(args))) => trust::run(sources, args.forget),
-        (Ok(sources), None) => show::run(&sources, &args),
-    }
-}
-
-/// Says what a person is to know before a session begins.
-pub(crate) fn tell(notices: &[String]) {
-    for notice in notices {
-        say(&format!("note: {notice}"));
-    }
+/// What the environment says to who asks this provider: each has a variable for its address.
+fn of_environment(provider: ProviderKind) -> Layer {
+    let variable = provider.address_variable();
+    let base_url = std::env::var(variable).ok().filter(|url| !url.is_empty());
+    Layer::default().with("base_url", base_url.map(Value::Text), Origin::Environment(variable))
 }
