@@ -11,7 +11,6 @@ use super::model::ModelOptions;
 use super::output::{Format, Printer};
 use super::record::Record;
 use super::session::{self, Handle, Place, Refusal, Session, SessionOptions};
-use super::setup::Wanted;
 use crate::args::{DeniedArg, ExecArgs, Output, of_exec};
 use crate::config::Sources;
 use crate::driver::Turns;
@@ -19,6 +18,7 @@ use crate::exit::Exit;
 use crate::gate::ApprovalMode;
 use crate::messages::{complain, tell};
 use crate::pictures;
+use crate::place::Wanted;
 use crate::recording::{FrontEnd, Places, Task};
 use crate::signals::UserSignals;
 

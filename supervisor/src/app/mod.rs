@@ -13,13 +13,9 @@ mod output;
 mod passing;
 mod record;
 mod replay;
-mod sandbox;
 mod serve;
 mod session;
-pub(crate) mod setup;
-mod streams;
 mod task;
-mod terminal;
 pub(crate) mod tui;
 
 use std::io::Write;
@@ -27,7 +23,6 @@ use std::path::Path;
 
 use tokio::runtime::{Builder, Runtime};
 
-use self::setup::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
 use crate::config::{Layer, Sources};
 use crate::directories::Directories;
@@ -35,9 +30,11 @@ use crate::doctor::Diagnosis;
 use crate::gate::ApprovalMode;
 use crate::messages::complain;
 use crate::monitor::TempError;
+use crate::place::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use crate::exit::Exit;
+use crate::sandbox;
 
 /// Makes the process safe to hold a key. Must be called first, while there is one thread.
 pub fn harden() -> Result<TakenKeys, Exit> {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use ipc::path::WirePath;
 
 use super::session::SessionOptions;
-use super::setup::Named;
 use crate::gate::ApprovalMode;
 use crate::messages::say;
+use crate::place::Named;
 use crate::recording::{DirectoryError, FORMAT, FrontEnd, Places, Recorder, Run, Task};
 
 /// What is recorded, and where.

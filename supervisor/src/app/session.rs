@@ -15,7 +15,6 @@ use tokio::sync::{mpsc, watch};
 use super::live::LiveSocket;
 use super::model::{ModelError, ModelOptions};
 use super::record::Record;
-use super::setup::{Mode, Setup, SetupError, Wanted};
 use crate::approval::ApprovalSettings;
 use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
@@ -28,6 +27,7 @@ use crate::exit::Exit;
 use crate::gate::{Activity, ApprovalMode, Standing};
 use crate::messages::say;
 use crate::monitor::PrivateTemp;
+use crate::place::{Mode, Setup, SetupError, Wanted};
 use crate::prompt;
 use crate::provider::{
     self, ConfigError, Connection, GiveUp, ModelProvider, ProviderError, ProviderKind, RetryPolicy, Tried,

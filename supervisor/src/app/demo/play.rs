@@ -14,12 +14,12 @@ use super::shown::Shown;
 use super::stage::Stage;
 use crate::app::model::ModelOptions;
 use crate::app::session::{self, Events, Handle, Refusal, SessionOptions};
-use crate::app::setup::{Caches, Wanted};
 use crate::args::of_tui;
 use crate::config::Sources;
 use crate::demo::repair::PROMPT;
 use crate::driver::Turns;
 use crate::exit::Exit;
+use crate::place::{Caches, Wanted};
 use crate::signals::UserSignals;
 
 /// Plays the demo; a demo that did not show what it promises fails.

@@ -28,13 +28,13 @@ use self::command::CommandExplained;
 pub(super) use self::path::PathExplained;
 pub(super) use self::place::{Place, Policy};
 use self::subject::{Subject, SubjectError};
-use super::setup::SetupError;
 use crate::args::ExplainArgs;
 use crate::config::ConfigError;
 use crate::exit::Exit;
 use crate::gate::ApprovalMode;
 use crate::inside::{self, InsideError};
 use crate::messages::{complain, harmless};
+use crate::place::SetupError;
 
 /// What was asked about, and under what it is judged.
 #[derive(Debug, Serialize)]

@@ -2,7 +2,6 @@
 
 use ipc::confinement::Tier;
 
-use super::super::setup::{Mode, Setup, SetupError, Wanted};
 use super::ExplainError;
 use super::origins::Origins;
 use crate::approval::ApprovalSettings;
@@ -12,6 +11,7 @@ use crate::config::{Effective, Layer, Origin, Value};
 use crate::directories::Directories;
 use crate::gate::{ApprovalMode, Standing};
 use crate::messages::tell;
+use crate::place::{Mode, Setup, SetupError, Wanted};
 
 /// A session's place, and where its rules come from.
 pub(in crate::app) struct Place {

@@ -9,10 +9,10 @@ use super::conversations::{Open, Opened};
 use super::settings;
 use crate::app::model::ModelOptions;
 use crate::app::session::{self, OpenError, Place, SessionOptions};
-use crate::app::setup::{SetupError, Wanted};
 use crate::config::Sources;
 use crate::directories::Directories;
 use crate::driver::Turns;
+use crate::place::{SetupError, Wanted};
 use crate::provider::ProviderKind;
 
 /// Opens sessions, all with our own key and directories.

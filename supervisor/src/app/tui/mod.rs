@@ -23,13 +23,13 @@ use self::ui::{Ended, Ui};
 use super::model::ModelOptions;
 use super::record::Record;
 use super::session::{self, Events, Handle, Place, Refusal, Session, SessionOptions};
-use super::setup::Wanted;
 use crate::args::{TuiArgs, of_tui};
 use crate::config::{Effective, Sources, ask_for_trust};
 use crate::core::EndReason;
 use crate::driver::Turns;
 use crate::exit::Exit;
 use crate::messages::{complain, notes, say, tell};
+use crate::place::Wanted;
 use crate::recording::FrontEnd;
 use crate::signals::{Changes, Endings};
 

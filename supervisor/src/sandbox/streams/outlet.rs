@@ -42,7 +42,7 @@ pub(super) struct Passed {
 
 /// The end of what a command wrote.
 #[derive(Debug, Default)]
-pub(in crate::app) struct Tail(VecDeque<u8>);
+pub(in crate::sandbox) struct Tail(VecDeque<u8>);
 
 impl Outlet {
     /// What the command writes to in place of a destination, and what empties it.
@@ -98,7 +98,7 @@ fn pump(pipe: &mut File, destination: &mut File, buffer: &mut [u8], tail: &mut T
 
 impl Tail {
     /// Appends, and forgets what is too long ago.
-    pub(in crate::app) fn remember(&mut self, bytes: &[u8]) {
+    pub(in crate::sandbox) fn remember(&mut self, bytes: &[u8]) {
         let bytes = &bytes[bytes.len().saturating_sub(REMEMBERED)..];
         self.0.extend(bytes);
         let surplus = self.0.len().saturating_sub(REMEMBERED);
@@ -106,7 +106,7 @@ impl Tail {
     }
 
     /// The bytes.
-    pub(in crate::app) fn into_bytes(self) -> Vec<u8> {
+    pub(in crate::sandbox) fn into_bytes(self) -> Vec<u8> {
         self.0.into()
     }
 }

@@ -10,10 +10,10 @@ use ipc::refusal::Refusal;
 use ipc::rights::Rights;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 
-use super::super::setup::{Setup, User};
 use crate::gate::{ApprovalMode, Standing};
 use crate::messages::Plain;
 use crate::messages::say;
+use crate::place::{Setup, User};
 
 /// A command that has ended, as far as it is known.
 pub(super) struct Finished<'a> {

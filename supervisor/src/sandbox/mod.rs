@@ -3,6 +3,8 @@
 mod explain;
 mod restored;
 mod stopped;
+mod streams;
+mod terminal;
 
 use std::io;
 use std::time::Duration;
@@ -15,9 +17,8 @@ use tokio::time::timeout;
 use self::explain::{Finished, explain};
 use self::restored::restored;
 use self::stopped::{Asked, Stopped};
-use super::setup::{Mode, Setup, SetupError, Wanted};
-use super::streams::{AllPassed, Passage, Streams, Tail};
-use super::terminal::Relay;
+use self::streams::{AllPassed, Passage, Streams, Tail};
+use self::terminal::Relay;
 use crate::args::{AccessArg, SandboxArgs, of_confinement};
 use crate::config::ConfigError;
 use crate::config::Sources;
@@ -28,6 +29,7 @@ use crate::messages::{complain, say, tell};
 use crate::monitor::{
     BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
 };
+use crate::place::{Mode, Setup, SetupError, Wanted};
 use crate::signals::Endings;
 use crate::tripwire::Tripwire;
 
@@ -35,7 +37,7 @@ use crate::tripwire::Tripwire;
 const LEAVING: Duration = Duration::from_secs(2);
 
 /// Runs the command; gives its status.
-pub(super) async fn run(args: SandboxArgs) -> Exit {
+pub(crate) async fn run(args: SandboxArgs) -> Exit {
     let command = explain::text_of(&args.command);
     let asked =
         Asked { program: args.command.first().cloned().unwrap_or_default(), project: args.directory.clone() };
