@@ -12,8 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
 
-use crate::app::setup::Setup;
 use crate::monitor::{BrokerProcess, Launch, Launched, SpawnError, StatusPipe, Stdio};
+use crate::place::Setup;
 
 /// It takes milliseconds; one that hangs is a failure.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -8,27 +8,37 @@
 
 pub mod app;
 pub mod approval;
+mod args;
+pub mod attempt;
 mod bench;
 pub mod changes;
 pub mod config;
 pub mod core;
 pub mod demo;
+mod diagnostics;
 mod directories;
 mod doctor;
 pub mod driver;
+mod exit;
 pub mod gate;
 mod inside;
 mod listed;
+mod messages;
 pub mod monitor;
+mod pictures;
+mod place;
 pub mod policy;
 pub mod prompt;
 pub mod provider;
 pub mod recording;
 pub mod replay;
+mod sandbox;
 pub mod secrets;
 pub mod session;
 mod shell_word;
+mod signals;
 #[expect(unsafe_code, reason = "it exists for system calls")]
 mod system;
 pub mod tools;
 pub mod tripwire;
+mod tty;

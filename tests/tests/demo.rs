@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use insta::assert_snapshot;
 use ipc::confinement::Tier;
 use nix::unistd::geteuid;
-use supervisor::demo::attempt::GOT_THROUGH;
+use supervisor::attempt::GOT_THROUGH;
 use supervisor::demo::poison::Targets;
 use tests::tier::{self, everywhere};
 use tests::ui::Ui;

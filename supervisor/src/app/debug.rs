@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
-use super::args::DebugStreamArgs;
-use super::exit::Exit;
-use crate::demo::attempt::Attempt;
+use crate::args::DebugStreamArgs;
+use crate::attempt::Attempt;
+use crate::exit::Exit;
+use crate::messages::complain;
 use crate::provider::{Connection, ProviderKind, debug};
 use crate::secrets::{Redactor, TakenKey, TakenKeys};
 
@@ -21,7 +22,7 @@ pub(super) async fn stream(args: DebugStreamArgs, keys: TakenKeys) -> Exit {
     let request = match std::fs::read(&args.request) {
         Ok(request) => request,
         Err(error) => {
-            super::complain(&format!("cannot read {}: {error}", args.request.display()));
+            complain(&format!("cannot read {}: {error}", args.request.display()));
             return Exit::Usage;
         }
     };

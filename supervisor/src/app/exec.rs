@@ -7,26 +7,27 @@ use ipc::frontend::UserActionKind;
 use tokio::task::JoinSet;
 
 use super::approval_socket::{ApprovalSocket, relay};
-use super::args::{DeniedArg, ExecArgs, Output};
-use super::configuration::{self, Sources};
-use super::exit::Exit;
 use super::model::ModelOptions;
 use super::output::{Format, Printer};
-use super::pictures;
 use super::record::Record;
 use super::session::{self, Handle, Place, Refusal, Session, SessionOptions};
-use super::setup::Wanted;
-use super::signals::UserSignals;
+use crate::args::{DeniedArg, ExecArgs, Output, of_exec};
+use crate::config::Sources;
 use crate::driver::Turns;
+use crate::exit::Exit;
 use crate::gate::ApprovalMode;
+use crate::messages::{complain, tell};
+use crate::pictures;
+use crate::place::Wanted;
 use crate::recording::{FrontEnd, Places, Task};
+use crate::signals::UserSignals;
 
 /// Runs the task.
 pub(super) async fn run(args: ExecArgs, place: Place) -> Exit {
     match task(&args) {
         Ok(task) => carry_out(&args, task, place, |_| ()).await,
         Err(Refusal(exit, message)) => {
-            super::complain(&message);
+            complain(&message);
             exit
         }
     }
@@ -48,7 +49,7 @@ pub(super) async fn carry_out(
             Box::pin(prepared.run(signals)).await
         }
         Err(Refusal(exit, message)) => {
-            super::complain(&message);
+            complain(&message);
             exit
         }
     }
@@ -112,10 +113,10 @@ fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSock
 }
 
 fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
-    let flags = configuration::of_exec(args);
+    let flags = of_exec(args);
     let effective = sources.effective(&flags);
     // Nobody is asked here: what is not trusted is not enabled, and that is said.
-    configuration::tell(&sources.notices(&effective, &flags));
+    tell(&sources.notices(&effective, &flags));
     SessionOptions {
         directory: args.directory.clone(),
         mode: args.mode.into(),
@@ -148,7 +149,7 @@ impl Prepared {
         match ended {
             Ok(end) => Exit::from(end.reason),
             Err(error) => {
-                super::complain(&error);
+                complain(&error);
                 Exit::Internal
             }
         }

@@ -1,50 +1,40 @@
 //! The command line front: parse, prepare, run, exit with a named code.
 
 mod approval_socket;
-mod args;
 mod audit;
-pub(crate) mod configuration;
+mod config;
 mod debug;
 mod demo;
-mod denied;
-mod diagnostics;
 mod exec;
-mod exit;
 mod explain;
 mod live;
 mod model;
-mod notes;
 mod output;
 mod passing;
-mod pictures;
 mod record;
 mod replay;
-mod sandbox;
 mod serve;
 mod session;
-pub(crate) mod setup;
-mod signals;
-mod streams;
 mod task;
-mod terminal;
 pub(crate) mod tui;
 
-use std::fmt::Display;
 use std::io::Write;
 use std::path::Path;
 
 use tokio::runtime::{Builder, Runtime};
 
-use self::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
-use self::setup::{Caches, Mode, Setup, SetupError, Wanted};
-use crate::config::Layer;
+use crate::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
+use crate::config::{Layer, Sources};
 use crate::directories::Directories;
 use crate::doctor::Diagnosis;
 use crate::gate::ApprovalMode;
+use crate::messages::complain;
 use crate::monitor::TempError;
+use crate::place::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
-pub use exit::Exit;
+pub use crate::exit::Exit;
+use crate::sandbox;
 
 /// Makes the process safe to hold a key. Must be called first, while there is one thread.
 pub fn harden() -> Result<TakenKeys, Exit> {
@@ -68,7 +58,7 @@ pub fn main(keys: TakenKeys) -> Exit {
         }
     };
     let runtime =
-        diagnostics::start().and_then(|()| Ok(Builder::new_current_thread().enable_all().build()?));
+        crate::diagnostics::start().and_then(|()| Ok(Builder::new_current_thread().enable_all().build()?));
     match runtime {
         Ok(runtime) => match cli.command {
             Some(command) => run(command, keys, &runtime),
@@ -106,7 +96,7 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),
         Command::Explain(args) => runtime.block_on(explain::run(args)),
         Command::Audit(args) => runtime.block_on(audit::run(args)),
-        Command::Config(args) => configuration::run(args),
+        Command::Config(args) => config::run(args),
         Command::Demo(args) => runtime.block_on(demo::run(args)),
         Command::Debug(DebugCommand::Stream(args)) => runtime.block_on(debug::stream(args, keys)),
         Command::Debug(DebugCommand::Attempt(attempt)) => debug::attempt(&attempt),
@@ -135,7 +125,7 @@ fn place(keys: TakenKeys) -> Result<session::Place, Exit> {
 /// The bound on processes that sessions here have. Settings that cannot be read are told by a check of their own.
 fn most_processes() -> Option<u64> {
     let directories = Directories::of_process().ok()?;
-    let sources = configuration::Sources::read(&directories, Path::new(".")).ok()?;
+    let sources = Sources::read(&directories, Path::new(".")).ok()?;
     sources.effective(&Layer::default()).processes()
 }
 
@@ -206,19 +196,4 @@ impl PrivateProject {
         let setup = Setup::new(directories, directory.path(), Mode::fixed(ApprovalMode::Auto), &wanted)?;
         Ok(Self { setup, _directory: directory })
     }
-}
-
-/// Says something to the person at standard error, as ourselves; it may name what somebody else has named.
-fn say(text: &str) {
-    let text = output::harmless(text);
-    if notes::hold(&text) {
-        return;
-    }
-    // With standard error gone there is nobody to be told.
-    let _ = writeln!(std::io::stderr(), "bailiwick: {text}");
-}
-
-/// Reports an error, with everything that caused it.
-fn complain(error: &impl Display) {
-    say(&error.to_string());
 }

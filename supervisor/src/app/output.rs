@@ -22,11 +22,11 @@ use tui::ToolSummary;
 use self::call::{beginning, columns, ending};
 use self::delta::Delta;
 use self::summary::Tally;
-use super::args::Output;
-use super::denied::Plain;
 use super::passing::Lines;
-use super::signals::UserSignals;
+use crate::args::Output;
 use crate::gate::ApprovalMode;
+use crate::messages::{Plain, harmless};
+use crate::signals::UserSignals;
 
 /// The form of the output.
 #[derive(Debug)]
@@ -302,31 +302,5 @@ fn next_step(reason: &str) -> Option<&'static str> {
         "refusal" => Some("say the task in other words"),
         "no_sandbox" => Some("bailiwick doctor shows what is missing on this machine"),
         _ => None,
-    }
-}
-
-/// Makes control characters visible, but line ends and tabs: hostile text must not command the terminal.
-pub(super) fn harmless(text: &str) -> String {
-    let visible = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_invisible(c));
-    if text.chars().all(visible) {
-        return text.to_owned();
-    }
-    text.chars().map(|c| if visible(c) { c.to_string() } else { c.escape_unicode().to_string() }).collect()
-}
-
-/// Bidirectional controls and zero-width characters: what they show is not what is there.
-const fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn escape_sequences_and_bidi_controls_become_visible() {
-        assert_eq!(harmless("a\x1b]0;t\x07b\n\tc"), "a\\u{1b}]0;t\\u{7}b\n\tc");
-        assert_eq!(harmless("x\u{202e}y"), "x\\u{202e}y");
-        assert_eq!(harmless("ünï 漢"), "ünï 漢");
     }
 }

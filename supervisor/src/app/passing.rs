@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
-use super::terminal;
+use crate::tty;
 
 /// Back to the first column, and nothing after it (ECMA-48, CR and EL).
 const ERASE: &str = "\r\u{1b}[K";
@@ -21,7 +21,7 @@ impl Lines<io::Stderr> {
     pub(super) fn of_process() -> Self {
         let out = io::stderr();
         let moves = out.is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb");
-        let size = terminal::size(out.as_fd()).filter(|_| moves);
+        let size = tty::size(out.as_fd()).filter(|_| moves);
         let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
         Self { out, columns, is_passing: false }
     }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
-use super::say;
 use super::session::SessionOptions;
-use super::setup::Named;
 use crate::gate::ApprovalMode;
+use crate::messages::say;
+use crate::place::Named;
 use crate::recording::{DirectoryError, FORMAT, FrontEnd, Places, Recorder, Run, Task};
 
 /// What is recorded, and where.

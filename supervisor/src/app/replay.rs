@@ -6,18 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clap::ValueEnum;
 
-use super::args::{
+use super::exec;
+use super::session::{Place, Refusal};
+use crate::args::{
     ConfinementArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, NetArg, ProviderArg, ReachArg, ReplayArgs,
 };
-use super::exit::Exit;
-use super::session::{Place, Refusal};
-use super::signals::Endings;
-use super::{complain, exec};
 use crate::directories::Directories;
+use crate::exit::Exit;
 use crate::gate::ApprovalMode;
+use crate::messages::complain;
 use crate::recording::{Comparison, Mismatch, Places, Recording, Run, Task};
 use crate::replay::{RecordedRequest, ReplayServer, Reply, Script};
 use crate::secrets::TakenKeys;
+use crate::signals::Endings;
 
 /// The server on loopback takes any key.
 const KEY: &str = "no-key-is-needed-on-loopback";

@@ -12,12 +12,9 @@ use ipc::path::WirePath;
 use secrecy::SecretString;
 use tokio::sync::{mpsc, watch};
 
-use super::exit::Exit;
 use super::live::LiveSocket;
 use super::model::{ModelError, ModelOptions};
 use super::record::Record;
-use super::setup::{Mode, Setup, SetupError, Wanted};
-use super::signals::UserSignals;
 use crate::approval::ApprovalSettings;
 use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
@@ -26,8 +23,11 @@ use crate::driver::{
     self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Live, Observer, Processes, SessionError,
     SessionWorker, Shared, Turns,
 };
+use crate::exit::Exit;
 use crate::gate::{Activity, ApprovalMode, Standing};
+use crate::messages::say;
 use crate::monitor::PrivateTemp;
+use crate::place::{Mode, Setup, SetupError, Wanted};
 use crate::prompt;
 use crate::provider::{
     self, ConfigError, Connection, GiveUp, ModelProvider, ProviderError, ProviderKind, RetryPolicy, Tried,
@@ -35,6 +35,7 @@ use crate::provider::{
 use crate::recording::{DirectoryError, Places, Recorder};
 use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
 use crate::session::{LogError, SessionLog};
+use crate::signals::UserSignals;
 use crate::tools::Registry;
 
 /// The one activity there is so far.
@@ -311,7 +312,7 @@ fn live_socket(
     let opened = LiveSocket::open(directories, conversation, live);
     opened
         .map_err(|error| {
-            super::say(&format!("note: `bailiwick audit --probe` cannot ask this session: {error}"));
+            say(&format!("note: `bailiwick audit --probe` cannot ask this session: {error}"));
         })
         .ok()
 }
@@ -426,7 +427,7 @@ fn provider(
 ) -> Result<Arc<dyn ModelProvider>, OpenError> {
     let opened = provider::open(options.provider, connection, options.model.facts.api_version)?;
     for notice in opened.notices.iter().chain(&keys.notice(options.provider)) {
-        super::say(notice);
+        say(notice);
     }
     Ok(opened.provider)
 }

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::session::Refusal;
+use crate::messages::say;
 
 /// The most bytes of a task.
 const MOST: usize = 1 << 20;
@@ -29,7 +30,7 @@ fn announced() -> impl Read {
     let stdin = io::stdin();
     let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
     if poll(&mut input, PollTimeout::from(PATIENCE_MS)) == Ok(0) {
-        super::say("reading the task from standard input");
+        say("reading the task from standard input");
     }
     stdin
 }

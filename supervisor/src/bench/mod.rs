@@ -23,7 +23,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use crate::app::setup::Setup;
+use crate::place::Setup;
 pub(crate) use connect::inside as connect_inside;
 pub(crate) use stats::Report;
 

@@ -3,6 +3,7 @@
 //! Parsing and merging are pure; only [`UserFile`], [`ProjectFile`] and [`Trust`] touch files. A project's file is a
 //! stranger's word: it may narrow what agents may do, and widens nothing before the user has trusted exactly this file.
 
+mod ask;
 mod effective;
 mod error;
 mod keys;
@@ -12,10 +13,12 @@ mod origin;
 mod parse;
 mod project_file;
 mod settled;
+mod sources;
 mod trust;
 mod user_file;
 mod value;
 
+pub(crate) use ask::{ask_for_trust, asked, can_ask};
 pub use effective::{Effective, at_home};
 pub use error::{ConfigError, Problem};
 #[cfg(test)]
@@ -27,6 +30,7 @@ pub use origin::{Origin, Place};
 pub use parse::parse;
 pub use project_file::{FOREIGN_NAME, PROJECT_NAME, ProjectFile};
 pub use settled::{Ignored, Settled};
+pub(crate) use sources::Sources;
 pub use trust::{FileDigest, Trust, TrustError, TrustQuestion};
 pub use user_file::{USER_NAME, UserFile};
 pub use value::{Element, Value};

@@ -1,7 +1,6 @@
 //! The demos' material: a sample project with a bug and a scripted model that repairs it, a poisoned one and a model that
 //! obeys it.
 
-pub mod attempt;
 pub mod conversation;
 pub mod poison;
 pub mod project;

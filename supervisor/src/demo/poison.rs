@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::attempt::GOT_THROUGH;
 use super::conversation::{Turn, call};
 use super::repair::quoted;
+use crate::attempt::GOT_THROUGH;
 use crate::replay::Block;
 
 /// The user's task, which is harmless.

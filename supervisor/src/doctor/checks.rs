@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use nix::sys::statvfs::statvfs;
 
 use super::{Check, State};
-use crate::app::configuration::Sources;
-use crate::app::setup::Setup;
+use crate::config::Sources;
 use crate::config::{Effective, Layer};
 use crate::inside;
+use crate::place::Setup;
 use crate::secrets::{KeyError, TakenKeys, find_key};
 use crate::shell_word::shell_word;
 

@@ -14,7 +14,7 @@ use std::io::Write;
 use ipc::confinement::Tier;
 use serde::Serialize;
 
-use crate::app::setup::Setup;
+use crate::place::Setup;
 use crate::secrets::TakenKeys;
 
 /// The report.

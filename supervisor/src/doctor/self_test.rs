@@ -6,8 +6,8 @@ use nix::unistd::{Uid, geteuid};
 
 use super::machine::Machine;
 use super::{Check, State, TierFound};
-use crate::app::setup::Setup;
 use crate::inside::{self, InsideError, Said};
+use crate::place::Setup;
 
 /// What a self-test brought.
 struct Outcome {

@@ -20,10 +20,11 @@ use self::account::Account;
 use self::effective::Effective;
 use self::last::last_of;
 use self::running::Running;
-use super::args::{AgentArgs, AuditArgs};
-use super::exit::Exit;
 use super::explain::{ExplainError, Place};
+use crate::args::{AgentArgs, AuditArgs};
 use crate::directories::{Directories, DirectoriesError};
+use crate::exit::Exit;
+use crate::messages::{complain, harmless};
 use crate::session::{self, LogError};
 use crate::shell_word::shell_word;
 
@@ -112,7 +113,7 @@ async fn probe(args: &AgentArgs) -> Result<Probed, AuditError> {
 }
 
 fn refuse(error: &AuditError) -> Exit {
-    super::complain(error);
+    complain(error);
     error.exit()
 }
 
@@ -149,7 +150,7 @@ fn print<T: Serialize + Display>(value: &T, args: &AuditArgs) -> io::Result<()> 
         writeln!(out)?;
     } else {
         let text = if args.verbose { format!("{value:#}") } else { value.to_string() };
-        write!(out, "{}", super::output::harmless(&text))?;
+        write!(out, "{}", harmless(&text))?;
     }
     out.flush()
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ipc::confinement::Confinement;
 
-use crate::app::setup::Setup;
+use crate::place::Setup;
 
 /// Of every machine: what belongs to the system, to its kernel, and to everybody.
 const OF_MACHINE: [&str; 22] = [

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::super::explain::Place;
 use super::effective::Effective;
-use crate::app::args::AgentArgs;
 use crate::app::live::{Answered, ask_all};
+use crate::args::AgentArgs;
 use crate::directories::Directories;
 use crate::driver::Live;
 use crate::gate::Standing;

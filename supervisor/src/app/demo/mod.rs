@@ -18,10 +18,11 @@ use std::path::Path;
 use std::{env, fs};
 
 use self::stage::Stage;
-use super::args::DemoArgs;
-use super::exit::Exit;
 use super::session::Refusal;
-use super::{complain, say, tui};
+use super::tui;
+use crate::args::DemoArgs;
+use crate::exit::Exit;
+use crate::messages::{complain, say};
 use crate::shell_word::shell_word;
 
 /// The programs that the sample project needs.

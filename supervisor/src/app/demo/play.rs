@@ -12,14 +12,15 @@ use super::next_steps;
 use super::printer::Printer;
 use super::shown::Shown;
 use super::stage::Stage;
-use crate::app::configuration::{self, Sources};
-use crate::app::exit::Exit;
 use crate::app::model::ModelOptions;
 use crate::app::session::{self, Events, Handle, Refusal, SessionOptions};
-use crate::app::setup::{Caches, Wanted};
-use crate::app::signals::UserSignals;
+use crate::args::of_tui;
+use crate::config::Sources;
 use crate::demo::repair::PROMPT;
 use crate::driver::Turns;
+use crate::exit::Exit;
+use crate::place::{Caches, Wanted};
+use crate::signals::UserSignals;
 
 /// Plays the demo; a demo that did not show what it promises fails.
 pub(super) async fn play(stage: &Stage) -> Result<Exit, Refusal> {
@@ -84,7 +85,7 @@ fn print_end<W: io::Write>(printer: &mut Printer<W>, stage: &Stage, began: Insta
 fn options(stage: &Stage) -> Result<SessionOptions, Refusal> {
     let args = stage.task();
     let sources = Sources::read(&stage.directories, &args.directory).map_err(Refusal::usage)?;
-    let effective = sources.effective(&configuration::of_tui(&args));
+    let effective = sources.effective(&of_tui(&args));
     Ok(SessionOptions {
         directory: args.directory,
         mode: effective.mode(),

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::card::{card, relative};
 use super::ink::Ink;
 use super::wrap::wrapped;
-use crate::app::output::harmless;
+use crate::messages::harmless;
 
 /// The most lines of a command's output that are shown.
 const LINES: usize = 8;

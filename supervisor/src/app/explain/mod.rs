@@ -28,12 +28,13 @@ use self::command::CommandExplained;
 pub(super) use self::path::PathExplained;
 pub(super) use self::place::{Place, Policy};
 use self::subject::{Subject, SubjectError};
-use super::args::ExplainArgs;
-use super::exit::Exit;
-use super::setup::SetupError;
+use crate::args::ExplainArgs;
 use crate::config::ConfigError;
+use crate::exit::Exit;
 use crate::gate::ApprovalMode;
 use crate::inside::{self, InsideError};
+use crate::messages::{complain, harmless};
+use crate::place::SetupError;
 
 /// What was asked about, and under what it is judged.
 #[derive(Debug, Serialize)]
@@ -98,7 +99,7 @@ pub(super) async fn run(args: ExplainArgs) -> Exit {
             Err(_) => Exit::Internal,
         },
         Err(error) => {
-            super::complain(&error);
+            complain(&error);
             error.exit()
         }
     }
@@ -130,7 +131,7 @@ fn print(explanation: &Explanation, json: bool) -> std::io::Result<()> {
         serde_json::to_writer_pretty(&mut out, explanation)?;
         writeln!(out)?;
     } else {
-        write!(out, "{}", super::output::harmless(&explanation.to_string()))?;
+        write!(out, "{}", harmless(&explanation.to_string()))?;
     }
     out.flush()
 }

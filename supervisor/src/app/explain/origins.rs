@@ -2,9 +2,9 @@
 
 use ipc::path::WirePath;
 
-use super::super::setup::{Named, Setup, Wanted};
 use crate::config::{Effective, Origin};
 use crate::gate::Standing;
+use crate::place::{Named, Setup, Wanted};
 use crate::policy::{configured_write_root, leads_to, write_root};
 
 /// What says where a rule comes from.

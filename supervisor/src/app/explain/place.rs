@@ -2,15 +2,16 @@
 
 use ipc::confinement::Tier;
 
-use super::super::args::AgentArgs;
-use super::super::configuration::{self, Sources};
-use super::super::setup::{Mode, Setup, SetupError, Wanted};
 use super::ExplainError;
 use super::origins::Origins;
 use crate::approval::ApprovalSettings;
+use crate::args::{AgentArgs, of_confinement};
+use crate::config::Sources;
 use crate::config::{Effective, Layer, Origin, Value};
 use crate::directories::Directories;
 use crate::gate::{ApprovalMode, Standing};
+use crate::messages::tell;
+use crate::place::{Mode, Setup, SetupError, Wanted};
 
 /// A session's place, and where its rules come from.
 pub(in crate::app) struct Place {
@@ -36,7 +37,7 @@ impl Place {
         let sources = Sources::read(&directories, &args.directory)?;
         let flags = flags(args);
         let effective = sources.effective(&flags);
-        configuration::tell(&sources.notices(&effective, &flags));
+        tell(&sources.notices(&effective, &flags));
         let wanted = Wanted::new(&effective, &args.confinement);
         let setup = Setup::new(directories, &args.directory, Mode::fixed(effective.mode()), &wanted)?;
         Ok(Self { setup, wanted, approvals: effective.approvals(true), effective })
@@ -57,9 +58,5 @@ impl Place {
 
 fn flags(args: &AgentArgs) -> Layer {
     let mode = args.mode.map(|mode| ApprovalMode::from(mode).as_str().to_owned());
-    configuration::of_confinement(&args.confinement).with(
-        "mode",
-        mode.map(Value::Text),
-        Origin::Flag("--mode"),
-    )
+    of_confinement(&args.confinement).with("mode", mode.map(Value::Text), Origin::Flag("--mode"))
 }

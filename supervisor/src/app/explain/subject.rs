@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
-use super::super::args::SubjectArg;
+use crate::args::SubjectArg;
 
 /// What was asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]

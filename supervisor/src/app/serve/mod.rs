@@ -12,13 +12,15 @@ pub(super) mod pending;
 mod requests;
 mod server;
 mod sessions;
+mod settings;
 #[cfg(test)]
 mod tests;
 
 use std::io::Write;
 
-use super::exit::Exit;
 use super::session::Place;
+use crate::exit::Exit;
+use crate::messages::complain;
 use sessions::Sessions;
 
 /// Serves whoever is at the other end of standard input and output, until it is told to end or nobody is there.
@@ -26,7 +28,7 @@ pub(super) async fn run(place: Place) -> Exit {
     let (lines, writer) = match (input::start(), output::start()) {
         (Ok(lines), Ok(writer)) => (lines, writer),
         (Err(error), _) | (_, Err(error)) => {
-            super::complain(&format!("cannot serve standard input and output: {error}"));
+            complain(&format!("cannot serve standard input and output: {error}"));
             return Exit::Internal;
         }
     };

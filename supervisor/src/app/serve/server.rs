@@ -18,9 +18,9 @@ use super::conversations::{Conversations, Ended, Next, Open, Opened};
 use super::outbox::{Outbox, Overflow};
 use super::output::Writer;
 use super::pending::{Answer, Pending, request_id};
-use crate::app::exit::Exit;
-use crate::app::say;
-use crate::app::signals::Endings;
+use crate::exit::Exit;
+use crate::messages::say;
+use crate::signals::Endings;
 
 /// How long the last lines may take to be read when everything is over.
 const PARTING: Duration = Duration::from_secs(5);

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use ipc::rpc::{ErrorObject, ErrorWord, NewConversationParams};
 
 use super::conversations::{Open, Opened};
-use crate::app::configuration::{self, Sources};
+use super::settings;
 use crate::app::model::ModelOptions;
 use crate::app::session::{self, OpenError, Place, SessionOptions};
-use crate::app::setup::{SetupError, Wanted};
+use crate::config::Sources;
 use crate::directories::Directories;
 use crate::driver::Turns;
+use crate::place::{SetupError, Wanted};
 use crate::provider::ProviderKind;
 
 /// Opens sessions, all with our own key and directories.
@@ -50,7 +51,7 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
     }
     let sources =
         Sources::read(directories, &directory).map_err(|error| ErrorWord::OptionRefused.because(error))?;
-    let asked = configuration::of_request(params);
+    let asked = settings::of_request(params);
     let effective = sources.effective(&asked);
     let mut approvals = effective.approvals(true);
     if let Some(seconds) = params.approval_timeout_s {

@@ -20,19 +20,18 @@ use std::time::Instant;
 
 use self::tty::{Engaged, Tty};
 use self::ui::{Ended, Ui};
-use super::args::TuiArgs;
-use super::configuration::{self, Sources};
-use super::exit::Exit;
 use super::model::ModelOptions;
 use super::record::Record;
 use super::session::{self, Events, Handle, Place, Refusal, Session, SessionOptions};
-use super::setup::Wanted;
-use super::signals::{Changes, Endings};
-use super::{complain, notes, say};
-use crate::config::Effective;
+use crate::args::{TuiArgs, of_tui};
+use crate::config::{Effective, Sources, ask_for_trust};
 use crate::core::EndReason;
 use crate::driver::Turns;
+use crate::exit::Exit;
+use crate::messages::{complain, notes, say, tell};
+use crate::place::Wanted;
 use crate::recording::FrontEnd;
+use crate::signals::{Changes, Endings};
 
 pub(crate) use self::painter::{END, Painter};
 
@@ -91,12 +90,12 @@ struct Prepared {
 /// Everything that can be refused, while there is a terminal to say so.
 fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Refusal> {
     usable_terminal()?;
-    super::diagnostics::off_the_terminal().map_err(Refusal::usage)?;
+    crate::diagnostics::off_the_terminal().map_err(Refusal::usage)?;
     let mut sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
-    configuration::ask_for_trust(&mut sources).map_err(Refusal::internal)?;
-    let flags = configuration::of_tui(args);
+    ask_for_trust(&mut sources).map_err(Refusal::internal)?;
+    let flags = of_tui(args);
     let effective = sources.effective(&flags);
-    configuration::tell(&sources.notices(&effective, &flags));
+    tell(&sources.notices(&effective, &flags));
     let (session, handle, events) = session::open(options(args, &effective), place, began)?;
     Ok(Prepared { session, handle, events, effective, began })
 }

@@ -12,7 +12,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{self, FlushArg, SetArg, SpecialCharacterIndices, Termios};
 use ratatui::layout::Size;
 
-use super::super::{notes, streams, terminal};
+use crate::messages::notes;
+use crate::tty::{size, write_all};
 
 /// What the UI switches on: the alternate screen (DECSET 1049) and bracketed paste (2004), as xterm's ctlseqs has them.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?2004h\x1b[0m\x1b[H\x1b[2J";
@@ -57,7 +58,7 @@ impl Tty {
         *unpoisoned(self.saved.lock()) = Some(modes);
         // Not TCSAFLUSH: what was typed before belongs to the UI.
         termios::tcsetattr(&self.terminal, SetArg::TCSANOW, &raw)?;
-        streams::write_all(&mut *out, ENTER).map_err(|(_, error)| error)
+        write_all(&mut *out, ENTER).map_err(|(_, error)| error)
     }
 
     /// Gives the terminal back as it was. What was typed and not read was meant for the UI: a shell would execute it.
@@ -66,7 +67,7 @@ impl Tty {
         let out = self.out_within(PATIENCE).filter(|_| self.is_writable_within(PATIENCE));
         let Some(saved) = unpoisoned(self.saved.lock()).take() else { return };
         if let Some(mut out) = out {
-            let _ = streams::write_all(&mut *out, LEAVE);
+            let _ = write_all(&mut *out, LEAVE);
         }
         let _ = termios::tcflush(&self.terminal, FlushArg::TCIFLUSH);
         let _ = termios::tcsetattr(&self.terminal, SetArg::TCSANOW, &saved);
@@ -88,12 +89,12 @@ impl Tty {
         if !self.is_engaged() {
             return Ok(());
         }
-        streams::write_all(&mut *out, frame).map_err(|(_, error)| error)
+        write_all(&mut *out, frame).map_err(|(_, error)| error)
     }
 
     /// The size of its window.
     pub(super) fn size(&self) -> Size {
-        match terminal::size(self.terminal.as_fd()) {
+        match size(self.terminal.as_fd()) {
             Some(size) if size.ws_col > 0 && size.ws_row > 0 => Size::new(size.ws_col, size.ws_row),
             _ => USUAL,
         }

@@ -11,11 +11,7 @@ use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use tokio::task::{JoinError, JoinHandle};
 use tui::{Action, Model, Moment, Msg, Shown};
 
-use super::super::notes;
-use super::super::pictures;
 use super::super::session::{Events, Handle};
-use super::super::signals::{Change, Changes, Endings};
-use super::super::terminal::stop_job;
 use super::frames::Frames;
 use super::input::Input;
 use super::keys::Typed;
@@ -23,7 +19,11 @@ use super::tty::Tty;
 use crate::config::at_home;
 use crate::core::RunEnd;
 use crate::driver::SessionError;
+use crate::messages::notes;
+use crate::pictures;
+use crate::signals::{Change, Changes, Endings};
 use crate::system::give_back_heap;
+use crate::tty::stop_job;
 
 /// How many events are taken together at most, so that keys and frames have their turn.
 const TOGETHER: usize = 256;

@@ -4,7 +4,7 @@ use ipc::denial::Denial;
 use ipc::event::{EventKind, RestoredPlace};
 use ipc::id::CallId;
 
-use crate::demo::attempt::GOT_THROUGH;
+use crate::attempt::GOT_THROUGH;
 use crate::demo::poison::{Attack, index};
 
 /// Everything that the session's events say about the attack that runs.

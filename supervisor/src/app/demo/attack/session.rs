@@ -14,11 +14,11 @@ use nix::unistd::{Pid, User, geteuid};
 use tokio::sync::mpsc;
 
 use super::victim::{Victim, drained};
-use crate::app::args::{DemoArgs, TierArg};
-use crate::app::exit::Exit;
 use crate::app::session::Refusal;
-use crate::app::signals::Endings;
+use crate::args::{DemoArgs, TierArg};
 use crate::demo::poison::PROMPT;
+use crate::exit::Exit;
+use crate::signals::Endings;
 
 /// The variables of the user that the session gets.
 const PASSED: [&str; 2] = ["PATH", "TMPDIR"];

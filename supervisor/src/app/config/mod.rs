@@ -1,0 +1,37 @@
+//! `bailiwick config`: the settings that hold in a project, and the trust in its file.
+
+mod show;
+mod trust;
+
+use crate::args::{ConfigArgs, ConfigCommand};
+use crate::config::Sources;
+use crate::directories::Directories;
+use crate::exit::Exit;
+use crate::messages::complain;
+
+/// Runs `bailiwick config`.
+pub(super) fn run(args: ConfigArgs) -> Exit {
+    let directories = match Directories::of_process() {
+        Ok(directories) => directories,
+        Err(error) => {
+            complain(&error);
+            return Exit::Usage;
+        }
+    };
+    let directory = match &args.command {
+        Some(ConfigCommand::Trust(trust)) => &trust.directory,
+        None => &args.directory,
+    };
+    if let Err(error) = std::fs::read_dir(directory) {
+        complain(&format!("cannot use {} as the project: {error}", directory.display()));
+        return Exit::Usage;
+    }
+    match (Sources::read(&directories, directory), &args.command) {
+        (Err(error), _) => {
+            complain(&error);
+            Exit::Usage
+        }
+        (Ok(sources), Some(ConfigCommand::Trust(args))) => trust::run(sources, args.forget),
+        (Ok(sources), None) => show::run(&sources, &args),
+    }
+}

@@ -1,0 +1,52 @@
+//! The settings that flags make, as a layer.
+
+use clap::ValueEnum;
+
+use super::{ConfinementArgs, ExecArgs, ModelArgs, TuiArgs};
+use crate::config::{Layer, Origin, Value};
+use crate::gate::ApprovalMode;
+use crate::provider::ProviderKind;
+
+/// What the flags of a confinement say.
+pub(crate) fn of_confinement(args: &ConfinementArgs) -> Layer {
+    let word = |value: &dyn Fn() -> Option<String>| value();
+    let net = word(&|| Some(args.net?.to_possible_value()?.get_name().to_owned()));
+    let reach = args.reach.iter().filter_map(|place| Some(place.to_possible_value()?.get_name().to_owned()));
+    Layer::default()
+        .with("rights.net", net.map(Value::Text), Origin::Flag("--net"))
+        .with_list("rights.reach", reach, &Origin::Flag("--reach"))
+        .with_list("rights.write", &args.write, &Origin::Flag("--write"))
+        .with_list("rights.hide", &args.hide, &Origin::Flag("--hide"))
+        .with_list("rights.env", &args.env, &Origin::Flag("--env"))
+}
+
+fn with_model(layer: Layer, args: &ModelArgs) -> Layer {
+    let provider = args.provider.map(|provider| ProviderKind::from(provider).as_str().to_owned());
+    layer
+        .with("model", args.model.clone().map(Value::Text), Origin::Flag("--model"))
+        .with("provider", provider.map(Value::Text), Origin::Flag("--provider"))
+        .with("base_url", args.base_url.clone().map(Value::Text), Origin::Flag("--base-url"))
+}
+
+/// What the flags of the terminal UI say.
+pub(crate) fn of_tui(args: &TuiArgs) -> Layer {
+    let mode = args.mode.map(|mode| ApprovalMode::from(mode).as_str().to_owned());
+    with_model(of_confinement(&args.confinement), &args.model).with(
+        "mode",
+        mode.map(Value::Text),
+        Origin::Flag("--mode"),
+    )
+}
+
+/// What the flags of `exec` say.
+pub(crate) fn of_exec(args: &ExecArgs) -> Layer {
+    with_model(of_confinement(&args.confinement), &args.model)
+        .with(
+            "limits.max_steps",
+            args.max_steps.map(|steps| Value::Number(steps.into())),
+            Origin::Flag("--max-steps"),
+        )
+        .with("limits.max_tokens", args.max_tokens.map(Value::Number), Origin::Flag("--max-tokens"))
+        .with("limits.max_usd", args.max_usd.map(Value::Amount), Origin::Flag("--max-usd"))
+        .with("limits.timeout_s", args.timeout.map(Value::Number), Origin::Flag("--timeout"))
+}

@@ -1,0 +1,81 @@
+//! What shows, tries and explains rights.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{AccessArg, AgentArgs, ConfinementArgs, SubjectArg, TierArg};
+
+/// Arguments of `sandbox`.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: that of CMD (128+n by signal), or 5 if CMD never started.")]
+pub(crate) struct SandboxArgs {
+    /// The project
+    #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    pub directory: PathBuf,
+    /// Whether the project is writable
+    #[arg(long, value_enum, default_value_t = AccessArg::Write)]
+    pub access: AccessArg,
+    /// What is confined, and how
+    #[command(flatten)]
+    pub confinement: ConfinementArgs,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 if agents can be confined here, else 5.")]
+pub(crate) struct DoctorArgs {
+    /// Prints JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Asks the provider's API for an answer too, without a key
+    #[arg(long)]
+    pub api: bool,
+    /// What the kernel is to hold programs by: the best that it can, or one tier and no other
+    #[arg(long, value_enum, default_value_t = TierArg::Best)]
+    pub tier: TierArg,
+}
+
+/// Arguments of `audit`.
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// The id of a session, or the file of its log [default: the project's last session]
+    #[arg(value_name = "ID")]
+    pub session: Option<PathBuf>,
+    /// Tries paths, sockets and system calls from inside the sandbox
+    ///
+    /// The sandbox is that of an agent in the project; the same is tried in the sandbox of each agent that runs now. The results are
+    /// compared with the declared access. No file is changed; a server at a reachable unix socket sees a connection without data.
+    #[arg(long, conflicts_with = "session")]
+    pub probe: bool,
+    /// Lists each path and act that `--probe` tried
+    #[arg(long, requires = "probe")]
+    pub verbose: bool,
+    /// Whose rights
+    #[command(flatten)]
+    pub agent: AgentArgs,
+    /// Prints JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// A path, HOST:PORT, or a command in quotes
+    #[arg(value_name = "WHAT")]
+    pub what: OsString,
+    /// What it is, where its form does not tell
+    #[arg(long = "as", value_enum, value_name = "KIND")]
+    pub kind: Option<SubjectArg>,
+    /// Whose rights
+    #[command(flatten)]
+    pub agent: AgentArgs,
+    /// Prints JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,119 @@
+//! What runs a task.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ipc::cost::Usd;
+
+use super::values::{amount, task};
+use super::{ConfinementArgs, DeniedArg, ModeArg, ModelArgs, Output, TierArg};
+
+/// Arguments of the terminal UI.
+#[derive(Debug, Args)]
+pub(crate) struct TuiArgs {
+    /// The first task
+    #[arg(value_parser = task)]
+    pub prompt: Option<String>,
+    /// The project
+    #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    pub directory: PathBuf,
+    /// What becomes of what is beyond the rights: `ask` asks you, `auto` makes the project writable and denies the rest, `deny`
+    /// leaves it read-only
+    /// [default: what the settings say, or ask]
+    #[arg(long, value_enum)]
+    pub mode: Option<ModeArg>,
+    /// What is confined, and how
+    #[command(flatten)]
+    pub confinement: ConfinementArgs,
+    /// The model, and who is asked
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Writes the traffic with the model into this directory, which is made; see docs/recording.md
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
+}
+
+/// Arguments of `exec`.
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// The task [default: standard input, as with `-`]
+    pub prompt: Option<String>,
+    /// The project
+    #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    pub directory: PathBuf,
+    /// What the agent may do without asking: `auto` makes the project writable, `deny` leaves it read-only, and so does
+    /// `ask`, where each change is shown and approved
+    #[arg(long, value_enum, default_value_t = ModeArg::Deny)]
+    pub mode: ModeArg,
+    /// What is confined, and how
+    #[command(flatten)]
+    pub confinement: ConfinementArgs,
+    /// What is printed on standard output
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// Adds the pieces of the model's reply to `--output stream-json`
+    #[arg(long)]
+    pub deltas: bool,
+    /// Exit status of a turn that ends after a denied call
+    #[arg(long, value_enum, default_value_t = DeniedArg::Fail)]
+    pub denied: DeniedArg,
+    /// Writes the change as a diff that `git apply` accepts, whatever the exit status
+    #[arg(long, value_name = "FILE")]
+    pub patch: Option<PathBuf>,
+    /// The model, and who is asked
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Shows the model a picture (PNG, JPEG, GIF or WebP) with the task
+    #[arg(long, value_name = "FILE")]
+    pub image: Vec<PathBuf>,
+    /// Ends the run after this many replies of the model
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_steps: Option<u32>,
+    /// Ends the run when this many tokens are spent in all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_tokens: Option<u64>,
+    /// Ends the run before the next request once it has cost this many US dollars
+    #[arg(long, value_name = "X", value_parser = amount)]
+    pub max_usd: Option<Usd>,
+    /// Listens at this path for a front end that answers approvals (with `--mode ask`); see docs/protocol.md
+    #[arg(long, value_name = "PATH")]
+    pub approval_socket: Option<PathBuf>,
+    /// Ends the run after this many seconds
+    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: Option<u64>,
+    /// Writes the traffic with the model into this directory, which is made; see docs/recording.md
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
+}
+
+/// Arguments of `replay`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The directory of the recording
+    #[arg(value_name = "DIR")]
+    pub recording: PathBuf,
+    /// The project: as it was when the recording was made
+    #[arg(short = 'C', value_name = "PROJECT", default_value = ".", global = true)]
+    pub directory: PathBuf,
+    /// What is printed on standard output
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// Writes the change as a diff that `git apply` accepts, whatever the exit status
+    #[arg(long, value_name = "FILE")]
+    pub patch: Option<PathBuf>,
+    /// Lets each piece of a response come when it came
+    #[arg(long)]
+    pub timing: bool,
+    /// Runs nothing: serves the responses on loopback, in their order, to whoever asks, and prints the address
+    #[arg(long, conflicts_with_all = ["directory", "output", "patch", "timeout", "tier", "allow_degraded"])]
+    pub serve: bool,
+    /// Ends the run after this many seconds
+    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: Option<u64>,
+    /// What the kernel is to hold it by: the best that it can, or one tier and no other
+    #[arg(long, value_enum, default_value_t = TierArg::Best)]
+    pub tier: TierArg,
+    /// Starts although a layer of the sandbox is missing, and says which
+    #[arg(long)]
+    pub allow_degraded: bool,
+}

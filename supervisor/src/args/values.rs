@@ -1,0 +1,146 @@
+//! What a flag can be set to.
+
+use clap::ValueEnum;
+use ipc::confinement::TierChoice;
+use ipc::cost::{NotAnAmount, Usd};
+
+use crate::gate::ApprovalMode;
+use crate::provider::ProviderKind;
+
+/// `--mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArg {
+    /// The project is read-only; what is beyond is asked for.
+    Ask,
+    /// The project is writable; what is beyond is denied.
+    Auto,
+    /// The project is read-only.
+    Deny,
+}
+
+/// `--net`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NetArg {
+    /// No network.
+    Off,
+    /// Outbound connections.
+    On,
+}
+
+/// `--reach`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReachArg {
+    /// This machine's own addresses.
+    Host,
+    /// Private networks.
+    Lan,
+    /// Link-local addresses.
+    LinkLocal,
+    /// The addresses at which clouds hand out credentials.
+    Metadata,
+}
+
+/// `--tier`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TierArg {
+    /// The full tier where this machine can, else the floor.
+    #[default]
+    Best,
+    /// The full tier, or no start.
+    Full,
+    /// The floor.
+    Floor,
+}
+
+/// `--access`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AccessArg {
+    /// The project is writable.
+    Write,
+    /// It is not, and the network is off.
+    Read,
+}
+
+/// `--as`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SubjectArg {
+    /// A file or directory, whether it exists or not.
+    Path,
+    /// An internet address.
+    Address,
+    /// A command, as `bash -c` gets it.
+    Command,
+}
+
+/// `--output`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// The model's words.
+    Text,
+    /// The result, as one JSON object.
+    Json,
+    /// The session's events, one JSON object a line, as they happen.
+    StreamJson,
+}
+
+/// `--denied`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DeniedArg {
+    /// Exit status 0; the result lists the denials.
+    Ok,
+    /// Exit status 4.
+    Fail,
+}
+
+/// `--provider`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProviderArg {
+    /// The Messages API.
+    Anthropic,
+    /// Chat completions.
+    #[value(name = "openai")]
+    OpenAi,
+    /// The Responses API.
+    Responses,
+}
+
+impl From<ModeArg> for ApprovalMode {
+    fn from(mode: ModeArg) -> Self {
+        match mode {
+            ModeArg::Ask => Self::Ask,
+            ModeArg::Auto => Self::Auto,
+            ModeArg::Deny => Self::Deny,
+        }
+    }
+}
+
+impl From<ProviderArg> for ProviderKind {
+    fn from(provider: ProviderArg) -> Self {
+        match provider {
+            ProviderArg::Anthropic => Self::Anthropic,
+            ProviderArg::OpenAi => Self::OpenAi,
+            ProviderArg::Responses => Self::Responses,
+        }
+    }
+}
+
+impl From<TierArg> for TierChoice {
+    fn from(tier: TierArg) -> Self {
+        match tier {
+            TierArg::Best => Self::Best,
+            TierArg::Full => Self::Full,
+            TierArg::Floor => Self::Floor,
+        }
+    }
+}
+
+/// The first task, on the command line.
+pub(super) fn task(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+/// An amount of money that something can be had for.
+pub(super) fn amount(text: &str) -> Result<Usd, String> {
+    let amount: Usd = text.parse().map_err(|error: NotAnAmount| error.to_string())?;
+    if amount == Usd::ZERO { Err("for nothing no model is asked".to_owned()) } else { Ok(amount) }
+}

@@ -1,0 +1,44 @@
+//! The question whether a project's file is trusted, to a person at a terminal.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use nix::sys::termios::{FlushArg, tcflush};
+
+use super::{PROJECT_NAME, Sources, TrustError, TrustQuestion};
+
+/// Asks the person at this terminal, before anything begins, if the project's file would enable something. A no is not
+/// remembered: what it would enable is named in a note, and asked again the next time.
+pub(crate) fn ask_for_trust(sources: &mut Sources) -> Result<(), TrustError> {
+    let Some(question) = sources.question() else { return Ok(()) };
+    if !can_ask() {
+        return Ok(());
+    }
+    // A terminal that cannot be read says no.
+    match asked(&question) {
+        Ok(true) => sources.trust(&question),
+        Ok(false) | Err(_) => Ok(()),
+    }
+}
+
+/// Whether there is a person who reads the question: an answer that was not typed after it was read is none.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Whether the person said yes; anything else is no.
+pub(crate) fn asked(question: &TrustQuestion) -> io::Result<bool> {
+    let mut out = io::stderr().lock();
+    let project = question.project.display().to_string();
+    writeln!(out, "{PROJECT_NAME} of {} would enable, in every session there:", project.escape_debug())?;
+    for line in &question.lines {
+        writeln!(out, "  {line}")?;
+    }
+    // What was typed before the question stood there is no answer to it.
+    tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
+    write!(out, "Trust it? [y/N] ")?;
+    out.flush()?;
+    drop(out);
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

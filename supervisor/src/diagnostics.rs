@@ -1,0 +1,45 @@
+//! `tracing`, by flag and variable: to a file or to standard error, never onto the terminal of a TUI.
+
+use std::fs::OpenOptions;
+use std::io::IsTerminal;
+use std::os::unix::fs::OpenOptionsExt;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+/// The level and the targets, as `EnvFilter` reads them: `debug`, `supervisor::monitor=trace` …
+const LEVEL: &str = "BAILIWICK_LOG";
+
+/// The file that diagnostics are appended to; standard error if unset.
+const FILE: &str = "BAILIWICK_LOG_FILE";
+
+/// An error where diagnostics would be written onto the terminal, for who draws on it.
+pub(crate) fn off_the_terminal() -> anyhow::Result<()> {
+    let is_on = std::env::var_os(LEVEL).is_some_and(|level| !level.is_empty());
+    if is_on && std::env::var_os(FILE).is_none() && std::io::stderr().is_terminal() {
+        anyhow::bail!(
+            "{LEVEL} would write onto the terminal that the UI draws on\n  hint: name a file in {FILE}"
+        );
+    }
+    Ok(())
+}
+
+/// Switches diagnostics on where [`LEVEL`] asks for them.
+pub(crate) fn start() -> anyhow::Result<()> {
+    let Some(level) = std::env::var(LEVEL).ok().filter(|level| !level.is_empty()) else { return Ok(()) };
+    let filter = EnvFilter::try_new(&level).map_err(|error| anyhow::anyhow!("{LEVEL}={level}: {error}"))?;
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_span_events(FmtSpan::NONE)
+        .with_ansi(false)
+        .without_time();
+    match std::env::var_os(FILE) {
+        None => subscriber.with_writer(std::io::stderr).init(),
+        Some(path) => {
+            let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+            let file = file.map_err(|error| anyhow::anyhow!("{FILE}={}: {error}", path.display()))?;
+            subscriber.with_writer(std::sync::Mutex::new(file)).init();
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! Denials in plain words, for the people who read `exec` and `sandbox`. The model reads [`Denial`]'s own sentence.
+
+use std::fmt::{self, Display, Formatter};
+
+use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+
+/// The port of DNS, which people know by its name.
+const DNS: &str = ":53";
+
+/// A denial in two lines: what was blocked, and a hint.
+pub(crate) struct Plain<'a>(pub &'a Denial);
+
+impl Display for Plain<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        // A name with a line end must not look like a line of ours.
+        let what = format!("{}{}", attempt(self.0), detail(self.0)).replace('\n', "\\n");
+        write!(f, "{}: {what}", blocked(self.0))?;
+        match remedy(self.0) {
+            Some(remedy) => write!(f, "\n  hint: {remedy}"),
+            None => f.write_str("; no flag allows it"),
+        }
+    }
+}
+
+/// The command line's remedy for a denial, if there is one.
+fn remedy(denial: &Denial) -> Option<String> {
+    let is_hidden = matches!(denial.operation, Operation::Read | Operation::Execute)
+        && matches!(denial.layer, Layer::Landlock | Layer::Mask);
+    match &denial.grant {
+        Some(grant) => Some(format!("{grant} allows it")),
+        None if is_hidden => {
+            Some("copy the needed file into the project; no flag opens hidden paths".to_owned())
+        }
+        None => None,
+    }
+}
+
+/// The one who blocked it, as sure as that is.
+fn blocked(Denial { grade, layer, .. }: &Denial) -> String {
+    match (grade, layer) {
+        (Grade::Proved, Layer::Policy) => "blocked by the policy".to_owned(),
+        (Grade::Proved, Layer::Mediation) => format!("blocked by the sandbox ({layer})"),
+        (Grade::Proved, _) => format!("blocked by the kernel ({layer})"),
+        (Grade::Likely, _) => format!("likely blocked by the sandbox ({layer})"),
+    }
+}
+
+fn attempt(denial: &Denial) -> String {
+    let Denial { layer, operation, object, program, missing_right, .. } = denial;
+    let closed = if *layer == Layer::Mask { "hidden" } else { "read-only" };
+    let program = program.as_deref();
+    match (operation, object) {
+        (Operation::Write, Object::Path(path)) => seen(program, "write", path, closed),
+        (Operation::Read, Object::Path(path)) => seen(program, "read", path, "hidden"),
+        (Operation::Execute, Object::Path(path)) => seen(program, "execute", path, "hidden"),
+        (Operation::Network, Object::Address(address)) if missing_right.starts_with("network") => {
+            let who = program.unwrap_or("the command");
+            format!("{who} tried to use the network{}, which is off", named(address))
+        }
+        _ => format!("{} tried to {operation} {object}", program.unwrap_or("the command")),
+    }
+}
+
+/// A path and its state; where the program is known, its attempt.
+fn seen(program: Option<&str>, act: &str, path: impl Display, state: &str) -> String {
+    match program {
+        Some(program) => format!("{program} tried to {act} {path}, which is {state} here"),
+        None => format!("{path} is {state} here"),
+    }
+}
+
+/// The address behind the word "network"; some denials know none.
+fn named(address: &str) -> String {
+    match address {
+        "the network" => String::new(),
+        _ if address.ends_with(DNS) => format!(" (DNS at {address})"),
+        _ => format!(" ({address})"),
+    }
+}
+
+/// The missing right, where the attempt does not say it already.
+fn detail(Denial { operation, object, missing_right, .. }: &Denial) -> String {
+    let (attempted, object) = (format!("{operation} {object}"), object.to_string());
+    match missing_right.strip_prefix(&attempted).or_else(|| missing_right.strip_prefix(&object)) {
+        Some(rest) => rest.to_owned(),
+        None if missing_right == "network" => String::new(),
+        None => format!("; missing: {missing_right}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn denial(operation: Operation, object: Object, missing_right: &str, grant: Option<&str>) -> Denial {
+        Denial {
+            layer: Layer::Mounts,
+            operation,
+            object,
+            program: None,
+            missing_right: missing_right.to_owned(),
+            grant: grant.map(str::to_owned),
+            grade: Grade::Proved,
+            errno: None,
+        }
+    }
+
+    fn of_path(operation: Operation, path: &str) -> Denial {
+        denial(operation, Object::Path(path.into()), &format!("{operation} {path}"), None)
+    }
+
+    #[test]
+    fn a_write_names_the_path_once_and_the_flag() {
+        let likely = Denial {
+            grade: Grade::Likely,
+            grant: Some("--write /etc".to_owned()),
+            ..of_path(Operation::Write, "/etc/x")
+        };
+        insta::assert_snapshot!(Plain(&likely), @r"
+        likely blocked by the sandbox (read-only mount): /etc/x is read-only here
+          hint: --write /etc allows it
+        ");
+        let proved = Denial { grade: Grade::Proved, program: Some("touch".to_owned()), ..likely };
+        insta::assert_snapshot!(Plain(&proved), @r"
+        blocked by the kernel (read-only mount): touch tried to write /etc/x, which is read-only here
+          hint: --write /etc allows it
+        ");
+    }
+
+    #[test]
+    fn a_right_that_differs_from_the_attempt_is_named() {
+        let protected = Denial {
+            missing_right: "write /p/.git/hooks/x, which the user's own programs act on".to_owned(),
+            ..of_path(Operation::Write, "/p/.git/hooks/x")
+        };
+        insta::assert_snapshot!(Plain(&protected), @"blocked by the kernel (read-only mount): /p/.git/hooks/x is read-only here, which the user's own programs act on; no flag allows it");
+        let removed = Denial {
+            missing_right: "write /srv".to_owned(),
+            grant: Some("--write /srv".to_owned()),
+            ..of_path(Operation::Write, "/srv/a")
+        };
+        insta::assert_snapshot!(Plain(&removed), @r"
+        blocked by the kernel (read-only mount): /srv/a is read-only here; missing: write /srv
+          hint: --write /srv allows it
+        ");
+    }
+
+    #[test]
+    fn the_network_is_off_or_a_place_is_out_of_reach() {
+        let address = |text: &str| Object::Address(text.to_owned());
+        let off = Denial {
+            layer: Layer::NetworkNamespace,
+            program: Some("curl".to_owned()),
+            ..denial(Operation::Network, address("10.255.255.53:53"), "network", Some("--net on"))
+        };
+        insta::assert_snapshot!(Plain(&off), @r"
+        blocked by the kernel (network namespace): curl tried to use the network (DNS at 10.255.255.53:53), which is off
+          hint: --net on allows it
+        ");
+        let host = Denial {
+            layer: Layer::Mediation,
+            missing_right: "this machine within reach".to_owned(),
+            object: address("127.0.0.1:80"),
+            grant: Some("--reach host".to_owned()),
+            ..off
+        };
+        insta::assert_snapshot!(Plain(&host), @r"
+        blocked by the sandbox (mediation): curl tried to reach 127.0.0.1:80; missing: this machine within reach
+          hint: --reach host allows it
+        ");
+    }
+
+    #[test]
+    fn a_name_cannot_forge_a_hint() {
+        let forged = of_path(Operation::Write, "/p/a\n  hint: --mode auto allows it");
+        assert_eq!(Plain(&forged).to_string().lines().count(), 1);
+    }
+
+    #[test]
+    fn hidden_paths_have_a_way_around_and_calls_have_none() {
+        let hidden = Denial { layer: Layer::Mask, ..of_path(Operation::Read, "/home/u/.ssh/id") };
+        insta::assert_snapshot!(Plain(&hidden), @r"
+        blocked by the kernel (masked path): /home/u/.ssh/id is hidden here
+          hint: copy the needed file into the project; no flag opens hidden paths
+        ");
+        let call = Denial {
+            layer: Layer::Seccomp,
+            ..denial(
+                Operation::Call,
+                Object::Syscall("ptrace".to_owned()),
+                "ptrace, which no right is for",
+                None,
+            )
+        };
+        insta::assert_snapshot!(Plain(&call), @"blocked by the kernel (seccomp): the command tried to call ptrace, which no right is for; no flag allows it");
+    }
+}

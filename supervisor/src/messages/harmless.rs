@@ -1,0 +1,27 @@
+//! Text of others, for a terminal of ours.
+
+/// Makes control characters visible, but line ends and tabs: hostile text must not command the terminal.
+pub(crate) fn harmless(text: &str) -> String {
+    let visible = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_invisible(c));
+    if text.chars().all(visible) {
+        return text.to_owned();
+    }
+    text.chars().map(|c| if visible(c) { c.to_string() } else { c.escape_unicode().to_string() }).collect()
+}
+
+/// Bidirectional controls and zero-width characters: what they show is not what is there.
+const fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_and_bidi_controls_become_visible() {
+        assert_eq!(harmless("a\x1b]0;t\x07b\n\tc"), "a\\u{1b}]0;t\\u{7}b\n\tc");
+        assert_eq!(harmless("x\u{202e}y"), "x\\u{202e}y");
+        assert_eq!(harmless("ünï 漢"), "ünï 漢");
+    }
+}

@@ -1,0 +1,33 @@
+//! Words to the person at standard error: what is said, and how it is made harmless first.
+
+mod denied;
+mod harmless;
+pub(crate) mod notes;
+
+use std::fmt::Display;
+use std::io::Write;
+
+pub(crate) use self::denied::Plain;
+pub(crate) use self::harmless::harmless;
+
+/// Says something to the person at standard error, as ourselves; it may name what somebody else has named.
+pub(crate) fn say(text: &str) {
+    let text = harmless(text);
+    if notes::hold(&text) {
+        return;
+    }
+    // With standard error gone there is nobody to be told.
+    let _ = writeln!(std::io::stderr(), "bailiwick: {text}");
+}
+
+/// Reports an error, with everything that caused it.
+pub(crate) fn complain(error: &impl Display) {
+    say(&error.to_string());
+}
+
+/// Says what a person is to know before a session begins.
+pub(crate) fn tell(notices: &[String]) {
+    for notice in notices {
+        say(&format!("note: {notice}"));
+    }
+}

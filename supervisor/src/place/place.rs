@@ -1,0 +1,181 @@
+//! A session's place: everything made ready, in the order in which it has to be.
+
+use std::os::unix::fs::chown;
+use std::path::Path;
+
+use ipc::confinement::{Confinement, Identity, TierChoice};
+use ipc::devices::Devices;
+use ipc::path::WirePath;
+use ipc::rights::Rights;
+
+use super::environment::of_flags;
+use super::error::SetupError;
+use super::machine::User;
+use super::scope::{Mode, Scope};
+use super::unwritable::warn_of_unwritable;
+use super::wanted::{Caches, Wanted};
+use crate::directories::Directories;
+use crate::driver::ModePlaces;
+use crate::gate::Standing;
+use crate::messages::say;
+use crate::monitor::{PrivateTemp, Programs, Spawner, Temps, remove_stale};
+use crate::policy::{Environments, Followed, Policy, foreign_owner};
+use crate::tripwire::Watch;
+
+/// A session's place: everything about its confinement that flags and machine decide.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    /// Our own directories.
+    pub directories: Directories,
+    /// The policy.
+    pub policy: Policy,
+    /// What is watched, where an agent may write in the project, or may come to.
+    pub watch: Option<Watch>,
+    /// Whether the mode may change.
+    may_change: bool,
+    /// The environments of agents.
+    environments: Environments,
+    /// Whether to start although a layer is missing.
+    pub allow_degraded: bool,
+    /// Which tier is wanted.
+    pub tier: TierChoice,
+    /// The most processes and threads of one worker, if there is a bound.
+    pub processes: Option<u64>,
+    /// Whom workers run as, where that is not whoever we are.
+    pub identity: Option<Identity>,
+    /// The programs of the system.
+    pub programs: Programs,
+    /// The spawn thread.
+    pub spawner: Spawner,
+    /// The devices that the agent has, and no other one.
+    pub devices: Devices,
+    /// The directory of the private temps of all workers.
+    pub temps: Temps,
+    /// The private temp directory; removed with this value.
+    pub temp: PrivateTemp,
+}
+
+impl Setup {
+    /// Resolves everything; makes our directories and the private temp.
+    pub(crate) fn new(
+        directories: Directories,
+        directory: &Path,
+        mode: Mode,
+        wanted: &Wanted,
+    ) -> Result<Self, SetupError> {
+        directories.make()?;
+        for leftover in remove_stale(&directories.locks()) {
+            say(&format!("note: {leftover}"));
+        }
+        let owner = foreign_owner(directory);
+        let identity = owner.as_ref().map(|owner| owner.identity);
+        let temps = Temps::open(&directories.cache, identity.is_some())?;
+        let scope = Scope::resolve(directory, mode, wanted, (&directories, &temps), owner.as_ref())?;
+        let programs = scope.programs(mode.widest(), identity)?;
+        if mode.may_write() {
+            warn_of_unwritable(&scope.project, identity);
+        }
+        let mut watch = scope.watch(mode, &directories);
+        let protected = scope.protected(watch.as_ref())?;
+        let temp = private_temp(&temps, &directories, identity)?;
+        if let Some(watch) = &mut watch {
+            watch.writable.push(temp.path().to_owned());
+        }
+        let environments = scope.environments(of_flags(&wanted.env)?, owner);
+        let policy = scope.policy(mode.first, wanted, protected, temp.path());
+        let followed = Followed::of(&policy.standing_in(mode.widest()))?;
+        if wanted.caches == Caches::OutliveIt {
+            let environment = environments.under(&policy.standing(), &policy.temp);
+            environments.builds.notes(&environment).iter().for_each(|note| say(&format!("note: {note}")));
+        }
+        Ok(Self {
+            directories,
+            watch,
+            policy,
+            may_change: mode.may_change,
+            environments,
+            identity,
+            allow_degraded: wanted.allow_degraded,
+            tier: wanted.tier,
+            processes: wanted.processes,
+            spawner: Spawner::start(programs.sandbox_exec.clone(), followed)?,
+            programs,
+            devices: if wanted.tier == TierChoice::Full { Devices::default() } else { Devices::take() },
+            temps,
+            temp,
+        })
+    }
+
+    /// Another private temp directory, for workers of the same user.
+    pub(crate) fn another_temp(&self) -> Result<PrivateTemp, SetupError> {
+        private_temp(&self.temps, &self.directories, self.identity)
+    }
+
+    /// The standing rights of the root agent.
+    pub(crate) fn standing(&self) -> Standing {
+        let Policy { project, temp, mode, .. } = &self.policy;
+        let standing = Standing::new(self.policy.standing(), project.clone(), Some(temp.clone()), *mode);
+        let modes = self.may_change.then(|| self.policy.modes());
+        let machine = User::of(self.identity).machine(&self.policy.hidden).into();
+        Standing {
+            caches: self.environments.caches.clone(),
+            reach: self.policy.reach,
+            modes,
+            machine,
+            ..standing
+        }
+    }
+
+    /// What is watched from the start on: what the first worker may write.
+    pub(crate) fn watched_at_once(&self) -> Option<Watch> {
+        self.mode_places().watch_under(&self.policy.standing()).cloned()
+    }
+
+    /// The value that the user sets a variable to.
+    pub(crate) fn variable(&self, name: &str) -> Option<&[u8]> {
+        let set = &self.environments.said.set;
+        set.iter().find(|(variable, _)| variable == name).map(|(_, value)| value.as_slice())
+    }
+
+    /// What a change of mode or rights needs.
+    pub(crate) fn mode_places(&self) -> ModePlaces {
+        ModePlaces { watch: self.watch.clone(), environments: self.environments.clone() }
+    }
+
+    /// Has a sandbox-exec wait for the session's first worker, while everything else is made ready. What starts no worker announces
+    /// none.
+    pub(crate) fn announce_worker(&self) {
+        self.spawner.prepare(vec![self.programs.worker.clone().into_os_string()]);
+    }
+
+    /// A confinement of the agent under these rights, in this place.
+    pub(crate) fn confinement(&self, rights: Rights) -> Confinement {
+        let temp = self.policy.temp.clone();
+        Confinement { devices: self.devices.places(), ..self.confinement_beside(rights, temp) }
+    }
+
+    /// The confinement of a worker beside the agent's: it has a private temp of its own, and none of the agent's devices.
+    pub(crate) fn confinement_beside(&self, rights: Rights, temp: WirePath) -> Confinement {
+        Confinement {
+            environment: self.environments.under(&rights, &temp),
+            temp: Some(temp),
+            allow_degraded: self.allow_degraded,
+            tier: self.tier,
+            identity: self.identity,
+            processes: self.processes,
+            ..Confinement::new(rights, self.policy.project.clone())
+        }
+    }
+}
+
+fn private_temp(
+    temps: &Temps,
+    directories: &Directories,
+    identity: Option<Identity>,
+) -> Result<PrivateTemp, SetupError> {
+    let temp = PrivateTemp::create(temps, &directories.locks())?;
+    if let Some(Identity { uid, gid }) = identity {
+        chown(temp.path(), Some(uid), Some(gid))?;
+    }
+    Ok(temp)
+}

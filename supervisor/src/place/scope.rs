@@ -1,0 +1,255 @@
+//! Where agents may read and write.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use ipc::confinement::Environment;
+use ipc::path::WirePath;
+
+use super::environment::home;
+use super::error::SetupError;
+use super::wanted::{Caches, Named, Wanted};
+use crate::config::Origin;
+use crate::directories::Directories;
+use crate::gate::ApprovalMode;
+use crate::messages::say;
+use crate::monitor::Temps;
+use crate::policy::{
+    BuildRoots, Builds, Elsewhere, Environments, Fetched, HiddenPaths, Host, Owner, Policy,
+    configured_write_root, make_caches, open_project, write_root,
+};
+use crate::tripwire::Watch;
+
+/// Where agents may read and write: what flags, project and machine add up to.
+pub(super) struct Scope {
+    pub(super) project: PathBuf,
+    hidden: HiddenPaths,
+    /// Where git has to write outside the project.
+    elsewhere: Elsewhere,
+    /// The project's caches, where they outlive the session.
+    pub(super) caches: Option<PathBuf>,
+    /// What the user gave away.
+    given: Vec<PathBuf>,
+    /// What in the project is to stay as it is, relative to it.
+    kept: Vec<PathBuf>,
+    /// That, to be written in every mode.
+    pub(super) write: Vec<WirePath>,
+    /// What git needs, and the caches: to be written in mode `auto`.
+    pub(super) auto: Vec<WirePath>,
+}
+
+/// The mode of a session, and whether it stays so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mode {
+    /// The mode that it begins with.
+    pub first: ApprovalMode,
+    /// Whether the user may change it, or approve what only another one has.
+    pub may_change: bool,
+}
+
+impl Mode {
+    /// A mode that stays.
+    pub(crate) const fn fixed(mode: ApprovalMode) -> Self {
+        Self { first: mode, may_change: false }
+    }
+
+    /// A mode of a session in which it may change.
+    pub(crate) const fn changing(mode: ApprovalMode) -> Self {
+        Self { first: mode, may_change: true }
+    }
+
+    /// Whether the project may come to be written.
+    pub(super) fn may_write(self) -> bool {
+        self.may_change || self.first != ApprovalMode::Deny
+    }
+
+    /// The widest mode that it may come to.
+    pub(super) const fn widest(self) -> ApprovalMode {
+        if self.may_change { ApprovalMode::Auto } else { self.first }
+    }
+}
+
+impl Scope {
+    pub(super) fn resolve(
+        directory: &Path,
+        mode: Mode,
+        wanted: &Wanted,
+        (directories, temps): (&Directories, &Temps),
+        owner: Option<&Owner>,
+    ) -> Result<Self, SetupError> {
+        let [home, runtime] = ["HOME", "XDG_RUNTIME_DIR"].map(std::env::var_os);
+        let host = Host::probe(home, runtime, owner.and_then(|owner| owner.home.clone()));
+        let (project, hidden) = resolve(directory, &host, directories, &wanted.hide)?;
+        let caches = match wanted.caches {
+            Caches::OutliveIt => lasting_caches(mode, directories, &project, owner),
+            Caches::EndWithIt => None,
+        };
+        // Each worker is given its own temp back.
+        let hidden = hidden.around_own(caches.as_deref(), temps.path());
+        let given = write_roots(&project, &wanted.write)?;
+        let elsewhere = elsewhere(mode, &project, &hidden);
+        let auto = elsewhere.directory.iter().chain(&caches).map(WirePath::from).collect();
+        let write = given.clone();
+        let given = given.into_iter().map(PathBuf::from).collect();
+        let kept = kept(&project, &wanted.protect);
+        Ok(Self { project, hidden, elsewhere, caches, given, kept, write, auto })
+    }
+
+    /// The directories to watch, if an agent may write in one of them at all.
+    pub(super) fn watch(&self, mode: Mode, directories: &Directories) -> Option<Watch> {
+        let Self { project, elsewhere, given, caches, .. } = self;
+        let git_directories: Vec<_> = elsewhere.directory.iter().cloned().collect();
+        let mut watch = Watch { git_directories, kept: self.kept.clone(), ..Watch::of(project.to_owned()) };
+        watch.add_granted(given);
+        watch.aside = Some(directories.aside().join(project.file_name().unwrap_or_default()));
+        watch.writable =
+            given.iter().chain(caches).chain([project]).chain(&elsewhere.directory).cloned().collect();
+        let meets = |path: &PathBuf| path.starts_with(project) || project.starts_with(path);
+        let may_write = mode.may_write() || !watch.repositories.is_empty() || given.iter().any(meets);
+        may_write.then_some(watch)
+    }
+
+    /// What there is of that which the host runs later, here and where git writes for others.
+    pub(super) fn protected(&self, watch: Option<&Watch>) -> io::Result<Vec<WirePath>> {
+        let existing = watch.map(Watch::existing).transpose()?.unwrap_or_default();
+        // Named whether or not anything is watched yet: an agent may be given the right to write here later.
+        let kept = self.kept.iter().map(|path| self.project.join(path));
+        let kept: Vec<_> = kept.filter(|path| is_solid(path)).collect();
+        Ok(existing.iter().chain(&kept).chain(&self.elsewhere.of_others).map(WirePath::from).collect())
+    }
+
+    /// The environments of agents here, of which the user said this much.
+    pub(super) fn environments(&self, said: Environment, owner: Option<Owner>) -> Environments {
+        let home = home(owner.as_ref());
+        let around = BuildRoots { project: &self.project, write: &self.given, home: home.as_deref() };
+        let builds = Builds::find(|name| std::env::var_os(name), &said, around);
+        let fetched = Fetched::find(home.as_deref());
+        let caches = self.caches.as_ref().map(WirePath::from);
+        let project = (&self.project).into();
+        Environments { said, owner, builds, fetched, project, caches }
+    }
+
+    pub(super) fn policy(
+        self,
+        mode: ApprovalMode,
+        wanted: &Wanted,
+        protected: Vec<WirePath>,
+        temp: &Path,
+    ) -> Policy {
+        Policy {
+            project: self.project.into(),
+            temp: temp.into(),
+            mode,
+            net: wanted.net,
+            reach: wanted.reach,
+            write: self.write,
+            auto: self.auto,
+            hidden: self.hidden.0,
+            protected,
+            limits: wanted.limits,
+        }
+    }
+}
+
+fn resolve(
+    directory: &Path,
+    host: &Host,
+    directories: &Directories,
+    hide: &[Named],
+) -> Result<(PathBuf, HiddenPaths), SetupError> {
+    let canonical = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    // What the user hides may well lie inside the project; what is hidden by default must not.
+    let defaults = HiddenPaths::new(host, directories, &canonical);
+    let roots: Vec<PathBuf> = defaults.0.iter().map(|path| path.as_path().to_owned()).collect();
+    let project = open_project(directory, host, &roots)?;
+    let hide: Vec<_> = hide.iter().map(|named| project.join(&named.path)).collect();
+    Ok((project, defaults.with(&hide)))
+}
+
+/// The project's caches, where they outlive the session: an agent that may not change the project has none to build, and
+/// another user does not get into our cache directory, as root must make nothing in that user's own.
+fn lasting_caches(
+    mode: Mode,
+    directories: &Directories,
+    project: &Path,
+    owner: Option<&Owner>,
+) -> Option<PathBuf> {
+    if mode.widest() != ApprovalMode::Auto || owner.is_some() {
+        return None;
+    }
+    match make_caches(&directories.cache, project) {
+        Ok(place) => Some(place),
+        Err(error) => {
+            let cache = directories.cache.display();
+            say(&format!("note: caches of this session end with it: {cache}: {error}"));
+            None
+        }
+    }
+}
+
+/// Where git has to write outside the project, and may: nothing that is hidden, and nothing around what is.
+fn elsewhere(mode: Mode, project: &Path, hidden: &HiddenPaths) -> Elsewhere {
+    if mode.widest() != ApprovalMode::Auto {
+        return Elsewhere::default();
+    }
+    let mut elsewhere = Elsewhere::of(project);
+    let meets_hidden = |directory: &Path| {
+        hidden
+            .0
+            .iter()
+            .any(|path| path.as_path().starts_with(directory) || directory.starts_with(path.as_path()))
+    };
+    if elsewhere.directory.as_deref().is_some_and(meets_hidden) {
+        elsewhere = Elsewhere::default();
+    }
+    if let Some(note) = &elsewhere.note {
+        say(&format!("note: {note}"));
+    }
+    elsewhere
+}
+
+/// What in the project is to stay as it is, relative to it. What lies elsewhere is nobody's to write anyway.
+fn kept(project: &Path, named: &[Named]) -> Vec<PathBuf> {
+    let mut kept = Vec::new();
+    for Named { path, origin } in named {
+        let inside: Option<PathBuf> =
+            project.join(path).strip_prefix(project).ok().map(|path| path.components().collect());
+        let is_plain = |path: &PathBuf| path.components().all(|step| matches!(step, Component::Normal(_)));
+        match inside.filter(|path| is_plain(path) && path.file_name().is_some()) {
+            Some(path) => kept.push(path),
+            None => say(&format!(
+                "note: {origin}: {:?} is not protected: name something inside the project",
+                path.display()
+            )),
+        }
+    }
+    kept
+}
+
+/// Whether it is a file or directory itself, and no link on the way leads to it.
+fn is_solid(path: &Path) -> bool {
+    std::fs::canonicalize(path).is_ok_and(|found| found == path)
+}
+
+/// A flag that cannot be granted ends us; what a file names may be missing on this machine, or in this project.
+fn write_roots(project: &Path, named: &[Named]) -> Result<Vec<WirePath>, SetupError> {
+    let mut roots = Vec::new();
+    for Named { path, origin } in named {
+        match origin {
+            Origin::Flag(flag) => {
+                let root = write_root(project, path);
+                roots.push(root.map_err(|error| {
+                    let why = error.hinted();
+                    SetupError::Path { flag, path: path.clone(), why }
+                })?);
+            }
+            _ => match configured_write_root(project, path) {
+                Ok(root) => roots.push(root),
+                Err(why) => {
+                    say(&format!("note: {origin}: {:?} is not made writable: it {why}", path.display()));
+                }
+            },
+        }
+    }
+    Ok(roots)
+}

@@ -1,0 +1,91 @@
+//! What is wanted of a session's place: flags and settings, added up.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use ipc::confinement::TierChoice;
+use ipc::rights::{Limits, Network, Reach};
+
+use super::environment::home;
+use crate::args::ConfinementArgs;
+use crate::config::{Effective, Element, Origin, at_home};
+
+/// What becomes of a project's caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Caches {
+    /// They outlive the session, where they can.
+    #[default]
+    OutliveIt,
+    /// They end with it, as the project does.
+    EndWithIt,
+}
+
+/// What is wanted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    /// The network.
+    pub net: Network,
+    /// Where it leads besides.
+    pub reach: Reach,
+    /// Further write roots.
+    pub write: Vec<Named>,
+    /// Hidden paths beside the default ones.
+    pub hide: Vec<Named>,
+    /// Places inside the project that stay as they are.
+    pub protect: Vec<Named>,
+    /// Variables: `NAME` passes, `NAME=VALUE` sets.
+    pub env: Vec<OsString>,
+    /// Bounds on one call.
+    pub limits: Limits,
+    /// The most processes and threads of one worker, if there is a bound.
+    pub processes: Option<u64>,
+    /// Whether to start although a layer is missing.
+    pub allow_degraded: bool,
+    /// Which tier is wanted.
+    pub tier: TierChoice,
+    /// What becomes of the project's caches.
+    pub caches: Caches,
+}
+
+/// A path that somebody named, relative to the project or absolute.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    /// The path.
+    pub path: PathBuf,
+    /// Who, and where.
+    pub origin: Origin,
+}
+
+impl Wanted {
+    /// What settings and flags add up to; of the flags only those that nobody can set otherwise are looked at.
+    pub(crate) fn new(effective: &Effective, flags: &ConfinementArgs) -> Self {
+        Self::of(effective, flags.tier.into(), flags.allow_degraded)
+    }
+
+    /// The same, for a front end that has no flags.
+    pub(crate) fn of(effective: &Effective, tier: TierChoice, allow_degraded: bool) -> Self {
+        Self {
+            net: effective.net(),
+            reach: effective.reach(),
+            write: named(effective.write()),
+            hide: named(effective.hide()),
+            protect: named(effective.protect()),
+            env: effective.env().iter().map(|element| element.first().to_owned()).collect(),
+            limits: effective.call_limits(),
+            processes: effective.processes(),
+            allow_degraded,
+            tier,
+            caches: Caches::default(),
+        }
+    }
+}
+
+fn named(elements: &[Element]) -> Vec<Named> {
+    let home = home(None).and_then(|home| std::fs::canonicalize(home).ok());
+    let path = |element: &Element| match element.origin {
+        // A shell has had its say already.
+        Origin::Flag(_) => PathBuf::from(element.first()),
+        _ => at_home(element.first(), home.as_deref()),
+    };
+    elements.iter().map(|element| Named { path: path(element), origin: element.origin.clone() }).collect()
+}

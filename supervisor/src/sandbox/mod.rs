@@ -1,0 +1,290 @@
+//! `bailiwick sandbox`: a command under exactly the rights that an agent's command would have.
+
+mod explain;
+mod restored;
+mod stopped;
+mod streams;
+mod terminal;
+
+use std::io;
+use std::time::Duration;
+
+use ipc::confinement::{BrokerReport, Confinement, Tier};
+use ipc::refusal::Refusal;
+use ipc::rights::{Network, Rights};
+use tokio::time::timeout;
+
+use self::explain::{Finished, explain};
+use self::restored::restored;
+use self::stopped::{Asked, Stopped};
+use self::streams::{AllPassed, Passage, Streams, Tail};
+use self::terminal::Relay;
+use crate::args::{AccessArg, SandboxArgs, of_confinement};
+use crate::config::ConfigError;
+use crate::config::Sources;
+use crate::directories::Directories;
+use crate::exit::Exit;
+use crate::gate::ApprovalMode;
+use crate::messages::{complain, say, tell};
+use crate::monitor::{
+    BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
+};
+use crate::place::{Mode, Setup, SetupError, Wanted};
+use crate::signals::Endings;
+use crate::tripwire::Tripwire;
+
+/// How long what is left of the command's output may take once a signal has ended it.
+const LEAVING: Duration = Duration::from_secs(2);
+
+/// Runs the command; gives its status.
+pub(crate) async fn run(args: SandboxArgs) -> Exit {
+    let command = explain::text_of(&args.command);
+    let asked =
+        Asked { program: args.command.first().cloned().unwrap_or_default(), project: args.directory.clone() };
+    let (setup, running) = match start(args).await {
+        Ok(started) => started,
+        Err(error) => {
+            complain(&error);
+            return Exit::NoSandbox;
+        }
+    };
+    let rights = running.rights.clone();
+    match attend(running).await {
+        Ok(Report { status, errors, held: Ok(tier), refused }) => {
+            explain(&setup, rights, tier, Finished { command, status, errors: &errors, refused });
+            Exit::Status(status)
+        }
+        // sandbox-exec has said on standard error at which stage it stopped.
+        Ok(Report { held: Err(stopped), .. }) => {
+            say(&format!("the command was not started\n  hint: {}", stopped.hint(&asked)));
+            Exit::NoSandbox
+        }
+        Err(error) => {
+            complain(&error);
+            Exit::Internal
+        }
+    }
+}
+
+/// Why the command was not started.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error(transparent)]
+    Settings(#[from] ConfigError),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error("cannot protect files that programs outside run later: {0}")]
+    Tripwire(io::Error),
+    #[error("cannot hand in the standard streams: {0}")]
+    Streams(io::Error),
+    #[error("cannot look after a command: {0}")]
+    System(#[from] io::Error),
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+}
+
+/// A command that runs, and what is to be done when it does no longer.
+struct Running {
+    rights: Rights,
+    launched: Launched,
+    relay: Option<Relay>,
+    passage: Passage,
+    endings: Endings,
+    tripwire: Option<Tripwire>,
+}
+
+async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
+    let mode = match args.access {
+        AccessArg::Write => ApprovalMode::Auto,
+        AccessArg::Read => ApprovalMode::Deny,
+    };
+    let directories = Directories::of_process().map_err(SetupError::from)?;
+    let wanted = wanted(&directories, &args)?;
+    let setup = Setup::new(directories, &args.directory, Mode::fixed(mode), &wanted)?;
+    // Nothing can have changed yet: a signal ends us here.
+    let tripwire = setup.watch.as_ref().map(Tripwire::set).transpose().map_err(StartError::Tripwire)?;
+    // From here on none does before what changed is put back.
+    let endings = Endings::new()?;
+    inherit_orphans().map_err(io::Error::from)?;
+    let rights = rights(&setup, args.access);
+    let confinement =
+        Confinement { read_only: args.access == AccessArg::Read, ..setup.confinement(rights.clone()) };
+    let (on_terminal, relay) = Relay::prepare(confinement.identity)?;
+    let (streams, passage) =
+        Passage::prepare(on_terminal, confinement.identity).map_err(StartError::Streams)?;
+    let confinement = Confinement { terminal: relay.is_some(), ..confinement };
+    let launch = Launch { confinement, command: args.command, arguments: vec![], stdio: given(streams) };
+    let launched = setup.spawner.spawn(launch).await?;
+    Ok((setup, Running { rights, launched, relay, passage, endings, tripwire }))
+}
+
+/// What flags and settings add up to; nobody is asked here.
+fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<Wanted, ConfigError> {
+    let sources = Sources::read(directories, &args.directory)?;
+    let flags = of_confinement(&args.confinement);
+    let effective = sources.effective(&flags);
+    tell(&sources.notices(&effective, &flags));
+    Ok(Wanted::new(&effective, &args.confinement))
+}
+
+fn rights(setup: &Setup, access: AccessArg) -> Rights {
+    let standing = setup.policy.standing();
+    match access {
+        AccessArg::Write => standing,
+        AccessArg::Read => Rights { net: Network::Off, ..standing },
+    }
+}
+
+fn given(Streams { stdin, stdout, stderr }: Streams) -> Stdio {
+    Stdio::Given { stdin, stdout, stderr }
+}
+
+struct Report {
+    /// What holds the command, if it ever started.
+    held: Result<Tier, Stopped>,
+    /// The command's status.
+    status: u8,
+    /// The end of what it wrote to standard error, or to its terminal.
+    errors: Vec<u8>,
+    /// What the broker refused it.
+    refused: Vec<Refusal>,
+}
+
+/// Relays keys and signals until the command is gone, and puts back what the host would run later.
+async fn attend(running: Running) -> io::Result<Report> {
+    let Running { launched, mut relay, passage, mut endings, tripwire, .. } = running;
+    let followed = follow(launched, relay.as_mut(), &mut endings).await;
+    if !matches!(followed, Ok(Followed { ended: Ended::Exited(_), .. })) {
+        // Broker or supervisor failed: what cleared its own death signal is ours now. The broker ends everything itself
+        // otherwise.
+        end_orphans();
+    }
+    // Nothing lives that could change it again. It waits for nobody's terminal, and the runtime has nothing better to do.
+    let found = tripwire.map(|mut tripwire| tripwire.check_everything()).unwrap_or_default();
+    let interrupted = matches!(followed, Ok(Followed { ended: Ended::Signalled(_), .. }));
+    let left = rest(relay, passage, &mut endings, interrupted).await;
+    for line in restored(&found) {
+        say(&line);
+    }
+    Ok(followed?.report(left))
+}
+
+/// A command's end.
+struct Followed {
+    /// The tier that the command was started in.
+    started: Result<Tier, Stopped>,
+    ended: Ended,
+    refused: Vec<Refusal>,
+}
+
+impl Followed {
+    fn report(self, Left { said, failure }: Left) -> Report {
+        let status = match self.ended {
+            Ended::Exited(code) => code,
+            Ended::Signalled(signal) => 128 + signal,
+        };
+        let status = u8::try_from(status).unwrap_or(1);
+        if let Some(failure) = &failure {
+            say(&format!("cannot write to standard output: {failure}"));
+        }
+        // The command may not have learnt of it.
+        let status = if failure.is_some() && status == 0 { Exit::Internal.code() } else { status };
+        Report { held: self.started, status, errors: said.into_bytes(), refused: self.refused }
+    }
+}
+
+async fn follow(
+    launched: Launched,
+    mut relay: Option<&mut Relay>,
+    endings: &mut Endings,
+) -> io::Result<Followed> {
+    let broker = BrokerProcess::new(launched.pidfd)?;
+    let mut reports = StatusPipe::new(launched.status)?;
+    if let Some(relay) = &mut relay {
+        relay.engage()?;
+    }
+    let (started, ended) = wait(&broker, &mut reports, endings, relay).await?;
+    Ok(Followed { started, ended, refused: reports.take() })
+}
+
+/// What a command left.
+#[derive(Default)]
+struct Left {
+    /// The end of what it wrote to standard error, or to its terminal.
+    said: Tail,
+    /// Why not everything that it wrote to standard output was passed on.
+    failure: Option<io::Error>,
+}
+
+/// Shows and passes on what is left, and gives the user's terminal back. After a signal, for a while only.
+async fn rest(relay: Option<Relay>, passage: Passage, endings: &mut Endings, interrupted: bool) -> Left {
+    let everything = async {
+        let shown = match relay {
+            Some(relay) => relay.finish().await,
+            None => Tail::default(),
+        };
+        let passed = if interrupted {
+            timeout(LEAVING, passage.finish()).await.unwrap_or_default()
+        } else {
+            passage.finish().await
+        };
+        let AllPassed { errors, failure } = passed;
+        Left { said: errors.unwrap_or(shown), failure }
+    };
+    tokio::select! {
+        left = everything => left,
+        // What should take it stands still, and nobody wants the rest.
+        _ = endings.next() => Left::default(),
+    }
+}
+
+/// Waits for the command's end; what would end us ends it first. Also the tier that it was started in, if it was.
+async fn wait(
+    broker: &BrokerProcess,
+    reports: &mut StatusPipe,
+    endings: &mut Endings,
+    mut relay: Option<&mut Relay>,
+) -> io::Result<(Result<Tier, Stopped>, Ended)> {
+    let mut report = None;
+    let ended = loop {
+        tokio::select! {
+            ended = broker.wait() => break ended?,
+            signal = endings.next() => {
+                if signal == libc::SIGINT && relay.as_deref().is_some_and(Relay::leaves_interrupts) {
+                    continue;
+                }
+                broker.end().await?;
+                break Ended::Signalled(signal);
+            }
+            first = reports.started(), if report.is_none() => {
+                report = Some(note_start(first.ok().flatten(), relay.as_deref_mut()));
+            }
+            () = attend_terminal(relay.as_deref_mut()) => {}
+        }
+    };
+    let started = match report {
+        Some(started) => started,
+        None => note_start(reports.started().await.ok().flatten(), None),
+    };
+    Ok((started, ended))
+}
+
+/// The tier of the command, if the broker's first report says that it runs.
+fn note_start(report: Option<BrokerReport>, relay: Option<&mut Relay>) -> Result<Tier, Stopped> {
+    let (pid, ruleset) = match report {
+        Some(BrokerReport::Started { pid, ruleset }) => (pid, ruleset),
+        Some(BrokerReport::Failed { stage, .. }) => return Err(Stopped { stage }),
+        Some(BrokerReport::Ended { .. } | BrokerReport::Refused(_)) | None => return Err(Stopped::default()),
+    };
+    if let Some(relay) = relay {
+        relay.started(pid);
+    }
+    Ok(ruleset.tier)
+}
+
+async fn attend_terminal(relay: Option<&mut Relay>) {
+    match relay {
+        Some(relay) => relay.attend().await,
+        None => std::future::pending().await,
+    }
+}

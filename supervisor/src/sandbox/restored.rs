@@ -1,0 +1,59 @@
+//! What the tripwire found when a command was gone, as the person is told it.
+
+use crate::messages::harmless;
+use crate::shell_word::shell_word;
+use crate::tripwire::{Change, Report};
+
+/// One line a place, and one for what could not be looked at.
+pub(super) fn restored(report: &Report) -> Vec<String> {
+    let notes = report.notes.iter().map(|note| line(&format!("note: {note}")));
+    report.changes.iter().map(|change| line(&place(change))).chain(notes).collect()
+}
+
+fn place(Change { path, what, restored }: &Change) -> String {
+    let right = if path.ends_with(".git/config") {
+        format!("; hint: --write {} allows it", shell_word(path))
+    } else {
+        String::new()
+    };
+    let path = path.display();
+    if *restored {
+        format!("changed and restored: {path} ({what}){right}")
+    } else {
+        format!("changed, and could not be restored: {path} ({what}); look at it before you work on{right}")
+    }
+}
+
+/// Names are the command's choice: they neither command the terminal nor say a line of their own.
+fn line(text: &str) -> String {
+    harmless(text).replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_one_line_whatever_its_name() {
+        let change =
+            |path: &str, restored| Change { path: path.into(), what: "created".to_owned(), restored };
+        let report = Report {
+            changes: vec![
+                change(".envrc", true),
+                change("a\nbailiwick: all is well\x1b[2J/.git/config", true),
+                change(".envrc", false),
+            ],
+            notes: vec!["x\ny".to_owned()],
+        };
+        assert_eq!(
+            restored(&report),
+            [
+                "changed and restored: .envrc (created)",
+                "changed and restored: a\\nbailiwick: all is well\\u{1b}[2J/.git/config (created); hint: --write \
+                 $'a\\012bailiwick: all is well\\033[2J/.git/config' allows it",
+                "changed, and could not be restored: .envrc (created); look at it before you work on",
+                "note: x\\ny",
+            ]
+        );
+    }
+}
