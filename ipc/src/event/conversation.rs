@@ -41,6 +41,9 @@ pub struct AssistantMessage {
     pub stop_reason: String,
     /// What it cost in tokens.
     pub usage: TokenUsage,
+    /// Whether the tokens are our estimate: nobody counts those of a reply that was interrupted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// What it cost, where the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,

@@ -92,6 +92,7 @@ mod tests {
             content: vec![RawValue::from_string(raw.to_owned()).unwrap()],
             stop_reason: "tool_use".to_owned(),
             usage: TokenUsage::default(),
+            estimated: false,
             cost_usd: None,
         };
         let line = serde_json::to_string(&event(EventKind::AssistantMessage(message))).unwrap();

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ipc::id::ToolUseId;
 use serde_json::value::RawValue;
 
-use crate::provider::{AssistantBlock, ContentBlock};
+use super::window::tokens;
+use crate::provider::{AssistantBlock, ContentBlock, Interrupted, echo_of_interrupted};
 
 /// The most characters of a model's reason that a person is shown.
 const MAX_CLAIM: usize = 600;
@@ -17,6 +18,8 @@ pub(super) struct Reply {
     pub(super) model: String,
     closed: BTreeMap<usize, AssistantBlock>,
     open: BTreeMap<usize, String>,
+    /// About how many tokens came in as thinking.
+    thought: u64,
 }
 
 /// A tool call of a complete reply.
@@ -35,6 +38,10 @@ pub(super) struct ToolUse {
 impl Reply {
     pub(super) fn text_delta(&mut self, index: usize, text: &str) {
         self.open.entry(index).or_default().push_str(text);
+    }
+
+    pub(super) fn thinking_delta(&mut self, text: &str) {
+        self.thought = self.thought.saturating_add(tokens(text));
     }
 
     pub(super) fn close(&mut self, index: usize, block: AssistantBlock) {
@@ -64,6 +71,23 @@ impl Reply {
             ContentBlock::ToolUse { id, .. } => !seen.insert(id),
             _ => false,
         })
+    }
+
+    /// What is echoed if it comes to no end.
+    pub(super) fn interrupted(&self) -> Vec<Box<RawValue>> {
+        let closed = self.closed.iter().map(|(index, block)| (*index, Interrupted::Closed(block)));
+        let mut blocks: BTreeMap<_, _> = closed.collect();
+        blocks.extend(self.open.iter().map(|(index, text)| (*index, Interrupted::Open(text))));
+        echo_of_interrupted(&blocks.into_values().collect::<Vec<_>>())
+    }
+
+    /// About how many tokens came in.
+    pub(super) fn tokens(&self) -> u64 {
+        let closed =
+            self.closed.values().filter(|block| !matches!(block.content, ContentBlock::Thinking { .. }));
+        let closed = closed.map(|block| tokens(block.raw.get()));
+        let open = self.open.values().map(|text| tokens(text));
+        closed.chain(open).fold(self.thought, u64::saturating_add)
     }
 
     /// The names of the tool calls.

@@ -74,10 +74,13 @@ impl Agent {
                     self.effects.push(Effect::Show(UiEventKind::TextDelta { text }));
                 }
             }
-            StreamEvent::ThinkingDelta { text, .. } if self.compacting.is_none() => {
-                self.effects.push(Effect::Show(UiEventKind::ThinkingDelta { text }));
+            StreamEvent::ThinkingDelta { text, .. } => {
+                reply.thinking_delta(&text);
+                if self.compacting.is_none() {
+                    self.effects.push(Effect::Show(UiEventKind::ThinkingDelta { text }));
+                }
             }
-            StreamEvent::ThinkingDelta { .. } | StreamEvent::ToolUseStarted { .. } => {}
+            StreamEvent::ToolUseStarted { .. } => {}
             StreamEvent::BlockClosed { index, block } => reply.close(index, block),
             StreamEvent::MessageCompleted { stop_reason, usage } => {
                 let reply = std::mem::take(reply);
@@ -233,12 +236,21 @@ impl Agent {
         self.finish(EndReason::Refusal, Some(format!("the model refused to go on{details}")));
     }
 
-    /// A reply that was interrupted: shown, and kept as far as it is complete. It has no usage: nobody told it.
-    pub(super) fn keep_interrupted(&mut self, reply: Reply) {
-        self.remember_words(&reply);
-        if reply.has_begun() {
-            self.keep_cut(reply, "interrupted", TokenUsage::default());
+    /// A reply that was interrupted: what was shown of it stays in the conversation. Nobody told what it cost: that is
+    /// estimated, and counts.
+    pub(super) fn keep_interrupted(&mut self, reply: &Reply) {
+        self.remember_words(reply);
+        if !reply.has_begun() {
+            return;
         }
+        let usage =
+            TokenUsage { input: self.history.tokens(), output: reply.tokens(), ..TokenUsage::default() };
+        self.run.usage += usage;
+        self.run.cost += self.cost(&usage).unwrap_or_default();
+        let echo = reply.interrupted();
+        self.log_as(reply, echo.clone(), "interrupted", (usage, true));
+        // What it adds to the next prompt is estimated by what is kept of it.
+        self.history.push_assistant(echo, TokenUsage::default());
     }
 
     fn keep_whole(&mut self, reply: Reply, stop: &str, usage: TokenUsage) -> Vec<ToolUse> {
@@ -255,12 +267,23 @@ impl Agent {
     }
 
     fn log_reply(&mut self, reply: &Reply, content: Vec<Box<RawValue>>, stop: &str, usage: TokenUsage) {
+        self.log_as(reply, content, stop, (usage, false));
+    }
+
+    fn log_as(
+        &mut self,
+        reply: &Reply,
+        content: Vec<Box<RawValue>>,
+        stop: &str,
+        (usage, estimated): (TokenUsage, bool),
+    ) {
         self.log(EventKind::AssistantMessage(AssistantMessage {
             message_id: reply.message_id.clone(),
             model: reply.model.clone(),
             content,
             stop_reason: stop.to_owned(),
             usage,
+            estimated,
             cost_usd: self.cost(&usage),
         }));
     }

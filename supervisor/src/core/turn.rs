@@ -57,14 +57,23 @@ impl Agent {
             State::Streaming { request, reply } => {
                 self.effects.push(Effect::CancelStream(request));
                 if self.compacting.is_none() {
-                    self.keep_interrupted(reply);
+                    self.keep_interrupted(&reply);
+                    self.mark_interrupted(reason);
                 }
                 self.finish(reason, message.map(str::to_owned));
             }
             State::Working => {
                 self.interrupt_calls(reason);
+                self.mark_interrupted(reason);
                 self.finish(reason, message.map(str::to_owned));
             }
+        }
+    }
+
+    /// The next message of the user begins with that: the model would take what it did not finish for finished.
+    fn mark_interrupted(&mut self, reason: EndReason) {
+        if reason == EndReason::Interrupted {
+            self.note("The user interrupted you here.".to_owned());
         }
     }
 

@@ -426,6 +426,7 @@ fn thinking_between_texts_stands_between_them() {
         content,
         stop_reason: "end_turn".to_owned(),
         usage: TokenUsage::default(),
+        estimated: false,
         cost_usd: None,
     };
     seat.log(EventKind::AssistantMessage(message(content.clone())));

@@ -131,7 +131,7 @@ fn tool_use_without_calls_is_an_end() {
 }
 
 #[test]
-fn interrupt_while_the_model_speaks_keeps_what_is_complete() {
+fn interrupt_while_the_model_speaks_keeps_what_was_shown() {
     let mut script = Script::new();
     script.user("go").started(1);
     script.stream(1, StreamEvent::BlockClosed { index: 0, block: text("First.") });
@@ -143,14 +143,14 @@ fn interrupt_while_the_model_speaks_keeps_what_is_complete() {
     start 1 with 1 messages
     show "And th"
     cancel 1
-    log assistant msg_1 1 blocks, interrupted by Supervisor
-    finish interrupted text="First.\n\nAnd th" steps=0 tokens=0 message=None
+    log assistant msg_1 2 blocks, interrupted by Supervisor
+    finish interrupted text="First.\n\nAnd th" steps=0 tokens=1225 message=None
     "#);
     script.user("go on");
     assert_snapshot!(script.last_messages(), @r#"
     user "go"
-    assistant {"type":"text","text":"First."}
-    user "go on"
+    assistant {"type":"text","text":"First."} {"type":"text","text":"And th"}
+    user "The user interrupted you here." "go on"
     "#);
 }
 
@@ -202,7 +202,7 @@ fn interrupt_while_calls_run_gives_each_its_result() {
     assert_snapshot!(script.last_messages(), @r#"
     user "go"
     assistant {"type":"tool_use","id":"a","name":"read_file","input":{"path":"a"}} {"type":"tool_use","id":"b","name":"shell_exec","input":{"command":"sleep 9"}} {"type":"tool_use","id":"c","name":"shell_exec","input":{"command":"sleep 9"}}
-    user [result a: "     1\tx\n"] [error b: "interrupted by the user; the call was ended"] [error c: "interrupted by the user; the call was ended"] "wait" "go on"
+    user [result a: "     1\tx\n"] [error b: "interrupted by the user; the call was ended"] [error c: "interrupted by the user; the call was ended"] "The user interrupted you here." "wait" "go on"
     "#);
 }
 

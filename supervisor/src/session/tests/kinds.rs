@@ -70,6 +70,7 @@ fn conversation() -> Vec<EventKind> {
         content: vec![raw(r#"{"type":"text", "text":"\u00e9 1.0"}"#), raw(r#"{"b":1.10,"a":[]}"#)],
         stop_reason: "tool_use".to_owned(),
         usage: usage(),
+        estimated: false,
         cost_usd: "0.25".parse().ok(),
     };
     let failed = |retry_in_ms| EventKind::ModelFailed {

@@ -26,6 +26,7 @@ fn reply(output: u64) -> EventKind {
         content: vec![],
         stop_reason: "end_turn".to_owned(),
         usage: TokenUsage { input: 1, cache_read: 10, output, ..TokenUsage::default() },
+        estimated: false,
         cost_usd: "0.125".parse().ok(),
     })
 }
