@@ -7,16 +7,14 @@ use ipc::frontend::UserActionKind;
 use tokio::task::JoinSet;
 
 use super::approval_socket::{ApprovalSocket, relay};
-use super::model::ModelOptions;
 use super::output::{Format, Printer};
-use super::record::Record;
-use super::session::{self, Handle, Place, Refusal, Session, SessionOptions};
 use crate::args::{DeniedArg, ExecArgs, Output, of_exec};
 use crate::config::Sources;
 use crate::driver::Turns;
 use crate::exit::Exit;
 use crate::gate::ApprovalMode;
 use crate::messages::{complain, tell};
+use crate::opening::{self, Handle, ModelOptions, Place, Record, Refusal, Session, SessionOptions};
 use crate::pictures;
 use crate::place::Wanted;
 use crate::recording::{FrontEnd, Places, Task};
@@ -86,7 +84,7 @@ fn prepare(args: &ExecArgs, task: Task, place: Place, began: Instant) -> Result<
     });
     let prompt = UserActionKind::Prompt { text: task.prompt, images: task.images };
     let socket = args.approval_socket.as_deref().map(|path| approval_socket(path, &options)).transpose()?;
-    let (session, handle, events) = session::open(options, place, began)?;
+    let (session, handle, events) = opening::open(options, place, began)?;
     let (events, relay) = match socket {
         None => (events, None),
         Some(socket) => {

@@ -7,14 +7,10 @@ mod debug;
 mod demo;
 mod exec;
 mod explain;
-mod live;
-mod model;
 mod output;
 mod passing;
-mod record;
 mod replay;
 mod serve;
-mod session;
 mod task;
 pub(crate) mod tui;
 
@@ -34,7 +30,7 @@ use crate::place::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use crate::exit::Exit;
-use crate::sandbox;
+use crate::{opening, sandbox};
 
 /// Makes the process safe to hold a key. Must be called first, while there is one thread.
 pub fn harden() -> Result<TakenKeys, Exit> {
@@ -79,7 +75,7 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         },
         Command::Serve(args) if args.print_schema => serve::print_schema(),
         Command::Serve(_) => match Directories::of_process() {
-            Ok(directories) => runtime.block_on(serve::run(session::Place { directories, keys })),
+            Ok(directories) => runtime.block_on(serve::run(opening::Place { directories, keys })),
             Err(error) => {
                 complain(&error);
                 Exit::Usage
@@ -112,9 +108,9 @@ async fn terminal_ui(args: TuiArgs, keys: TakenKeys) -> Exit {
 }
 
 /// Our own directories and the keys that were in the environment.
-fn place(keys: TakenKeys) -> Result<session::Place, Exit> {
+fn place(keys: TakenKeys) -> Result<opening::Place, Exit> {
     match Directories::of_process() {
-        Ok(directories) => Ok(session::Place { directories, keys }),
+        Ok(directories) => Ok(opening::Place { directories, keys }),
         Err(error) => {
             complain(&error);
             Err(Exit::Usage)

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use clap::ValueEnum;
 
 use super::exec;
-use super::session::{Place, Refusal};
 use crate::args::{
     ConfinementArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, NetArg, ProviderArg, ReachArg, ReplayArgs,
 };
@@ -15,6 +14,7 @@ use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::gate::ApprovalMode;
 use crate::messages::complain;
+use crate::opening::{Place, Refusal};
 use crate::recording::{Comparison, Mismatch, Places, Recording, Run, Task};
 use crate::replay::{RecordedRequest, ReplayServer, Reply, Script};
 use crate::secrets::TakenKeys;

@@ -5,8 +5,8 @@ use std::os::fd::AsFd;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::session::Refusal;
 use crate::messages::say;
+use crate::opening::Refusal;
 
 /// The most bytes of a task.
 const MOST: usize = 1 << 20;

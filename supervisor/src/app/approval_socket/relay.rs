@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 use super::peer::{Peer, is_ours, turn_away};
 use super::place::ApprovalSocket;
 use crate::app::serve::pending::{Answer, Pending, request_id};
-use crate::app::session::{Events, Handle};
 use crate::messages::say;
+use crate::opening::{Events, Handle};
 
 /// What is denied, and why, when nobody is there any more.
 const GONE: &str = "the front end disconnected";

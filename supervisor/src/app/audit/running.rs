@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use super::super::explain::Place;
 use super::effective::Effective;
-use crate::app::live::{Answered, ask_all};
 use crate::args::AgentArgs;
 use crate::directories::Directories;
 use crate::driver::Live;
 use crate::gate::Standing;
+use crate::live::{Answered, ask_all};
 use crate::session;
 
 /// A session that runs.

@@ -18,11 +18,11 @@ use std::path::Path;
 use std::{env, fs};
 
 use self::stage::Stage;
-use super::session::Refusal;
 use super::tui;
 use crate::args::DemoArgs;
 use crate::exit::Exit;
 use crate::messages::{complain, say};
+use crate::opening::Refusal;
 use crate::shell_word::shell_word;
 
 /// The programs that the sample project needs.

@@ -12,13 +12,12 @@ use super::next_steps;
 use super::printer::Printer;
 use super::shown::Shown;
 use super::stage::Stage;
-use crate::app::model::ModelOptions;
-use crate::app::session::{self, Events, Handle, Refusal, SessionOptions};
 use crate::args::of_tui;
 use crate::config::Sources;
 use crate::demo::repair::PROMPT;
 use crate::driver::Turns;
 use crate::exit::Exit;
+use crate::opening::{self, Events, Handle, ModelOptions, Refusal, SessionOptions};
 use crate::place::{Caches, Wanted};
 use crate::signals::UserSignals;
 
@@ -26,7 +25,7 @@ use crate::signals::UserSignals;
 pub(super) async fn play(stage: &Stage) -> Result<Exit, Refusal> {
     let began = Instant::now();
     let signals = UserSignals::new().map_err(Refusal::internal)?;
-    let (session, handle, mut events) = session::open(options(stage)?, stage.place(), began)?;
+    let (session, handle, mut events) = opening::open(options(stage)?, stage.place(), began)?;
     let project = session.standing().project.clone();
     let mut printer = Printer::new(io::stdout(), Ink::of_stdout(), project);
     // A reader that is gone, as with `| head`, misses the page; the run goes on to its end.

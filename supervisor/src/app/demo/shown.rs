@@ -7,8 +7,8 @@ use ipc::approval::ReviewDecision;
 use ipc::denial::Grade;
 use ipc::event::{DecidedBy, EventKind, ToolCallStatus};
 
-use crate::app::session::Refusal;
 use crate::exit::Exit;
+use crate::opening::Refusal;
 
 /// The promises that a session kept.
 #[derive(Debug, Default, PartialEq, Eq)]

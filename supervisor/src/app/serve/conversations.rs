@@ -10,7 +10,7 @@ use ipc::id::ConversationId;
 use ipc::rpc::{ErrorObject, NewConversationParams};
 use tokio::task::JoinSet;
 
-use crate::app::session::{Busy, Events, Handle};
+use crate::opening::{Busy, Events, Handle};
 
 /// Opens conversations.
 pub(super) trait Open: Send + Sync + 'static {

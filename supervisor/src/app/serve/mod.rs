@@ -18,9 +18,9 @@ mod tests;
 
 use std::io::Write;
 
-use super::session::Place;
 use crate::exit::Exit;
 use crate::messages::complain;
+use crate::opening::Place;
 use sessions::Sessions;
 
 /// Serves whoever is at the other end of standard input and output, until it is told to end or nobody is there.

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::conversations::Open;
 use super::server::{Ending, Server};
-use crate::app::session::Busy;
+use crate::opening::Busy;
 
 impl<O: Open> Server<O> {
     /// Reads a request and does it, or says why not.

@@ -7,11 +7,10 @@ use ipc::rpc::{ErrorObject, ErrorWord, NewConversationParams};
 
 use super::conversations::{Open, Opened};
 use super::settings;
-use crate::app::model::ModelOptions;
-use crate::app::session::{self, OpenError, Place, SessionOptions};
 use crate::config::Sources;
 use crate::directories::Directories;
 use crate::driver::Turns;
+use crate::opening::{self, ModelOptions, OpenError, Place, SessionOptions};
 use crate::place::{SetupError, Wanted};
 use crate::provider::ProviderKind;
 
@@ -30,7 +29,7 @@ impl Open for Sessions {
     fn open(&self, params: NewConversationParams) -> Result<Opened, ErrorObject> {
         let options = options(&self.place.directories, &params)?;
         let (session, handle, events) =
-            session::open(options, self.place.clone(), Instant::now()).map_err(|error| refusal(&error))?;
+            opening::open(options, self.place.clone(), Instant::now()).map_err(|error| refusal(&error))?;
         let run = async move { session.run().await.map(drop).map_err(|error| error.to_string()) };
         Ok(Opened { handle, events, run: Box::pin(run) })
     }

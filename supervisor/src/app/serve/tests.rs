@@ -17,8 +17,8 @@ use tokio::time::timeout;
 use super::conversations::{Open, Opened};
 use super::output::Writer;
 use super::server::Server;
-use crate::app::session::Handle;
 use crate::exit::Exit;
+use crate::opening::Handle;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

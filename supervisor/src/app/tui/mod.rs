@@ -20,15 +20,13 @@ use std::time::Instant;
 
 use self::tty::{Engaged, Tty};
 use self::ui::{Ended, Ui};
-use super::model::ModelOptions;
-use super::record::Record;
-use super::session::{self, Events, Handle, Place, Refusal, Session, SessionOptions};
 use crate::args::{TuiArgs, of_tui};
 use crate::config::{Effective, Sources, ask_for_trust};
 use crate::core::EndReason;
 use crate::driver::Turns;
 use crate::exit::Exit;
 use crate::messages::{complain, notes, say, tell};
+use crate::opening::{self, Events, Handle, ModelOptions, Place, Record, Refusal, Session, SessionOptions};
 use crate::place::Wanted;
 use crate::recording::FrontEnd;
 use crate::signals::{Changes, Endings};
@@ -96,7 +94,7 @@ fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Ref
     let flags = of_tui(args);
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
-    let (session, handle, events) = session::open(options(args, &effective), place, began)?;
+    let (session, handle, events) = opening::open(options(args, &effective), place, began)?;
     Ok(Prepared { session, handle, events, effective, began })
 }
 

@@ -4,10 +4,10 @@ use ratatui::layout::Size;
 use tui::keymap::KeymapError;
 use tui::{Capabilities, Colour, Previews, Start};
 
-use super::super::session::{ACTIVITY, Session};
 use crate::config::Effective;
 use crate::gate::command_line;
 use crate::gate::path_pattern::PathPattern;
+use crate::opening::{ACTIVITY, Session};
 
 /// For a session that is about to begin, on a terminal of this size.
 pub(super) fn of(session: &Session, effective: &Effective, size: Size) -> Result<Start, KeymapError> {

@@ -11,7 +11,6 @@ use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use tokio::task::{JoinError, JoinHandle};
 use tui::{Action, Model, Moment, Msg, Shown};
 
-use super::super::session::{Events, Handle};
 use super::frames::Frames;
 use super::input::Input;
 use super::keys::Typed;
@@ -20,6 +19,7 @@ use crate::config::at_home;
 use crate::core::RunEnd;
 use crate::driver::SessionError;
 use crate::messages::notes;
+use crate::opening::{Events, Handle};
 use crate::pictures;
 use crate::signals::{Change, Changes, Endings};
 use crate::system::give_back_heap;

@@ -15,12 +15,12 @@ use self::outcome::{Observed, Row};
 use self::session::{Attacked, Happening};
 use self::victim::Victim;
 use super::ink::Ink;
-use crate::app::session::Refusal;
 use crate::args::DemoArgs;
 use crate::demo::conversation::{self, Turn};
 use crate::demo::poison::{self, Attack, Targets};
 use crate::exit::Exit;
 use crate::messages::harmless;
+use crate::opening::Refusal;
 use crate::replay::ReplayServer;
 
 /// The width of the titles.

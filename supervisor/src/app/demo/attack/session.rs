@@ -14,10 +14,10 @@ use nix::unistd::{Pid, User, geteuid};
 use tokio::sync::mpsc;
 
 use super::victim::{Victim, drained};
-use crate::app::session::Refusal;
 use crate::args::{DemoArgs, TierArg};
 use crate::demo::poison::PROMPT;
 use crate::exit::Exit;
+use crate::opening::Refusal;
 use crate::signals::Endings;
 
 /// The variables of the user that the session gets.

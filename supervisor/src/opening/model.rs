@@ -13,7 +13,7 @@ const REPLY_TOKENS: u32 = 32_000;
 
 /// The model of a session.
 #[derive(Clone, Debug)]
-pub(super) struct ModelOptions {
+pub(crate) struct ModelOptions {
     /// Its name.
     pub name: String,
     /// What is known of it.
@@ -34,7 +34,7 @@ pub(super) struct ModelOptions {
 
 /// The model cannot be asked so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ModelError {
+pub(crate) enum ModelError {
     /// The level of effort is none of its own.
     #[error("the model {model:?} does not know the effort {:?}: it knows {known}\n  hint: change `effort` in the settings, or leave it out", .effort.as_str())]
     Effort {
@@ -65,7 +65,7 @@ pub(super) enum ModelError {
 
 impl ModelOptions {
     /// What the settings say. A person who `watches` can end a wait that is too long.
-    pub(super) fn new(effective: &Effective, watches: bool) -> Self {
+    pub(crate) fn new(effective: &Effective, watches: bool) -> Self {
         Self {
             name: effective.model().to_owned(),
             facts: effective.facts(),
@@ -79,7 +79,7 @@ impl ModelOptions {
     }
 
     /// Whether it can be asked within these limits.
-    pub(super) fn check(&self, limits: &RunLimits) -> Result<(), ModelError> {
+    pub(crate) fn check(&self, limits: &RunLimits) -> Result<(), ModelError> {
         let model = self.name.clone();
         if limits.max_usd.is_some() && self.facts.prices.is_none() {
             return Err(ModelError::NoPrice { model });
@@ -99,7 +99,7 @@ impl ModelOptions {
     }
 
     /// What every request asks for. What is said nowhere is the model's own choice.
-    pub(super) fn request_options(&self) -> RequestOptions {
+    pub(crate) fn request_options(&self) -> RequestOptions {
         let Self { effort, cache, .. } = *self;
         RequestOptions { effort, thinking: self.asked_thinking(), cache, temperature: None }
     }
@@ -120,7 +120,7 @@ impl ModelOptions {
     }
 
     /// The most tokens of one reply.
-    pub(super) fn reply_tokens(&self) -> u32 {
+    pub(crate) fn reply_tokens(&self) -> u32 {
         self.facts.max_output.min(REPLY_TOKENS)
     }
 }

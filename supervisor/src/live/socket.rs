@@ -23,14 +23,14 @@ use crate::driver::Live;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A session's socket; its name is removed with this value.
-pub(in crate::app) struct LiveSocket {
+pub(crate) struct LiveSocket {
     path: PathBuf,
     _answering: JoinSet<()>,
 }
 
 impl LiveSocket {
     /// Answers from now on.
-    pub(in crate::app) fn open(
+    pub(crate) fn open(
         directories: &Directories,
         session: &ConversationId,
         live: watch::Receiver<Option<Live>>,

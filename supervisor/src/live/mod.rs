@@ -6,5 +6,5 @@
 mod ask;
 mod socket;
 
-pub(super) use ask::{Answered, ask_all};
-pub(super) use socket::LiveSocket;
+pub(crate) use ask::{Answered, ask_all};
+pub(crate) use socket::LiveSocket;

@@ -24,7 +24,7 @@ const MOST: u64 = 4 << 20;
 
 /// What a session answered.
 #[derive(Debug)]
-pub(in crate::app) enum Answered {
+pub(crate) enum Answered {
     /// What its worker is confined by.
     Live(Box<Live>),
     /// No worker serves just now.
@@ -34,7 +34,7 @@ pub(in crate::app) enum Answered {
 }
 
 /// Asks every session that has a socket, in the order of their names; one that is over, or was killed, has nothing to say.
-pub(in crate::app) async fn ask_all(directories: &Directories) -> Vec<(String, Answered)> {
+pub(crate) async fn ask_all(directories: &Directories) -> Vec<(String, Answered)> {
     let directory = directories.live();
     let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
     let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));

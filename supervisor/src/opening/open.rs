@@ -12,7 +12,6 @@ use ipc::path::WirePath;
 use secrecy::SecretString;
 use tokio::sync::{mpsc, watch};
 
-use super::live::LiveSocket;
 use super::model::{ModelError, ModelOptions};
 use super::record::Record;
 use crate::approval::ApprovalSettings;
@@ -25,6 +24,7 @@ use crate::driver::{
 };
 use crate::exit::Exit;
 use crate::gate::{Activity, ApprovalMode, Standing};
+use crate::live::LiveSocket;
 use crate::messages::say;
 use crate::monitor::PrivateTemp;
 use crate::place::{Mode, Setup, SetupError, Wanted};
@@ -39,11 +39,11 @@ use crate::signals::UserSignals;
 use crate::tools::Registry;
 
 /// The one activity there is so far.
-pub(super) const ACTIVITY: Activity = Activity::Execute;
+pub(crate) const ACTIVITY: Activity = Activity::Execute;
 
 /// What a session has besides its options.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// Our own directories.
     pub directories: Directories,
     /// The keys that were in the environment.
@@ -52,7 +52,7 @@ pub(super) struct Place {
 
 /// What a session is opened with.
 #[derive(Clone, Debug)]
-pub(super) struct SessionOptions {
+pub(crate) struct SessionOptions {
     /// The project.
     pub directory: PathBuf,
     /// What becomes of a call beyond the standing rights.
@@ -88,23 +88,23 @@ pub(super) struct SessionOptions {
 }
 
 /// What ended a session before it began, and how to exit.
-pub(super) struct Refusal(pub Exit, pub String);
+pub(crate) struct Refusal(pub Exit, pub String);
 
 impl Refusal {
     /// The user's to mend.
-    pub(super) fn usage(error: impl ToString) -> Self {
+    pub(crate) fn usage(error: impl ToString) -> Self {
         Self(Exit::Usage, error.to_string())
     }
 
     /// Ours, or the machine's.
-    pub(super) fn internal(error: impl ToString) -> Self {
+    pub(crate) fn internal(error: impl ToString) -> Self {
         Self(Exit::Internal, error.to_string())
     }
 }
 
 /// Why a session was not opened.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum OpenError {
+pub(crate) enum OpenError {
     /// Its place could not be made ready.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -147,7 +147,7 @@ impl From<OpenError> for Refusal {
 }
 
 /// A session that is open and does nothing yet.
-pub(super) struct Session {
+pub(crate) struct Session {
     inner: driver::Session,
     standing: Standing,
     places: Places,
@@ -160,17 +160,17 @@ pub(super) struct Session {
 
 /// A front end's end of a session, for what the user does. With the last one gone the session ends.
 #[derive(Clone, Debug)]
-pub(super) struct Handle {
+pub(crate) struct Handle {
     /// The session.
     pub conversation: ConversationId,
     actions: mpsc::Sender<UserAction>,
 }
 
 /// A front end's end of a session, for what there is to show.
-pub(super) type Events = mpsc::UnboundedReceiver<UiEvent>;
+pub(crate) type Events = mpsc::UnboundedReceiver<UiEvent>;
 
 /// Opens a session: everything that can be wrong with its options is found here.
-pub(super) fn open(
+pub(crate) fn open(
     options: SessionOptions,
     place: Place,
     began: Instant,
@@ -234,43 +234,43 @@ pub(super) fn open(
 
 impl Session {
     /// What its agent may do when it begins.
-    pub(super) const fn standing(&self) -> &Standing {
+    pub(crate) const fn standing(&self) -> &Standing {
         &self.standing
     }
 
     /// What another run of the same task has otherwise.
-    pub(super) const fn places(&self) -> &Places {
+    pub(crate) const fn places(&self) -> &Places {
         &self.places
     }
 
     /// Where it is logged.
-    pub(super) fn log_path(&self) -> &Path {
+    pub(crate) fn log_path(&self) -> &Path {
         self.inner.shared().log.path()
     }
 
     /// Runs the session to its end.
-    pub(super) async fn run(self) -> Result<RunEnd, SessionError> {
+    pub(crate) async fn run(self) -> Result<RunEnd, SessionError> {
         Box::pin(self.inner.run(self.began.into())).await
     }
 }
 
 /// A session has more to do than it takes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Busy;
+pub(crate) struct Busy;
 
 impl Handle {
     /// The end of a channel whose other end is a session's.
-    pub(super) const fn new(conversation: ConversationId, actions: mpsc::Sender<UserAction>) -> Self {
+    pub(crate) const fn new(conversation: ConversationId, actions: mpsc::Sender<UserAction>) -> Self {
         Self { conversation, actions }
     }
 
     /// Whether the session is over.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.actions.is_closed()
     }
 
     /// Acts as the user without waiting. A session that is over takes no action, and misses none.
-    pub(super) fn try_act(&self, kind: UserActionKind) -> Result<(), Busy> {
+    pub(crate) fn try_act(&self, kind: UserActionKind) -> Result<(), Busy> {
         match self.actions.try_send(self.action(kind)) {
             Err(mpsc::error::TrySendError::Full(_)) => Err(Busy),
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
@@ -278,7 +278,7 @@ impl Handle {
     }
 
     /// Acts as the user. A session that is over takes no action, and misses none.
-    pub(super) async fn act(&self, kind: UserActionKind) {
+    pub(crate) async fn act(&self, kind: UserActionKind) {
         let _ = self.actions.send(self.action(kind)).await;
     }
 
@@ -287,7 +287,7 @@ impl Handle {
     }
 
     /// Turns signals into actions of the user.
-    pub(super) async fn forward(self, mut signals: UserSignals) {
+    pub(crate) async fn forward(self, mut signals: UserSignals) {
         while !self.actions.is_closed() {
             let kind = signals.next().await;
             self.act(kind).await;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
-use super::session::SessionOptions;
+use super::open::{ACTIVITY, SessionOptions};
 use crate::gate::ApprovalMode;
 use crate::messages::say;
 use crate::place::Named;
@@ -12,7 +12,7 @@ use crate::recording::{DirectoryError, FORMAT, FrontEnd, Places, Recorder, Run, 
 
 /// What is recorded, and where.
 #[derive(Clone, Debug)]
-pub(super) struct Record {
+pub(crate) struct Record {
     /// The directory.
     pub directory: PathBuf,
     /// Who drives the session.
@@ -23,7 +23,7 @@ pub(super) struct Record {
 
 impl Record {
     /// Opens the directory. Called before the first worker exists, so that no agent can choose what it is.
-    pub(super) fn open(&self, options: &SessionOptions) -> Result<Recorder, DirectoryError> {
+    pub(crate) fn open(&self, options: &SessionOptions) -> Result<Recorder, DirectoryError> {
         let recorder = Recorder::create(&self.directory, say)?;
         if let Some(root) = writable_root(&self.directory, options) {
             let (place, root) = (self.directory.display(), root.display());
@@ -35,7 +35,7 @@ impl Record {
     }
 
     /// Writes down what is run.
-    pub(super) fn describe(self, recorder: &Recorder, options: &SessionOptions, places: Places) {
+    pub(crate) fn describe(self, recorder: &Recorder, options: &SessionOptions, places: Places) {
         let paths = |named: &[Named]| named.iter().map(|named| WirePath::from(named.path.clone())).collect();
         recorder.describe(&Run {
             format: FORMAT,
@@ -44,7 +44,7 @@ impl Record {
             task: self.task,
             provider: options.provider.as_str().to_owned(),
             model: options.model.name.clone(),
-            activity: super::session::ACTIVITY.as_str().to_owned(),
+            activity: ACTIVITY.as_str().to_owned(),
             mode: options.mode,
             net: options.wanted.net,
             reach: options.wanted.reach,
