@@ -36,6 +36,7 @@ pub mod recording;
 pub mod replay;
 mod sandbox;
 pub mod secrets;
+mod serve;
 pub mod session;
 mod shell_word;
 mod signals;

@@ -10,7 +10,6 @@ mod explain;
 mod output;
 mod passing;
 mod replay;
-mod serve;
 mod task;
 pub(crate) mod tui;
 
@@ -30,7 +29,7 @@ use crate::place::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use crate::exit::Exit;
-use crate::{opening, sandbox};
+use crate::{opening, sandbox, serve};
 
 /// Makes the process safe to hold a key. Must be called first, while there is one thread.
 pub fn harden() -> Result<TakenKeys, Exit> {

@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 
 use super::peer::{Peer, is_ours, turn_away};
 use super::place::ApprovalSocket;
-use crate::app::serve::pending::{Answer, Pending, request_id};
 use crate::messages::say;
 use crate::opening::{Events, Handle};
+use crate::serve::pending::{Answer, Pending, request_id};
 
 /// What is denied, and why, when nobody is there any more.
 const GONE: &str = "the front end disconnected";

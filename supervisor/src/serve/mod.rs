@@ -8,7 +8,7 @@ mod conversations;
 mod input;
 mod outbox;
 mod output;
-pub(super) mod pending;
+pub(crate) mod pending;
 mod requests;
 mod server;
 mod sessions;
@@ -24,7 +24,7 @@ use crate::opening::Place;
 use sessions::Sessions;
 
 /// Serves whoever is at the other end of standard input and output, until it is told to end or nobody is there.
-pub(super) async fn run(place: Place) -> Exit {
+pub(crate) async fn run(place: Place) -> Exit {
     let (lines, writer) = match (input::start(), output::start()) {
         (Ok(lines), Ok(writer)) => (lines, writer),
         (Err(error), _) | (_, Err(error)) => {
@@ -36,7 +36,7 @@ pub(super) async fn run(place: Place) -> Exit {
 }
 
 /// Prints the schema of the protocol.
-pub(super) fn print_schema() -> Exit {
+pub(crate) fn print_schema() -> Exit {
     let mut stdout = std::io::stdout().lock();
     let printed = serde_json::to_writer_pretty(&mut stdout, &ipc::rpc::schema())
         .map_err(std::io::Error::from)

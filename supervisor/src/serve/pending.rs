@@ -9,7 +9,7 @@ use ipc::rpc::{self, Outcome, RequestId};
 
 /// Requests that wait for their response.
 #[derive(Debug, Default)]
-pub(in crate::app) struct Pending(BTreeMap<RequestId, Waiting>);
+pub(crate) struct Pending(BTreeMap<RequestId, Waiting>);
 
 #[derive(Debug)]
 struct Waiting {
@@ -19,16 +19,16 @@ struct Waiting {
 }
 
 /// What an answer is for a conversation.
-pub(in crate::app) type Answer = (ConversationId, UserActionKind);
+pub(crate) type Answer = (ConversationId, UserActionKind);
 
 /// The id of the request that asks for an approval: a conversation's own number is nobody else's.
-pub(in crate::app) fn request_id(conversation: &ConversationId, id: ApprovalId) -> RequestId {
+pub(crate) fn request_id(conversation: &ConversationId, id: ApprovalId) -> RequestId {
     RequestId::from(format!("{conversation}:{id}").as_str())
 }
 
 impl Pending {
     /// The line that asks; where there can be none, the answer that it then has.
-    pub(in crate::app) fn ask(
+    pub(crate) fn ask(
         &mut self,
         conversation: ConversationId,
         id: ApprovalId,
@@ -45,24 +45,24 @@ impl Pending {
     }
 
     /// What a response means, once; a response to nothing that waits means nothing.
-    pub(in crate::app) fn answer(&mut self, id: &RequestId, outcome: &Outcome) -> Option<Answer> {
+    pub(crate) fn answer(&mut self, id: &RequestId, outcome: &Outcome) -> Option<Answer> {
         let Waiting { conversation, id, request } = self.0.remove(id)?;
         let answer = rpc::answer(&request, outcome);
         Some((conversation, UserActionKind::Answer { id, answer }))
     }
 
     /// Nobody waits for it any more.
-    pub(in crate::app) fn close(&mut self, conversation: &ConversationId, id: ApprovalId) {
+    pub(crate) fn close(&mut self, conversation: &ConversationId, id: ApprovalId) {
         self.0.remove(&request_id(conversation, id));
     }
 
     /// Nobody waits for anything of a conversation any more.
-    pub(in crate::app) fn forget(&mut self, conversation: &ConversationId) {
+    pub(crate) fn forget(&mut self, conversation: &ConversationId) {
         self.0.retain(|_, waiting| waiting.conversation != *conversation);
     }
 
     /// Whoever was asked is gone: each request is answered with that.
-    pub(in crate::app) fn fail_all(&mut self, cause: &str) -> Vec<Answer> {
+    pub(crate) fn fail_all(&mut self, cause: &str) -> Vec<Answer> {
         let waiting = std::mem::take(&mut self.0).into_values();
         waiting.map(|waiting| failed(waiting.conversation, waiting.id, cause.to_owned())).collect()
     }
