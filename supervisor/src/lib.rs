@@ -42,6 +42,7 @@ mod shell_word;
 mod signals;
 #[expect(unsafe_code, reason = "it exists for system calls")]
 mod system;
+mod terminal_ui;
 pub mod tools;
 pub mod tripwire;
 mod tty;

@@ -11,7 +11,6 @@ mod output;
 mod passing;
 mod replay;
 mod task;
-pub(crate) mod tui;
 
 use std::io::Write;
 use std::path::Path;
@@ -29,7 +28,7 @@ use crate::place::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use crate::exit::Exit;
-use crate::{opening, sandbox, serve};
+use crate::{opening, sandbox, serve, terminal_ui};
 
 /// Makes the process safe to hold a key. Must be called first, while there is one thread.
 pub fn harden() -> Result<TakenKeys, Exit> {
@@ -57,7 +56,7 @@ pub fn main(keys: TakenKeys) -> Exit {
     match runtime {
         Ok(runtime) => match cli.command {
             Some(command) => run(command, keys, &runtime),
-            None => runtime.block_on(terminal_ui(cli.tui, keys)),
+            None => runtime.block_on(start_ui(cli.tui, keys)),
         },
         Err(error) => {
             complain(&error);
@@ -99,9 +98,9 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
     }
 }
 
-async fn terminal_ui(args: TuiArgs, keys: TakenKeys) -> Exit {
+async fn start_ui(args: TuiArgs, keys: TakenKeys) -> Exit {
     match place(keys) {
-        Ok(place) => tui::run(args, place).await,
+        Ok(place) => terminal_ui::run(args, place).await,
         Err(exit) => exit,
     }
 }

@@ -18,12 +18,12 @@ use std::path::Path;
 use std::{env, fs};
 
 use self::stage::Stage;
-use super::tui;
 use crate::args::DemoArgs;
 use crate::exit::Exit;
 use crate::messages::{complain, say};
 use crate::opening::Refusal;
 use crate::shell_word::shell_word;
+use crate::terminal_ui;
 
 /// The programs that the sample project needs.
 const NEEDED: [&str; 2] = ["bash", "git"];
@@ -72,7 +72,7 @@ async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
 
 /// In the terminal UI the person sees the steps, answers, and may leave before the end.
 async fn in_ui(stage: &Stage) -> Exit {
-    let exit = Box::pin(tui::play(stage.task(), stage.place())).await;
+    let exit = Box::pin(terminal_ui::play(stage.task(), stage.place())).await;
     if exit == Exit::Done {
         say(&format!("the demo is over: set ANTHROPIC_API_KEY and run `{}` in your project", invoked()));
     }

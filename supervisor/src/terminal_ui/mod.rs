@@ -34,7 +34,7 @@ use crate::signals::{Changes, Endings};
 pub(crate) use self::painter::{END, Painter};
 
 /// Runs the UI to its end; nothing is left behind on the terminal but where the log is.
-pub(super) async fn run(args: TuiArgs, place: Place) -> Exit {
+pub(crate) async fn run(args: TuiArgs, place: Place) -> Exit {
     let finished = on_the_terminal(args, place).await;
     if let Some(log) = finished.log {
         say(&format!("the session's log: {}", log.display()));
@@ -43,7 +43,7 @@ pub(super) async fn run(args: TuiArgs, place: Place) -> Exit {
 }
 
 /// The same for a session whose log goes with it.
-pub(super) async fn play(args: TuiArgs, place: Place) -> Exit {
+pub(crate) async fn play(args: TuiArgs, place: Place) -> Exit {
     on_the_terminal(args, place).await.exit
 }
 
