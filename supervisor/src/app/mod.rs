@@ -1,12 +1,10 @@
 //! The command line front: parse, prepare, run, exit with a named code.
 
 mod approval_socket;
-mod audit;
 mod config;
 mod debug;
 mod demo;
 mod exec;
-mod explain;
 mod output;
 mod passing;
 mod replay;
@@ -28,7 +26,7 @@ use crate::place::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use crate::exit::Exit;
-use crate::{opening, sandbox, serve, terminal_ui};
+use crate::{audit, explain, opening, sandbox, serve, terminal_ui};
 
 /// Makes the process safe to hold a key. Must be called first, while there is one thread.
 pub fn harden() -> Result<TakenKeys, Exit> {

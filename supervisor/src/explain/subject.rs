@@ -30,7 +30,7 @@ pub(super) enum Named {
 
 /// Why it is none of these.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::app) enum SubjectError {
+pub(crate) enum SubjectError {
     /// There is nothing.
     #[error("there is nothing to explain\n  hint: name a path, HOST:PORT, or a command in quotes")]
     Nothing,

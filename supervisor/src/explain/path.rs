@@ -16,7 +16,7 @@ use crate::policy::{LedTo, leads_to};
 
 /// What is said of a path.
 #[derive(Debug, Serialize)]
-pub(in crate::app) struct PathExplained {
+pub(crate) struct PathExplained {
     /// The path, absolute.
     pub path: WirePath,
     /// Where links lead that are on the way.
@@ -42,10 +42,10 @@ pub(in crate::app) struct PathExplained {
 
 impl PathExplained {
     /// How many acts are tried on a path.
-    pub(in crate::app) const PROBES: usize = 4;
+    pub(crate) const PROBES: usize = 4;
 
     /// What is tried on it: in this order.
-    pub(in crate::app) fn probes(path: &Path) -> [Probe; Self::PROBES] {
+    pub(crate) fn probes(path: &Path) -> [Probe; Self::PROBES] {
         let path = WirePath::from(path);
         [
             Probe::Read { path: path.clone() },
@@ -56,7 +56,7 @@ impl PathExplained {
     }
 
     /// Judges it, and compares with what became of [`Self::probes`].
-    pub(in crate::app) fn new(path: &Path, policy: &Policy<'_>, outcomes: &[Outcome]) -> Self {
+    pub(crate) fn new(path: &Path, policy: &Policy<'_>, outcomes: &[Outcome]) -> Self {
         let LedTo { path: real, exists } = leads_to(path);
         let judge = Judge { real: (&real).into(), exists, policy };
         let tried =

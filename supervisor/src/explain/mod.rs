@@ -23,10 +23,10 @@ use ipc::confinement::Tier;
 use serde::Serialize;
 
 use self::address::AddressExplained;
-pub(super) use self::answer::Answer;
+pub(crate) use self::answer::Answer;
 use self::command::CommandExplained;
-pub(super) use self::path::PathExplained;
-pub(super) use self::place::{Place, Policy};
+pub(crate) use self::path::PathExplained;
+pub(crate) use self::place::{Place, Policy};
 use self::subject::{Subject, SubjectError};
 use crate::args::ExplainArgs;
 use crate::config::ConfigError;
@@ -64,7 +64,7 @@ enum Said {
 
 /// Why nothing is said.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ExplainError {
+pub(crate) enum ExplainError {
     /// Nobody knows what was asked about.
     #[error(transparent)]
     Subject(#[from] SubjectError),
@@ -82,7 +82,7 @@ pub(super) enum ExplainError {
 
 impl ExplainError {
     /// The exit code that it means.
-    pub(super) const fn exit(&self) -> Exit {
+    pub(crate) const fn exit(&self) -> Exit {
         match self {
             Self::Subject(_) | Self::Settings(_) => Exit::Usage,
             Self::Setup(error) => error.exit(),
@@ -92,7 +92,7 @@ impl ExplainError {
 }
 
 /// Explains and prints.
-pub(super) async fn run(args: ExplainArgs) -> Exit {
+pub(crate) async fn run(args: ExplainArgs) -> Exit {
     match explain(&args).await {
         Ok(explanation) => match print(&explanation, args.json) {
             Ok(()) => Exit::Done,

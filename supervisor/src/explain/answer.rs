@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Whether something may be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::app) enum Verdict {
+pub(crate) enum Verdict {
     /// It may.
     Allowed,
     /// It may once somebody has approved it.
@@ -31,7 +31,7 @@ impl Verdict {
 
 /// What is said of one act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(in crate::app) struct Answer {
+pub(crate) struct Answer {
     /// Whether it may be done.
     pub verdict: Verdict,
     /// Why: the rule.
@@ -56,7 +56,7 @@ pub(in crate::app) struct Answer {
 /// What became of an act inside a confinement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub(in crate::app) enum Tried {
+pub(crate) enum Tried {
     /// It succeeded.
     Done,
     /// It was refused, and not by plain permissions.
@@ -107,7 +107,7 @@ impl Answer {
     }
 
     /// How what became of the act differs from what is declared.
-    pub(in crate::app) fn difference(&self) -> Option<&'static str> {
+    pub(crate) fn difference(&self) -> Option<&'static str> {
         match (self.verdict, &self.tried) {
             (Verdict::Denied | Verdict::Asked, Some(Tried::Done)) => Some("wider"),
             _ if self.narrower => Some("narrower"),
@@ -116,7 +116,7 @@ impl Answer {
     }
 
     /// Whether it could be done, in a word.
-    pub(in crate::app) const fn in_effect(&self) -> &'static str {
+    pub(crate) const fn in_effect(&self) -> &'static str {
         match &self.tried {
             Some(Tried::Done) => "yes",
             Some(Tried::Refused { .. }) => "no",

@@ -9,9 +9,9 @@ use ipc::probe::Outcome;
 use ipc::rights::Network;
 use serde::Serialize;
 
-use super::super::explain::{Answer, ExplainError, PathExplained, Place, Policy};
 use super::places;
 use crate::driver::ruleset_digest;
+use crate::explain::{Answer, ExplainError, PathExplained, Place, Policy};
 use crate::gate::{ApprovalMode, Standing};
 use crate::inside::{self, InsideError};
 

@@ -8,11 +8,11 @@ use ipc::id::{AgentId, Generation};
 use ipc::path::WirePath;
 use serde::Serialize;
 
-use super::super::explain::Place;
 use super::effective::Effective;
 use crate::args::AgentArgs;
 use crate::directories::Directories;
 use crate::driver::Live;
+use crate::explain::Place;
 use crate::gate::Standing;
 use crate::live::{Answered, ask_all};
 use crate::session;

@@ -20,10 +20,10 @@ use self::account::Account;
 use self::effective::Effective;
 use self::last::last_of;
 use self::running::Running;
-use super::explain::{ExplainError, Place};
 use crate::args::{AgentArgs, AuditArgs};
 use crate::directories::{Directories, DirectoriesError};
 use crate::exit::Exit;
+use crate::explain::{ExplainError, Place};
 use crate::messages::{complain, harmless};
 use crate::session::{self, LogError};
 use crate::shell_word::shell_word;
@@ -62,7 +62,7 @@ impl AuditError {
 }
 
 /// Audits and prints. A breach, or a difference, is a failure.
-pub(super) async fn run(args: AuditArgs) -> Exit {
+pub(crate) async fn run(args: AuditArgs) -> Exit {
     let (told, is_sound) = if args.probe {
         match probe(&args.agent).await {
             Ok(probed) => (print(&probed, &args), probed.is_sound()),

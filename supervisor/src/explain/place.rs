@@ -14,7 +14,7 @@ use crate::messages::tell;
 use crate::place::{Mode, Setup, SetupError, Wanted};
 
 /// A session's place, and where its rules come from.
-pub(in crate::app) struct Place {
+pub(crate) struct Place {
     /// The place.
     pub setup: Setup,
     wanted: Wanted,
@@ -23,7 +23,7 @@ pub(in crate::app) struct Place {
 }
 
 /// What everything is judged by.
-pub(in crate::app) struct Policy<'a> {
+pub(crate) struct Policy<'a> {
     pub(super) setup: &'a Setup,
     pub(super) standing: &'a Standing,
     pub(super) approvals: &'a ApprovalSettings,
@@ -32,7 +32,7 @@ pub(in crate::app) struct Policy<'a> {
 
 impl Place {
     /// Adds up flags and settings, and makes everything ready. What is odd about it is said.
-    pub(in crate::app) fn prepare(args: &AgentArgs) -> Result<Self, ExplainError> {
+    pub(crate) fn prepare(args: &AgentArgs) -> Result<Self, ExplainError> {
         let directories = Directories::of_process().map_err(SetupError::from)?;
         let sources = Sources::read(&directories, &args.directory)?;
         let flags = flags(args);
@@ -44,13 +44,13 @@ impl Place {
     }
 
     /// The standing rights, as a worker of this tier sees them.
-    pub(in crate::app) fn standing(&self, tier: Tier) -> Standing {
+    pub(crate) fn standing(&self, tier: Tier) -> Standing {
         let confirm_shell = self.approvals.confirm_shell;
         Standing { confirm_shell, ..self.setup.standing() }.seen_in(tier)
     }
 
     /// What is judged by.
-    pub(in crate::app) fn policy<'a>(&'a self, standing: &'a Standing) -> Policy<'a> {
+    pub(crate) fn policy<'a>(&'a self, standing: &'a Standing) -> Policy<'a> {
         let Self { setup, wanted, effective, approvals } = self;
         Policy { setup, standing, approvals, origins: Origins { setup, wanted, effective } }
     }
