@@ -20,6 +20,7 @@ mod diagnostics;
 mod directories;
 mod doctor;
 pub mod driver;
+mod exec;
 mod exit;
 mod explain;
 pub mod gate;

@@ -1,14 +1,8 @@
 //! The command line front: parse, prepare, run, exit with a named code.
 
-mod approval_socket;
 mod config;
 mod debug;
 mod demo;
-mod exec;
-mod output;
-mod passing;
-mod replay;
-mod task;
 
 use std::io::Write;
 use std::path::Path;
@@ -26,7 +20,7 @@ use crate::place::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use crate::exit::Exit;
-use crate::{audit, explain, opening, sandbox, serve, terminal_ui};
+use crate::{audit, exec, explain, opening, sandbox, serve, terminal_ui};
 
 /// Makes the process safe to hold a key. Must be called first, while there is one thread.
 pub fn harden() -> Result<TakenKeys, Exit> {
@@ -78,7 +72,7 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
             }
         },
         Command::Replay(args) => match Directories::of_process() {
-            Ok(directories) => runtime.block_on(replay::run(args, directories)),
+            Ok(directories) => runtime.block_on(exec::replay::run(args, directories)),
             Err(error) => {
                 complain(&error);
                 Exit::Usage

@@ -1,13 +1,19 @@
 //! `bailiwick exec`: one task to its end, without a terminal.
 
+mod approval_socket;
+mod output;
+mod passing;
+pub(crate) mod replay;
+mod task;
+
 use std::path::Path;
 use std::time::Instant;
 
 use ipc::frontend::UserActionKind;
 use tokio::task::JoinSet;
 
-use super::approval_socket::{ApprovalSocket, relay};
-use super::output::{Format, Printer};
+use self::approval_socket::{ApprovalSocket, relay};
+use self::output::{Format, Printer};
 use crate::args::{DeniedArg, ExecArgs, Output, of_exec};
 use crate::config::Sources;
 use crate::driver::Turns;
@@ -21,7 +27,7 @@ use crate::recording::{FrontEnd, Places, Task};
 use crate::signals::UserSignals;
 
 /// Runs the task.
-pub(super) async fn run(args: ExecArgs, place: Place) -> Exit {
+pub(crate) async fn run(args: ExecArgs, place: Place) -> Exit {
     match task(&args) {
         Ok(task) => carry_out(&args, task, place, |_| ()).await,
         Err(Refusal(exit, message)) => {
@@ -32,12 +38,7 @@ pub(super) async fn run(args: ExecArgs, place: Place) -> Exit {
 }
 
 /// Runs a task; `arrived` is told where, before the first request to the model.
-pub(super) async fn carry_out(
-    args: &ExecArgs,
-    task: Task,
-    place: Place,
-    arrived: impl FnOnce(&Places),
-) -> Exit {
+async fn carry_out(args: &ExecArgs, task: Task, place: Place, arrived: impl FnOnce(&Places)) -> Exit {
     let began = Instant::now();
     // Before there is anything that a signal could leave behind.
     let signals = UserSignals::new().map_err(Refusal::internal);
@@ -64,7 +65,7 @@ struct Prepared {
 
 /// What the command line asks for.
 fn task(args: &ExecArgs) -> Result<Task, Refusal> {
-    let prompt = super::task::text(args.prompt.as_deref())?;
+    let prompt = task::text(args.prompt.as_deref())?;
     let images = args.image.iter().map(|path| pictures::read(path)).collect::<Result<_, _>>();
     Ok(Task { prompt, images: images.map_err(Refusal::usage)? })
 }

@@ -13,7 +13,7 @@ use nix::unistd::geteuid;
 
 /// A socket on which front ends connect; its name is removed with this value.
 #[derive(Debug)]
-pub(in crate::app) struct ApprovalSocket {
+pub(in crate::exec) struct ApprovalSocket {
     pub(super) listener: UnixListener,
     path: PathBuf,
     /// Which file the name was given to.
@@ -22,7 +22,7 @@ pub(in crate::app) struct ApprovalSocket {
 
 /// Why there is no such socket.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::app) enum SocketError {
+pub(in crate::exec) enum SocketError {
     /// Something is there.
     #[error("--approval-socket {0}: it exists already; name a path where nothing is")]
     Exists(PathBuf),
@@ -54,7 +54,7 @@ pub(in crate::app) enum SocketError {
 
 impl ApprovalSocket {
     /// Listens at `path`, which lies in none of the trees that an agent may be given.
-    pub(in crate::app) fn listen(path: &Path, agents: &[PathBuf]) -> Result<Self, SocketError> {
+    pub(in crate::exec) fn listen(path: &Path, agents: &[PathBuf]) -> Result<Self, SocketError> {
         let path = settled(path)?;
         let directory = path.parent().unwrap_or(Path::new("/"));
         check(directory)?;

@@ -23,7 +23,7 @@ const GONE: &str = "the front end disconnected";
 
 /// Asks whoever connects to the socket, and passes every event on; must be called within the runtime. Whoever holds the
 /// tasks ends them.
-pub(in crate::app) fn relay(
+pub(in crate::exec) fn relay(
     socket: ApprovalSocket,
     handle: Handle,
     mut events: Events,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clap::ValueEnum;
 
-use super::exec;
+use super::carry_out;
 use crate::args::{
     ConfinementArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, NetArg, ProviderArg, ReachArg, ReplayArgs,
 };
@@ -24,7 +24,7 @@ use crate::signals::Endings;
 const KEY: &str = "no-key-is-needed-on-loopback";
 
 /// Plays a recording.
-pub(super) async fn run(args: ReplayArgs, directories: Directories) -> Exit {
+pub(crate) async fn run(args: ReplayArgs, directories: Directories) -> Exit {
     match begin(&args, directories).await {
         Ok(exit) => exit,
         Err(Refusal(exit, message)) => {
@@ -44,7 +44,7 @@ async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refu
     let exec_args = player.exec_args(args)?;
     let keys = TakenKeys { anthropic: Some(KEY.into()), openai: Some(KEY.into()), ..TakenKeys::default() };
     let place = Place { directories, keys };
-    let exit = exec::carry_out(&exec_args, task, place, |places| player.arrived(places)).await;
+    let exit = carry_out(&exec_args, task, place, |places| player.arrived(places)).await;
     Ok(match player.mismatch() {
         None => exit,
         // What stopped the run was not the run's own.
