@@ -2,7 +2,6 @@
 
 mod config;
 mod debug;
-mod demo;
 
 use std::io::Write;
 use std::path::Path;
@@ -20,7 +19,7 @@ use crate::place::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use crate::exit::Exit;
-use crate::{audit, exec, explain, opening, sandbox, serve, terminal_ui};
+use crate::{audit, demo, exec, explain, opening, sandbox, serve, terminal_ui};
 
 /// Makes the process safe to hold a key. Must be called first, while there is one thread.
 pub fn harden() -> Result<TakenKeys, Exit> {

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, access};
 use tempfile::TempDir;
 
+use super::repair::{PROMPT, Repairer};
+use super::{conversation, project};
 use crate::args::{ConfinementArgs, DemoArgs, ModeArg, ModelArgs, ProviderArg, TuiArgs};
-use crate::demo::repair::{PROMPT, Repairer};
-use crate::demo::{conversation, project};
 use crate::directories::Directories;
 use crate::opening::Place;
 use crate::replay::ReplayServer;
