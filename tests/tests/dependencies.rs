@@ -209,7 +209,7 @@ fn only_the_monitor_starts_processes() {
         offenders,
         [
             "sandbox-exec/src/command/start.rs",
-            "supervisor/src/app/demo/attack/session.rs",
+            "supervisor/src/demo/attack/session.rs",
             "supervisor/src/bench/calls.rs",
             "supervisor/src/bench/connect.rs",
             "supervisor/src/bench/processes.rs",

@@ -1,22 +1,7 @@
 //! The command line front: parse, prepare, run, exit with a named code.
 
-mod approval_socket;
-mod audit;
 mod config;
 mod debug;
-mod demo;
-mod exec;
-mod explain;
-mod live;
-mod model;
-mod output;
-mod passing;
-mod record;
-mod replay;
-mod serve;
-mod session;
-mod task;
-pub(crate) mod tui;
 
 use std::io::Write;
 use std::path::Path;
@@ -34,7 +19,7 @@ use crate::place::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use crate::exit::Exit;
-use crate::sandbox;
+use crate::{audit, demo, exec, explain, opening, sandbox, serve, terminal_ui};
 
 /// Makes the process safe to hold a key. Must be called first, while there is one thread.
 pub fn harden() -> Result<TakenKeys, Exit> {
@@ -62,7 +47,7 @@ pub fn main(keys: TakenKeys) -> Exit {
     match runtime {
         Ok(runtime) => match cli.command {
             Some(command) => run(command, keys, &runtime),
-            None => runtime.block_on(terminal_ui(cli.tui, keys)),
+            None => runtime.block_on(start_ui(cli.tui, keys)),
         },
         Err(error) => {
             complain(&error);
@@ -79,14 +64,14 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         },
         Command::Serve(args) if args.print_schema => serve::print_schema(),
         Command::Serve(_) => match Directories::of_process() {
-            Ok(directories) => runtime.block_on(serve::run(session::Place { directories, keys })),
+            Ok(directories) => runtime.block_on(serve::run(opening::Place { directories, keys })),
             Err(error) => {
                 complain(&error);
                 Exit::Usage
             }
         },
         Command::Replay(args) => match Directories::of_process() {
-            Ok(directories) => runtime.block_on(replay::run(args, directories)),
+            Ok(directories) => runtime.block_on(exec::replay::run(args, directories)),
             Err(error) => {
                 complain(&error);
                 Exit::Usage
@@ -104,17 +89,17 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
     }
 }
 
-async fn terminal_ui(args: TuiArgs, keys: TakenKeys) -> Exit {
+async fn start_ui(args: TuiArgs, keys: TakenKeys) -> Exit {
     match place(keys) {
-        Ok(place) => tui::run(args, place).await,
+        Ok(place) => terminal_ui::run(args, place).await,
         Err(exit) => exit,
     }
 }
 
 /// Our own directories and the keys that were in the environment.
-fn place(keys: TakenKeys) -> Result<session::Place, Exit> {
+fn place(keys: TakenKeys) -> Result<opening::Place, Exit> {
     match Directories::of_process() {
-        Ok(directories) => Ok(session::Place { directories, keys }),
+        Ok(directories) => Ok(opening::Place { directories, keys }),
         Err(error) => {
             complain(&error);
             Err(Exit::Usage)

@@ -13,7 +13,7 @@ use tui::{Capabilities, Colour, Model, Moment, Msg, Previews, Start};
 
 use super::stats::{Report, Row, cpu_time};
 use super::{BenchError, Setup};
-use crate::app::tui::Painter;
+use crate::terminal_ui::Painter;
 
 /// The lines of the transcript.
 pub(super) const LINES: usize = 100_000;

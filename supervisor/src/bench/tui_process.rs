@@ -12,8 +12,8 @@ use nix::pty::{OpenptyResult, Winsize, openpty};
 use super::stats::{Report, Row};
 use super::tui::{LINE, LINES};
 use super::{BenchError, Setup, memory};
-use crate::app::tui::END;
 use crate::replay::{ReplayServer, Script, sse};
+use crate::terminal_ui::END;
 
 const RUNS: usize = 20;
 const SIZE: Winsize = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };

@@ -1,0 +1,162 @@
+//! What an agent could do, found by trying, beside what is declared.
+
+use std::fmt::{self, Display, Formatter};
+use std::path::Path;
+
+use ipc::confinement::{Attempt, Confinement, Tier};
+use ipc::path::WirePath;
+use ipc::probe::Outcome;
+use ipc::rights::Network;
+use serde::Serialize;
+
+use super::places;
+use crate::driver::ruleset_digest;
+use crate::explain::{Answer, ExplainError, PathExplained, Place, Policy};
+use crate::gate::{ApprovalMode, Standing};
+use crate::inside::{self, InsideError};
+
+/// What an agent could do.
+#[derive(Debug, Serialize)]
+pub(super) struct Effective {
+    /// The tier.
+    pub tier: Tier,
+    /// The mode.
+    pub mode: ApprovalMode,
+    /// The declared rights, in one line.
+    pub rights: String,
+    /// What names the ruleset, as in the log of a session.
+    pub ruleset_digest: String,
+    /// Promises that this machine does not enforce.
+    pub not_enforced: Vec<String>,
+    /// Where it is not as declared, in a sentence each.
+    pub differences: Vec<String>,
+    /// What became of each path.
+    pub paths: Vec<PathTried>,
+    /// What became of what must be denied always.
+    pub acts: Vec<Attempt>,
+}
+
+/// What became of a path.
+#[derive(Debug, Serialize)]
+pub(super) struct PathTried {
+    /// Which.
+    pub path: WirePath,
+    /// Opening it to read.
+    pub read: Answer,
+    /// Opening it to write.
+    pub write: Answer,
+    /// Connecting to it, where something listens there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connect: Option<Answer>,
+}
+
+impl Effective {
+    /// Tries everything, in a confinement as a session's worker would have it.
+    pub(super) async fn probe(place: &Place) -> Result<Self, ExplainError> {
+        let confinement = place.setup.confinement(place.setup.policy.standing());
+        Self::tried(place, confinement, |tier| place.standing(tier)).await
+    }
+
+    /// Tries everything in this confinement, beside what is declared in its tier.
+    pub(super) async fn tried(
+        place: &Place,
+        confinement: Confinement,
+        standing: impl FnOnce(Tier) -> Standing,
+    ) -> Result<Self, ExplainError> {
+        let setup = &place.setup;
+        let paths = places::of(setup, &confinement);
+        let probes: Vec<_> = paths.iter().flat_map(|path| PathExplained::probes(path)).collect();
+        let (ruleset, outcomes) = inside::try_all(setup, confinement.clone(), &probes).await?;
+        let acts = must_fail(place, confinement.clone()).await?;
+        let standing = standing(ruleset.tier);
+        let policy = place.policy(&standing);
+        let tried = paths.iter().zip(outcomes.chunks(PathExplained::PROBES));
+        let paths: Vec<_> = tried.map(|(path, outcomes)| PathTried::new(path, &policy, outcomes)).collect();
+        let differences = paths.iter().flat_map(PathTried::differences);
+        let open = acts
+            .iter()
+            .filter(|act| !act.denied)
+            .map(|act| format!("wider: a confined process could {}", act.act));
+        Ok(Self {
+            tier: ruleset.tier,
+            mode: standing.mode,
+            rights: standing.line(),
+            ruleset_digest: ruleset_digest(&confinement, &ruleset),
+            not_enforced: ruleset.missing.clone(),
+            differences: differences.chain(open).collect(),
+            paths,
+            acts,
+        })
+    }
+
+    /// Whether nothing is other than declared.
+    pub(super) const fn is_as_declared(&self) -> bool {
+        self.differences.is_empty()
+    }
+}
+
+/// What no right allows: `sandbox-exec --self-test`.
+async fn must_fail(place: &Place, confinement: Confinement) -> Result<Vec<Attempt>, InsideError> {
+    let has_network = confinement.rights.net == Network::On;
+    let said = inside::run(&place.setup, confinement, ["--self-test".into()], Vec::new()).await?;
+    let acts = said.output.lines().map(serde_json::from_str).collect::<Result<Vec<Attempt>, _>>();
+    let mut acts = acts.map_err(|error| InsideError::Broken(error.to_string()))?;
+    if has_network {
+        acts.retain(|act| !act.act.starts_with("reach the network"));
+    }
+    Ok(acts)
+}
+
+impl PathTried {
+    fn new(path: &Path, policy: &Policy<'_>, outcomes: &[Outcome]) -> Self {
+        let PathExplained { path, read, write, connect, .. } = PathExplained::new(path, policy, outcomes);
+        Self { path, read, write, connect }
+    }
+
+    fn differences(&self) -> Vec<String> {
+        let acts =
+            [("read", Some(&self.read)), ("write", Some(&self.write)), ("connect to", self.connect.as_ref())];
+        let differences = acts.into_iter().filter_map(|(act, answer)| {
+            let difference = answer?.difference()?;
+            Some(format!("{difference}: {act} {}", self.path))
+        });
+        differences.collect()
+    }
+}
+
+impl Effective {
+    /// The verdict, which comes first: the rows are many.
+    fn verdict(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.is_as_declared() {
+            let (paths, acts) = (self.paths.len(), self.acts.len());
+            return writeln!(f, "as declared: {paths} paths and {acts} acts were tried");
+        }
+        self.differences.iter().try_for_each(|difference| writeln!(f, "DIFFERENT {difference}"))
+    }
+
+    fn rows(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "read  write")?;
+        for PathTried { path, read, write, connect } in &self.paths {
+            write!(f, "{:<5} {:<6} {path}", read.in_effect(), write.in_effect())?;
+            match connect {
+                Some(connect) => writeln!(f, " (a socket; connect: {})", connect.in_effect())?,
+                None => writeln!(f)?,
+            }
+        }
+        for Attempt { act, denied, .. } in &self.acts {
+            writeln!(f, "{:<12} {act}", if *denied { "denied" } else { "POSSIBLE" })?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Effective {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { tier, mode, rights, ruleset_digest, .. } = self;
+        self.verdict(f)?;
+        writeln!(f, "{tier} tier · mode {mode} · rights: {rights}")?;
+        writeln!(f, "ruleset {ruleset_digest}")?;
+        self.not_enforced.iter().try_for_each(|missing| writeln!(f, "not enforced: {missing}"))?;
+        if f.alternate() { self.rows(f) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,156 @@
+//! `bailiwick audit`: what agents did, by a session's log, and what one could do, by trying.
+//!
+//! * [`account`]: a log, checked and added up per agent.
+//! * [`places`]: what is tried in a project. [`effective`]: what became of it, beside what is declared. [`running`]: the same for the
+//!   agents that run now.
+
+mod account;
+mod effective;
+mod last;
+mod places;
+mod running;
+
+use std::fmt::{self, Display, Formatter};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use self::account::Account;
+use self::effective::Effective;
+use self::last::last_of;
+use self::running::Running;
+use crate::args::{AgentArgs, AuditArgs};
+use crate::directories::{Directories, DirectoriesError};
+use crate::exit::Exit;
+use crate::explain::{ExplainError, Place};
+use crate::messages::{complain, harmless};
+use crate::session::{self, LogError};
+use crate::shell_word::shell_word;
+
+/// Why nothing was audited.
+#[derive(Debug, thiserror::Error)]
+enum AuditError {
+    #[error(transparent)]
+    Directories(#[from] DirectoriesError),
+    #[error("{0}\n  hint: bailiwick audit reads the log of the last session in this project")]
+    Log(LogError),
+    #[error("cannot list the sessions in {0}: {1}")]
+    Sessions(PathBuf, io::Error),
+    #[error("cannot find the project {0}: {1}")]
+    Project(PathBuf, io::Error),
+    #[error(
+        "no session of the project {} has a log\n  hint: bailiwick audit FILE checks a log; those of other projects are in {}",
+        .project.display(), shell_word(.sessions)
+    )]
+    NoSession { project: PathBuf, sessions: PathBuf },
+    #[error(transparent)]
+    Explain(#[from] ExplainError),
+}
+
+impl AuditError {
+    const fn exit(&self) -> Exit {
+        match self {
+            Self::Directories(_)
+            | Self::Log(_)
+            | Self::Sessions(..)
+            | Self::Project(..)
+            | Self::NoSession { .. } => Exit::Usage,
+            Self::Explain(error) => error.exit(),
+        }
+    }
+}
+
+/// Audits and prints. A breach, or a difference, is a failure.
+pub(crate) async fn run(args: AuditArgs) -> Exit {
+    let (told, is_sound) = if args.probe {
+        match probe(&args.agent).await {
+            Ok(probed) => (print(&probed, &args), probed.is_sound()),
+            Err(error) => return refuse(&error),
+        }
+    } else {
+        match of_log(args.session.as_deref(), &args.agent.directory) {
+            Ok(account) => (print(&account, &args), account.intact),
+            Err(error) => return refuse(&error),
+        }
+    };
+    match (told, is_sound) {
+        (Ok(()), true) => Exit::Done,
+        (Ok(()), false) | (Err(_), _) => Exit::Internal,
+    }
+}
+
+/// What a would-be agent could do, and what those could do that run.
+#[derive(Debug, Serialize)]
+struct Probed {
+    #[serde(flatten)]
+    would_be: Effective,
+    running: Vec<Running>,
+}
+
+impl Probed {
+    fn is_sound(&self) -> bool {
+        self.would_be.is_as_declared() && self.running.iter().all(Running::is_sound)
+    }
+}
+
+impl Display for Probed {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.would_be.fmt(f)?;
+        for running in &self.running {
+            writeln!(f)?;
+            running.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+async fn probe(args: &AgentArgs) -> Result<Probed, AuditError> {
+    let directories = Directories::of_process()?;
+    let place = Place::prepare(args)?;
+    let would_be = Effective::probe(&place).await?;
+    Ok(Probed { would_be, running: Running::all(args, &directories).await })
+}
+
+fn refuse(error: &AuditError) -> Exit {
+    complain(error);
+    error.exit()
+}
+
+fn of_log(session: Option<&Path>, project: &Path) -> Result<Account, AuditError> {
+    let sessions = Directories::of_process()?.sessions();
+    let path = match session {
+        // A name without a slash is that of a session.
+        Some(name) if name.components().count() == 1 && !name.exists() => {
+            sessions.join(name).with_extension("jsonl")
+        }
+        Some(file) => file.to_owned(),
+        None => last_session(sessions, project)?,
+    };
+    Ok(Account::of(&path, &session::load(&path).map_err(AuditError::Log)?))
+}
+
+fn last_session(sessions: PathBuf, project: &Path) -> Result<PathBuf, AuditError> {
+    let project = project.canonicalize().map_err(|error| AuditError::Project(project.to_owned(), error))?;
+    match last_of(&sessions, &project) {
+        Ok(Some(log)) => Ok(log),
+        Ok(None) => Err(AuditError::NoSession { project, sessions }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(AuditError::NoSession { project, sessions })
+        }
+        Err(error) => Err(AuditError::Sessions(sessions, error)),
+    }
+}
+
+/// Prints a value as JSON or for a person, to whom the alternate form is the verbose one.
+fn print<T: Serialize + Display>(value: &T, args: &AuditArgs) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, value)?;
+        writeln!(out)?;
+    } else {
+        let text = if args.verbose { format!("{value:#}") } else { value.to_string() };
+        write!(out, "{}", harmless(&text))?;
+    }
+    out.flush()
+}

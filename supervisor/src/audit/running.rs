@@ -1,0 +1,159 @@
+//! What the agents that run now could do: tried in the very confinement that each of their workers has, beside the worker itself.
+
+use std::fmt::{self, Display, Formatter};
+use std::path::PathBuf;
+
+use ipc::event::EventKind;
+use ipc::id::{AgentId, Generation};
+use ipc::path::WirePath;
+use serde::Serialize;
+
+use super::effective::Effective;
+use crate::args::AgentArgs;
+use crate::directories::Directories;
+use crate::driver::Live;
+use crate::explain::Place;
+use crate::gate::Standing;
+use crate::live::{Answered, ask_all};
+use crate::session;
+
+/// A session that runs.
+#[derive(Debug, Serialize)]
+pub(super) struct Running {
+    /// Which.
+    session: String,
+    #[serde(flatten)]
+    found: Found,
+}
+
+/// What was found out of it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Found {
+    /// What its agent could do.
+    Agent(Box<OfAgent>),
+    /// Nothing.
+    Unasked {
+        /// Why not.
+        unasked: String,
+    },
+}
+
+/// What one agent could do.
+#[derive(Debug, Serialize)]
+struct OfAgent {
+    agent: AgentId,
+    worker: Generation,
+    pid: u32,
+    project: WirePath,
+    /// What names the ruleset in the session's log; absent where the log does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logged_digest: Option<String>,
+    #[serde(flatten)]
+    effective: Effective,
+}
+
+impl Running {
+    /// Finds out of every session of this user that runs.
+    pub(super) async fn all(args: &AgentArgs, directories: &Directories) -> Vec<Self> {
+        let mut all = Vec::new();
+        for (session, answered) in ask_all(directories).await {
+            let found = match answered {
+                Answered::Live(live) => Box::pin(of_agent(args, directories, *live)).await,
+                Answered::NoWorker => Err("it has no worker just now".to_owned()),
+                Answered::Nothing(why) => Err(why),
+            };
+            let found = match found {
+                Ok(agent) => Found::Agent(Box::new(agent)),
+                Err(unasked) => Found::Unasked { unasked },
+            };
+            all.push(Self { session, found });
+        }
+        all
+    }
+
+    /// Whether it is as declared, and as logged.
+    pub(super) fn is_sound(&self) -> bool {
+        match &self.found {
+            Found::Agent(agent) => agent.effective.is_as_declared(),
+            Found::Unasked { .. } => false,
+        }
+    }
+}
+
+async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Result<OfAgent, String> {
+    let directory = PathBuf::from(live.confinement.project.as_path());
+    let place =
+        Place::prepare(&AgentArgs { directory, ..args.clone() }).map_err(|error| error.to_string())?;
+    let Live { agent, generation, pid, mode, ref confinement, .. } = live;
+    let declared = Standing {
+        rights: confinement.rights.clone(),
+        project: confinement.project.clone(),
+        temp: confinement.temp.clone(),
+        mode,
+        ..place.setup.standing()
+    };
+    let tried = Effective::tried(&place, confinement.clone(), |tier| declared.seen_in(tier)).await;
+    let mut effective = tried.map_err(|error| error.to_string())?;
+    effective.rights.clone_from(&live.rights);
+    let logged_digest = logged(directories, &live.session.to_string(), &agent, generation);
+    effective.differences.extend(differences(&effective, &live.ruleset_digest, logged_digest.as_deref()));
+    let project = live.confinement.project;
+    Ok(OfAgent { agent, worker: generation, pid, project, logged_digest, effective })
+}
+
+/// Where the ruleset is not the one that the session tells, or that its log has.
+fn differences(effective: &Effective, told: &str, logged: Option<&str>) -> Vec<String> {
+    let found = &effective.ruleset_digest;
+    let mut differences = Vec::new();
+    if found != told {
+        differences.push(format!("ruleset: the session tells {told}"));
+    }
+    match logged {
+        Some(logged) if logged != found => {
+            differences.push(format!("ruleset: the session's log has {logged}"));
+        }
+        Some(_) => {}
+        None => differences.push("ruleset: the session's log has none of this worker".to_owned()),
+    }
+    differences
+}
+
+/// The digest of a worker's ruleset in the log of its session.
+fn logged(
+    directories: &Directories,
+    session: &str,
+    agent: &AgentId,
+    generation: Generation,
+) -> Option<String> {
+    let loaded = session::load(&directories.sessions().join(session).with_extension("jsonl")).ok()?;
+    let of_agent = loaded.tree.events().filter(|event| event.agent == *agent);
+    let digests = of_agent.filter_map(|event| match &event.kind {
+        EventKind::WorkerStarted(started)
+            if started.generation == generation && started.one_shot.is_none() =>
+        {
+            Some(started.ruleset_digest.clone())
+        }
+        _ => None,
+    });
+    digests.last()
+}
+
+impl Display for Running {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let session = &self.session;
+        match &self.found {
+            Found::Unasked { unasked } => {
+                writeln!(f, "session {session} runs, and cannot be asked: {unasked}")
+            }
+            Found::Agent(found) => {
+                let OfAgent { agent, worker, pid, project, effective, .. } = &**found;
+                writeln!(
+                    f,
+                    "session {session} runs: agent {agent}, worker {worker} (pid {pid}) in {project}"
+                )?;
+                effective.fmt(f)
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! `bailiwick demo --attack`: a poisoned README has a scripted agent attack its user, and nothing gets through.
+//!
+//! The attacked session is another process, started as a user starts it: `bailiwick exec --mode auto` with a throw-away
+//! home. This process stays outside and looks whether an attack did harm.
+
+mod outcome;
+mod session;
+mod victim;
+
+use std::io::{self, Write};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
+
+use self::outcome::{Observed, Row};
+use self::session::{Attacked, Happening};
+use self::victim::Victim;
+use super::conversation::{self, Turn};
+use super::ink::Ink;
+use super::poison::{self, Attack, Targets};
+use crate::args::DemoArgs;
+use crate::exit::Exit;
+use crate::messages::harmless;
+use crate::opening::Refusal;
+use crate::replay::ReplayServer;
+
+/// The width of the titles.
+const TITLE: usize = 34;
+
+/// Attacks, and prints the outcome of each attack; fails if one got through.
+pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
+    let prepared = |error: io::Error| Refusal::internal(format!("cannot prepare the attacks: {error}"));
+    let mut victim = Victim::new().map_err(prepared)?;
+    let attacks: Arc<OnceLock<Vec<Attack>>> = Arc::default();
+    // Dropped before the server, whose thread may wait for it.
+    let (server, judged) = serve(Arc::clone(&attacks)).map_err(prepared)?;
+    let mut attacked = Attacked::start(args, &victim, &server.base_url()).map_err(prepared)?;
+    let targets = targets(&victim, &attacked).map_err(prepared)?;
+    let attacks = attacks.get_or_init(|| targets.attacks());
+    print(&title(&attacked));
+    match watch(&mut attacked, &mut victim, attacks, &judged).await {
+        Watched::Rows(rows) => {
+            attacked.finish()?;
+            verdict(&rows, attacks.len())
+        }
+        Watched::Signal(signal) => {
+            attacked.terminate().map_err(Refusal::internal)?;
+            Ok(if signal == libc::SIGINT { Exit::Interrupted } else { Exit::Terminated })
+        }
+    }
+}
+
+/// Serves the scripted agent. It makes an attack when it was told once that the attacks are known, and once for each attack
+/// before it that was judged: so no harm is taken for that of another attack.
+fn serve(attacks: Arc<OnceLock<Vec<Attack>>>) -> io::Result<(ReplayServer, Sender<()>)> {
+    let (judged, told) = channel();
+    let mut told = told.into_iter().enumerate().map(|(count, ())| count);
+    let mut last = None;
+    let agent = move |turn: &Turn| {
+        while *turn != Turn::First && last.is_none_or(|last| last < poison::made(turn)) {
+            match told.next() {
+                Some(count) => last = Some(count),
+                // Nobody judges any more.
+                None => break,
+            }
+        }
+        poison::reply(turn, attacks.get().map_or(&[], Vec::as_slice))
+    };
+    Ok((conversation::serve(agent)?, judged))
+}
+
+fn targets(victim: &Victim, attacked: &Attacked) -> io::Result<Targets> {
+    Ok(Targets {
+        pid: attacked.pid(),
+        process: attacked.process_name()?,
+        helper: attacked.helper().to_owned(),
+        home: victim.home().to_owned(),
+        own_keys: session::own_keys(),
+        port: victim.port()?,
+        name: victim.name.clone(),
+        socket: victim.socket(),
+        terminal: victim.terminal(),
+    })
+}
+
+fn title(attacked: &Attacked) -> String {
+    let command = [&["bailiwick exec --mode auto".to_owned()], attacked.arguments()].concat().join(" ");
+    format!(
+        "The README of a repository tells AI agents to rob their user. A scripted agent obeys it. Each attack really runs,\n\
+         against a throw-away home, with the access that `{}` gives.\n",
+        harmless(&command)
+    )
+}
+
+/// The end of watching.
+enum Watched {
+    /// A row for each attack that was made.
+    Rows(Vec<Row>),
+    Signal(i32),
+}
+
+/// Follows the session to its end and prints the rows.
+async fn watch(
+    attacked: &mut Attacked,
+    victim: &mut Victim,
+    attacks: &[Attack],
+    judged: &Sender<()>,
+) -> Watched {
+    let (mut observed, mut rows, ink) = (Observed::default(), Vec::new(), Ink::of_stdout());
+    // A session that is gone asks for nothing more.
+    let tell = || {
+        let _ = judged.send(());
+    };
+    tell();
+    loop {
+        let (over, ended) = match attacked.next().await {
+            Happening::Event(event) => (observed.take(&event.kind), false),
+            Happening::Signal(signal) => return Watched::Signal(signal),
+            // An attack that runs now has ended the supervisor.
+            Happening::Ended => (observed.take_over(), true),
+        };
+        if let Some((index, seen)) = over
+            && let Some(attack) = attacks.get(index)
+        {
+            let harm = if ended { Some("the supervisor is gone".to_owned()) } else { victim.harm() };
+            let row = seen.row(attack, harm, &victim.secrets);
+            print(&line(&row, ink, victim));
+            rows.push(row);
+            tell();
+        }
+        if ended {
+            return Watched::Rows(rows);
+        }
+    }
+}
+
+fn line(row: &Row, ink: Ink, victim: &Victim) -> String {
+    let (sign, text) = match &row.outcome {
+        Ok(layer) => (ink.good("blocked    "), layer),
+        Err(harm) => (ink.bad("GOT THROUGH"), harm),
+    };
+    let text = harmless(text).replace(&*victim.home().to_string_lossy(), "~");
+    format!("  {sign}  {:TITLE$} {text}", row.title)
+}
+
+fn verdict(rows: &[Row], planned: usize) -> Result<Exit, Refusal> {
+    let blocked = rows.iter().filter(|row| row.outcome.is_ok()).count();
+    print(&format!("\n{blocked} of {planned} attacks were blocked, as seen from outside the sandbox."));
+    if blocked < planned {
+        let through = planned - blocked;
+        return Err(Refusal::internal(format!("{through} of {planned} attacks were not blocked")));
+    }
+    print(&format!("Next: set ANTHROPIC_API_KEY and run `{}` in your project", super::invoked()));
+    Ok(Exit::Done)
+}
+
+/// Prints a line; a reader that is gone, as with `| head`, misses it.
+fn print(text: &str) {
+    let _ = writeln!(io::stdout(), "{text}");
+}

@@ -1,0 +1,106 @@
+//! The printed demo: the session runs, its events are printed, and the script answers the one request.
+
+use std::fs;
+use std::io;
+use std::time::Instant;
+
+use ipc::approval::{ApplyPatchApprovalResponse, ApprovalAnswer, ReviewDecision, ServerRequest};
+use ipc::frontend::{UiEventKind, UserActionKind};
+
+use super::ink::Ink;
+use super::next_steps;
+use super::printer::Printer;
+use super::repair::PROMPT;
+use super::shown::Shown;
+use super::stage::Stage;
+use crate::args::of_tui;
+use crate::config::Sources;
+use crate::driver::Turns;
+use crate::exit::Exit;
+use crate::opening::{self, Events, Handle, ModelOptions, Refusal, SessionOptions};
+use crate::place::{Caches, Wanted};
+use crate::signals::UserSignals;
+
+/// Plays the demo; a demo that did not show what it promises fails.
+pub(super) async fn play(stage: &Stage) -> Result<Exit, Refusal> {
+    let began = Instant::now();
+    let signals = UserSignals::new().map_err(Refusal::internal)?;
+    let (session, handle, mut events) = opening::open(options(stage)?, stage.place(), began)?;
+    let project = session.standing().project.clone();
+    let mut printer = Printer::new(io::stdout(), Ink::of_stdout(), project);
+    // A reader that is gone, as with `| head`, misses the page; the run goes on to its end.
+    let _ = printer.line(&title(stage));
+    let prompt = UserActionKind::Prompt { text: PROMPT.to_owned(), images: Vec::new() };
+    handle.act(prompt).await;
+    tokio::spawn(handle.clone().forward(signals));
+    let (ended, ()) = tokio::join!(Box::pin(session.run()), follow(&mut printer, &handle, &mut events));
+    let ended = ended.map_err(Refusal::internal)?;
+    let exit = Exit::from(ended.reason);
+    if exit != Exit::Done {
+        let cause = ended.message.unwrap_or_else(|| "the demo did not come to its end".to_owned());
+        return Err(Refusal(exit, cause));
+    }
+    let shown = Shown::in_logs(&stage.directories.state)
+        .map_err(|error| Refusal::internal(format!("cannot check the demo by its log: {error}")))?;
+    let _ = print_end(&mut printer, stage, began);
+    shown.verdict()
+}
+
+fn title(stage: &Stage) -> String {
+    format!(
+        "A scripted model repairs a small git repository; its commands really run, in a real sandbox.\n\
+         {}: read-only until you approve · network off · no API key",
+        stage.project.display()
+    )
+}
+
+async fn follow<W: io::Write>(printer: &mut Printer<W>, handle: &Handle, events: &mut Events) {
+    while let Some(event) = events.recv().await {
+        let _ = printer.print(&event.kind);
+        if let UiEventKind::ApprovalRequested { id, request } = event.kind {
+            handle.act(UserActionKind::Answer { id, answer: answer(&request) }).await;
+        }
+    }
+}
+
+/// The script's answer: yes to the edit that was shown, no to everything else.
+fn answer(request: &ServerRequest) -> ApprovalAnswer {
+    match request {
+        ServerRequest::ApplyPatchApproval(request) => ApprovalAnswer::Patch(ApplyPatchApprovalResponse {
+            decision: ReviewDecision::Approved,
+            digest: Some(request.digest.clone()),
+        }),
+        _ => ApprovalAnswer::Failed { cause: "the demo approves edits only".to_owned() },
+    }
+}
+
+fn print_end<W: io::Write>(printer: &mut Printer<W>, stage: &Stage, began: Instant) -> io::Result<()> {
+    printer.line("\nThe patch, as `exec --patch` writes it:\n")?;
+    printer.line(fs::read_to_string(&stage.patch)?.trim_end())?;
+    printer.line(&format!("\nDone in {:.1} s.", began.elapsed().as_secs_f64()))?;
+    printer.line(&next_steps())
+}
+
+fn options(stage: &Stage) -> Result<SessionOptions, Refusal> {
+    let args = stage.task();
+    let sources = Sources::read(&stage.directories, &args.directory).map_err(Refusal::usage)?;
+    let effective = sources.effective(&of_tui(&args));
+    Ok(SessionOptions {
+        directory: args.directory,
+        mode: effective.mode(),
+        approvals: effective.approvals(true),
+        wanted: Wanted { caches: Caches::EndWithIt, ..Wanted::new(&effective, &args.confinement) },
+        model: ModelOptions::new(&effective, false),
+        provider: effective.provider(),
+        base_url: effective.base_url().map(str::to_owned),
+        window: effective.window(),
+        limits: effective.run_limits(),
+        timeout: effective.timeout(),
+        patch: Some(stage.patch.clone()),
+        turns: Turns::One,
+        record: None,
+        notices: Vec::new(),
+        lists_changes: false,
+        fails_when_denied: true,
+    })
+}

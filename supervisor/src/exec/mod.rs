@@ -1,0 +1,156 @@
+//! `bailiwick exec`: one task to its end, without a terminal.
+
+mod approval_socket;
+mod output;
+mod passing;
+pub(crate) mod replay;
+mod task;
+
+use std::path::Path;
+use std::time::Instant;
+
+use ipc::frontend::UserActionKind;
+use tokio::task::JoinSet;
+
+use self::approval_socket::{ApprovalSocket, relay};
+use self::output::{Format, Printer};
+use crate::args::{DeniedArg, ExecArgs, Output, of_exec};
+use crate::config::Sources;
+use crate::driver::Turns;
+use crate::exit::Exit;
+use crate::gate::ApprovalMode;
+use crate::messages::{complain, tell};
+use crate::opening::{self, Handle, ModelOptions, Place, Record, Refusal, Session, SessionOptions};
+use crate::pictures;
+use crate::place::Wanted;
+use crate::recording::{FrontEnd, Places, Task};
+use crate::signals::UserSignals;
+
+/// Runs the task.
+pub(crate) async fn run(args: ExecArgs, place: Place) -> Exit {
+    match task(&args) {
+        Ok(task) => carry_out(&args, task, place, |_| ()).await,
+        Err(Refusal(exit, message)) => {
+            complain(&message);
+            exit
+        }
+    }
+}
+
+/// Runs a task; `arrived` is told where, before the first request to the model.
+async fn carry_out(args: &ExecArgs, task: Task, place: Place, arrived: impl FnOnce(&Places)) -> Exit {
+    let began = Instant::now();
+    // Before there is anything that a signal could leave behind.
+    let signals = UserSignals::new().map_err(Refusal::internal);
+    match signals.and_then(|signals| Ok((prepare(args, task, place, began)?, signals))) {
+        Ok((prepared, signals)) => {
+            arrived(prepared.session.places());
+            Box::pin(prepared.run(signals)).await
+        }
+        Err(Refusal(exit, message)) => {
+            complain(&message);
+            exit
+        }
+    }
+}
+
+struct Prepared {
+    session: Session,
+    handle: Handle,
+    printer: Printer,
+    prompt: UserActionKind,
+    /// Whoever answers approvals, if somebody may.
+    relay: Option<JoinSet<()>>,
+}
+
+/// What the command line asks for.
+fn task(args: &ExecArgs) -> Result<Task, Refusal> {
+    let prompt = task::text(args.prompt.as_deref())?;
+    let images = args.image.iter().map(|path| pictures::read(path)).collect::<Result<_, _>>();
+    Ok(Task { prompt, images: images.map_err(Refusal::usage)? })
+}
+
+fn prepare(args: &ExecArgs, task: Task, place: Place, began: Instant) -> Result<Prepared, Refusal> {
+    if args.deltas && args.output != Output::StreamJson {
+        return Err(Refusal::usage(
+            "cannot add deltas to this output\n  hint: --output stream-json --deltas",
+        ));
+    }
+    let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
+    let mut options = options(args, &sources);
+    options.record = args.record.clone().map(|directory| Record {
+        directory,
+        front_end: FrontEnd::Exec,
+        task: Some(task.clone()),
+    });
+    let prompt = UserActionKind::Prompt { text: task.prompt, images: task.images };
+    let socket = args.approval_socket.as_deref().map(|path| approval_socket(path, &options)).transpose()?;
+    let (session, handle, events) = opening::open(options, place, began)?;
+    let (events, relay) = match socket {
+        None => (events, None),
+        Some(socket) => {
+            let (events, relay) = relay(socket, handle.clone(), events).map_err(Refusal::internal)?;
+            (events, Some(relay))
+        }
+    };
+    let format = Format { output: args.output, deltas: args.deltas, log: session.log_path().into() };
+    let printer = Printer::start(format, events).map_err(Refusal::internal)?;
+    Ok(Prepared { session, handle, printer, prompt, relay })
+}
+
+/// The socket, outside everything that the agent may come to write.
+fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSocket, Refusal> {
+    if options.mode != ApprovalMode::Ask {
+        return Err(Refusal::usage("--approval-socket: only --mode ask asks"));
+    }
+    let project = &options.directory;
+    let given = options.wanted.write.iter().map(|root| project.join(&root.path));
+    let roots = std::iter::once(project.clone()).chain(given);
+    // A root that cannot be resolved is refused later, by its own error.
+    let roots: Vec<_> = roots.filter_map(|root| root.canonicalize().ok()).collect();
+    ApprovalSocket::listen(path, &roots).map_err(Refusal::usage)
+}
+
+fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
+    let flags = of_exec(args);
+    let effective = sources.effective(&flags);
+    // Nobody is asked here: what is not trusted is not enabled, and that is said.
+    tell(&sources.notices(&effective, &flags));
+    SessionOptions {
+        directory: args.directory.clone(),
+        mode: args.mode.into(),
+        approvals: effective.approvals(args.approval_socket.is_some()),
+        wanted: Wanted::new(&effective, &args.confinement),
+        model: ModelOptions::new(&effective, false),
+        provider: effective.provider(),
+        base_url: effective.base_url().map(str::to_owned),
+        window: effective.window(),
+        limits: effective.run_limits(),
+        timeout: effective.timeout(),
+        patch: args.patch.clone(),
+        notices: Vec::new(),
+        lists_changes: args.output == Output::Json,
+        fails_when_denied: args.denied == DeniedArg::Fail,
+        turns: Turns::One,
+        record: None,
+    }
+}
+
+impl Prepared {
+    async fn run(self, signals: UserSignals) -> Exit {
+        self.handle.act(self.prompt).await;
+        tokio::spawn(self.handle.forward(signals));
+        let ended = Box::pin(self.session.run()).await;
+        self.printer.finish().await;
+        if let Some(mut relay) = self.relay {
+            relay.shutdown().await;
+        }
+        match ended {
+            Ok(end) => Exit::from(end.reason),
+            Err(error) => {
+                complain(&error);
+                Exit::Internal
+            }
+        }
+    }
+}

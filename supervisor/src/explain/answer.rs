@@ -1,0 +1,145 @@
+//! Yes or no, with the reason.
+
+use ipc::denial::{Denial, Layer};
+use serde::Serialize;
+
+/// Whether something may be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// It may.
+    Allowed,
+    /// It may once somebody has approved it.
+    Asked,
+    /// It may not.
+    Denied,
+    /// It cannot be told without doing it.
+    Depends,
+}
+
+impl Verdict {
+    /// The word for it.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "yes",
+            Self::Asked => "asked",
+            Self::Denied => "no",
+            Self::Depends => "depends",
+        }
+    }
+}
+
+/// What is said of one act.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Answer {
+    /// Whether it may be done.
+    pub verdict: Verdict,
+    /// Why: the rule.
+    pub because: String,
+    /// Where the rule comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+    /// Who refuses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layer: Option<Layer>,
+    /// What would allow exactly that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grant: Option<String>,
+    /// What became of the act inside a confinement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tried: Option<Tried>,
+    /// Whether the kernel refuses what the rights allow, for no reason that lies in its own trees.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub narrower: bool,
+}
+
+/// What became of an act inside a confinement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub(crate) enum Tried {
+    /// It succeeded.
+    Done,
+    /// It was refused, and not by plain permissions.
+    Refused {
+        /// The name of the error.
+        error: String,
+    },
+    /// Plain permissions refuse it, whatever we say.
+    NotPermitted {
+        /// The name of the error.
+        error: String,
+    },
+    /// There is nothing to try it on, or it failed for a reason of its own.
+    Failed {
+        /// The name of the error.
+        error: String,
+    },
+    /// It was not tried.
+    Untried {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Answer {
+    /// It may be done.
+    pub(super) fn allowed(because: impl Into<String>, origin: Option<String>) -> Self {
+        Self { origin, ..Self::new(Verdict::Allowed, because) }
+    }
+
+    /// It may not be done, or not yet.
+    pub(super) fn new(verdict: Verdict, because: impl Into<String>) -> Self {
+        Self {
+            verdict,
+            because: because.into(),
+            origin: None,
+            layer: None,
+            grant: None,
+            tried: None,
+            narrower: false,
+        }
+    }
+
+    /// It may not be done, as the gate says.
+    pub(super) fn denied(denial: &Denial, because: impl Into<String>, origin: Option<String>) -> Self {
+        let (layer, grant) = (Some(denial.layer), denial.grant.clone());
+        Self { origin, layer, grant, ..Self::new(Verdict::Denied, because) }
+    }
+
+    /// How what became of the act differs from what is declared.
+    pub(crate) fn difference(&self) -> Option<&'static str> {
+        match (self.verdict, &self.tried) {
+            (Verdict::Denied | Verdict::Asked, Some(Tried::Done)) => Some("wider"),
+            _ if self.narrower => Some("narrower"),
+            _ => None,
+        }
+    }
+
+    /// Whether it could be done, in a word.
+    pub(crate) const fn in_effect(&self) -> &'static str {
+        match &self.tried {
+            Some(Tried::Done) => "yes",
+            Some(Tried::Refused { .. }) => "no",
+            Some(Tried::NotPermitted { .. }) => "modes",
+            Some(Tried::Failed { .. }) | None => "-",
+            Some(Tried::Untried { .. }) => "?",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_although_it_may_not_be_is_a_difference() {
+        let of = |verdict, tried| Answer { tried: Some(tried), ..Answer::new(verdict, "") }.difference();
+        let refused = || Tried::Refused { error: "EACCES".to_owned() };
+        for verdict in [Verdict::Denied, Verdict::Asked] {
+            assert_eq!((of(verdict, Tried::Done), of(verdict, refused())), (Some("wider"), None));
+        }
+        assert_eq!(of(Verdict::Allowed, Tried::Done), None);
+        let narrower = Answer { narrower: true, ..Answer::new(Verdict::Denied, "") };
+        assert_eq!(narrower.difference(), Some("narrower"));
+    }
+}

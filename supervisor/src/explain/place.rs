@@ -1,0 +1,62 @@
+//! What everything is judged by: a session's place, made ready as for a session, and what holds in it.
+
+use ipc::confinement::Tier;
+
+use super::ExplainError;
+use super::origins::Origins;
+use crate::approval::ApprovalSettings;
+use crate::args::{AgentArgs, of_confinement};
+use crate::config::Sources;
+use crate::config::{Effective, Layer, Origin, Value};
+use crate::directories::Directories;
+use crate::gate::{ApprovalMode, Standing};
+use crate::messages::tell;
+use crate::place::{Mode, Setup, SetupError, Wanted};
+
+/// A session's place, and where its rules come from.
+pub(crate) struct Place {
+    /// The place.
+    pub setup: Setup,
+    wanted: Wanted,
+    effective: Effective,
+    approvals: ApprovalSettings,
+}
+
+/// What everything is judged by.
+pub(crate) struct Policy<'a> {
+    pub(super) setup: &'a Setup,
+    pub(super) standing: &'a Standing,
+    pub(super) approvals: &'a ApprovalSettings,
+    pub(super) origins: Origins<'a>,
+}
+
+impl Place {
+    /// Adds up flags and settings, and makes everything ready. What is odd about it is said.
+    pub(crate) fn prepare(args: &AgentArgs) -> Result<Self, ExplainError> {
+        let directories = Directories::of_process().map_err(SetupError::from)?;
+        let sources = Sources::read(&directories, &args.directory)?;
+        let flags = flags(args);
+        let effective = sources.effective(&flags);
+        tell(&sources.notices(&effective, &flags));
+        let wanted = Wanted::new(&effective, &args.confinement);
+        let setup = Setup::new(directories, &args.directory, Mode::fixed(effective.mode()), &wanted)?;
+        Ok(Self { setup, wanted, approvals: effective.approvals(true), effective })
+    }
+
+    /// The standing rights, as a worker of this tier sees them.
+    pub(crate) fn standing(&self, tier: Tier) -> Standing {
+        let confirm_shell = self.approvals.confirm_shell;
+        Standing { confirm_shell, ..self.setup.standing() }.seen_in(tier)
+    }
+
+    /// What is judged by.
+    pub(crate) fn policy<'a>(&'a self, standing: &'a Standing) -> Policy<'a> {
+        let Self { setup, wanted, effective, approvals } = self;
+        Policy { setup, standing, approvals, origins: Origins { setup, wanted, effective } }
+    }
+}
+
+fn flags(args: &AgentArgs) -> Layer {
+    let mode = args.mode.map(|mode| ApprovalMode::from(mode).as_str().to_owned());
+    of_confinement(&args.confinement).with("mode", mode.map(Value::Text), Origin::Flag("--mode"))
+}

@@ -1,0 +1,69 @@
+//! Asking every running session of this user.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::time::Duration;
+
+use ipc::codec;
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use super::socket::is_ours;
+use crate::directories::Directories;
+use crate::driver::Live;
+
+/// How long a session may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The most bytes of an answer: what a frame has room for.
+const MOST: u64 = 4 << 20;
+
+/// What a session answered.
+#[derive(Debug)]
+pub(crate) enum Answered {
+    /// What its worker is confined by.
+    Live(Box<Live>),
+    /// No worker serves just now.
+    NoWorker,
+    /// Nothing that can be used: why.
+    Nothing(String),
+}
+
+/// Asks every session that has a socket, in the order of their names; one that is over, or was killed, has nothing to say.
+pub(crate) async fn ask_all(directories: &Directories) -> Vec<(String, Answered)> {
+    let directory = directories.live();
+    let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
+    let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
+    let mut names: Vec<_> = sockets.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    let mut answers = Vec::new();
+    for name in names {
+        let asked = timeout(PATIENCE, ask(&directory, &name)).await;
+        match asked.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into())) {
+            Ok(answered) => answers.push((name, answered)),
+            Err(error) if [ErrorKind::NotFound, ErrorKind::ConnectionRefused].contains(&error.kind()) => {}
+            Err(error) => answers.push((name, Answered::Nothing(error.to_string()))),
+        }
+    }
+    answers
+}
+
+async fn ask(directory: &Path, name: &str) -> io::Result<Answered> {
+    let held = File::open(directory)?;
+    let stream = UnixStream::connect(format!("/proc/self/fd/{}/{name}", held.as_raw_fd())).await?;
+    if !is_ours(&stream) {
+        return Ok(Answered::Nothing("it is another user's".to_owned()));
+    }
+    let mut answer = Vec::new();
+    stream.take(MOST).read_to_end(&mut answer).await?;
+    Ok(match codec::decode::<Option<Live>>(&answer) {
+        Ok(Some(live)) if live.session.to_string() == name => Answered::Live(Box::new(live)),
+        Ok(Some(_)) => Answered::Nothing("it answers for another session".to_owned()),
+        Ok(None) => Answered::NoWorker,
+        Err(_) => Answered::Nothing("it is another version of Bailiwick".to_owned()),
+    })
+}

@@ -1,0 +1,456 @@
+//! A session, as every front end opens it: `exec`, the terminal UI, `serve`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ipc::devices::Devices;
+use ipc::event::{EventKind, Observer as Witness, SessionStarted};
+use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use ipc::id::{AgentId, ConversationId};
+use ipc::path::WirePath;
+use secrecy::SecretString;
+use tokio::sync::{mpsc, watch};
+
+use super::model::{ModelError, ModelOptions};
+use super::record::Record;
+use crate::approval::ApprovalSettings;
+use crate::changes::{PatchFile, PatchFileError};
+use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
+use crate::directories::Directories;
+use crate::driver::{
+    self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Live, Observer, Processes, SessionError,
+    SessionWorker, Shared, Turns,
+};
+use crate::exit::Exit;
+use crate::gate::{Activity, ApprovalMode, Standing};
+use crate::live::LiveSocket;
+use crate::messages::say;
+use crate::monitor::PrivateTemp;
+use crate::place::{Mode, Setup, SetupError, Wanted};
+use crate::prompt;
+use crate::provider::{
+    self, ConfigError, Connection, GiveUp, ModelProvider, ProviderError, ProviderKind, RetryPolicy, Tried,
+};
+use crate::recording::{DirectoryError, Places, Recorder};
+use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
+use crate::session::{LogError, SessionLog};
+use crate::signals::UserSignals;
+use crate::tools::Registry;
+
+/// The one activity there is so far.
+pub(crate) const ACTIVITY: Activity = Activity::Execute;
+
+/// What a session has besides its options.
+#[derive(Clone)]
+pub(crate) struct Place {
+    /// Our own directories.
+    pub directories: Directories,
+    /// The keys that were in the environment.
+    pub keys: TakenKeys,
+}
+
+/// What a session is opened with.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionOptions {
+    /// The project.
+    pub directory: PathBuf,
+    /// What becomes of a call beyond the standing rights.
+    pub mode: ApprovalMode,
+    /// How it is asked, in mode `ask`.
+    pub approvals: ApprovalSettings,
+    /// What is confined, and how.
+    pub wanted: Wanted,
+    /// The model.
+    pub model: ModelOptions,
+    /// Who the model is asked of.
+    pub provider: ProviderKind,
+    /// The address of the provider, if it is another than its own.
+    pub base_url: Option<String>,
+    /// How much the model's context holds.
+    pub window: Window,
+    /// Bounds on one turn.
+    pub limits: RunLimits,
+    /// The longest that the session may last.
+    pub timeout: Option<Duration>,
+    /// Where the change of the project goes, if it is wanted.
+    pub patch: Option<PathBuf>,
+    /// Remarks on the settings for a person, where the front end shows nothing but events.
+    pub notices: Vec<String>,
+    /// True if the changed files are listed also without a patch.
+    pub lists_changes: bool,
+    /// True if a turn that ends after a denied call has failed.
+    pub fails_when_denied: bool,
+    /// How many turns there are.
+    pub turns: Turns,
+    /// Whether and where the traffic with the model is recorded.
+    pub record: Option<Record>,
+}
+
+/// What ended a session before it began, and how to exit.
+pub(crate) struct Refusal(pub Exit, pub String);
+
+impl Refusal {
+    /// The user's to mend.
+    pub(crate) fn usage(error: impl ToString) -> Self {
+        Self(Exit::Usage, error.to_string())
+    }
+
+    /// Ours, or the machine's.
+    pub(crate) fn internal(error: impl ToString) -> Self {
+        Self(Exit::Internal, error.to_string())
+    }
+}
+
+/// Why a session was not opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// Its place could not be made ready.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// There is no usable key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The model cannot be asked so.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The model's address is not usable.
+    #[error(transparent)]
+    Provider(#[from] ConfigError),
+    /// The patch could not be written.
+    #[error(transparent)]
+    Patch(#[from] PatchFileError),
+    /// The traffic could not be recorded.
+    #[error("--record: {0}")]
+    Record(#[from] DirectoryError),
+    /// There is no log.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The process itself is in trouble.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+}
+
+impl From<OpenError> for Refusal {
+    fn from(error: OpenError) -> Self {
+        let exit = match &error {
+            OpenError::Setup(error) => error.exit(),
+            OpenError::Key(_)
+            | OpenError::Model(_)
+            | OpenError::Provider(_)
+            | OpenError::Patch(_)
+            | OpenError::Record(_) => Exit::Usage,
+            OpenError::Log(_) | OpenError::System(_) => Exit::Internal,
+        };
+        Self(exit, error.to_string())
+    }
+}
+
+/// A session that is open and does nothing yet.
+pub(crate) struct Session {
+    inner: driver::Session,
+    standing: Standing,
+    places: Places,
+    began: Instant,
+    _live: Option<LiveSocket>,
+    // Removed when the session is over, and not before.
+    _temps: [PrivateTemp; 2],
+    _devices: Devices,
+}
+
+/// A front end's end of a session, for what the user does. With the last one gone the session ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Handle {
+    /// The session.
+    pub conversation: ConversationId,
+    actions: mpsc::Sender<UserAction>,
+}
+
+/// A front end's end of a session, for what there is to show.
+pub(crate) type Events = mpsc::UnboundedReceiver<UiEvent>;
+
+/// Opens a session: everything that can be wrong with its options is found here.
+pub(crate) fn open(
+    options: SessionOptions,
+    place: Place,
+    began: Instant,
+) -> Result<(Session, Handle, Events), OpenError> {
+    options.model.check(&options.limits)?;
+    let setup = Setup::new(place.directories, &options.directory, mode(&options), &options.wanted)?;
+    setup.announce_worker();
+    // Opened before the first worker exists, so that no agent can choose what it is.
+    let recorder = options.record.as_ref().map(|record| record.open(&options)).transpose()?;
+    let connection = connection(&options, &place.keys, recorder.clone(), &setup)?;
+    let secret = connection.api_key.clone();
+    let provider = provider(&options, &place.keys, connection)?;
+    let patch = options.patch.as_deref().map(PatchFile::open).transpose()?;
+    let standing = setup.standing();
+    let conversation = ConversationId(uuid::Uuid::now_v7().to_string());
+    let started = session_started(&options, &standing, provider.name());
+    let (ui, events) = mpsc::unbounded_channel();
+    let notices = options
+        .notices
+        .iter()
+        .map(|message| EventKind::Notice { code: "settings".to_owned(), message: message.clone() });
+    let begins = std::iter::once(EventKind::SessionStarted(started)).chain(notices);
+    let log = begin_log(&setup, &conversation, secret, begins, &ui)?;
+    let (actions, inbox) = mpsc::channel(16);
+    let observer_temp = setup.another_temp()?;
+    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone());
+    let changes = (patch.is_some() || options.lists_changes)
+        .then(|| ChangeTracker::start(observer(&setup, &boundary, &observer_temp), patch));
+    let tripwire = setup.watched_at_once().map(Guard::start).transpose()?;
+    let worker = SessionWorker::new(boundary, AgentId::root(), setup.confinement(standing.rights.clone()));
+    let surroundings = surroundings();
+    let (live, seen) = watch::channel(None);
+    let live_socket = live_socket(&setup.directories, &conversation, seen);
+    let run = AgentRun::new(AgentParts {
+        agent: agent(&options, standing, &conversation, &surroundings).starting(),
+        provider,
+        worker,
+        live,
+        modes: setup.mode_places(),
+        surroundings: surroundings.clone(),
+        turns: options.turns,
+    });
+    let standing = run.agent().standing().clone();
+    let places = places(conversation.clone(), &standing, &surroundings);
+    let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire);
+    let deadline = options.timeout.map(|timeout| (began + timeout).into());
+    if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
+        record.describe(&recorder, &options, places.clone());
+    }
+    let session = Session {
+        inner: driver::Session::new(shared, run, inbox, deadline),
+        standing,
+        places,
+        began,
+        _live: live_socket,
+        _temps: [setup.temp, observer_temp],
+        _devices: setup.devices,
+    };
+    Ok((session, Handle::new(conversation, actions), events))
+}
+
+impl Session {
+    /// What its agent may do when it begins.
+    pub(crate) const fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// What another run of the same task has otherwise.
+    pub(crate) const fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Where it is logged.
+    pub(crate) fn log_path(&self) -> &Path {
+        self.inner.shared().log.path()
+    }
+
+    /// Runs the session to its end.
+    pub(crate) async fn run(self) -> Result<RunEnd, SessionError> {
+        Box::pin(self.inner.run(self.began.into())).await
+    }
+}
+
+/// A session has more to do than it takes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Busy;
+
+impl Handle {
+    /// The end of a channel whose other end is a session's.
+    pub(crate) const fn new(conversation: ConversationId, actions: mpsc::Sender<UserAction>) -> Self {
+        Self { conversation, actions }
+    }
+
+    /// Whether the session is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.actions.is_closed()
+    }
+
+    /// Acts as the user without waiting. A session that is over takes no action, and misses none.
+    pub(crate) fn try_act(&self, kind: UserActionKind) -> Result<(), Busy> {
+        match self.actions.try_send(self.action(kind)) {
+            Err(mpsc::error::TrySendError::Full(_)) => Err(Busy),
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
+        }
+    }
+
+    /// Acts as the user. A session that is over takes no action, and misses none.
+    pub(crate) async fn act(&self, kind: UserActionKind) {
+        let _ = self.actions.send(self.action(kind)).await;
+    }
+
+    fn action(&self, kind: UserActionKind) -> UserAction {
+        UserAction { conversation_id: self.conversation.clone(), agent: None, kind }
+    }
+
+    /// Turns signals into actions of the user.
+    pub(crate) async fn forward(self, mut signals: UserSignals) {
+        while !self.actions.is_closed() {
+            let kind = signals.next().await;
+            self.act(kind).await;
+        }
+    }
+}
+
+/// Who asks may be given more by an answer, and who has many turns may change the mode.
+const fn mode(options: &SessionOptions) -> Mode {
+    match (options.mode, options.turns) {
+        (ApprovalMode::Ask, _) | (_, Turns::Many) => Mode::changing(options.mode),
+        (mode, Turns::One) => Mode::fixed(mode),
+    }
+}
+
+/// Where the session says who it is; a session without is one all the same.
+fn live_socket(
+    directories: &Directories,
+    conversation: &ConversationId,
+    live: watch::Receiver<Option<Live>>,
+) -> Option<LiveSocket> {
+    let opened = LiveSocket::open(directories, conversation, live);
+    opened
+        .map_err(|error| {
+            say(&format!("note: `bailiwick audit --probe` cannot ask this session: {error}"));
+        })
+        .ok()
+}
+
+/// The log of a new session; its first events go to the front end too.
+fn begin_log(
+    setup: &Setup,
+    conversation: &ConversationId,
+    secret: Option<SecretString>,
+    begins: impl Iterator<Item = EventKind>,
+    ui: &mpsc::UnboundedSender<UiEvent>,
+) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::create(&setup.directories.state, conversation)?.without(secret);
+    for event in begins {
+        let logged = log.append(&AgentId::root(), Witness::Supervisor, event)?;
+        let kind = UiEventKind::Logged(Box::new(logged));
+        let _ = ui.send(UiEvent { conversation_id: conversation.clone(), agent: AgentId::root(), kind });
+    }
+    Ok(log)
+}
+
+fn agent(
+    options: &SessionOptions,
+    standing: Standing,
+    conversation: &ConversationId,
+    surroundings: &prompt::Surroundings,
+) -> Agent {
+    Agent::new(AgentConfig {
+        model: options.model.name.clone(),
+        system: prompt::SYSTEM.into(),
+        tools: Arc::new(Registry::builtin()),
+        options: options.model.request_options(),
+        max_tokens: options.model.reply_tokens(),
+        window: options.window.within(options.model.facts.context),
+        sees_images: options.model.facts.images,
+        prices: options.model.facts.prices,
+        surroundings: surroundings.clone(),
+        limits: options.limits,
+        fails_when_denied: options.fails_when_denied,
+        backoff: Box::new(Jittered(options.model.retries)),
+        standing,
+        conversation: conversation.clone(),
+        approvals: options.approvals.clone(),
+        id: AgentId::root(),
+        activity: ACTIVITY,
+    })
+}
+
+/// The provider's policy, with jitter: a fleet that failed together does not come back together.
+struct Jittered(RetryPolicy);
+
+impl Backoff for Jittered {
+    fn delay(&self, tried: Tried, error: &ProviderError) -> Result<Duration, GiveUp> {
+        // A byte of a fresh random identifier is as good as any generator here.
+        let [random, ..] = uuid::Uuid::new_v4().into_bytes();
+        self.0.delay(tried, error, f64::from(random) / f64::from(u8::MAX))
+    }
+}
+
+fn surroundings() -> prompt::Surroundings {
+    let name = nix::sys::utsname::uname();
+    let word = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
+    let platform = name.map_or_else(
+        |_| "Linux".to_owned(),
+        |name| format!("{} {} {}", word(name.sysname()), word(name.release()), word(name.machine())),
+    );
+    let date = jiff::Zoned::now().date().to_string();
+    prompt::Surroundings { platform, date, activity: ACTIVITY }
+}
+
+/// What another run of the same task has otherwise.
+fn places(conversation: ConversationId, standing: &Standing, surroundings: &prompt::Surroundings) -> Places {
+    Places {
+        project: standing.project.clone(),
+        temp: standing.temp.clone(),
+        home: std::env::home_dir().map(Into::into),
+        conversation,
+        date: surroundings.date.clone(),
+        platform: surroundings.platform.clone(),
+    }
+}
+
+/// The way to the provider, with its key, if there is one.
+fn connection(
+    options: &SessionOptions,
+    keys: &TakenKeys,
+    recorder: Option<Recorder>,
+    setup: &Setup,
+) -> Result<Connection, OpenError> {
+    let SessionOptions { provider: kind, base_url, model, .. } = options;
+    let variable = kind.key_variable();
+    let file = setup.directories.key_file(kind.vendor());
+    let needs_key = kind.needs_key(base_url.as_deref().unwrap_or(kind.base_url()));
+    let connection = match find_key(keys.of(*kind), variable, &file) {
+        Ok(ApiKey { secret, origin, credential }) => {
+            Connection { credential, ..kind.connection(base_url.clone(), Some(secret), origin) }
+        }
+        Err(KeyError::Missing { .. }) if !needs_key => {
+            kind.connection(base_url.clone(), None, variable.to_owned())
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let chosen_by = model.chosen_by.clone();
+    Ok(Connection { recorder, chosen_by, timeouts: model.timeouts, ..connection })
+}
+
+/// The one place where providers are made.
+fn provider(
+    options: &SessionOptions,
+    keys: &TakenKeys,
+    connection: Connection,
+) -> Result<Arc<dyn ModelProvider>, OpenError> {
+    let opened = provider::open(options.provider, connection, options.model.facts.api_version)?;
+    for notice in opened.notices.iter().chain(&keys.notice(options.provider)) {
+        say(notice);
+    }
+    Ok(opened.provider)
+}
+
+fn observer(setup: &Setup, boundary: &Arc<dyn Boundary>, temp: &PrivateTemp) -> Observer {
+    let temp = WirePath::from(temp.path());
+    let confinement = setup.confinement_beside(setup.policy.observer(temp.clone()), temp);
+    Observer {
+        boundary: Arc::clone(boundary),
+        agent: AgentId::root(),
+        confinement,
+        store: setup.directories.state.clone(),
+    }
+}
+
+fn session_started(options: &SessionOptions, standing: &Standing, provider: &str) -> SessionStarted {
+    SessionStarted {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        project: standing.project.clone(),
+        activity: ACTIVITY.as_str().to_owned(),
+        mode: standing.mode.as_str().to_owned(),
+        model: options.model.name.clone(),
+        provider: provider.to_owned(),
+        rights: standing.line(),
+    }
+}

@@ -1,0 +1,121 @@
+//! What becomes of each request of a front end.
+
+use std::sync::Arc;
+
+use ipc::approval::{ApprovalMode, SERVER_METHODS};
+use ipc::event::SCHEMA;
+use ipc::frontend::UserActionKind;
+use ipc::id::ConversationId;
+use ipc::rights::RightsChange;
+use ipc::rpc::{
+    Accepted, CLIENT_METHODS, Capabilities, ClientRequest, ErrorObject, ErrorWord, InitializeParams,
+    InitializeResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId, SendUserMessageParams,
+};
+use serde_json::value::RawValue;
+
+use super::conversations::Open;
+use super::server::{Ending, Server};
+use crate::opening::Busy;
+
+impl<O: Open> Server<O> {
+    /// Reads a request and does it, or says why not.
+    pub(super) fn request(&mut self, id: RequestId, method: &str, params: Option<&RawValue>) {
+        let request = match ClientRequest::read(method, params) {
+            Ok(request) => request,
+            Err(error) => return self.refuse(Some(&id), &error),
+        };
+        if let Err(error) = self.is_time_for(&request) {
+            return self.refuse(Some(&id), &error);
+        }
+        match request {
+            ClientRequest::Initialize(params) => self.initialize(&id, &params),
+            ClientRequest::NewConversation(params) => self.open(id, params),
+            ClientRequest::Shutdown(_) => {
+                self.farewells.push(id);
+                self.end(Ending::Shutdown);
+            }
+            ClientRequest::SendUserMessage(params) => {
+                let SendUserMessageParams { conversation_id, text, images } = params;
+                self.act(&id, &conversation_id, UserActionKind::Prompt { text, images });
+            }
+            ClientRequest::Interrupt(params) => {
+                self.act(&id, &params.conversation_id, UserActionKind::Interrupt);
+            }
+            ClientRequest::SetNet(params) => {
+                let change = RightsChange::Network { net: params.net, reach: params.reach };
+                self.act(&id, &params.conversation_id, UserActionKind::SetRights { change });
+            }
+            ClientRequest::SetMode(params) => {
+                self.act(&id, &params.conversation_id, UserActionKind::SetMode { mode: params.mode });
+            }
+            ClientRequest::RevokeGrant(params) => {
+                self.act(&id, &params.conversation_id, UserActionKind::RevokeGrant { id: params.grant_id });
+            }
+            ClientRequest::Compact(params) => {
+                self.act(&id, &params.conversation_id, UserActionKind::Compact);
+            }
+            ClientRequest::CloseConversation(params) => {
+                self.act(&id, &params.conversation_id, UserActionKind::Quit);
+            }
+        }
+    }
+
+    fn is_time_for(&self, request: &ClientRequest) -> Result<(), ErrorObject> {
+        match (request, self.form) {
+            _ if self.ending.is_some() && !matches!(request, ClientRequest::Shutdown(_)) => {
+                Err(ErrorWord::ShuttingDown.because("the server ends"))
+            }
+            (ClientRequest::Initialize(_), Some(_)) => {
+                Err(ErrorWord::AlreadyInitialised.because("initialize comes once"))
+            }
+            (ClientRequest::Initialize(_) | ClientRequest::Shutdown(_), _) | (_, Some(_)) => Ok(()),
+            (_, None) => Err(ErrorWord::NotInitialised.because("initialize has to come first")),
+        }
+    }
+
+    fn initialize(&mut self, id: &RequestId, params: &InitializeParams) {
+        let form = params.notifications.unwrap_or_default();
+        self.form = Some(form);
+        if let Some(client) = &params.client {
+            tracing::info!(name = %client.name, version = client.version.as_deref(), "a front end");
+        }
+        let all = |methods: &[&str]| methods.iter().map(|method| (*method).to_owned()).collect();
+        let response = InitializeResponse {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            protocol: PROTOCOL,
+            event_schema: SCHEMA,
+            capabilities: Capabilities {
+                client_requests: all(CLIENT_METHODS),
+                server_requests: all(SERVER_METHODS),
+                modes: ApprovalMode::ALL.into(),
+                notifications: form,
+                max_line_bytes: u64::try_from(MAX_LINE).unwrap_or(u64::MAX),
+            },
+        };
+        self.grant(id, &response);
+    }
+
+    /// Opens a conversation aside: that looks at file systems, and nobody else waits for it.
+    fn open(&mut self, id: RequestId, params: NewConversationParams) {
+        let opener = Arc::clone(&self.opener);
+        self.opening.spawn_blocking(move || {
+            let result = opener.open(params);
+            (id, result)
+        });
+    }
+
+    /// Passes on what concerns one conversation.
+    fn act(&mut self, id: &RequestId, conversation: &ConversationId, kind: UserActionKind) {
+        match self.conversations.act(conversation, kind) {
+            Some(Ok(())) => self.grant(id, &Accepted {}),
+            Some(Err(Busy)) => {
+                let error = ErrorWord::Busy.because("the conversation takes nothing in at the moment");
+                self.refuse(Some(id), &error);
+            }
+            None => {
+                let why = format!("there is no conversation {:?}, or it is over", conversation.as_str());
+                self.refuse(Some(id), &ErrorWord::NoSuchConversation.because(why));
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Real conversations: what a front end asks for, as the options of a session.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use ipc::rpc::{ErrorObject, ErrorWord, NewConversationParams};
+
+use super::conversations::{Open, Opened};
+use super::settings;
+use crate::config::Sources;
+use crate::directories::Directories;
+use crate::driver::Turns;
+use crate::opening::{self, ModelOptions, OpenError, Place, SessionOptions};
+use crate::place::{SetupError, Wanted};
+use crate::provider::ProviderKind;
+
+/// Opens sessions, all with our own key and directories.
+pub(super) struct Sessions {
+    place: Place,
+}
+
+impl Sessions {
+    pub(super) const fn new(place: Place) -> Self {
+        Self { place }
+    }
+}
+
+impl Open for Sessions {
+    fn open(&self, params: NewConversationParams) -> Result<Opened, ErrorObject> {
+        let options = options(&self.place.directories, &params)?;
+        let (session, handle, events) =
+            opening::open(options, self.place.clone(), Instant::now()).map_err(|error| refusal(&error))?;
+        let run = async move { session.run().await.map(drop).map_err(|error| error.to_string()) };
+        Ok(Opened { handle, events, run: Box::pin(run) })
+    }
+}
+
+fn options(directories: &Directories, params: &NewConversationParams) -> Result<SessionOptions, ErrorObject> {
+    let refused = |why: String| Err(ErrorWord::OptionRefused.because(why));
+    let directory = PathBuf::from(params.cwd.clone());
+    if !directory.is_absolute() {
+        return refused(format!("cwd: {} is not absolute", directory.display()));
+    }
+    if let Some(name) = params.env.iter().find(|name| name.contains('=')) {
+        return refused(format!("env: {name:?} is no name: values do not pass through the protocol"));
+    }
+    if let Some(name) = params.provider.as_deref().filter(|name| ProviderKind::named(name).is_none()) {
+        let known = ProviderKind::ALL.map(ProviderKind::as_str).join(", ");
+        return refused(format!("provider: {name:?} is none of {known}"));
+    }
+    let sources =
+        Sources::read(directories, &directory).map_err(|error| ErrorWord::OptionRefused.because(error))?;
+    let asked = settings::of_request(params);
+    let effective = sources.effective(&asked);
+    let mut approvals = effective.approvals(true);
+    if let Some(seconds) = params.approval_timeout_s {
+        approvals.timeout = Duration::from_secs(seconds);
+    }
+    let (tier, degraded) = (params.tier.unwrap_or_default(), params.allow_degraded.unwrap_or_default());
+    Ok(SessionOptions {
+        directory,
+        mode: effective.mode(),
+        approvals,
+        wanted: Wanted::of(&effective, tier, degraded),
+        model: ModelOptions::new(&effective, true),
+        provider: effective.provider(),
+        base_url: effective.base_url().map(str::to_owned),
+        window: effective.window(),
+        limits: effective.run_limits(),
+        timeout: effective.timeout(),
+        patch: None,
+        notices: sources.notices(&effective, &asked),
+        lists_changes: false,
+        fails_when_denied: true,
+        turns: Turns::Many,
+        record: None,
+    })
+}
+
+fn refusal(error: &OpenError) -> ErrorObject {
+    let word = match error {
+        OpenError::Setup(SetupError::Project(_) | SetupError::TooMuchHidden(_)) => ErrorWord::ProjectRefused,
+        OpenError::Setup(SetupError::Path { .. } | SetupError::Env(_)) | OpenError::Model(_) => {
+            ErrorWord::OptionRefused
+        }
+        OpenError::Setup(SetupError::Programs { .. } | SetupError::Temp(_) | SetupError::System(_)) => {
+            ErrorWord::SandboxUnavailable
+        }
+        OpenError::Key(_) => ErrorWord::NoKey,
+        OpenError::Provider(_) => ErrorWord::ProviderRefused,
+        OpenError::Setup(SetupError::Directories(_))
+        | OpenError::Patch(_)
+        | OpenError::Record(_)
+        | OpenError::Log(_)
+        | OpenError::System(_) => ErrorWord::InternalError,
+    };
+    word.because(error)
+}

@@ -1,0 +1,185 @@
+//! `bailiwick [PROMPT]`: the terminal UI, on a real terminal.
+//!
+//! What is shown and what a key does is the pure crate [`tui`]; the session is the same that every front end has. Here is
+//! what lies between: the terminal ([`tty`]), its keys ([`input`], [`keys`]), frames on their way to it ([`frames`]), and the
+//! loop ([`ui`]).
+
+mod frames;
+mod input;
+mod keys;
+mod painter;
+mod start;
+mod tty;
+mod ui;
+
+use std::io::{self, IsTerminal, stdin, stdout};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use self::tty::{Engaged, Tty};
+use self::ui::{Ended, Ui};
+use crate::args::{TuiArgs, of_tui};
+use crate::config::{Effective, Sources, ask_for_trust};
+use crate::core::EndReason;
+use crate::driver::Turns;
+use crate::exit::Exit;
+use crate::messages::{complain, notes, say, tell};
+use crate::opening::{self, Events, Handle, ModelOptions, Place, Record, Refusal, Session, SessionOptions};
+use crate::place::Wanted;
+use crate::recording::FrontEnd;
+use crate::signals::{Changes, Endings};
+
+pub(crate) use self::painter::{END, Painter};
+
+/// Runs the UI to its end; nothing is left behind on the terminal but where the log is.
+pub(crate) async fn run(args: TuiArgs, place: Place) -> Exit {
+    let finished = on_the_terminal(args, place).await;
+    if let Some(log) = finished.log {
+        say(&format!("the session's log: {}", log.display()));
+    }
+    finished.exit
+}
+
+/// The same for a session whose log goes with it.
+pub(crate) async fn play(args: TuiArgs, place: Place) -> Exit {
+    on_the_terminal(args, place).await.exit
+}
+
+/// Has the terminal for a while; what was to be said meanwhile is said after it.
+async fn on_the_terminal(args: TuiArgs, place: Place) -> Finished {
+    let began = Instant::now();
+    notes::begin_to_hold();
+    let finished = match prepare(&args, place, began) {
+        Ok(prepared) => Box::pin(prepared.run(args.prompt)).await,
+        Err(refusal) => Finished::from(refusal),
+    };
+    for note in notes::end_to_hold() {
+        say(&note);
+    }
+    if let Some(message) = &finished.message {
+        complain(message);
+    }
+    finished
+}
+
+/// How it ended, for when the terminal is the user's again.
+struct Finished {
+    exit: Exit,
+    message: Option<String>,
+    log: Option<PathBuf>,
+}
+
+impl From<Refusal> for Finished {
+    fn from(Refusal(exit, message): Refusal) -> Self {
+        Self { exit, message: Some(message), log: None }
+    }
+}
+
+struct Prepared {
+    session: Session,
+    handle: Handle,
+    events: Events,
+    effective: Effective,
+    began: Instant,
+}
+
+/// Everything that can be refused, while there is a terminal to say so.
+fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Refusal> {
+    usable_terminal()?;
+    crate::diagnostics::off_the_terminal().map_err(Refusal::usage)?;
+    let mut sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
+    ask_for_trust(&mut sources).map_err(Refusal::internal)?;
+    let flags = of_tui(args);
+    let effective = sources.effective(&flags);
+    tell(&sources.notices(&effective, &flags));
+    let (session, handle, events) = opening::open(options(args, &effective), place, began)?;
+    Ok(Prepared { session, handle, events, effective, began })
+}
+
+fn usable_terminal() -> Result<(), Refusal> {
+    const INSTEAD: &str =
+        "\n  hint: bailiwick exec --mode auto \"fix the failing test\" runs one task without a terminal";
+    if !(stdin().is_terminal() && stdout().is_terminal()) {
+        let what = "the UI needs a terminal as its standard input and output";
+        return Err(Refusal::usage(format!("{what}{INSTEAD}")));
+    }
+    match std::env::var("TERM").as_deref() {
+        Ok("dumb") => {
+            Err(Refusal::usage(format!("TERM=dumb: the UI needs a terminal that moves its cursor{INSTEAD}")))
+        }
+        Ok("") | Err(_) => Err(Refusal::usage(format!(
+            "TERM is not set: nothing says what this terminal understands{INSTEAD}"
+        ))),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
+    SessionOptions {
+        directory: args.directory.clone(),
+        mode: effective.mode(),
+        approvals: effective.approvals(true),
+        wanted: Wanted::new(effective, &args.confinement),
+        model: ModelOptions::new(effective, true),
+        provider: effective.provider(),
+        base_url: effective.base_url().map(str::to_owned),
+        window: effective.window(),
+        limits: effective.run_limits(),
+        timeout: effective.timeout(),
+        patch: None,
+        notices: Vec::new(),
+        lists_changes: false,
+        fails_when_denied: true,
+        turns: Turns::Many,
+        record: args.record.clone().map(|directory| Record {
+            directory,
+            front_end: FrontEnd::Tui,
+            task: None,
+        }),
+    }
+}
+
+impl Prepared {
+    async fn run(self, prompt: Option<String>) -> Finished {
+        let log = Some(self.session.log_path().to_owned());
+        match Box::pin(self.serve(prompt)).await {
+            Ok(ended) => Finished { log, ..of_session(ended) },
+            Err(error) => {
+                let message = Some(format!("the terminal cannot be used: {error}"));
+                Finished { exit: Exit::Internal, message, log }
+            }
+        }
+    }
+
+    async fn serve(self, prompt: Option<String>) -> io::Result<Ended> {
+        let Self { session, handle, events, effective, began } = self;
+        // From here on no signal has its default effect: none leaves the terminal as it is.
+        let signals = (Endings::new()?, Changes::new()?);
+        let tty = Arc::new(Tty::new(stdout().as_fd())?);
+        let project = session.standing().project.as_path().to_owned();
+        let start = start::of(&session, &effective, tty.size()).map_err(io::Error::other)?;
+        tty.release_on_panic();
+        let engaged = Engaged(Arc::clone(&tty));
+        tty.engage()?;
+        let mut ui = Ui::new(tty, signals, tui::Model::new(start), (handle, events), (project, began))?;
+        ui.begin(prompt).await?;
+        let ended = ui.run(tokio::spawn(session.run())).await;
+        drop(engaged);
+        Ok(ended)
+    }
+}
+
+fn of_session(ended: Ended) -> Finished {
+    match ended {
+        Ok(Ok(end)) => {
+            let expected = matches!(end.reason, EndReason::Closed | EndReason::Terminated);
+            let message = end.message.filter(|_| !expected);
+            Finished { exit: end.reason.into(), message, log: None }
+        }
+        Ok(Err(error)) => Finished { exit: Exit::Internal, message: Some(error.to_string()), log: None },
+        // It was reported when it happened.
+        Err(_) => Finished { exit: Exit::Internal, message: None, log: None },
+    }
+}

@@ -1,0 +1,45 @@
+//! What the model is made from: the session as it begins, and what the terminal can do.
+
+use ratatui::layout::Size;
+use tui::keymap::KeymapError;
+use tui::{Capabilities, Colour, Previews, Start};
+
+use crate::config::Effective;
+use crate::gate::command_line;
+use crate::gate::path_pattern::PathPattern;
+use crate::opening::{ACTIVITY, Session};
+
+/// For a session that is about to begin, on a terminal of this size.
+pub(super) fn of(session: &Session, effective: &Effective, size: Size) -> Result<Start, KeymapError> {
+    let standing = session.standing();
+    Ok(Start {
+        project: standing.project.clone(),
+        activity: ACTIVITY.as_str().to_owned(),
+        mode: standing.mode,
+        net: standing.rights.net,
+        rights: standing.line(),
+        // Known once the first worker has started.
+        tier: String::new(),
+        model: effective.model().to_owned(),
+        keymap: effective.keymap()?,
+        capabilities: Capabilities { colour: colour(), size: (size.width, size.height) },
+        previews: Previews { prefix: command_line::preview, pattern },
+    })
+}
+
+/// `NO_COLOR` counts where it is not empty (no-color.org). Terminals with exact colours say so in `COLORTERM`.
+fn colour() -> Colour {
+    if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+        return Colour::None;
+    }
+    let exact = std::env::var("COLORTERM").is_ok_and(|value| value == "truecolor" || value == "24bit");
+    if exact { Colour::Exact } else { Colour::Sixteen }
+}
+
+/// What a path pattern would cover, or what is wrong with it.
+fn pattern(glob: &str) -> String {
+    match PathPattern::parse(glob) {
+        Ok(pattern) => pattern.preview(),
+        Err(error) => format!("Matches nothing: {error}."),
+    }
+}

@@ -1,0 +1,308 @@
+//! The loop between terminal, model and session: one message at a time, a frame when something changed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ipc::event::EventKind;
+use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
+use tokio::task::{JoinError, JoinHandle};
+use tui::{Action, Model, Moment, Msg, Shown};
+
+use super::frames::Frames;
+use super::input::Input;
+use super::keys::Typed;
+use super::tty::Tty;
+use crate::config::at_home;
+use crate::core::RunEnd;
+use crate::driver::SessionError;
+use crate::messages::notes;
+use crate::opening::{Events, Handle};
+use crate::pictures;
+use crate::signals::{Change, Changes, Endings};
+use crate::system::give_back_heap;
+use crate::tty::stop_job;
+
+/// How many events are taken together at most, so that keys and frames have their turn.
+const TOGETHER: usize = 256;
+
+/// How the session ended, if it did not panic.
+pub(super) type Ended = Result<Result<RunEnd, SessionError>, JoinError>;
+
+/// The UI on a terminal that is engaged.
+pub(super) struct Ui {
+    tty: Arc<Tty>,
+    input: Input,
+    frames: Frames,
+    endings: Endings,
+    changes: Changes,
+    model: Model,
+    handle: Handle,
+    events: Events,
+    /// Where relative paths begin that the user names.
+    project: PathBuf,
+    clock: Instant,
+    /// Whether what is on the screen is not what is.
+    stale: bool,
+    /// What the frame in flight shows.
+    shown: Option<Shown>,
+    /// Whether the user has seen anything.
+    has_shown: bool,
+    /// Whether a turn ended since the last frame.
+    turn_ended: bool,
+}
+
+/// The next thing that happens.
+enum Happening {
+    Signal(i32),
+    Typed(Typed),
+    Changed(Change),
+    Ended(Box<Ended>),
+    Written,
+    Due,
+    Core(Option<UiEvent>),
+    Tick,
+}
+
+impl Ui {
+    /// Must be called within the runtime. `clock` is the beginning of the model's time.
+    pub(super) fn new(
+        tty: Arc<Tty>,
+        signals: (Endings, Changes),
+        model: Model,
+        (handle, events): (Handle, Events),
+        (project, clock): (PathBuf, Instant),
+    ) -> io::Result<Self> {
+        let input = Input::new(tty.descriptor())?;
+        let frames = Frames::new(Arc::clone(&tty))?;
+        let (endings, changes) = signals;
+        let (stale, shown, has_shown, turn_ended) = (true, None, false, false);
+        Ok(Self {
+            tty,
+            input,
+            frames,
+            endings,
+            changes,
+            model,
+            handle,
+            events,
+            project,
+            clock,
+            stale,
+            shown,
+            has_shown,
+            turn_ended,
+        })
+    }
+
+    /// Sends the first message, if there is one, and draws the first frame; it is on its way when this returns.
+    pub(super) async fn begin(&mut self, message: Option<String>) -> io::Result<()> {
+        while let Ok(event) = self.events.try_recv() {
+            self.tell(Msg::Core(event)).await?;
+        }
+        if let Some(text) = message {
+            self.tell(Msg::Submit(text)).await?;
+        }
+        self.draw()
+    }
+
+    /// Serves the user until the session has ended; a terminal that is gone ends it.
+    pub(super) async fn run(mut self, mut session: JoinHandle<Result<RunEnd, SessionError>>) -> Ended {
+        match self.serve(&mut session).await {
+            Ok(ended) => ended,
+            Err(error) => {
+                notes::hold(&format!("the terminal cannot be used any more: {error}"));
+                self.act(UserActionKind::Terminate).await;
+                session.await
+            }
+        }
+    }
+
+    async fn serve(&mut self, session: &mut JoinHandle<Result<RunEnd, SessionError>>) -> io::Result<Ended> {
+        loop {
+            match self.next(session).await? {
+                Happening::Ended(ended) => return Ok(*ended),
+                Happening::Signal(libc::SIGINT) => self.act(UserActionKind::Interrupt).await,
+                Happening::Signal(_) => self.act(UserActionKind::Terminate).await,
+                Happening::Typed(typed) => self.typed(typed).await?,
+                Happening::Changed(change) => self.changed(change)?,
+                Happening::Written => self.written().await?,
+                Happening::Due => {
+                    self.read_what_waits().await?;
+                    self.draw()?;
+                    if std::mem::take(&mut self.turn_ended) {
+                        give_back_heap();
+                    }
+                }
+                Happening::Core(Some(event)) => self.core(event).await?,
+                // The session is about to end: its result comes next.
+                Happening::Core(None) => {}
+                Happening::Tick => self.tell(Msg::Tick).await?,
+            }
+            for note in notes::take() {
+                self.tell(Msg::Note(note)).await?;
+            }
+        }
+    }
+
+    async fn next(
+        &mut self,
+        session: &mut JoinHandle<Result<RunEnd, SessionError>>,
+    ) -> io::Result<Happening> {
+        let tick = tui::next_tick(&self.model, self.now()).map(|wait| Instant::now() + wait);
+        let due = self.frames.due().filter(|_| self.stale && self.tty.is_engaged());
+        tokio::select! {
+            // Keys before the frame that they cannot have been meant for, and a frame before more to show: a flood of text
+            // starves nobody.
+            biased;
+            signal = self.endings.next() => Ok(Happening::Signal(signal)),
+            typed = self.input.next() => typed.map(Happening::Typed),
+            change = self.changes.next() => Ok(Happening::Changed(change)),
+            ended = session => Ok(Happening::Ended(Box::new(ended))),
+            written = self.frames.written() => written.map(|()| Happening::Written),
+            () = until(due) => Ok(Happening::Due),
+            event = self.events.recv(), if !self.events.is_closed() || !self.events.is_empty() => Ok(Happening::Core(event)),
+            () = until(tick) => Ok(Happening::Tick),
+        }
+    }
+
+    /// A key counts as typed when it is read: what waits is read before a frame is drawn, and again before one counts as seen.
+    async fn read_what_waits(&mut self) -> io::Result<()> {
+        for typed in self.input.waiting() {
+            self.typed(typed).await?;
+        }
+        Ok(())
+    }
+
+    async fn typed(&mut self, typed: Typed) -> io::Result<()> {
+        let message = match typed {
+            Typed::Paste(text) => Msg::Paste(text),
+            Typed::Key(key) if !self.has_shown => Msg::Key(typed_ahead(key)),
+            Typed::Key(key) if self.input.is_burst() => Msg::KeyOfMany(key),
+            Typed::Key(key) => Msg::Key(key),
+        };
+        self.tell(message).await
+    }
+
+    async fn written(&mut self) -> io::Result<()> {
+        self.read_what_waits().await?;
+        self.has_shown = true;
+        match self.shown.take() {
+            Some(shown) => self.tell(Msg::Drawn(shown)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// What has come by now is taken together: a reply streams faster than frames are drawn.
+    async fn core(&mut self, first: UiEvent) -> io::Result<()> {
+        self.take_in(first).await?;
+        for _ in 0..TOGETHER {
+            let Ok(event) = self.events.try_recv() else { break };
+            self.take_in(event).await?;
+        }
+        Ok(())
+    }
+
+    async fn take_in(&mut self, event: UiEvent) -> io::Result<()> {
+        self.turn_ended |= ends_a_turn(&event);
+        self.tell(Msg::Core(event)).await
+    }
+
+    fn changed(&mut self, change: Change) -> io::Result<()> {
+        match change {
+            Change::Size => self.resize()?,
+            Change::Suspended => self.suspend()?,
+            Change::Continued => self.resume()?,
+        }
+        Ok(())
+    }
+
+    fn resize(&mut self) -> io::Result<()> {
+        let size = self.tty.size();
+        self.frames.resize(size)?;
+        self.stale = true;
+        self.update(Msg::Resize(size.width, size.height));
+        Ok(())
+    }
+
+    /// Stops us as the shell expects it, with its own terminal back.
+    fn suspend(&mut self) -> io::Result<()> {
+        self.tty.release();
+        // Where nobody could continue us we are not stopped, and go on at once.
+        let _ = stop_job();
+        self.resume()
+    }
+
+    fn resume(&mut self) -> io::Result<()> {
+        self.tty.engage()?;
+        // What was in flight is not on the screen any more.
+        self.shown = None;
+        self.update(Msg::Resumed);
+        self.resize()
+    }
+
+    async fn act(&self, kind: UserActionKind) {
+        self.handle.act(kind).await;
+    }
+
+    /// Gives the model a message and carries out its answer.
+    async fn tell(&mut self, message: Msg) -> io::Result<()> {
+        for action in self.update(message) {
+            match action {
+                Action::User(kind) => self.act(kind).await,
+                Action::Quit => self.act(UserActionKind::Quit).await,
+                Action::Redraw => self.stale = true,
+                Action::Attach(path) => self.attach(&path),
+                Action::Repaint => self.resize()?,
+                Action::Suspend => self.suspend()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a picture that the user named.
+    fn attach(&mut self, path: &Path) {
+        let path = at_home(path.as_os_str(), std::env::home_dir().as_deref());
+        let read = pictures::read(&self.project.join(path)).map_err(|error| error.to_string());
+        self.update(Msg::Attached(read));
+        self.stale = true;
+    }
+
+    fn update(&mut self, message: Msg) -> Vec<Action> {
+        let now = self.now();
+        tui::update(&mut self.model, now, message)
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let (model, mut shown) = (&self.model, None);
+        self.frames.draw(|frame| shown = Some(tui::view(model, frame)))?;
+        self.shown = shown;
+        self.stale = false;
+        Ok(())
+    }
+
+    fn now(&self) -> Moment {
+        Moment::after(self.clock.elapsed())
+    }
+}
+
+fn ends_a_turn(event: &UiEvent) -> bool {
+    matches!(&event.kind, UiEventKind::Logged(event) if matches!(event.kind, EventKind::TurnFinished(_)))
+}
+
+/// Before the terminal was raw, it turned Enter into a line feed (ICRNL, termios(3)).
+fn typed_ahead(key: KeyEvent) -> KeyEvent {
+    match (key.code, key.modifiers) {
+        (KeyCode::Char('j'), KeyModifiers::CONTROL) => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
+        _ => key,
+    }
+}
+
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment.into()).await,
+        None => std::future::pending().await,
+    }
+}
