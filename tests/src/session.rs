@@ -13,12 +13,13 @@ use ipc::event::EventKind;
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, ConversationId};
 use ipc::rights::{Network, Reach};
+use supervisor::activity::Activity;
 use supervisor::approval::ApprovalSettings;
 use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
 use supervisor::driver::{
     AgentParts, AgentRun, ModePlaces, Processes, Session, SessionError, SessionWorker, Shared, Turns,
 };
-use supervisor::gate::{Activity, ApprovalMode, Standing};
+use supervisor::gate::{ApprovalMode, Standing};
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps};
 use supervisor::policy::{Environments, Followed, Policy};
 use supervisor::prompt::Surroundings;
@@ -147,7 +148,7 @@ fn agent(standing: Standing, id: &ConversationId, approvals: ApprovalSettings) -
     Agent::new(AgentConfig {
         model: "recorded".to_owned(),
         system: "system".into(),
-        tools: Arc::new(Registry::builtin()),
+        tools: Arc::new(Registry::for_activity(Activity::Execute)),
         max_tokens: 1000,
         window: Window::default(),
         sees_images: true,

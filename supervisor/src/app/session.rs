@@ -18,6 +18,7 @@ use super::model::{ModelError, ModelOptions};
 use super::record::Record;
 use super::setup::{Mode, Setup, SetupError, Wanted};
 use super::signals::UserSignals;
+use crate::activity::Activity;
 use crate::approval::ApprovalSettings;
 use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
@@ -26,7 +27,7 @@ use crate::driver::{
     self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Live, Observer, Processes, SessionError,
     SessionWorker, Shared, Turns,
 };
-use crate::gate::{Activity, ApprovalMode, Standing};
+use crate::gate::{ApprovalMode, Standing};
 use crate::monitor::PrivateTemp;
 use crate::prompt;
 use crate::provider::{
@@ -342,7 +343,7 @@ fn agent(
     Agent::new(AgentConfig {
         model: options.model.name.clone(),
         system: prompt::SYSTEM.into(),
-        tools: Arc::new(Registry::builtin()),
+        tools: Arc::new(Registry::for_activity(ACTIVITY)),
         options: options.model.request_options(),
         max_tokens: options.model.reply_tokens(),
         window: options.window.within(options.model.facts.context),

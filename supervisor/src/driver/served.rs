@@ -1,0 +1,122 @@
+//! Calls that no worker serves, while they are served: each in a task of its own, which ends when it is not waited for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use ipc::id::{AgentId, CallId};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+use tokio::time::{Instant, timeout};
+
+use super::flushes::After;
+use super::{AgentRun, Shared, millis};
+use crate::core::{Input, ServedOutcome};
+use crate::tools::ServedCall;
+
+/// Serves the calls of a session that no worker serves.
+pub trait ToolServer: Send + Sync {
+    /// Carries a call out. The text is for the model, whether it is an answer or says what failed. A future that is dropped ends
+    /// the call: nobody waits for it any more.
+    fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>>;
+}
+
+/// The calls that are served outside the workers.
+#[derive(Default)]
+pub(super) struct ServedCalls {
+    server: Option<Arc<dyn ToolServer>>,
+    /// Approved calls, until that is on the disk.
+    unwritten: HashMap<CallId, (ServedCall, Duration)>,
+    running: HashMap<CallId, Running>,
+    tasks: JoinSet<ServedOutcome>,
+}
+
+struct Running {
+    began: Instant,
+    task: AbortHandle,
+}
+
+impl ServedCalls {
+    fn begin(&mut self, agent: &AgentId, call: CallId, served: ServedCall, longest: Duration) {
+        let server = self.server.clone();
+        let agent = agent.clone();
+        let task = self.tasks.spawn(async move {
+            let Some(server) = server else {
+                return ServedOutcome::Unserved("nothing serves this tool in this session".to_owned());
+            };
+            match timeout(longest, server.serve(&agent, served)).await {
+                Ok(Ok(text)) => ServedOutcome::Answered(text),
+                Ok(Err(text)) => ServedOutcome::Failed(text),
+                Err(_) => ServedOutcome::Late(longest),
+            }
+        });
+        self.running.insert(call, Running { began: Instant::now(), task });
+    }
+
+    /// Ends a call; true if it is one of these.
+    pub(super) fn cancel(&mut self, call: CallId) -> bool {
+        if let Some(running) = self.running.remove(&call) {
+            running.task.abort();
+            return true;
+        }
+        self.unwritten.remove(&call).is_some()
+    }
+
+    /// The next call that is over; pends while there is none. Cancel safe.
+    pub(super) async fn next(&mut self) -> Input {
+        loop {
+            let Some(over) = self.tasks.join_next_with_id().await else {
+                return std::future::pending().await;
+            };
+            if let Some(input) = self.over(over) {
+                return input;
+            }
+        }
+    }
+
+    /// The core's input, unless nobody waits for it.
+    fn over(&mut self, over: Result<(Id, ServedOutcome), JoinError>) -> Option<Input> {
+        let (id, outcome) = match over {
+            Ok(over) => over,
+            Err(error) => (error.id(), ServedOutcome::Unserved(format!("its task failed: {error}"))),
+        };
+        let call =
+            self.running.iter().find_map(|(call, running)| (running.task.id() == id).then_some(*call))?;
+        let began = self.running.remove(&call)?.began;
+        Some(Input::Served { call, outcome, duration_ms: millis(began.elapsed()) })
+    }
+
+    /// Ends all of them, and waits for that.
+    pub(super) async fn end(&mut self) {
+        self.unwritten.clear();
+        self.running.clear();
+        self.tasks.shutdown().await;
+    }
+}
+
+impl AgentRun {
+    /// The same run, whose calls that are no worker's this server carries out. Without one they fail.
+    #[must_use]
+    pub fn served_by(mut self, server: Arc<dyn ToolServer>) -> Self {
+        self.served.server = Some(server);
+        self
+    }
+
+    /// Has a call served: one that was approved when that is on the disk.
+    pub(super) fn serve(&mut self, shared: &mut Shared, call: CallId, served: ServedCall, longest: Duration) {
+        match served {
+            ServedCall::Supervisor(_) => self.served.begin(&self.id, call, served, longest),
+            ServedCall::External(_) => {
+                self.served.unwritten.insert(call, (served, longest));
+                self.flushes.push(shared.flush(), After::Serve(call));
+            }
+        }
+    }
+
+    /// Begins an approved call, unless it was ended meanwhile.
+    pub(super) fn serve_approved(&mut self, call: CallId) {
+        if let Some((served, longest)) = self.served.unwritten.remove(&call) {
+            self.served.begin(&self.id, call, served, longest);
+        }
+    }
+}
