@@ -17,7 +17,8 @@ use supervisor::activity::Activity;
 use supervisor::approval::ApprovalSettings;
 use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
 use supervisor::driver::{
-    AgentParts, AgentRun, ModePlaces, Processes, Session, SessionError, SessionWorker, Shared, Turns,
+    AgentParts, AgentRun, ModePlaces, Processes, Session, SessionError, SessionWorker, Shared, ToolServer,
+    Turns,
 };
 use supervisor::gate::{ApprovalMode, Standing};
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps};
@@ -25,7 +26,7 @@ use supervisor::policy::{Environments, Followed, Policy};
 use supervisor::prompt::Surroundings;
 use supervisor::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
 use supervisor::session::SessionLog;
-use supervisor::tools::Registry;
+use supervisor::tools::{Registry, Tool};
 use supervisor::tripwire::Watch;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -144,11 +145,17 @@ fn surroundings() -> Surroundings {
     Surroundings { platform: "Linux".to_owned(), date: "2026-11-21".to_owned(), activity: Activity::Execute }
 }
 
-fn agent(standing: Standing, id: &ConversationId, approvals: ApprovalSettings) -> Agent {
+fn agent(
+    standing: Standing,
+    id: &ConversationId,
+    approvals: ApprovalSettings,
+    tools: Vec<Box<dyn Tool>>,
+) -> Agent {
+    let tools = Registry::for_activity(Activity::Execute).with(tools);
     Agent::new(AgentConfig {
         model: "recorded".to_owned(),
         system: "system".into(),
-        tools: Arc::new(Registry::for_activity(Activity::Execute)),
+        tools: Arc::new(tools.expect("names of their own")),
         max_tokens: 1000,
         window: Window::default(),
         sees_images: true,
@@ -174,6 +181,24 @@ impl FrontEnd {
 
     /// The same, with another beginning. What its workers run has the world's mark in its environment.
     pub fn open_with(beginning: Beginning, replies: impl IntoIterator<Item = String>) -> Self {
+        Self::begin(beginning, Vec::new(), None, replies)
+    }
+
+    /// The same, with these tools besides, and what serves those of them that no worker serves.
+    pub fn open_with_tools(
+        beginning: Beginning,
+        (tools, server): (Vec<Box<dyn Tool>>, Arc<dyn ToolServer>),
+        replies: impl IntoIterator<Item = String>,
+    ) -> Self {
+        Self::begin(beginning, tools, Some(server), replies)
+    }
+
+    fn begin(
+        beginning: Beginning,
+        tools: Vec<Box<dyn Tool>>,
+        server: Option<Arc<dyn ToolServer>>,
+        replies: impl IntoIterator<Item = String>,
+    ) -> Self {
         let world = World::new(User::Myself);
         let state = private(world.own().join("state"));
         create_dir(state.join("locks")).expect("our own directory");
@@ -198,7 +223,7 @@ impl FrontEnd {
         let (actions, inbox) = mpsc::channel(16);
         let provider = Arc::new(ReplayProvider::new(replies));
         let run = AgentRun::new(AgentParts {
-            agent: agent(standing, &id, beginning.approvals).starting(),
+            agent: agent(standing, &id, beginning.approvals, tools).starting(),
             provider: (beginning.model)(Arc::clone(&provider)),
             worker: SessionWorker::new(Processes::shared(spawner, programs), AgentId::root(), confinement),
             live: watch::Sender::new(None),
@@ -206,6 +231,10 @@ impl FrontEnd {
             surroundings: surroundings(),
             turns: beginning.turns,
         });
+        let run = match server {
+            Some(server) => run.served_by(server),
+            None => run,
+        };
         let log = SessionLog::create(&state, &id).expect("a log");
         let shared = Shared::new(id.clone(), log, ui, None, None);
         let run = tokio::spawn(Session::new(shared, run, inbox, None).run(Instant::now().into()));

@@ -120,3 +120,66 @@ impl AgentRun {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::tools::SupervisorCall;
+
+    /// Answers with its arguments, or never.
+    struct Echo;
+
+    impl ToolServer for Echo {
+        fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>> {
+            match call {
+                ServedCall::Supervisor(call) => std::future::ready(Ok(call.json)).boxed(),
+                ServedCall::External(_) => std::future::pending().boxed(),
+            }
+        }
+    }
+
+    fn begin(calls: &mut ServedCalls, call: u64, served: ServedCall) {
+        calls.begin(&AgentId::root(), CallId(call), served, Duration::from_millis(20));
+    }
+
+    fn own(json: &str) -> ServedCall {
+        ServedCall::Supervisor(SupervisorCall { tool: "note".into(), json: json.to_owned() })
+    }
+
+    fn external() -> ServedCall {
+        let [server, tool, json] = ["docs", "search", "{}"].map(str::to_owned);
+        ServedCall::External(crate::tools::ExternalCall { server, tool, json })
+    }
+
+    async fn next(calls: &mut ServedCalls) -> (u64, ServedOutcome) {
+        let next = timeout(Duration::from_secs(20), calls.next()).await.unwrap();
+        let Input::Served { call, outcome, .. } = next else { panic!("{next:?}") };
+        (call.0, outcome)
+    }
+
+    #[tokio::test]
+    async fn a_call_without_an_answer_is_given_up_at_its_deadline() {
+        let mut calls = ServedCalls { server: Some(Arc::new(Echo)), ..ServedCalls::default() };
+        begin(&mut calls, 1, external());
+        assert_eq!(next(&mut calls).await, (1, ServedOutcome::Late(Duration::from_millis(20))));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_was_ended_is_told_no_more() {
+        let mut calls = ServedCalls { server: Some(Arc::new(Echo)), ..ServedCalls::default() };
+        begin(&mut calls, 1, own("{}"));
+        assert!(calls.cancel(CallId(1)) && !calls.cancel(CallId(1)));
+        begin(&mut calls, 2, own("[]"));
+        assert_eq!(next(&mut calls).await, (2, ServedOutcome::Answered("[]".to_owned())));
+        assert!(calls.running.is_empty());
+    }
+
+    #[tokio::test]
+    async fn without_a_server_a_call_fails() {
+        let mut calls = ServedCalls::default();
+        begin(&mut calls, 1, own("{}"));
+        assert!(matches!(next(&mut calls).await, (1, ServedOutcome::Unserved(_))));
+    }
+}
