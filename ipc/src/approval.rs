@@ -9,14 +9,14 @@ mod request;
 mod scope;
 
 pub use answer::{
-    ApplyPatchApprovalResponse, ApprovalAnswer, ExecCommandApprovalResponse, NetworkApprovalResponse,
-    ReviewDecision,
+    ApplyPatchApprovalResponse, ApprovalAnswer, ExecCommandApprovalResponse, ExternalToolApprovalResponse,
+    NetworkApprovalResponse, ReviewDecision,
 };
 pub use changes::{FileChange, FileChanges};
 pub use request::{
     APPLY_PATCH_APPROVAL_METHOD, ApplyPatchApprovalParams, EXEC_COMMAND_APPROVAL_METHOD,
-    ExecCommandApprovalParams, NETWORK_APPROVAL_METHOD, NetworkApprovalParams, SERVER_METHODS, ServerRequest,
-    UnknownServerRequest,
+    EXTERNAL_TOOL_APPROVAL_METHOD, ExecCommandApprovalParams, ExternalToolApprovalParams,
+    NETWORK_APPROVAL_METHOD, NetworkApprovalParams, SERVER_METHODS, ServerRequest, UnknownServerRequest,
 };
 pub use scope::{ApprovalMode, SessionGrant, SessionScope};
 

@@ -69,7 +69,7 @@ pub enum Operation {
     Signal,
     /// Using what other programs share: a socket of theirs, an object of System V.
     Share,
-    /// Making a system call.
+    /// Making a system call, or a call of an external tool.
     Call,
 }
 
@@ -88,6 +88,8 @@ pub enum Object {
     Command(String),
     /// A process, or something else that processes share, as a phrase.
     Shared(String),
+    /// A tool that a server outside the sandbox serves, as a phrase.
+    Tool(String),
 }
 
 /// How sure a denial is.
@@ -134,9 +136,11 @@ impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(path) => path.fmt(f),
-            Self::Address(text) | Self::Syscall(text) | Self::Command(text) | Self::Shared(text) => {
-                text.fmt(f)
-            }
+            Self::Address(text)
+            | Self::Syscall(text)
+            | Self::Command(text)
+            | Self::Shared(text)
+            | Self::Tool(text) => text.fmt(f),
         }
     }
 }

@@ -150,6 +150,13 @@ pub enum Op {
         /// The decision.
         decision: ReviewDecision,
     },
+    /// Decides on a call of an external tool.
+    ExternalToolApproval {
+        /// The request.
+        id: ApprovalId,
+        /// The decision.
+        decision: ReviewDecision,
+    },
     /// Changes the approval mode.
     SetMode {
         /// The mode.

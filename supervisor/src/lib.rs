@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod activity;
 pub mod app;
 pub mod approval;
 mod args;

@@ -18,8 +18,9 @@ use serde_json::value::RawValue;
 use supervisor::provider::anthropic::ApiVersion;
 use supervisor::provider::{
     ContentBlock, Message, ModelProvider, ModelRequest, ProviderKind, RequestOptions, StopReason,
-    StreamEvent, Thinking, ToolDefinition, UserBlock, open,
+    StreamEvent, Thinking, UserBlock, open,
 };
+use supervisor::tools::ToolDefinition;
 
 /// A provider and a model of it, where there is a key.
 fn live(kind: ProviderKind, model_variable: &str, model: &str) -> Option<(Arc<dyn ModelProvider>, String)> {
@@ -42,8 +43,8 @@ fn anthropic() -> Option<(Arc<dyn ModelProvider>, String)> {
 fn request(model: String, system: &str, first: Vec<UserBlock>) -> ModelRequest {
     let schema = r#"{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}"#;
     let tool = ToolDefinition {
-        name: "read_file",
-        description: "Reads a file of the project.",
+        name: "read_file".into(),
+        description: "Reads a file of the project.".into(),
         input_schema: RawValue::from_string(schema.to_owned()).expect("JSON"),
     };
     ModelRequest {

@@ -14,19 +14,20 @@ use ipc::event::EventKind;
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, ConversationId};
 use ipc::rights::{Network, Reach};
+use supervisor::activity::Activity;
 use supervisor::approval::ApprovalSettings;
 use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
 use supervisor::driver::{
     AgentParts, AgentRun, Boundary, ModePlaces, Processes, Session, SessionError, SessionWorker, Shared,
-    Turns,
+    ToolServer, Turns,
 };
-use supervisor::gate::{Activity, ApprovalMode, Standing};
+use supervisor::gate::{ApprovalMode, Standing};
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps};
 use supervisor::policy::{Environments, Followed, Policy};
 use supervisor::prompt::Surroundings;
 use supervisor::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
 use supervisor::session::SessionLog;
-use supervisor::tools::Registry;
+use supervisor::tools::{Registry, Tool};
 use supervisor::tripwire::Watch;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -165,11 +166,18 @@ fn surroundings() -> Surroundings {
     Surroundings { platform: "Linux".to_owned(), date: "2026-11-21".to_owned(), activity: Activity::Execute }
 }
 
-fn agent(id: &AgentId, standing: Standing, session: &ConversationId, approvals: ApprovalSettings) -> Agent {
+fn agent(
+    id: &AgentId,
+    standing: Standing,
+    session: &ConversationId,
+    approvals: ApprovalSettings,
+    tools: Vec<Box<dyn Tool>>,
+) -> Agent {
+    let tools = Registry::for_activity(Activity::Execute).with(tools);
     Agent::new(AgentConfig {
         model: "recorded".to_owned(),
         system: "system".into(),
-        tools: Arc::new(Registry::builtin()),
+        tools: Arc::new(tools.expect("names of their own")),
         max_tokens: 1000,
         window: Window::default(),
         sees_images: true,
@@ -187,6 +195,20 @@ fn agent(id: &AgentId, standing: Standing, session: &ConversationId, approvals: 
     })
 }
 
+/// What an agent begins with.
+struct Part {
+    id: AgentId,
+    replies: Vec<String>,
+    tools: Vec<Box<dyn Tool>>,
+    server: Option<Arc<dyn ToolServer>>,
+}
+
+impl Part {
+    fn of(id: AgentId, replies: impl IntoIterator<Item = String>) -> Self {
+        Self { id, replies: replies.into_iter().collect(), tools: Vec::new(), server: None }
+    }
+}
+
 /// What the agents of a session have in common.
 struct Common<'a> {
     world: &'a World,
@@ -199,7 +221,8 @@ struct Common<'a> {
 
 impl Common<'_> {
     /// An agent with a temp and an environment of its own.
-    fn run(&self, id: AgentId, replies: Vec<String>) -> (AgentRun, OpenAgent) {
+    fn run(&self, part: Part) -> (AgentRun, OpenAgent) {
+        let Part { id, replies, tools, server } = part;
         let Self { world, beginning, .. } = self;
         let temp = PrivateTemp::create(&self.temps, &self.state.join("locks")).expect("a temp directory");
         let standing = standing(world, temp.path(), beginning);
@@ -212,7 +235,7 @@ impl Common<'_> {
         };
         let provider = Arc::new(ReplayProvider::new(replies));
         let run = AgentRun::new(AgentParts {
-            agent: agent(&id, standing, &self.session, beginning.approvals.clone()).starting(),
+            agent: agent(&id, standing, &self.session, beginning.approvals.clone(), tools).starting(),
             provider: (beginning.model)(Arc::clone(&provider)),
             worker: SessionWorker::new(Arc::clone(&self.boundary), id.clone(), confinement),
             live: watch::Sender::new(None),
@@ -220,6 +243,10 @@ impl Common<'_> {
             surroundings: surroundings(),
             turns: beginning.turns,
         });
+        let run = match server {
+            Some(server) => run.served_by(server),
+            None => run,
+        };
         (run, OpenAgent { id, provider, temp })
     }
 }
@@ -232,11 +259,25 @@ impl FrontEnd {
 
     /// The same, with another beginning. What its workers run has the world's mark in its environment.
     pub fn open_with(beginning: Beginning, replies: impl IntoIterator<Item = String>) -> Self {
-        Self::open_several(&beginning, vec![(first_agent(), replies.into_iter().collect())])
+        Self::begin(&beginning, vec![Part::of(first_agent(), replies)])
+    }
+
+    /// The same, with these tools besides, and what serves those of them that no worker serves.
+    pub fn open_with_tools(
+        beginning: Beginning,
+        (tools, server): (Vec<Box<dyn Tool>>, Arc<dyn ToolServer>),
+        replies: impl IntoIterator<Item = String>,
+    ) -> Self {
+        let part = Part { tools, server: Some(server), ..Part::of(first_agent(), replies) };
+        Self::begin(&beginning, vec![part])
     }
 
     /// A session of several agents at the top level, each with the replies of its model.
     pub fn open_several(beginning: &Beginning, agents: Vec<(AgentId, Vec<String>)>) -> Self {
+        Self::begin(beginning, agents.into_iter().map(|(id, replies)| Part::of(id, replies)).collect())
+    }
+
+    fn begin(beginning: &Beginning, parts: Vec<Part>) -> Self {
         let world = World::new(User::Myself);
         let state = private(world.own().join("state"));
         create_dir(state.join("locks")).expect("our own directory");
@@ -250,8 +291,7 @@ impl FrontEnd {
         let id = ConversationId("ours".to_owned());
         let log = SessionLog::create(&state, &id).expect("a log");
         let common = Common { world: &world, beginning, session: id.clone(), state, temps, boundary };
-        let (runs, agents): (Vec<_>, Vec<_>) =
-            agents.into_iter().map(|(agent, replies)| common.run(agent, replies)).unzip();
+        let (runs, agents): (Vec<_>, Vec<_>) = parts.into_iter().map(|part| common.run(part)).unzip();
         let (ui, events) = mpsc::unbounded_channel();
         let (actions, inbox) = mpsc::channel(16);
         let mut runs = runs.into_iter();

@@ -166,6 +166,10 @@ response! {
     /// The answer to a request for the network.
     NetworkApprovalResponse
 }
+response! {
+    /// The answer to a request for a call of an external tool.
+    ExternalToolApprovalResponse
+}
 
 /// What came back for a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,6 +181,8 @@ pub enum ApprovalAnswer {
     Exec(ExecCommandApprovalResponse),
     /// An answer to a request for the network.
     Network(NetworkApprovalResponse),
+    /// An answer to a request for a call of an external tool.
+    ExternalTool(ExternalToolApprovalResponse),
     /// No answer that can be understood: a denial.
     Failed {
         /// What came, or why nothing did.

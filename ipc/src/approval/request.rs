@@ -7,7 +7,10 @@ use serde_json::value::RawValue;
 
 use super::FileChanges;
 #[cfg(feature = "schema")]
-use super::{ApplyPatchApprovalResponse, ExecCommandApprovalResponse, NetworkApprovalResponse};
+use super::{
+    ApplyPatchApprovalResponse, ExecCommandApprovalResponse, ExternalToolApprovalResponse,
+    NetworkApprovalResponse,
+};
 use crate::id::{AgentId, CallId, ConversationId};
 use crate::path::WirePath;
 use crate::rights::{Grant, Network};
@@ -21,6 +24,9 @@ pub const EXEC_COMMAND_APPROVAL_METHOD: &str = "execCommandApproval";
 
 /// The method that asks for the network.
 pub const NETWORK_APPROVAL_METHOD: &str = "networkApproval";
+
+/// The method that asks for a call of an external tool.
+pub const EXTERNAL_TOOL_APPROVAL_METHOD: &str = "externalToolApproval";
 
 /// Asks for exactly this change of files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,9 +133,39 @@ pub struct NetworkApprovalParams {
     pub prefix: Option<Vec<String>>,
 }
 
+/// Asks for exactly this call of a tool that a server outside the sandbox serves: the agent's rights do not bind it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ExternalToolApprovalParams {
+    /// The session.
+    pub conversation_id: ConversationId,
+    /// Who asks.
+    pub agent: AgentId,
+    /// The call that it is for.
+    pub call_id: CallId,
+    /// The server that serves the tool.
+    pub server: String,
+    /// The tool, by the server's own name for it.
+    pub tool: String,
+    /// The arguments exactly as they are sent: the text of a JSON object.
+    pub json: String,
+    /// SHA-256 of server, tool and arguments, in hexadecimal.
+    pub digest: String,
+    /// How long an answer counts, in milliseconds from the request on.
+    pub timeout_ms: u64,
+    /// Why, in the agent's own words: a claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
 /// The methods of all requests of the core.
-pub const SERVER_METHODS: &[&str] =
-    &[APPLY_PATCH_APPROVAL_METHOD, EXEC_COMMAND_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD];
+pub const SERVER_METHODS: &[&str] = &[
+    APPLY_PATCH_APPROVAL_METHOD,
+    EXEC_COMMAND_APPROVAL_METHOD,
+    NETWORK_APPROVAL_METHOD,
+    EXTERNAL_TOOL_APPROVAL_METHOD,
+];
 
 /// A request of the core to its front end. In JSON `{"method": …, "params": …}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +176,8 @@ pub enum ServerRequest {
     ExecCommandApproval(ExecCommandApprovalParams),
     /// The network.
     NetworkApproval(NetworkApprovalParams),
+    /// A call of an external tool.
+    ExternalToolApproval(ExternalToolApprovalParams),
 }
 
 /// A method that no request has.
@@ -154,6 +192,7 @@ impl ServerRequest {
             Self::ApplyPatchApproval(_) => APPLY_PATCH_APPROVAL_METHOD,
             Self::ExecCommandApproval(_) => EXEC_COMMAND_APPROVAL_METHOD,
             Self::NetworkApproval(_) => NETWORK_APPROVAL_METHOD,
+            Self::ExternalToolApproval(_) => EXTERNAL_TOOL_APPROVAL_METHOD,
         }
     }
 
@@ -163,6 +202,7 @@ impl ServerRequest {
             Self::ApplyPatchApproval(params) => &params.conversation_id,
             Self::ExecCommandApproval(params) => &params.conversation_id,
             Self::NetworkApproval(params) => &params.conversation_id,
+            Self::ExternalToolApproval(params) => &params.conversation_id,
         }
     }
 
@@ -172,6 +212,7 @@ impl ServerRequest {
             Self::ApplyPatchApproval(params) => params.call_id,
             Self::ExecCommandApproval(params) => params.call_id,
             Self::NetworkApproval(params) => params.call_id,
+            Self::ExternalToolApproval(params) => params.call_id,
         }
     }
 
@@ -181,6 +222,7 @@ impl ServerRequest {
             Self::ApplyPatchApproval(params) => &params.digest,
             Self::ExecCommandApproval(params) => &params.digest,
             Self::NetworkApproval(params) => &params.digest,
+            Self::ExternalToolApproval(params) => &params.digest,
         }
     }
 
@@ -190,6 +232,7 @@ impl ServerRequest {
             Self::ApplyPatchApproval(params) => params.timeout_ms,
             Self::ExecCommandApproval(params) => params.timeout_ms,
             Self::NetworkApproval(params) => params.timeout_ms,
+            Self::ExternalToolApproval(params) => params.timeout_ms,
         }
     }
 
@@ -197,7 +240,7 @@ impl ServerRequest {
     #[cfg(feature = "schema")]
     pub(crate) fn schemas(
         generator: &mut schemars::SchemaGenerator,
-    ) -> [(&'static str, schemars::Schema, schemars::Schema); 3] {
+    ) -> [(&'static str, schemars::Schema, schemars::Schema); 4] {
         [
             (
                 APPLY_PATCH_APPROVAL_METHOD,
@@ -214,6 +257,11 @@ impl ServerRequest {
                 generator.subschema_for::<NetworkApprovalParams>(),
                 generator.subschema_for::<NetworkApprovalResponse>(),
             ),
+            (
+                EXTERNAL_TOOL_APPROVAL_METHOD,
+                generator.subschema_for::<ExternalToolApprovalParams>(),
+                generator.subschema_for::<ExternalToolApprovalResponse>(),
+            ),
         ]
     }
 
@@ -223,6 +271,7 @@ impl ServerRequest {
             Self::ApplyPatchApproval(params) => serde_json::value::to_raw_value(params),
             Self::ExecCommandApproval(params) => serde_json::value::to_raw_value(params),
             Self::NetworkApproval(params) => serde_json::value::to_raw_value(params),
+            Self::ExternalToolApproval(params) => serde_json::value::to_raw_value(params),
         }
     }
 }
@@ -270,6 +319,7 @@ impl<'de> Deserialize<'de> for ServerRequest {
             APPLY_PATCH_APPROVAL_METHOD => serde_json::from_str(params).map(Self::ApplyPatchApproval),
             EXEC_COMMAND_APPROVAL_METHOD => serde_json::from_str(params).map(Self::ExecCommandApproval),
             NETWORK_APPROVAL_METHOD => serde_json::from_str(params).map(Self::NetworkApproval),
+            EXTERNAL_TOOL_APPROVAL_METHOD => serde_json::from_str(params).map(Self::ExternalToolApproval),
             _ => return Err(D::Error::custom(UnknownServerRequest(method))),
         };
         request.map_err(D::Error::custom)

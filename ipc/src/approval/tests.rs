@@ -72,6 +72,20 @@ fn network() -> NetworkApprovalParams {
     }
 }
 
+fn external() -> ExternalToolApprovalParams {
+    ExternalToolApprovalParams {
+        conversation_id: "s".into(),
+        agent: AgentId::root(),
+        call_id: CallId(7),
+        server: "docs".to_owned(),
+        tool: "search".to_owned(),
+        json: r#"{"q": "é"}"#.to_owned(),
+        digest: "ab".to_owned(),
+        timeout_ms: 1000,
+        reason: Some("because".to_owned()),
+    }
+}
+
 fn golden(request: ServerRequest, json: &str) {
     assert_eq!(serde_json::to_string(&request).unwrap(), json);
     assert_eq!(serde_json::from_str::<ServerRequest>(json).unwrap(), request);
@@ -143,11 +157,24 @@ fn a_network_request_has_its_shape() {
 }
 
 #[test]
+fn a_request_for_an_external_tool_has_its_shape() {
+    golden(
+        ServerRequest::ExternalToolApproval(external()),
+        concat!(
+            r#"{"method":"externalToolApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""server":"docs","tool":"search","json":"{\"q\": \"é\"}","digest":"ab","timeout_ms":1000,"#,
+            r#""reason":"because"}}"#
+        ),
+    );
+}
+
+#[test]
 fn the_session_is_required_and_nothing_unknown_passes() {
     for request in [
         ServerRequest::ApplyPatchApproval(patch()),
         ServerRequest::ExecCommandApproval(exec()),
         ServerRequest::NetworkApproval(network()),
+        ServerRequest::ExternalToolApproval(external()),
     ] {
         let json = serde_json::to_string(&request).unwrap();
         let nameless = json.replace(r#""conversation_id":"s","#, "");

@@ -62,6 +62,8 @@ pub enum Observer {
     Broker,
     /// A worker said so.
     Worker,
+    /// The server of an external tool said so.
+    Server,
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub fn answer(request: &ServerRequest, outcome: &Outcome) -> ApprovalAnswer {
         ServerRequest::ApplyPatchApproval(_) => decode(result).map(ApprovalAnswer::Patch),
         ServerRequest::ExecCommandApproval(_) => decode(result).map(ApprovalAnswer::Exec),
         ServerRequest::NetworkApproval(_) => decode(result).map(ApprovalAnswer::Network),
+        ServerRequest::ExternalToolApproval(_) => decode(result).map(ApprovalAnswer::ExternalTool),
     };
     decoded.unwrap_or_else(|error| {
         let cause = format!("the response to {} cannot be understood: {error}", request.method());

@@ -111,10 +111,13 @@ pub(crate) fn effect_digest(effect: &Effect) -> Result<String, EffectError> {
         hash.update(part.bytes);
         hash
     };
-    let digest = effect.to_parts()?.into_iter().fold(Sha256::new(), hash).finalize();
-    Ok(digest.iter().fold(String::with_capacity(64), |mut text, byte| {
+    Ok(hexadecimal(&effect.to_parts()?.into_iter().fold(Sha256::new(), hash).finalize()))
+}
+
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
         // A String takes every write.
         let _ = write!(text, "{byte:02x}");
         text
-    }))
+    })
 }

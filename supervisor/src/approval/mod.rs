@@ -7,6 +7,7 @@ mod request;
 mod scope;
 mod session;
 mod settings;
+mod subject;
 
 pub(crate) use effect::effect_digest;
 pub use effect::{Proposal, ProposalError};
@@ -14,3 +15,4 @@ pub(crate) use request::{Question, grant_root};
 pub(crate) use scope::Scope;
 pub(crate) use session::{Approved, SessionGrants};
 pub use settings::ApprovalSettings;
+pub(crate) use subject::Subject;

@@ -3,16 +3,19 @@
 use std::time::Duration;
 
 use ipc::approval::{
-    ApplyPatchApprovalParams, ExecCommandApprovalParams, NetworkApprovalParams, ServerRequest,
+    ApplyPatchApprovalParams, ExecCommandApprovalParams, ExternalToolApprovalParams, NetworkApprovalParams,
+    ServerRequest,
 };
 use ipc::effect::{Effect, Exec};
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
 use ipc::rights::Grant;
 
-use super::Proposal;
+use super::subject::digest_of_call;
+use super::{Proposal, Subject};
 use crate::gate::command_line::offered_prefix;
 use crate::gate::{Ask, AskKind, Standing};
+use crate::tools::ExternalCall;
 
 /// Who asks, why, and how long.
 pub(crate) struct Question<'a> {
@@ -38,7 +41,11 @@ pub(crate) enum Unaskable {
 
 impl Question<'_> {
     /// The request; it says what is executed, in the words in which it is.
-    pub(crate) fn request(self, ask: &Ask, proposal: &Proposal) -> Result<ServerRequest, Unaskable> {
+    pub(crate) fn request(self, ask: &Ask, subject: &Subject) -> Result<ServerRequest, Unaskable> {
+        let proposal = match subject {
+            Subject::Effect { proposal, .. } => proposal,
+            Subject::External(call) => return Ok(self.external(call)),
+        };
         match (ask.kind, &*proposal.effect) {
             (AskKind::Patch, Effect::Patch(_)) => Ok(self.patch(ask, proposal)),
             (AskKind::Command, Effect::Exec(exec)) => self.command(ask, proposal, exec),
@@ -100,6 +107,20 @@ impl Question<'_> {
             timeout_ms: self.timeout_ms(),
             reason: self.reason,
         }))
+    }
+
+    fn external(self, call: &ExternalCall) -> ServerRequest {
+        ServerRequest::ExternalToolApproval(ExternalToolApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            server: call.server.clone(),
+            tool: call.tool.clone(),
+            json: call.json.clone(),
+            digest: digest_of_call(call),
+            timeout_ms: self.timeout_ms(),
+            reason: self.reason,
+        })
     }
 
     fn timeout_ms(&self) -> u64 {

@@ -9,9 +9,13 @@ use ipc::effect::{Effect, Exec};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, RightsChange};
 
+use super::Subject;
 use crate::gate::command_line::{check_prefix, covers};
 use crate::gate::path_pattern::PathPattern;
 use crate::gate::{Ask, AskKind, Standing};
+use crate::tools::ExternalCall;
+
+const MISFIT: &str = "such an approval for the session does not fit what was asked";
 
 /// What an approval for the session comes to.
 #[derive(Clone, Debug)]
@@ -33,6 +37,8 @@ pub(crate) enum Covered {
     Prefix { words: Vec<String>, like: Box<Exec> },
     /// Changes of files that match.
     Pattern { text: String, pattern: PathPattern, project: WirePath },
+    /// This very call of an external tool.
+    External(ExternalCall),
 }
 
 impl Scope {
@@ -40,9 +46,16 @@ impl Scope {
     pub(crate) fn of(
         scope: SessionScope,
         ask: &Ask,
-        effect: &Effect,
+        subject: &Subject,
         standing: &Standing,
     ) -> Result<Self, String> {
+        let effect = match (&scope, subject) {
+            (_, Subject::Effect { proposal, .. }) => &*proposal.effect,
+            (SessionScope::Exact, Subject::External(call)) => {
+                return Ok(Self::Remembered(Covered::External(call.clone())));
+            }
+            (_, Subject::External(_)) => return Err(MISFIT.to_owned()),
+        };
         let covered = match (scope, ask.kind, effect) {
             (SessionScope::Exact, _, Effect::Exec(exec)) => Covered::Command(Box::new(exec.clone())),
             (SessionScope::Exact, _, Effect::Patch(patch)) => {
@@ -57,7 +70,7 @@ impl Scope {
             (SessionScope::Network, AskKind::Network, _) => {
                 return Ok(Self::Standing(RightsChange::Network { net: Network::On, reach: None }));
             }
-            _ => return Err("such an approval for the session does not fit what was asked".to_owned()),
+            _ => return Err(MISFIT.to_owned()),
         };
         Ok(Self::Remembered(covered))
     }
@@ -86,8 +99,15 @@ fn pattern(text: String, effect: &Effect, standing: &Standing) -> Result<Covered
 }
 
 impl Covered {
-    /// Whether it covers an effect by itself.
-    pub(crate) fn matches(&self, effect: &Effect) -> bool {
+    /// Whether it covers by itself what is to be approved.
+    pub(crate) fn covers(&self, subject: &Subject) -> bool {
+        match (self, subject) {
+            (Self::External(approved), Subject::External(call)) => approved == call,
+            (_, subject) => subject.effect().is_some_and(|effect| self.matches(effect)),
+        }
+    }
+
+    fn matches(&self, effect: &Effect) -> bool {
         match (self, effect) {
             // How long it may run is no right.
             (Self::Command(like), Effect::Exec(exec)) => {
@@ -163,6 +183,9 @@ impl fmt::Display for Covered {
                 write!(f, "commands that begin with: {}, in {}", words.join(" "), like.cwd)
             }
             Self::Pattern { text, .. } => write!(f, "changes of files that match: {text}"),
+            Self::External(ExternalCall { server, tool, json }) => {
+                write!(f, "exactly this call of {tool} of {server}: {json}")
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use ipc::event::DecidedBy;
 use ipc::id::GrantId;
 use ipc::rights::{Grant, Network};
 
+use super::Subject;
 use super::scope::{Covered, is_within, script};
 use crate::gate::command_line::covers;
 use crate::gate::{Ask, Standing};
@@ -60,11 +61,11 @@ impl SessionGrants {
             .collect()
     }
 
-    /// Who has approved this effect already, with at least what it lacks: an approval of the session, several of them for
+    /// Who has approved this already, with at least what it lacks: an approval of the session, several of them for
     /// the parts of one command, or the user's configuration.
     pub(crate) fn approve(
         &self,
-        effect: &Effect,
+        subject: &Subject,
         ask: &Ask,
         standing: &Standing,
         preapproved: &[Vec<String>],
@@ -75,11 +76,11 @@ impl SessionGrants {
         };
         let candidates: Vec<_> =
             self.remembered.iter().filter(|remembered| enough(&remembered.approved)).collect();
-        let single = candidates.iter().find(|remembered| remembered.approved.covered.matches(effect));
+        let single = candidates.iter().find(|remembered| remembered.approved.covered.covers(subject));
         if let Some(remembered) = single {
             return Some(DecidedBy::SessionGrant(remembered.id));
         }
-        let Effect::Exec(exec) = effect else { return None };
+        let Effect::Exec(exec) = subject.effect()? else { return None };
         let text = script(exec)?;
         let configured = if is_run_as_configured(exec, ask, standing) { preapproved } else { &[] };
         if !configured.is_empty() && covers(configured, text) {

@@ -19,7 +19,7 @@ use super::window::{Budget, tokens};
 use super::{AgentConfig, ContextItem, Effect, EndReason, Input, RequestId, TimerId};
 use crate::approval::SessionGrants;
 use crate::gate::{AskKind, Change, Standing};
-use crate::provider::ToolDefinition;
+use crate::tools::ToolDefinition;
 
 /// One agent: a transcript, and what is waited for.
 pub struct Agent {
@@ -160,6 +160,7 @@ impl Agent {
             Input::OneShotFinished { call, outcome, duration_ms } => {
                 self.on_one_shot_finished(call, outcome, duration_ms);
             }
+            Input::Served { call, outcome, duration_ms } => self.on_served(call, outcome, duration_ms),
             Input::WorkerReady(worker) => self.on_worker_ready(worker),
             Input::NotReplaced { reason } => self.on_not_replaced(&reason),
             Input::FrontEndGone => self.on_front_end_gone(),
@@ -198,6 +199,7 @@ impl Agent {
             Op::PatchApproval { id, decision } => self.on_answer(id, AskKind::Patch, decision),
             Op::ExecApproval { id, decision } => self.on_answer(id, AskKind::Command, decision),
             Op::NetworkApproval { id, decision } => self.on_answer(id, AskKind::Network, decision),
+            Op::ExternalToolApproval { id, decision } => self.on_answer(id, AskKind::Tool, decision),
             Op::SetMode { mode } => self.on_change(Change::Mode(mode)),
             Op::RevokeGrant { id } => self.on_revoke(id),
         }
@@ -219,7 +221,7 @@ impl Agent {
 /// About how many tokens the system prompt and the tools have.
 pub(super) fn fixed_tokens(config: &AgentConfig) -> u64 {
     let of_tool = |tool: &ToolDefinition| {
-        tokens(tool.name) + tokens(tool.description) + tokens(tool.input_schema.get())
+        tokens(&tool.name) + tokens(&tool.description) + tokens(tool.input_schema.get())
     };
     tokens(&config.system) + config.tools.definitions().iter().map(of_tool).sum::<u64>()
 }

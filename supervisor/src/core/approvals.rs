@@ -12,8 +12,9 @@ use ipc::tool::{ShellExec, ToolCall};
 
 use super::calls::{Asking, CallResult, Committing, Open};
 use super::{Agent, Effect, EndReason};
-use crate::approval::{Approved, Proposal, Question, Scope};
+use crate::approval::{Approved, Proposal, Question, Scope, Subject};
 use crate::gate::{Ask, AskKind, Change, Verdict};
+use crate::tools::ServedCall;
 
 /// What the model is told of an answer.
 const USER_DENIED: &str = "The user denied this call.";
@@ -22,12 +23,15 @@ const USER_DENIED: &str = "The user denied this call.";
 const NOBODY: &str = "nobody can be asked in this run; --mode auto makes the project writable without asking, and \
     --approval-socket PATH lets another program answer";
 
+/// The same of a call of an external tool, which no mode allows without asking.
+const NOBODY_OUTSIDE: &str =
+    "nobody can be asked in this run; --approval-socket PATH lets another program answer";
+
 /// A call that has to be approved, and what it would do.
-struct Case {
-    call: CallId,
-    tool: ToolCall,
-    ask: Ask,
-    proposal: Proposal,
+pub(super) struct Case {
+    pub(super) call: CallId,
+    pub(super) ask: Ask,
+    pub(super) subject: Subject,
 }
 
 impl Agent {
@@ -41,7 +45,7 @@ impl Agent {
             other => Err(format!("{} is no command", other.name())),
         };
         match proposal {
-            Ok(proposal) => self.ask(Case { call, tool, ask, proposal }),
+            Ok(proposal) => self.ask(Case { call, ask, subject: Subject::Effect { tool, proposal } }),
             Err(cause) => self.deny(call, (None, DecidedBy::BadAnswer), &cause),
         }
     }
@@ -56,7 +60,9 @@ impl Agent {
                 // The mode may have changed meanwhile: where nothing is asked, the kernel has the word.
                 Verdict::Ask(_) if !self.asks() => self.dispatch(call, tool),
                 Verdict::Run => self.dispatch(call, tool),
-                Verdict::Ask(ask) => self.ask(Case { call, tool, ask, proposal }),
+                Verdict::Ask(ask) => {
+                    self.ask(Case { call, ask, subject: Subject::Effect { tool, proposal } });
+                }
                 Verdict::Deny(denial) => {
                     let result = self.not_carried_out(call, denial);
                     self.close_at_once(call, result);
@@ -75,16 +81,17 @@ impl Agent {
     }
 
     /// Carries out what was approved before, and asks for the rest.
-    fn ask(&mut self, case: Case) {
-        let Case { call, ask, proposal, .. } = &case;
+    pub(super) fn ask(&mut self, case: Case) {
+        let Case { call, ask, subject } = &case;
         let call = *call;
         let preapproved = &self.config.approvals.preapproved;
-        if let Some(by) = self.grants.approve(&proposal.effect, ask, &self.seen, preapproved) {
+        if let Some(by) = self.grants.approve(subject, ask, &self.seen, preapproved) {
             self.log_answer(call, None, ReviewDecision::Approved, (by, None));
             return self.carry_out(case, None);
         }
         if !self.config.approvals.answerer {
-            return self.deny(call, (None, DecidedBy::NoFrontEnd), NOBODY);
+            let nobody = if matches!(subject, Subject::External(_)) { NOBODY_OUTSIDE } else { NOBODY };
+            return self.deny(call, (None, DecidedBy::NoFrontEnd), nobody);
         }
         let reason = self.calls.tool_use(call).and_then(|tool_use| tool_use.said.clone());
         let question = Question {
@@ -95,21 +102,24 @@ impl Agent {
             timeout: self.config.approvals.timeout,
             reason,
         };
-        match question.request(ask, proposal) {
+        match question.request(ask, subject) {
             Ok(request) => {
                 self.last_approval = self.last_approval.next();
                 let id = self.last_approval;
                 self.effects.push(Effect::RequestApproval { id, request: Box::new(request) });
-                let Case { tool, ask, proposal, .. } = case;
-                self.calls.ask(call, Asking { approval: id, tool, ask, proposal });
+                let Case { ask, subject, .. } = case;
+                self.calls.ask(call, Asking { approval: id, ask, subject });
             }
             Err(why) => self.deny(call, (None, DecidedBy::BadAnswer), &why.to_string()),
         }
     }
 
     fn carry_out(&mut self, case: Case, after: Option<RightsChange>) {
-        let Case { call, tool, ask, proposal } = case;
-        let grant = ask.grant;
+        let Case { call, ask: Ask { grant, .. }, subject } = case;
+        let (tool, proposal) = match subject {
+            Subject::Effect { tool, proposal } => (tool, proposal),
+            Subject::External(external) => return self.serve(call, ServedCall::External(external)),
+        };
         self.effects.push(Effect::CarryOut { call, effect: proposal.effect, grant: grant.clone() });
         self.calls.open_as(call, Open::Committing(Box::new(Committing { tool, grant, after })));
     }
@@ -126,8 +136,8 @@ impl Agent {
             self.deny(call, (Some(id), DecidedBy::BadAnswer), cause);
             return self.go_on();
         }
-        let Asking { tool, ask, proposal, .. } = asking;
-        self.decide_on(id, Case { call, tool, ask, proposal }, decision);
+        let Asking { ask, subject, .. } = asking;
+        self.decide_on(id, Case { call, ask, subject }, decision);
     }
 
     fn decide_on(&mut self, id: ApprovalId, case: Case, decision: ReviewDecision) {
@@ -161,7 +171,7 @@ impl Agent {
 
     fn approve_for_session(&mut self, id: ApprovalId, case: Case, scope: SessionScope) {
         let decision = ReviewDecision::ApprovedForSession { scope: scope.clone() };
-        match Scope::of(scope, &case.ask, &case.proposal.effect, &self.seen) {
+        match Scope::of(scope, &case.ask, &case.subject, &self.seen) {
             Ok(Scope::Remembered(covered)) => {
                 self.log_answer(case.call, Some(id), decision, (DecidedBy::User, None));
                 let listed = self.grants.add(Approved { covered, grant: case.ask.grant.clone() });

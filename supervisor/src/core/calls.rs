@@ -10,9 +10,10 @@ use ipc::rights::{Grant, RightsChange};
 use ipc::tool::ToolCall;
 
 use super::reply::ToolUse;
-use crate::approval::Proposal;
+use crate::approval::Subject;
 use crate::gate::Ask;
 use crate::provider::UserBlock;
+use crate::tools::ServedCall;
 
 /// The tool calls of one turn.
 #[derive(Debug, Default)]
@@ -33,7 +34,7 @@ struct Slot {
 enum State {
     /// It has not begun.
     Waiting,
-    /// A worker has it.
+    /// A worker has it, or whoever else serves it.
     Open(Open),
     /// Somebody is asked.
     Asking(Box<Asking>),
@@ -41,24 +42,25 @@ enum State {
     Closed(CallResult),
 }
 
-/// What a worker does with a call.
+/// What is done with a call that has begun.
 #[derive(Clone, Debug)]
 pub(super) enum Open {
-    /// It serves it.
+    /// A worker serves it.
     Serving(ToolCall),
-    /// It works out the effect.
+    /// A worker works out the effect.
     Preparing(ToolCall),
     /// A worker of its own carries the effect out.
     Committing(Box<Committing>),
+    /// A server does that is no worker, after an approval if that was needed.
+    Served(ServedCall),
 }
 
 /// A call that somebody is asked about.
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
     pub(super) approval: ApprovalId,
-    pub(super) tool: ToolCall,
     pub(super) ask: Ask,
-    pub(super) proposal: Proposal,
+    pub(super) subject: Subject,
 }
 
 /// A call that was approved.
@@ -85,11 +87,9 @@ pub(super) struct CallResult {
 }
 
 impl Open {
-    pub(super) const fn tool(&self) -> &ToolCall {
-        match self {
-            Self::Serving(tool) | Self::Preparing(tool) => tool,
-            Self::Committing(committing) => &committing.tool,
-        }
+    /// True if it was approved, or is about to be: no other call begins beside it.
+    const fn is_alone(&self) -> bool {
+        matches!(self, Self::Preparing(_) | Self::Committing(_) | Self::Served(ServedCall::External(_)))
     }
 }
 
@@ -101,8 +101,10 @@ impl Calls {
 
     /// The call that begins next. None begins while one is with a person, or is carried out as approved.
     pub(super) fn next(&self) -> Option<(CallId, ToolUse)> {
-        let holds = |slot: &Slot| {
-            matches!(slot.state, State::Asking(_) | State::Open(Open::Preparing(_) | Open::Committing(_)))
+        let holds = |slot: &Slot| match &slot.state {
+            State::Asking(_) => true,
+            State::Open(open) => open.is_alone(),
+            State::Waiting | State::Closed(_) => false,
         };
         let next = self.slots.iter().find(|slot| matches!(slot.state, State::Waiting));
         next.filter(|_| !self.slots.iter().any(holds)).map(|slot| (slot.call, slot.tool_use.clone()))
@@ -118,7 +120,7 @@ impl Calls {
         self.slots.iter().all(|slot| matches!(slot.state, State::Closed(_)))
     }
 
-    /// Notes that a worker has a call.
+    /// Notes that a call has begun, and with whom.
     pub(super) fn open_as(&mut self, call: CallId, open: Open) {
         self.set(call, State::Open(open));
     }
@@ -152,7 +154,7 @@ impl Calls {
         result
     }
 
-    /// What a worker does with this call, if one has it.
+    /// What is done with a call that has begun and is not closed.
     pub(super) fn open(&self, call: CallId) -> Option<&Open> {
         self.slots.iter().find_map(|slot| match &slot.state {
             State::Open(open) if slot.call == call => Some(open),
@@ -192,7 +194,7 @@ impl Calls {
         })
     }
 
-    /// The calls that workers have.
+    /// The calls that workers and servers have.
     pub(super) fn all_open(&self) -> Vec<CallId> {
         self.ids(|state| matches!(state, State::Open(_)))
     }

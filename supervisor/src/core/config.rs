@@ -7,8 +7,9 @@ use ipc::cost::{Prices, Usd};
 use ipc::id::{AgentId, ConversationId};
 
 use super::Window;
+use crate::activity::Activity;
 use crate::approval::ApprovalSettings;
-use crate::gate::{Activity, Standing};
+use crate::gate::Standing;
 use crate::prompt::Surroundings;
 use crate::provider::{GiveUp, ProviderError, RequestOptions, Tried};
 use crate::tools::Registry;

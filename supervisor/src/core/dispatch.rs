@@ -8,18 +8,21 @@ use ipc::tool::ToolCall;
 use serde_json::value::RawValue;
 
 use super::agent::State;
+use super::approvals::Case;
 use super::calls::{CallResult, Open};
 use super::reply::ToolUse;
 use super::{Agent, Effect};
-use crate::gate::{Activity, Verdict};
-use crate::tools::{Invocation, Rendered, ToolUseError};
+use crate::activity::Activity;
+use crate::approval::Subject;
+use crate::gate::Verdict;
+use crate::tools::{Invocation, Rendered, ServedCall, ToolUseError};
 
 /// What becomes of a call before any worker hears of it.
 enum Begin {
     /// It makes no sense.
     Answered(CallResult),
     /// It does.
-    Judged(ToolCall, Verdict),
+    Judged(Invocation, Verdict),
 }
 
 impl Begin {
@@ -64,17 +67,30 @@ impl Agent {
 
     fn begin_call(&mut self, call: CallId, begin: Begin) {
         match begin {
-            Begin::Judged(tool, Verdict::Run) => self.dispatch(call, tool),
-            Begin::Judged(tool, Verdict::Prepare) => {
-                self.effects.push(Effect::Prepare { call, tool: tool.clone() });
-                self.calls.open_as(call, Open::Preparing(tool));
-            }
-            Begin::Judged(tool, Verdict::Ask(ask)) => self.ask_for_command(call, tool, ask),
+            Begin::Answered(result) => self.close_at_once(call, result),
             Begin::Judged(_, Verdict::Deny(denial)) => {
                 let result = self.not_carried_out(call, denial);
                 self.close_at_once(call, result);
             }
-            Begin::Answered(result) => self.close_at_once(call, result),
+            Begin::Judged(Invocation::Worker(tool), Verdict::Run) => self.dispatch(call, tool),
+            Begin::Judged(Invocation::Worker(tool), Verdict::Prepare) => {
+                self.effects.push(Effect::Prepare { call, tool: tool.clone() });
+                self.calls.open_as(call, Open::Preparing(tool));
+            }
+            Begin::Judged(Invocation::Worker(tool), Verdict::Ask(ask)) => {
+                self.ask_for_command(call, tool, ask);
+            }
+            Begin::Judged(Invocation::Supervisor(own), Verdict::Run) => {
+                self.serve(call, ServedCall::Supervisor(own));
+            }
+            Begin::Judged(Invocation::External(external), Verdict::Ask(ask)) => {
+                self.ask(Case { call, ask, subject: Subject::External(external) });
+            }
+            // What no line above names is carried out by nobody.
+            Begin::Judged(Invocation::Supervisor(_) | Invocation::External(_), _) => {
+                let text = "the call was not carried out: it can be neither prepared nor approved";
+                self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, text));
+            }
         }
     }
 
@@ -93,7 +109,7 @@ impl Agent {
         match self.read(tool_use) {
             Ok(invocation) => {
                 let verdict = self.seen.judge(&invocation, self.asks());
-                Begin::Judged(invocation.call, verdict)
+                Begin::Judged(invocation, verdict)
             }
             Err(error) => Begin::Answered(CallResult::not_done(ToolCallStatus::Failed, error.to_string())),
         }

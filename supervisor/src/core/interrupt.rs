@@ -5,9 +5,14 @@ use ipc::id::CallId;
 
 use super::calls::{CallResult, Open};
 use super::{Agent, Effect, EndReason};
+use crate::tools::ServedCall;
 
-/// What is true of an approved effect that was ended.
-const IN_PART: &str = "it was approved, and may have been carried out in part: look before you repeat it";
+/// What is true of an approved call that was ended.
+pub(super) const IN_PART: &str =
+    "it was approved, and may have been carried out in part: look before you repeat it";
+
+/// What is true of a call that the supervisor served itself, and that was ended.
+pub(super) const SERVED_IN_PART: &str = "it may have been carried out in part: look before you repeat it";
 
 impl Agent {
     /// Every open call gets its result before anything else is sent (WIRE R4).
@@ -33,7 +38,7 @@ impl Agent {
         self.end_open(text, |_| true);
     }
 
-    /// Ends the calls that workers have and that are to end, with this for a result; whether there was one.
+    /// Ends the calls that workers and servers have and that are to end, with this for a result; whether there was one.
     pub(super) fn end_open(&mut self, text: &str, ends: impl Fn(&Open) -> bool) -> bool {
         let to_end = |call: &CallId| self.calls.open(*call).is_some_and(&ends);
         let ended: Vec<_> = self.calls.all_open().into_iter().filter(to_end).collect();
@@ -48,7 +53,10 @@ impl Agent {
                 );
             }
             let result = match self.calls.open(call) {
-                Some(Open::Committing(_)) => format!("{text}; {IN_PART}"),
+                Some(Open::Committing(_) | Open::Served(ServedCall::External(_))) => {
+                    format!("{text}; {IN_PART}")
+                }
+                Some(Open::Served(ServedCall::Supervisor(_))) => format!("{text}; {SERVED_IN_PART}"),
                 _ => text.to_owned(),
             };
             self.close_at_once(call, CallResult::not_done(ToolCallStatus::Interrupted, result));

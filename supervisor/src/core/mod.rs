@@ -31,6 +31,7 @@ mod reply;
 mod requests;
 mod results;
 mod rights;
+mod served;
 mod summary;
 mod turn;
 mod window;
@@ -38,7 +39,7 @@ mod window;
 pub use agent::Agent;
 pub use config::{AgentConfig, Backoff, RunLimits};
 pub use end::{EndReason, RunEnd};
-pub use protocol::{ContextItem, Effect, Input, ReadyWorker, RequestId, TimerId};
+pub use protocol::{ContextItem, Effect, Input, ReadyWorker, RequestId, ServedOutcome, TimerId};
 pub use window::Window;
 
 #[cfg(test)]

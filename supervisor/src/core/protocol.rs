@@ -16,6 +16,7 @@ use ipc::tool::ToolCall;
 use super::{EndReason, RunEnd};
 use crate::approval::Proposal;
 use crate::provider::{ModelRequest, ProviderError, StreamEvent};
+use crate::tools::ServedCall;
 
 /// One attempt at a reply. Each attempt has an identifier of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +48,19 @@ pub struct ReadyWorker {
     pub rights_digest: String,
     /// SHA-256 of its rights and of what the kernel holds it to them by.
     pub ruleset_digest: String,
+}
+
+/// What a call brought that no worker serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServedOutcome {
+    /// Text for the model: nothing that the supervisor believes or acts on.
+    Answered(String),
+    /// The tool failed; its own words, of the same worth.
+    Failed(String),
+    /// Nobody served it, and why.
+    Unserved(String),
+    /// There was no answer within this time.
+    Late(Duration),
 }
 
 /// Something that happened.
@@ -127,6 +141,15 @@ pub enum Input {
         /// How long it took, in milliseconds.
         duration_ms: u64,
     },
+    /// A call that no worker serves is over.
+    Served {
+        /// The call.
+        call: CallId,
+        /// What it brought.
+        outcome: ServedOutcome,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
     /// A generation of the worker is ready.
     WorkerReady(ReadyWorker),
     /// The worker that was to have the new rights did not come to be, and no other will without a further change.
@@ -192,6 +215,15 @@ pub enum Effect {
         effect: Arc<ipc::effect::Effect>,
         /// What it is given beyond the standing rights.
         grant: Grant,
+    },
+    /// Has a call served that is no worker's. One of an external tool was approved: it begins when that is on the disk.
+    Serve {
+        /// The call.
+        call: CallId,
+        /// What to do.
+        served: ServedCall,
+        /// The longest that an answer may take.
+        timeout: Duration,
     },
     /// Ends a call; its outcome is not waited for any more.
     CancelCall(CallId),

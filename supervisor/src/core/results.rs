@@ -12,8 +12,8 @@ use crate::provider::UserBlock;
 impl Agent {
     pub(super) fn on_call_finished(&mut self, call: CallId, outcome: Outcome, duration_ms: u64) {
         let tool = match self.calls.open(call) {
-            Some(open @ (Open::Serving(_) | Open::Preparing(_))) => open.tool().clone(),
-            Some(Open::Committing(_)) | None => return,
+            Some(Open::Serving(tool) | Open::Preparing(tool)) => tool.clone(),
+            Some(Open::Committing(_) | Open::Served(_)) | None => return,
         };
         let standing = self.seen.clone();
         let result = self.result_of(call, &tool, outcome, &standing);

@@ -15,6 +15,7 @@ use super::calls::Open;
 use super::{Agent, ContextItem, Effect, ReadyWorker};
 use crate::gate::{Change, Unchanged};
 use crate::prompt::{mode_context, rights_context};
+use crate::tools::ServedCall;
 
 /// What a call is told that ran when the rights changed.
 pub(super) const INTERRUPTED: &str =
@@ -98,7 +99,8 @@ impl Agent {
         let text = if nothing { NOTHING_APPROVED } else { NETWORK_OFF };
         withdrawn |= self.end_open(text, |open| match open {
             Open::Committing(committing) => nothing || committing.grant.net == Network::On,
-            Open::Serving(_) | Open::Preparing(_) => false,
+            Open::Served(ServedCall::External(_)) => nothing,
+            Open::Serving(_) | Open::Preparing(_) | Open::Served(ServedCall::Supervisor(_)) => false,
         });
         withdrawn
     }

@@ -116,6 +116,7 @@ fn input(id: ApprovalId, settled: Settled) -> Option<Input> {
         Settled::Answered(AskKind::Patch, decision) => Input::Op(Op::PatchApproval { id, decision }),
         Settled::Answered(AskKind::Command, decision) => Input::Op(Op::ExecApproval { id, decision }),
         Settled::Answered(AskKind::Network, decision) => Input::Op(Op::NetworkApproval { id, decision }),
+        Settled::Answered(AskKind::Tool, decision) => Input::Op(Op::ExternalToolApproval { id, decision }),
         Settled::Lapsed(by, cause) => Input::Lapsed { id, by, cause },
         Settled::Withdrawn => return None,
     })
@@ -128,6 +129,7 @@ impl Pending {
             ApprovalAnswer::Patch(answer) => (AskKind::Patch, answer.decision, answer.digest),
             ApprovalAnswer::Exec(answer) => (AskKind::Command, answer.decision, answer.digest),
             ApprovalAnswer::Network(answer) => (AskKind::Network, answer.decision, answer.digest),
+            ApprovalAnswer::ExternalTool(answer) => (AskKind::Tool, answer.decision, answer.digest),
             ApprovalAnswer::Failed { cause } => return bad(&cause),
         };
         if kind != self.kind {
@@ -147,6 +149,7 @@ const fn kind(request: &ServerRequest) -> AskKind {
         ServerRequest::ApplyPatchApproval(_) => AskKind::Patch,
         ServerRequest::ExecCommandApproval(_) => AskKind::Command,
         ServerRequest::NetworkApproval(_) => AskKind::Network,
+        ServerRequest::ExternalToolApproval(_) => AskKind::Tool,
     }
 }
 

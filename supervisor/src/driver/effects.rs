@@ -56,6 +56,7 @@ impl AgentRun {
             Effect::CarryOut { call, effect, grant } => {
                 self.hold_or_begin(shared, call, Held::CarryOut(effect, grant));
             }
+            Effect::Serve { call, served, timeout } => self.serve(shared, call, served, timeout),
             Effect::ReplaceWorker { rights } => self.replace_worker(shared, rights)?,
             Effect::CancelCall(call) => self.cancel(call, inputs),
             Effect::StartTimer { id, after } => self.timers.start(id, after),
@@ -112,7 +113,7 @@ impl AgentRun {
 
     fn cancel(&mut self, call: CallId, inputs: &mut VecDeque<Input>) {
         self.preparations.forget(call);
-        if self.one_shots.cancel(call) {
+        if self.one_shots.cancel(call) || self.served.cancel(call) {
             return;
         }
         let held = self.held.len();

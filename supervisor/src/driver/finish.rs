@@ -42,6 +42,7 @@ impl AgentRun {
     /// Ends everything that runs for the agent, and waits for that.
     async fn finish(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         self.stream = None;
+        self.served.end().await;
         self.end_one_shots(shared).await?;
         for (generation, event) in self.worker.end().await {
             if let WorkerEvent::Refused(refused) = event {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ipc::id::ApprovalId;
+use ipc::id::{ApprovalId, CallId};
 use tokio::sync::oneshot;
 
 use crate::session::{Flushed, LogError};
@@ -15,6 +15,8 @@ pub(super) struct Flushes(VecDeque<(Flushed, After)>);
 pub(super) enum After {
     /// Somebody is asked.
     Ask(ApprovalId),
+    /// An approved call is served that is no worker's.
+    Serve(CallId),
     /// An approved effect goes on.
     GoOn(oneshot::Sender<()>),
 }

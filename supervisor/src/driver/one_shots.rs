@@ -193,6 +193,7 @@ impl AgentRun {
     pub(super) fn on_flushed(&mut self, shared: &Shared, after: After) {
         match after {
             After::Ask(id) => self.ask(shared, id),
+            After::Serve(call) => self.serve_approved(call),
             // An effect whose task is gone needs no leave.
             After::GoOn(logged) => drop(logged.send(())),
         }

@@ -20,6 +20,7 @@ use super::flushes::{After, Flushes};
 use super::one_shots::{OneShots, Told};
 use super::passing::Passing;
 use super::preparations::Preparations;
+use super::served::ServedCalls;
 use super::start::Startup;
 use super::timers::Timers;
 use super::workers::Happening;
@@ -71,6 +72,8 @@ pub struct AgentRun {
     pub(super) approvals: Approvals,
     /// Effects that are carried out.
     pub(super) one_shots: OneShots,
+    /// Calls that are served outside the worker.
+    pub(super) served: ServedCalls,
     /// What waits until the log is on the disk.
     pub(super) flushes: Flushes,
     /// What passes by on its way to a front end.
@@ -102,7 +105,7 @@ pub(super) enum Occurrence {
     NoInstructions,
     /// The log is on the disk, or cannot be.
     Flushed(Result<(), LogError>, After),
-    /// A request for an approval is over, or an effect is worked out.
+    /// A request for an approval is over, an effect is worked out, or a call served.
     Input(Input),
     /// An approved effect's task said something.
     OneShot(Told),
@@ -134,6 +137,7 @@ impl AgentRun {
             preparations: Preparations::default(),
             approvals: Approvals::default(),
             one_shots: OneShots::default(),
+            served: ServedCalls::default(),
             flushes: Flushes::default(),
             passing: Passing::default(),
             missing: Vec::new(),
@@ -172,6 +176,7 @@ impl AgentRun {
             over = self.approvals.next() => Occurrence::Input(over),
             told = self.one_shots.next() => Occurrence::OneShot(told),
             prepared = self.preparations.next() => Occurrence::Input(prepared),
+            served = self.served.next() => Occurrence::Input(served),
             happening = self.worker.next(), if worker_may_change => Occurrence::Worker(happening),
             input = next_event(&mut self.stream) => Occurrence::Model(input),
         }

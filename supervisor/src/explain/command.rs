@@ -15,7 +15,7 @@ use super::answer::{Answer, Verdict};
 use crate::gate::Verdict as Judged;
 use crate::gate::command_line::{self, covers, offered_prefix};
 use crate::policy::leads_to;
-use crate::tools::{Invocation, Risk};
+use crate::tools::Invocation;
 
 /// What is said of a command.
 #[derive(Debug, Serialize)]
@@ -105,7 +105,7 @@ impl CommandExplained {
 fn call(command: &str, access: Access, network: Option<Network>, policy: &Policy<'_>) -> Answer {
     let shell = ShellExec { command: command.to_owned(), access, network, cwd: None, timeout_ms: None };
     let call = ToolCall::ShellExec(shell);
-    let invocation = Invocation { risk: Risk::of(&call), call };
+    let invocation = Invocation::Worker(call);
     let standing = policy.standing;
     let mode = Some(policy.origins.of_key("mode"));
     match standing.judge(&invocation, standing.mode == ApprovalMode::Ask) {

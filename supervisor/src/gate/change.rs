@@ -4,7 +4,8 @@ use ipc::path::WirePath;
 use ipc::rights::{Network, Reach, Rights, RightsChange};
 
 use super::standing::is_kernel_tree;
-use super::{Activity, ApprovalMode, Standing};
+use super::{ApprovalMode, Standing};
+use crate::activity::Activity;
 
 /// What a user may change of an agent that lives.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use ipc::path::WirePath;
 use ipc::rights::{Execution, Grant, Network, Reach};
 use ipc::tool::{Access, EditFile, ShellExec, ToolCall, WriteFile};
 
-use super::Standing;
 use super::standing::is_kernel_tree;
-use crate::tools::{Invocation, Risk};
+use super::{ApprovalMode, Standing};
+use crate::tools::{ExternalCall, Invocation};
 use crate::tripwire::is_acted_on;
 
 /// What becomes of a call.
@@ -43,6 +43,8 @@ pub enum AskKind {
     Command,
     /// May this command reach the network, which is all that it lacks?
     Network,
+    /// May this external tool be called with these arguments?
+    Tool,
 }
 
 /// A file that an effect changes.
@@ -59,14 +61,22 @@ impl Standing {
     /// Judges a call; `asks` says whether there may be somebody to ask. Paths of file tools are left to the kernel, or to
     /// what a worker makes of them: only they know what a path leads to.
     pub fn judge(&self, invocation: &Invocation, asks: bool) -> Verdict {
-        let Invocation { call, risk } = invocation;
-        match (risk, call) {
-            (Risk::Deny, call) => Verdict::Deny(forbidden(call)),
-            (_, ToolCall::ShellExec(command)) if asks => self.judge_to_ask(command),
-            (_, ToolCall::ShellExec(command)) => {
-                self.judge_command(command).map_or(Verdict::Run, Verdict::Deny)
+        match invocation {
+            Invocation::Worker(call) => self.judge_worker(call, asks),
+            Invocation::Supervisor(_) => Verdict::Run,
+            // No standing right covers what a server outside does.
+            Invocation::External(_) if asks => {
+                Verdict::Ask(Ask { kind: AskKind::Tool, grant: Grant::default() })
             }
-            (_, ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }))
+            Invocation::External(call) => Verdict::Deny(self.no_external(call)),
+        }
+    }
+
+    fn judge_worker(&self, call: &ToolCall, asks: bool) -> Verdict {
+        match call {
+            ToolCall::ShellExec(command) if asks => self.judge_to_ask(command),
+            ToolCall::ShellExec(command) => self.judge_command(command).map_or(Verdict::Run, Verdict::Deny),
+            ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. })
                 if asks && !self.writes_as_named(path) =>
             {
                 Verdict::Prepare
@@ -140,6 +150,12 @@ impl Standing {
         Verdict::Ask(Ask { kind, grant })
     }
 
+    fn no_external(&self, call: &ExternalCall) -> Denial {
+        let object = Object::Tool(format!("{} of {}", call.tool, call.server));
+        let grant = (self.mode != ApprovalMode::Ask).then(|| "--mode ask".to_owned());
+        refused(Operation::Call, object, "an approval of this very call", grant)
+    }
+
     fn judge_command(&self, call: &ShellExec) -> Option<Denial> {
         if self.rights.exec == Execution::Denied {
             return Some(no_commands(call));
@@ -181,12 +197,6 @@ fn refused(operation: Operation, object: Object, missing: &str, grant: Option<St
         grade: Grade::Proved,
         errno: None,
     }
-}
-
-fn forbidden(call: &ToolCall) -> Denial {
-    let name = call.name();
-    let object = Object::Command(name.to_owned());
-    refused(Operation::Execute, object, &format!("a call of {name} with these arguments"), None)
 }
 
 fn no_commands(call: &ShellExec) -> Denial {

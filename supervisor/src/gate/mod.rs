@@ -24,7 +24,7 @@ pub(crate) use judge::plain;
 pub use judge::{Ask, AskKind, Place, Verdict};
 pub use likely::{declared_too_little, is_same};
 pub use machine::Machine;
-pub use standing::{Activity, Modes, Standing};
+pub use standing::{Modes, Standing};
 
 #[cfg(test)]
 mod tests;

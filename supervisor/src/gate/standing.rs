@@ -25,25 +25,6 @@ const MEMORY: &str = "/dev/shm";
 /// Why no flag opens a protected place.
 const RUN_LATER: &str = "which the user's own programs act on";
 
-/// What an agent is there for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Activity {
-    /// It makes a plan, and changes nothing.
-    Plan,
-    /// It carries out a task.
-    Execute,
-}
-
-impl Activity {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Plan => "plan",
-            Self::Execute => "execute",
-        }
-    }
-}
-
 /// An agent's standing rights, and the places that they are told relative to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::model::{ModelError, ModelOptions};
 use super::record::Record;
+use crate::activity::Activity;
 use crate::approval::ApprovalSettings;
 use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
@@ -23,7 +24,7 @@ use crate::driver::{
     SessionWorker, Shared, Turns,
 };
 use crate::exit::Exit;
-use crate::gate::{Activity, ApprovalMode, Standing};
+use crate::gate::{ApprovalMode, Standing};
 use crate::live::LiveSocket;
 use crate::messages::say;
 use crate::monitor::PrivateTemp;
@@ -343,7 +344,7 @@ fn agent(
     Agent::new(AgentConfig {
         model: options.model.name.clone(),
         system: prompt::SYSTEM.into(),
-        tools: Arc::new(Registry::builtin()),
+        tools: Arc::new(Registry::for_activity(ACTIVITY)),
         options: options.model.request_options(),
         max_tokens: options.model.reply_tokens(),
         window: options.window.within(options.model.facts.context),

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use ipc::approval::ApprovalMode;
 use ipc::rights::Network;
 
-use crate::gate::{Activity, Standing};
+use crate::activity::Activity;
+use crate::gate::Standing;
 
 /// What varies from run to run, besides the rights.
 #[derive(Clone, Debug)]

@@ -13,15 +13,15 @@ pub const SYSTEM: &str = include_str!("system.md");
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::ToolDefinition as Tool;
-    use crate::tools::Registry;
+    use crate::activity::Activity;
+    use crate::tools::{Registry, ToolDefinition as Tool};
 
     /// PERF.md: the fixed prefix of every request.
     const MAX_PREFIX: usize = 12 << 10;
 
     #[test]
     fn system_prompt_and_tools_stay_within_twelve_kilobytes() {
-        let tools = Registry::builtin().definitions();
+        let tools = Registry::for_activity(Activity::Execute).definitions();
         let tools = tools.iter().map(|tool| {
             let Tool { name, description, input_schema } = tool;
             serde_json::json!({ "name": name, "description": description, "input_schema": input_schema })
@@ -34,8 +34,8 @@ mod tests {
 
     #[test]
     fn system_prompt_names_every_tool_and_nothing_that_varies() {
-        for tool in Registry::builtin().definitions().iter() {
-            assert!(SYSTEM.contains(tool.name), "{}", tool.name);
+        for tool in Registry::for_activity(Activity::Execute).definitions().iter() {
+            assert!(SYSTEM.contains(&*tool.name), "{}", tool.name);
         }
         for word in ["2025", "2026", "net: ", "net off", "net on", "/home/", "rw ."] {
             assert!(!SYSTEM.contains(word), "{word}");

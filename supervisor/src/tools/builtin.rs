@@ -1,17 +1,26 @@
-//! The six tools.
+//! The tools that a worker serves.
 
 use super::Tool;
 use super::arguments::{EditFile, ListDirectory, ReadFile, SearchFiles, ShellExec, WriteFile};
 use super::typed::Typed;
+use crate::activity::Activity;
 
-/// The six tools, in the order in which the model sees them.
-pub fn builtin() -> Vec<Box<dyn Tool>> {
+/// The tools that only read.
+pub(super) fn reading() -> Vec<Box<dyn Tool>> {
     vec![
         Box::new(Typed::<ReadFile>::new()),
         Box::new(Typed::<ListDirectory>::new()),
         Box::new(Typed::<SearchFiles>::new()),
-        Box::new(Typed::<WriteFile>::new()),
-        Box::new(Typed::<EditFile>::new()),
-        Box::new(Typed::<ShellExec>::new()),
     ]
+}
+
+/// The tools that act. While a plan is made there is none but the shell, which its agent's rights keep from writing.
+pub(super) fn acting(activity: Activity) -> Vec<Box<dyn Tool>> {
+    let shell: Box<dyn Tool> = Box::new(Typed::<ShellExec>::new());
+    match activity {
+        Activity::Plan => vec![shell],
+        Activity::Execute => {
+            vec![Box::new(Typed::<WriteFile>::new()), Box::new(Typed::<EditFile>::new()), shell]
+        }
+    }
 }

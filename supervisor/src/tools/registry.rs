@@ -1,11 +1,14 @@
 //! The tools of an agent.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use ipc::tool::ToolCall;
+use super::builtin::{acting, reading};
+use super::{Invocation, Tool, ToolDefinition, ToolUseError};
+use crate::activity::Activity;
 
-use super::{Risk, Tool, ToolUseError, builtin};
-use crate::provider::ToolDefinition;
+/// The most characters that every provider takes in the name of a tool.
+const NAME: usize = 64;
 
 /// The tools of an agent, fixed for its life.
 pub struct Registry {
@@ -13,37 +16,40 @@ pub struct Registry {
     definitions: Arc<[ToolDefinition]>,
 }
 
-/// A call that fits its tool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invocation {
-    /// The call.
-    pub call: ToolCall,
-    /// How much it may change.
-    pub risk: Risk,
+/// Why a tool cannot be added to others.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnfitTool {
+    /// Another one has its name.
+    #[error("there is already a tool named `{0}`")]
+    Duplicate(Cow<'static, str>),
+    /// A model could not call it.
+    #[error("a tool cannot be named {0:?}: a name has 1 to {NAME} letters, digits, `_` and `-`")]
+    Name(Cow<'static, str>),
 }
 
-/// Two tools have the same name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is already a tool named `{0}`")]
-pub struct DuplicateTool(pub &'static str);
-
 impl Registry {
-    /// A registry of these tools, in this order.
-    pub fn new(tools: Vec<Box<dyn Tool>>) -> Result<Self, DuplicateTool> {
-        let definitions: Arc<[_]> = tools.iter().map(|tool| tool.definition().clone()).collect();
-        for (place, definition) in definitions.iter().enumerate() {
-            if definitions[..place].iter().any(|other| other.name == definition.name) {
-                return Err(DuplicateTool(definition.name));
-            }
-        }
-        Ok(Self { tools, definitions })
-    }
-
-    /// The six tools that every agent has.
-    pub fn builtin() -> Self {
-        let tools = builtin();
+    /// The tools that every agent has that is there for this, in the order in which the model sees them.
+    pub fn for_activity(activity: Activity) -> Self {
+        let mut tools = reading();
+        tools.extend(acting(activity));
         let definitions = tools.iter().map(|tool| tool.definition().clone()).collect();
         Self { tools, definitions }
+    }
+
+    /// The same tools, and these behind them.
+    pub fn with(mut self, more: Vec<Box<dyn Tool>>) -> Result<Self, UnfitTool> {
+        for tool in more {
+            let name = &tool.definition().name;
+            if !is_name(name) {
+                return Err(UnfitTool::Name(name.clone()));
+            }
+            if self.find(name).is_some() {
+                return Err(UnfitTool::Duplicate(name.clone()));
+            }
+            self.tools.push(tool);
+        }
+        self.definitions = self.tools.iter().map(|tool| tool.definition().clone()).collect();
+        Ok(self)
     }
 
     /// What the model is told: the same bytes at every call.
@@ -53,15 +59,20 @@ impl Registry {
 
     /// Finds the tool and reads the arguments.
     pub fn parse(&self, name: &str, input: &str) -> Result<Invocation, ToolUseError> {
-        let tool = self.tools.iter().find(|tool| tool.definition().name == name);
-        let tool = tool.ok_or_else(|| self.unknown(name))?;
-        let call = tool.parse(input)?;
-        let risk = tool.risk(&call);
-        Ok(Invocation { call, risk })
+        self.find(name).ok_or_else(|| self.unknown(name))?.parse(input)
+    }
+
+    fn find(&self, name: &str) -> Option<&dyn Tool> {
+        self.tools.iter().find(|tool| tool.definition().name == name).map(|tool| &**tool)
     }
 
     fn unknown(&self, name: &str) -> ToolUseError {
-        let known: Vec<_> = self.definitions.iter().map(|definition| definition.name).collect();
-        ToolUseError::Unknown { name: name.chars().take(64).collect(), known: known.join(", ") }
+        let known: Vec<_> = self.definitions.iter().map(|definition| &*definition.name).collect();
+        ToolUseError::Unknown { name: name.chars().take(NAME).collect(), known: known.join(", ") }
     }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    (1..=NAME).contains(&name.len()) && name.chars().all(is_plain)
 }

@@ -8,8 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::schema::schema;
-use super::{Tool, ToolUseError};
-use crate::provider::ToolDefinition;
+use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 
 /// The arguments of a tool, as the model writes them.
 pub trait Arguments: DeserializeOwned + JsonSchema {
@@ -31,7 +30,8 @@ pub(super) struct Typed<A> {
 impl<A: Arguments> Typed<A> {
     pub(super) fn new() -> Self {
         let input_schema = schema::<A>();
-        let definition = ToolDefinition { name: A::NAME, description: A::DESCRIPTION, input_schema };
+        let (name, description) = (A::NAME.into(), A::DESCRIPTION.into());
+        let definition = ToolDefinition { name, description, input_schema };
         Self { definition, arguments: PhantomData }
     }
 
@@ -50,20 +50,25 @@ impl<A: Arguments> Tool for Typed<A> {
         &self.definition
     }
 
-    fn parse(&self, input: &str) -> Result<ToolCall, ToolUseError> {
+    fn parse(&self, input: &str) -> Result<Invocation, ToolUseError> {
         // Two steps, for two different mistakes: text that is no JSON object at all, and an object that does not fit.
-        serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(input).map_err(|error| {
-            ToolUseError::NotAnObject {
-                tool: A::NAME.to_owned(),
-                reason: plain(&error.to_string()),
-                arguments: signature(&self.definition.input_schema),
-            }
+        object(input).map_err(|reason| ToolUseError::NotAnObject {
+            tool: A::NAME.to_owned(),
+            reason,
+            arguments: signature(&self.definition.input_schema),
         })?;
         let mut json = serde_json::Deserializer::from_str(input);
         let arguments: A = serde_path_to_error::deserialize(&mut json)
             .map_err(|error| self.argument_error(&error.path().to_string(), &error.inner().to_string()))?;
-        arguments.into_call().map_err(|(field, reason)| self.argument_error(field, &reason))
+        let call = arguments.into_call().map_err(|(field, reason)| self.argument_error(field, &reason))?;
+        Ok(Invocation::Worker(call))
     }
+}
+
+/// Checks that a text is a JSON object; the error says why it is none.
+pub(super) fn object(input: &str) -> Result<(), String> {
+    let read = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(input);
+    read.map(drop).map_err(|error| plain(&error.to_string()))
 }
 
 /// A message of serde's in the model's words: it sees its arguments as a value, not as lines, and knows no `u64`.

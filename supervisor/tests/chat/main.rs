@@ -19,9 +19,10 @@ use serde_json::value::RawValue;
 use supervisor::provider::chat::{Config, OpenAiChat};
 use supervisor::provider::{
     Message, ModelProvider, ModelRequest, ProviderError, ProviderKind, ReplayProvider, RequestOptions,
-    StreamEvent, ToolDefinition, UserBlock,
+    StreamEvent, UserBlock,
 };
 use supervisor::replay::{ReplayServer, Reply, Script};
+use supervisor::tools::ToolDefinition;
 
 const KEY: &str = "sk-canary-0123456789-tail";
 
@@ -37,8 +38,8 @@ fn user(text: &str) -> Arc<Message> {
 
 fn request(messages: &[Arc<Message>]) -> ModelRequest {
     let tool = ToolDefinition {
-        name: "read_file",
-        description: "Reads a file.",
+        name: "read_file".into(),
+        description: "Reads a file.".into(),
         input_schema: raw(r#"{"type":"object","properties":{"path":{"type":"string"}}}"#),
     };
     ModelRequest {

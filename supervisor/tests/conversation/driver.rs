@@ -10,11 +10,12 @@ use ipc::id::AgentId;
 use ipc::message::Outcome;
 use ipc::rights::Rights;
 use ipc::tool::{CommandExit, CommandResult, FileText, ToolCall, ToolError, ToolErrorKind, ToolOutput};
+use supervisor::activity::Activity;
 use supervisor::approval::ApprovalSettings;
 use supervisor::core::{
     Agent, AgentConfig, Backoff, ContextItem, Effect, EndReason, Input, RunLimits, Window,
 };
-use supervisor::gate::{Activity, ApprovalMode, Standing};
+use supervisor::gate::{ApprovalMode, Standing};
 use supervisor::prompt::{self, Surroundings};
 use supervisor::provider::anthropic::{Anthropic, ApiVersion, Config};
 use supervisor::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
@@ -143,7 +144,7 @@ fn config(options: RequestOptions) -> AgentConfig {
     AgentConfig {
         model: "claude-opus-5-5".to_owned(),
         system: prompt::SYSTEM.into(),
-        tools: Registry::builtin().into(),
+        tools: Registry::for_activity(Activity::Execute).into(),
         max_tokens: 32_000,
         options,
         sees_images: true,

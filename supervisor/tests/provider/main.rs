@@ -15,10 +15,10 @@ use secrecy::SecretString;
 use serde_json::value::RawValue;
 use supervisor::provider::anthropic::{Anthropic, Config};
 use supervisor::provider::{
-    Message, ModelProvider, ModelRequest, ProviderError, RequestOptions, StreamEvent, ToolDefinition,
-    UserBlock,
+    Message, ModelProvider, ModelRequest, ProviderError, RequestOptions, StreamEvent, UserBlock,
 };
 use supervisor::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
+use supervisor::tools::ToolDefinition;
 
 pub(crate) const KEY: &str = "sk-ant-canary-0123456789-tail";
 
@@ -48,8 +48,8 @@ pub(crate) fn user(text: &str) -> Arc<Message> {
 
 pub(crate) fn request(messages: &[Arc<Message>]) -> ModelRequest {
     let tool = ToolDefinition {
-        name: "read_file",
-        description: "Reads a file.",
+        name: "read_file".into(),
+        description: "Reads a file.".into(),
         input_schema: raw(r#"{"type":"object","properties":{"path":{"type":"string"}}}"#),
     };
     ModelRequest {

@@ -15,8 +15,9 @@ use futures_util::StreamExt;
 use serde_json::value::RawValue;
 use supervisor::provider::{
     Message, ModelProvider, ModelRequest, ProviderError, ProviderKind, ReplayProvider, RequestOptions,
-    StreamEvent, ToolDefinition, UserBlock,
+    StreamEvent, UserBlock,
 };
+use supervisor::tools::ToolDefinition;
 
 type Item = Result<StreamEvent, ProviderError>;
 
@@ -30,8 +31,8 @@ fn user(text: &str) -> Arc<Message> {
 
 fn request(messages: &[Arc<Message>]) -> ModelRequest {
     let tool = ToolDefinition {
-        name: "read_file",
-        description: "Reads a file.",
+        name: "read_file".into(),
+        description: "Reads a file.".into(),
         input_schema: raw(r#"{"type":"object","properties":{"path":{"type":"string"}}}"#),
     };
     ModelRequest {

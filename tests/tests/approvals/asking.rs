@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ipc::approval::{
     ApplyPatchApprovalResponse, ApprovalAnswer, ApprovalMode, ExecCommandApprovalResponse,
-    NetworkApprovalResponse, ReviewDecision, ServerRequest, SessionScope,
+    ExternalToolApprovalResponse, NetworkApprovalResponse, ReviewDecision, ServerRequest, SessionScope,
 };
 use ipc::confinement::Tier;
 use ipc::frontend::UserActionKind;
@@ -43,6 +43,9 @@ pub(crate) fn fitting(request: &ServerRequest, decision: ReviewDecision) -> Appr
         }
         ServerRequest::NetworkApproval(_) => {
             ApprovalAnswer::Network(NetworkApprovalResponse { decision, digest })
+        }
+        ServerRequest::ExternalToolApproval(_) => {
+            ApprovalAnswer::ExternalTool(ExternalToolApprovalResponse { decision, digest })
         }
     }
 }

@@ -11,6 +11,7 @@
 mod asking;
 mod bad_answers;
 mod confinement;
+mod external;
 mod flow;
 mod grants;
 

@@ -1,7 +1,8 @@
 //! The text of a request, every byte of it: the command or the change, the agent's reason, the access that it gives.
 
 use ipc::approval::{
-    ApplyPatchApprovalParams, ExecCommandApprovalParams, FileChange, NetworkApprovalParams, ServerRequest,
+    ApplyPatchApprovalParams, ExecCommandApprovalParams, ExternalToolApprovalParams, FileChange,
+    NetworkApprovalParams, ServerRequest,
 };
 use ipc::id::AgentId;
 use ipc::path::WirePath;
@@ -21,13 +22,14 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
         ServerRequest::NetworkApproval(params) => {
             (argv(&params.command), &params.reason, of_network(params, project))
         }
+        ServerRequest::ExternalToolApproval(params) => (arguments(params), &params.reason, Vec::new()),
     };
     if let Some(reason) = reason {
         parts.push(Part::new(SafeText::line("reason given by the agent:"), Look::Heading));
         parts.push(Part::new(SafeText::exact(reason), Look::Claim));
     }
     let (grant, agent) = granted(request);
-    parts.extend(allows(grant, project));
+    parts.extend(grant.map_or_else(outside, |grant| allows(grant, project)));
     parts.extend(facts);
     if *agent != AgentId::root() {
         parts.push(fact("asks", &format!("agent {agent}")));
@@ -35,12 +37,27 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
     Block::of(parts)
 }
 
-const fn granted(request: &ServerRequest) -> (&Grant, &AgentId) {
+/// The access that the agent is given, but for what runs outside the sandbox; and the agent.
+const fn granted(request: &ServerRequest) -> (Option<&Grant>, &AgentId) {
     match request {
-        ServerRequest::ApplyPatchApproval(params) => (&params.grant, &params.agent),
-        ServerRequest::ExecCommandApproval(params) => (&params.grant, &params.agent),
-        ServerRequest::NetworkApproval(params) => (&params.grant, &params.agent),
+        ServerRequest::ApplyPatchApproval(params) => (Some(&params.grant), &params.agent),
+        ServerRequest::ExecCommandApproval(params) => (Some(&params.grant), &params.agent),
+        ServerRequest::NetworkApproval(params) => (Some(&params.grant), &params.agent),
+        ServerRequest::ExternalToolApproval(params) => (None, &params.agent),
     }
+}
+
+/// The call of an external tool, every byte of its arguments first.
+fn arguments(params: &ExternalToolApprovalParams) -> Vec<Part> {
+    vec![
+        Part::new(SafeText::exact(&params.json), Look::Command),
+        fact("tool", &params.tool),
+        fact("server", &params.server),
+    ]
+}
+
+fn outside() -> Vec<Part> {
+    vec![fact("allows", "this call, this once; its server is not held by the sandbox")]
 }
 
 /// A fact of a request, with its name before it.

@@ -10,8 +10,8 @@ mod title;
 use std::time::Duration;
 
 use ipc::approval::{
-    ApplyPatchApprovalResponse, ApprovalAnswer, ExecCommandApprovalResponse, NetworkApprovalResponse,
-    ReviewDecision, ServerRequest,
+    ApplyPatchApprovalResponse, ApprovalAnswer, ExecCommandApprovalResponse, ExternalToolApprovalResponse,
+    NetworkApprovalResponse, ReviewDecision, ServerRequest,
 };
 use ipc::id::ApprovalId;
 use ipc::path::WirePath;
@@ -217,6 +217,9 @@ impl Card {
             }
             ServerRequest::NetworkApproval(_) => {
                 ApprovalAnswer::Network(NetworkApprovalResponse { decision, digest })
+            }
+            ServerRequest::ExternalToolApproval(_) => {
+                ApprovalAnswer::ExternalTool(ExternalToolApprovalResponse { decision, digest })
             }
         }
     }

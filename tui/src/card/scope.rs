@@ -27,6 +27,7 @@ pub(crate) struct Menu {
 enum Choice {
     ExactCommand,
     ExactFiles,
+    ExactCall,
     /// The first words of the longest prefix.
     Prefix {
         words: Vec<String>,
@@ -60,7 +61,7 @@ impl Menu {
     /// What an answer would say.
     pub(crate) fn scope(&self) -> Option<SessionScope> {
         self.choices.get(self.chosen).map(|choice| match choice {
-            Choice::ExactCommand | Choice::ExactFiles => SessionScope::Exact,
+            Choice::ExactCommand | Choice::ExactFiles | Choice::ExactCall => SessionScope::Exact,
             Choice::Prefix { words, count } => {
                 SessionScope::CommandPrefix(words.iter().take(*count).cloned().collect())
             }
@@ -130,6 +131,7 @@ impl Choice {
         match self {
             Self::ExactCommand => "exactly this command",
             Self::ExactFiles => "any change to exactly these files",
+            Self::ExactCall => "this tool with exactly these arguments",
             Self::Prefix { .. } => "commands that begin with: ",
             Self::Pattern(_) => "changes to files that match: ",
             Self::Project => "any change in this project (like :mode auto)",
@@ -147,7 +149,9 @@ impl Choice {
             }
             Self::Pattern(pattern) => pattern.clone().into_bytes(),
             Self::GrantRoot(path) => path.as_bytes().to_vec(),
-            Self::ExactCommand | Self::ExactFiles | Self::Project | Self::Network => Vec::new(),
+            Self::ExactCommand | Self::ExactFiles | Self::ExactCall | Self::Project | Self::Network => {
+                Vec::new()
+            }
         }
     }
 
@@ -156,6 +160,7 @@ impl Choice {
         match self {
             Self::ExactCommand => "this command runs without asking; nothing else is allowed",
             Self::ExactFiles => "these files change without asking; nothing else is allowed",
+            Self::ExactCall => "this call is made without asking; nothing else is allowed",
             Self::Prefix { .. } => "matching commands run without asking; nothing else is allowed",
             Self::Pattern(_) => "matching files change without asking; nothing else is allowed",
             Self::Project | Self::GrantRoot(_) | Self::Network => {
@@ -175,7 +180,7 @@ impl Choice {
 
 fn command(request: &ServerRequest) -> Option<&[String]> {
     match request {
-        ServerRequest::ApplyPatchApproval(_) => None,
+        ServerRequest::ApplyPatchApproval(_) | ServerRequest::ExternalToolApproval(_) => None,
         ServerRequest::ExecCommandApproval(params) => Some(&params.command),
         ServerRequest::NetworkApproval(params) => Some(&params.command),
     }
@@ -222,6 +227,7 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
             let more = prefix(&params.prefix).into_iter().chain([Choice::Network]);
             [Choice::ExactCommand].into_iter().chain(more).collect()
         }
+        ServerRequest::ExternalToolApproval(_) => vec![Choice::ExactCall],
     }
 }
 

@@ -1,5 +1,7 @@
 //! Whatever comes in, in whatever order: no panic, a history that the API accepts, and nothing run that is not logged.
 
+use std::time::Duration;
+
 use ipc::approval::{ApprovalMode, ReviewDecision, SessionScope};
 use ipc::confinement::Tier;
 use ipc::effect::{Effect as Exact, FileEffect, FileState, Patch};
@@ -16,9 +18,12 @@ use super::script::{
     Script, broken_call, call, command, completed, config, error, file, not_found, raw, read, ready, run,
     text, thinking,
 };
+use super::served::{note, search, with_served_tools};
 use super::witness::Witness;
 use crate::approval::Proposal;
-use crate::core::{AgentConfig, ContextItem, Effect, Input, RequestId, RunLimits, TimerId, Window};
+use crate::core::{
+    AgentConfig, ContextItem, Effect, Input, RequestId, RunLimits, ServedOutcome, TimerId, Window,
+};
 use crate::provider::{AssistantBlock, ContentBlock, StopReason, StreamEvent};
 
 fn block() -> impl Strategy<Value = AssistantBlock> {
@@ -38,6 +43,8 @@ fn block() -> impl Strategy<Value = AssistantBlock> {
         id.clone().prop_map(|id| call(id, "no_such_tool", "{}")),
         id.clone().prop_map(|id| call(id, "shell_exec", r#"{"command":"x","network":true}"#)),
         id.clone().prop_map(|id| call(id, "shell_exec", r#"{"command":"make x","access":"write"}"#)),
+        id.clone().prop_map(note),
+        id.clone().prop_map(search),
         id.prop_map(|id| call(id, "write_file", r#"{"path":"x","content":"c"}"#)),
     ]
 }
@@ -82,6 +89,7 @@ enum Any {
     Answer(u64, usize, ReviewDecision),
     Lapsed(u64),
     Carried(u64, usize),
+    Served(u64, usize),
 }
 
 fn decision() -> impl Strategy<Value = ReviewDecision> {
@@ -120,9 +128,10 @@ fn any() -> impl Strategy<Value = Any> {
         1 => Just(Any::NotReplaced),
         4 => (0..5u64).prop_map(Any::Prepared),
         1 => (0..5u64).prop_map(Any::NotPrepared),
-        6 => (0..3u64, 0..3usize, decision()).prop_map(|(age, kind, decision)| Any::Answer(age, kind, decision)),
+        6 => (0..3u64, 0..4usize, decision()).prop_map(|(age, kind, decision)| Any::Answer(age, kind, decision)),
         1 => (0..3u64).prop_map(Any::Lapsed),
         4 => (0..5u64, 0..7usize).prop_map(|(age, outcome)| Any::Carried(age, outcome)),
+        4 => (0..5u64, 0..4usize).prop_map(|(age, outcome)| Any::Served(age, outcome)),
         1 => prop_oneof![Just(ApprovalMode::Ask), Just(ApprovalMode::Auto), Just(ApprovalMode::Deny)]
             .prop_map(|mode| Any::Op(Op::SetMode { mode })),
         1 => (0..3u64).prop_map(|id| Any::Op(Op::RevokeGrant { id: GrantId(id) })),
@@ -150,6 +159,7 @@ fn input(any: Any, script: &Script) -> Input {
         Any::Carried(age, kind) => {
             Input::OneShotFinished { call: call(age), outcome: Ok(outcome(kind)), duration_ms: 1 }
         }
+        Any::Served(age, kind) => Input::Served { call: call(age), outcome: served(kind), duration_ms: 1 },
         Any::Prepared(age) => Input::Prepared { call: call(age), proposal: proposal() },
         Any::NotPrepared(age) => Input::NotPrepared { call: call(age), reason: "no".to_owned() },
         Any::Answer(age, kind, decision) => {
@@ -157,7 +167,8 @@ fn input(any: Any, script: &Script) -> Input {
             Input::Op(match kind {
                 0 => Op::PatchApproval { id, decision },
                 1 => Op::ExecApproval { id, decision },
-                _ => Op::NetworkApproval { id, decision },
+                2 => Op::NetworkApproval { id, decision },
+                _ => Op::ExternalToolApproval { id, decision },
             })
         }
         Any::Lapsed(age) => {
@@ -191,6 +202,15 @@ fn outcome(kind: usize) -> Outcome {
         .clone()
 }
 
+fn served(kind: usize) -> ServedOutcome {
+    match kind {
+        0 => ServedOutcome::Answered("a long line\n".repeat(900)),
+        1 => ServedOutcome::Failed("no".to_owned()),
+        2 => ServedOutcome::Unserved("nobody".to_owned()),
+        _ => ServedOutcome::Late(Duration::from_secs(1)),
+    }
+}
+
 fn proposal() -> Proposal {
     let tool = ToolCall::WriteFile(WriteFile { path: "x".into(), content: "c".to_owned() });
     let new = Some(FileState { bytes: b"c".to_vec(), mode: 0o644 });
@@ -205,7 +225,7 @@ proptest! {
     #[test]
     fn any_order_of_inputs_keeps_the_promises(inputs in proptest::collection::vec(any(), 0..120), steps in 1..40u32, asks in proptest::bool::ANY, small in proptest::bool::ANY) {
         let limits = RunLimits { max_steps: Some(steps), ..RunLimits::default() };
-        let config = if asks { ask_config() } else { config() };
+        let config = with_served_tools(if asks { ask_config() } else { config() });
         let window = if small { Window::new(0) } else { Window::default() };
         let mut script = Script::with(AgentConfig { window, limits, ..config });
         let mut witness = Witness::new(window);

@@ -5,10 +5,10 @@ use ipc::approval::{ApprovalMode, ReviewDecision, SessionScope};
 use ipc::effect::{Effect as Exact, FileEffect, FileState, Patch};
 use ipc::event::DecidedBy;
 use ipc::frontend::Op;
-use ipc::id::{ApprovalId, CallId, GrantId};
+use ipc::id::{ApprovalId, CallId};
 use ipc::message::Outcome;
 use ipc::path::WirePath;
-use ipc::rights::{Network, Reach};
+use ipc::rights::Network;
 use ipc::tool::{ToolCall, ToolOutput, Written};
 
 use super::script::{Script, call, command, config, file, read, standing, text};
@@ -25,44 +25,44 @@ pub(super) fn ask_config() -> AgentConfig {
 }
 
 /// An agent in mode `ask` that has made these calls.
-fn asking(calls: &[crate::provider::AssistantBlock]) -> Script {
+pub(super) fn asking(calls: &[crate::provider::AssistantBlock]) -> Script {
     asking_with(ask_config(), calls)
 }
 
-fn asking_with(config: AgentConfig, calls: &[crate::provider::AssistantBlock]) -> Script {
+pub(super) fn asking_with(config: AgentConfig, calls: &[crate::provider::AssistantBlock]) -> Script {
     let mut script = Script::with(config);
     script.ready(1).user("go").reply(1, calls, StopReason::ToolUse);
     script
 }
 
-fn write(id: &str, path: &str) -> crate::provider::AssistantBlock {
+pub(super) fn write(id: &str, path: &str) -> crate::provider::AssistantBlock {
     call(id, "write_file", &format!(r#"{{"path":"{path}","content":"new\n"}}"#))
 }
 
-fn make(id: &str, line: &str) -> crate::provider::AssistantBlock {
+pub(super) fn make(id: &str, line: &str) -> crate::provider::AssistantBlock {
     let input = serde_json::json!({ "command": line, "access": "write" }).to_string();
     call(id, "shell_exec", &input)
 }
 
 impl Script {
-    fn decide(&mut self, op: Op) -> &mut Self {
+    pub(super) fn decide(&mut self, op: Op) -> &mut Self {
         self.input(Input::Op(op))
     }
 
-    fn patch(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
+    pub(super) fn patch(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
         self.decide(Op::PatchApproval { id: ApprovalId(id), decision })
     }
 
-    fn exec(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
+    pub(super) fn exec(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
         self.decide(Op::ExecApproval { id: ApprovalId(id), decision })
     }
 
-    fn lapsed(&mut self, id: u64, by: DecidedBy) -> &mut Self {
+    pub(super) fn lapsed(&mut self, id: u64, by: DecidedBy) -> &mut Self {
         self.input(Input::Lapsed { id: ApprovalId(id), by, cause: "nobody answered within 300 s".to_owned() })
     }
 
     /// The worker has prepared a change of a file that says `old`.
-    fn prepared(&mut self, call: u64, path: &str) -> &mut Self {
+    pub(super) fn prepared(&mut self, call: u64, path: &str) -> &mut Self {
         let prepared = self.effects.iter().rev().find_map(|effect| match effect {
             Effect::Prepare { call: prepared, tool } if prepared.0 == call => Some(tool.clone()),
             _ => None,
@@ -77,16 +77,16 @@ impl Script {
         self.input(Input::Prepared { call: CallId(call), proposal })
     }
 
-    fn carried_out(&mut self, call: u64, outcome: Outcome) -> &mut Self {
+    pub(super) fn carried_out(&mut self, call: u64, outcome: Outcome) -> &mut Self {
         self.input(Input::OneShotFinished { call: CallId(call), outcome: Ok(outcome), duration_ms: 9 })
     }
 }
 
-fn written() -> Outcome {
+pub(super) fn written() -> Outcome {
     Outcome::Done(ToolOutput::Written(Written { files: vec![] }))
 }
 
-fn session(scope: SessionScope) -> ReviewDecision {
+pub(super) fn session(scope: SessionScope) -> ReviewDecision {
     ReviewDecision::ApprovedForSession { scope }
 }
 
@@ -227,82 +227,6 @@ fn what_is_no_answer_to_the_request_is_a_denial_or_nothing() {
 }
 
 #[test]
-fn a_scope_that_does_not_fit_denies() {
-    let scopes = [
-        SessionScope::CommandPrefix(vec!["cargo".to_owned(), "build".to_owned()]),
-        SessionScope::CommandPrefix(vec![]),
-        SessionScope::PathPattern("**".to_owned()),
-        SessionScope::Network,
-    ];
-    for scope in scopes {
-        let mut script = asking(&[make("a", "cargo test")]);
-        script.lines();
-        script.exec(1, session(scope.clone()));
-        let lines = script.lines();
-        assert!(lines.contains("denied by BadAnswer") && !lines.contains("carry out"), "{scope:?}: {lines}");
-    }
-    for scope in [SessionScope::PathPattern("src/**".to_owned()), SessionScope::Network] {
-        let mut script = asking(&[write("a", "v.txt")]);
-        script.prepared(1, "/p/v.txt").lines();
-        script.patch(1, session(scope.clone()));
-        let lines = script.lines();
-        assert!(lines.contains("denied by BadAnswer") && !lines.contains("carry out"), "{scope:?}: {lines}");
-    }
-}
-
-#[test]
-fn a_prefix_covers_the_next_command_until_it_is_revoked() {
-    let mut script =
-        asking(&[make("a", "cargo test -q"), make("b", "cargo test --all"), make("c", "cargo test; rm x")]);
-    script.lines();
-    script.exec(1, session(SessionScope::CommandPrefix(vec!["cargo".to_owned(), "test".to_owned()])));
-    assert_snapshot!(script.lines(), @r"
-    log answered 1 of call 1: approved_for_session by User - by Supervisor
-    asked 1 no more
-    log grant 1: commands that begin with: cargo test, in /p (write /p) by Supervisor
-    carry out 1: write /p
-    ");
-    script.carried_out(1, command(0, ""));
-    assert_snapshot!(script.lines(), @r#"
-    log finished 1 a Completed "[exit code 0, 0.0 s]" by Worker
-    log started 2 b shell_exec {"command":"cargo test --all","access":"write"} by Supervisor
-    log answered - of call 2: approved by SessionGrant(GrantId(1)) - by Supervisor
-    carry out 2: write /p
-    "#);
-    script.carried_out(2, command(0, ""));
-    assert_snapshot!(script.lines(), @r#"
-    log finished 2 b Completed "[exit code 0, 0.0 s]" by Worker
-    log started 3 c shell_exec {"command":"cargo test; rm x","access":"write"} by Supervisor
-    ask 2: execCommandApproval {"grant_root":"/p","grant":{"write":["/p"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":3,"command":["bash","-c","cargo test; rm x"],"cwd":"/p","access":"write"}
-    "#);
-    script.exec(2, ReviewDecision::DENIED).decide(Op::RevokeGrant { id: GrantId(1) });
-    script.decide(Op::RevokeGrant { id: GrantId(1) }).lines();
-    script.reply(2, &[make("d", "cargo test -q")], StopReason::ToolUse);
-    assert!(script.lines().contains("ask 3: execCommandApproval"));
-}
-
-#[test]
-fn a_write_root_comes_when_its_call_is_over() {
-    let mut script = asking(&[make("a", "make"), make("b", "make install")]);
-    script.lines();
-    script.exec(1, session(SessionScope::GrantRoot));
-    assert_snapshot!(script.lines(), @r"
-    log answered 1 of call 1: approved_for_session by User - by Supervisor
-    asked 1 no more
-    carry out 1: write /p
-    ");
-    script.carried_out(1, command(0, ""));
-    assert_snapshot!(script.lines(), @r#"
-    log finished 1 a Completed "[exit code 0, 0.0 s]" by Worker
-    replace the worker
-    log started 2 b shell_exec {"command":"make install","access":"write"} by Supervisor
-    dispatch 2 shell_exec
-    "#);
-    script.ready(2);
-    assert_snapshot!(script.lines(), @"log rights changed: generation 2, rw . $TMPDIR · ro / minus hidden · net off by Supervisor");
-}
-
-#[test]
 fn a_change_of_rights_takes_the_question_back() {
     let mut script = asking(&[make("a", "make")]);
     script.lines();
@@ -383,52 +307,8 @@ fn without_anybody_to_ask_the_call_is_denied_at_once() {
     "#);
 }
 
-#[test]
-fn what_configuration_approves_runs_and_nothing_beside_it() {
-    let approvals =
-        ApprovalSettings { preapproved: vec![vec!["make".to_owned()]], ..ApprovalSettings::default() };
-    let network = call("b", "shell_exec", r#"{"command":"make","access":"write","network":true}"#);
-    let mut script =
-        asking_with(AgentConfig { approvals, ..ask_config() }, &[make("a", "make check"), network]);
-    script.carried_out(1, command(0, ""));
-    let lines = script.lines();
-    assert!(lines.contains("answered - of call 1: approved by Configuration"), "{lines}");
-    assert!(lines.contains("ask 1: execCommandApproval"), "the network is not approved with it: {lines}");
-}
-
-fn online(id: &str) -> crate::provider::AssistantBlock {
+pub(super) fn online(id: &str) -> crate::provider::AssistantBlock {
     call(id, "shell_exec", r#"{"command":"curl x","network":true}"#)
-}
-
-#[test]
-fn the_network_that_was_approved_goes_when_the_user_turns_it_off() {
-    let mut script = asking(&[online("a"), online("b")]);
-    let decision = ReviewDecision::ApprovedForSession { scope: SessionScope::Exact };
-    script.decide(Op::NetworkApproval { id: ApprovalId(1), decision }).lines();
-    script.net(Network::Off);
-    assert_snapshot!(script.lines(), @r#"
-    log grant 1 revoked by Supervisor
-    cancel call 1
-    log finished 1 a Interrupted "interrupted: the user turned the network off; the call was ended; it was approved, and may have been carried out in part: look before you repeat it" by Supervisor
-    log notice approvals_withdrawn what was approved with the network was ended, and is asked for again by Supervisor
-    log started 2 b shell_exec {"command":"curl x","network":true} by Supervisor
-    ask 2: networkApproval {"access":"standing","grant":{"write":[],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":2,"command":["bash","-c","curl x"],"cwd":"/p"}
-    "#);
-}
-
-#[test]
-fn an_approved_network_leads_as_far_as_the_start_allowed() {
-    let mut config = ask_config();
-    config.standing.reach = Reach { host: true, ..Reach::default() };
-    let host = r#""reach":{"host":true,"lan":false,"link_local":false,"metadata":false}"#;
-    let mut script = asking_with(config, &[online("a")]);
-    let asked = script.lines();
-    assert!(asked.contains("ask 1: networkApproval") && asked.contains(host), "{asked}");
-    let decision = ReviewDecision::ApprovedForSession { scope: SessionScope::Network };
-    script.decide(Op::NetworkApproval { id: ApprovalId(1), decision });
-    script.outcome(1, file("x")).ready(2);
-    let lines = script.lines();
-    assert!(lines.contains("net on +host"), "{lines}");
 }
 
 #[test]
@@ -463,41 +343,6 @@ fn the_mode_deny_takes_the_network_as_well() {
     log mode deny by Supervisor
     log rights changed: generation 3, rw $TMPDIR · ro / minus hidden · net off by Supervisor
     ");
-}
-
-#[test]
-fn configuration_approves_nothing_that_runs_where_the_agent_writes() {
-    let runs = |cwd: &str| {
-        let input = serde_json::json!({ "command": "make", "access": "write", "cwd": cwd }).to_string();
-        let approvals =
-            ApprovalSettings { preapproved: vec![vec!["make".to_owned()]], ..ApprovalSettings::default() };
-        let config = AgentConfig { approvals, ..ask_config() };
-        asking_with(config, &[call("a", "shell_exec", &input)]).lines()
-    };
-    for cwd in [".", "/p", "/p/sub", "./sub/"] {
-        assert!(runs(cwd).contains("of call 1: approved by Configuration"), "{cwd}");
-    }
-    for cwd in ["/tmp/bw-1", "/tmp/bw-1/deep", "/", "/px"] {
-        assert!(runs(cwd).contains("ask 1: execCommandApproval"), "{cwd}");
-    }
-    for cwd in ["..", "/p/../tmp/bw-1", "sub/../../tmp/bw-1"] {
-        let lines = runs(cwd);
-        assert!(lines.contains("by BadAnswer the working directory"), "{lines}");
-    }
-}
-
-#[test]
-fn an_answer_with_a_prefix_that_nobody_could_type_says_why() {
-    for (words, why) in
-        [(&[][..], "at least one word"), (&["eval"], "part of the shell"), (&["make", "a b"], "plain word")]
-    {
-        let mut script = asking(&[make("a", "make 'a b'")]);
-        let words = words.iter().map(|word| (*word).to_owned()).collect();
-        let scope = SessionScope::CommandPrefix(words);
-        script.exec(1, ReviewDecision::ApprovedForSession { scope });
-        let lines = script.lines();
-        assert!(lines.contains("denied by BadAnswer") && lines.contains(why), "{lines}");
-    }
 }
 
 #[test]

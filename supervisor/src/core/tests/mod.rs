@@ -9,7 +9,9 @@ mod images;
 mod limits;
 mod replies;
 mod rights;
+mod scopes;
 pub(in crate::core) mod script;
+mod served;
 mod stops;
 mod witness;
 

@@ -5,8 +5,9 @@ use ipc::id::AgentId;
 use ipc::rights::{Network, Reach, RightsChange};
 
 use super::script::{Script, config, file, read, run, standing, text};
+use crate::activity::Activity;
 use crate::core::{AgentConfig, Effect};
-use crate::gate::{Activity, Standing};
+use crate::gate::Standing;
 use crate::provider::StopReason;
 
 /// An agent that waits for two calls.

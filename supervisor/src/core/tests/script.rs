@@ -19,12 +19,13 @@ use ipc::tool::{
 };
 use serde_json::value::RawValue;
 
+use crate::activity::Activity;
 use crate::approval::ApprovalSettings;
 use crate::core::{
     Agent, AgentConfig, Backoff, ContextItem, Effect, Input, ReadyWorker, RequestId, RunLimits, TimerId,
     Window,
 };
-use crate::gate::{Activity, ApprovalMode, Standing};
+use crate::gate::{ApprovalMode, Standing};
 use crate::prompt::Surroundings;
 use crate::provider::{
     AssistantBlock, ContentBlock, GiveUp, Message, ModelRequest, ProviderError, RequestOptions, StopReason,
@@ -68,7 +69,7 @@ pub(super) fn config() -> AgentConfig {
     AgentConfig {
         model: "m".to_owned(),
         system: "be good".into(),
-        tools: Registry::builtin().into(),
+        tools: Registry::for_activity(Activity::Execute).into(),
         max_tokens: 1000,
         options: RequestOptions::default(),
         sees_images: true,
@@ -347,6 +348,7 @@ fn line(effect: &Effect) -> String {
         Effect::RequestApproval { id, request } => format!("ask {id}: {}", asked(request)),
         Effect::CloseApproval(id) => format!("asked {id} no more"),
         Effect::CarryOut { call, grant, .. } => format!("carry out {call}: {grant}"),
+        Effect::Serve { call, served, .. } => format!("serve {call} {served:?}"),
         Effect::ReplaceWorker { .. } => "replace the worker".to_owned(),
         Effect::CancelCall(call) => format!("cancel call {call}"),
         Effect::StartTimer { id, after } => format!("timer {} after {after:?}", id.0),

@@ -13,6 +13,7 @@ use crate::core::agent::fixed_tokens;
 use crate::core::history::History;
 use crate::core::{Effect, Window};
 use crate::provider::{Message, ModelRequest, UserBlock};
+use crate::tools::ServedCall;
 
 /// What the effects must satisfy in their order.
 #[derive(Default)]
@@ -73,6 +74,12 @@ impl Witness {
             Effect::CarryOut { call, .. } => {
                 assert!(self.approved.remove(call), "call {call} was not approved");
                 assert!(!self.finished.contains(call) && self.dispatched.insert(*call), "call {call}");
+            }
+            Effect::Serve { call, served, .. } => {
+                let is_approved = self.approved.remove(call);
+                assert_eq!(is_approved, matches!(served, ServedCall::External(_)), "call {call}");
+                assert!(self.started.contains(call) && !self.finished.contains(call), "call {call}");
+                assert!(self.dispatched.insert(*call), "call {call}");
             }
             Effect::CancelCall(call) => {
                 assert!(self.dispatched.contains(call) || self.prepared.contains(call));

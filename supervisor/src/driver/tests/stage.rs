@@ -15,10 +15,11 @@ use tokio::time::Instant;
 
 use super::imagined::Imagined;
 use super::model::Scripted;
+use crate::activity::Activity;
 use crate::approval::ApprovalSettings;
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
 use crate::driver::{AgentParts, AgentRun, ModePlaces, Session, SessionError, SessionWorker, Shared, Turns};
-use crate::gate::{Activity, ApprovalMode, Standing};
+use crate::gate::{ApprovalMode, Standing};
 use crate::policy::Environments;
 use crate::prompt::Surroundings;
 use crate::provider::{GiveUp, ProviderError, RequestOptions, Tried};
@@ -73,7 +74,7 @@ fn agent(id: &AgentId) -> Agent {
     Agent::new(AgentConfig {
         model: "m".to_owned(),
         system: "be good".into(),
-        tools: Arc::new(Registry::builtin()),
+        tools: Arc::new(Registry::for_activity(Activity::Execute)),
         max_tokens: 1000,
         window: Window::default(),
         sees_images: true,

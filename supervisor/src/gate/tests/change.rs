@@ -3,7 +3,8 @@ use ipc::rights::{Network, Reach, RightsChange};
 use proptest::prelude::*;
 
 use super::{auto, deny};
-use crate::gate::{Activity, Standing};
+use crate::activity::Activity;
+use crate::gate::Standing;
 
 fn net(net: Network) -> RightsChange {
     RightsChange::Network { net, reach: None }

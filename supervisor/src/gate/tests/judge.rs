@@ -4,11 +4,12 @@ use insta::assert_snapshot;
 use ipc::rights::Execution;
 
 use super::{auto, deny, online};
+use crate::activity::Activity;
 use crate::gate::{ApprovalMode, Ask, Standing, Verdict};
-use crate::tools::{Registry, Risk};
+use crate::tools::{ExternalCall, Invocation, Registry, SupervisorCall};
 
 fn verdict(standing: &Standing, name: &str, input: &str) -> String {
-    let invocation = Registry::builtin().parse(name, input).unwrap();
+    let invocation = Registry::for_activity(Activity::Execute).parse(name, input).unwrap();
     match standing.judge(&invocation, standing.mode == ApprovalMode::Ask) {
         Verdict::Run => "run".to_owned(),
         Verdict::Prepare => "prepare".to_owned(),
@@ -104,11 +105,32 @@ fn commands_by_what_they_declare() {
     "#);
 }
 
+fn ask() -> Standing {
+    Standing { mode: ApprovalMode::Ask, ..deny() }
+}
+
 #[test]
-fn tool_that_is_never_carried_out_is_not() {
-    let mut invocation = Registry::builtin().parse("read_file", r#"{"path":"a"}"#).unwrap();
-    invocation.risk = Risk::Deny;
-    assert!(matches!(auto().judge(&invocation, false), Verdict::Deny(_)));
+fn a_call_of_an_external_tool_is_asked_for_or_denied() {
+    let call = ExternalCall { server: "docs".to_owned(), tool: "search".to_owned(), json: "{}".to_owned() };
+    let call = Invocation::External(call);
+    let said = |standing: &Standing, asks| match standing.judge(&call, asks) {
+        Verdict::Ask(ask) => format!("asked as {:?}, for {:?}", ask.kind, ask.grant.is_empty()),
+        Verdict::Deny(denial) => denial.to_string(),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(said(&ask(), true), "asked as Tool, for true");
+    // A sub-agent, in a session that asks.
+    assert_snapshot!(said(&ask(), false), @"denied by the policy: call search of docs; the missing right is: an approval of this very call; nothing can allow it here");
+    assert_snapshot!(said(&auto(), false), @"denied by the policy: call search of docs; the missing right is: an approval of this very call; the user can allow it with --mode ask");
+    assert_eq!(said(&deny(), false), said(&auto(), false));
+}
+
+#[test]
+fn what_the_supervisor_serves_itself_runs() {
+    let call = Invocation::Supervisor(SupervisorCall { tool: "note".into(), json: "{}".to_owned() });
+    for (standing, asks) in [(ask(), true), (auto(), false), (deny(), false)] {
+        assert_eq!(standing.judge(&call, asks), Verdict::Run);
+    }
 }
 
 #[test]

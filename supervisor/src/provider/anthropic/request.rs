@@ -65,8 +65,8 @@ fn prefix(request: &ModelRequest, version: ApiVersion) -> Result<Vec<u8>, serde_
     // R8: those that are kept longer come first, and nothing comes before tools and system prompt.
     let cache_control = CacheControl::of(request.options.cache);
     let tools = request.tools.iter().enumerate().map(|(index, tool)| Tool {
-        name: tool.name,
-        description: tool.description,
+        name: &tool.name,
+        description: &tool.description,
         input_schema: &tool.input_schema,
         // Only where no system prompt follows the tools: its marker covers them.
         cache_control: (!has_system && index == last).then_some(cache_control),

@@ -36,7 +36,11 @@ fn prefix(request: &ModelRequest, server: Server) -> Result<Vec<u8>, serde_json:
     let limit = |wanted: ReplyLimit| (server.reply_limit == wanted).then_some(request.max_tokens);
     let tools = request.tools.iter().map(|tool| Tool {
         r#type: "function",
-        function: Function { name: tool.name, description: tool.description, parameters: &tool.input_schema },
+        function: Function {
+            name: &tool.name,
+            description: &tool.description,
+            parameters: &tool.input_schema,
+        },
     });
     let system = (!request.system.is_empty()).then_some(System { role: "system", content: &request.system });
     serde_json::to_vec(&Prefix {

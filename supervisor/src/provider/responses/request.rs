@@ -39,8 +39,8 @@ pub(super) fn body(request: &ModelRequest, messages: &Messages) -> Result<Bytes,
 fn prefix(request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
     let tools = request.tools.iter().map(|tool| Tool {
         r#type: "function",
-        name: tool.name,
-        description: tool.description,
+        name: &tool.name,
+        description: &tool.description,
         parameters: &tool.input_schema,
         strict: false,
     });

@@ -3,10 +3,10 @@ use std::fmt::Write;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
-use ipc::tool::ToolCall;
+use serde_json::value::RawValue;
 
-use crate::provider::ToolDefinition;
-use crate::tools::{Registry, Risk, Tool, ToolUseError};
+use crate::activity::Activity;
+use crate::tools::{ExternalCall, ExternalTool, Invocation, Registry, ToolDefinition};
 
 #[test]
 fn arguments_become_calls() {
@@ -29,10 +29,11 @@ fn arguments_become_calls() {
         ("shell_exec", r#"{"command":"ls","access":null,"network":null,"cwd":null,"timeout_s":null}"#),
         ("shell_exec", r#"{"command":"ls","timeout_s":18446744073709551615}"#),
     ];
-    let registry = Registry::builtin();
+    let registry = Registry::for_activity(Activity::Execute);
     let mut seen = String::new();
     for (name, input) in table {
-        writeln!(seen, "{:?}", registry.parse(name, input).unwrap().call).unwrap();
+        let Invocation::Worker(call) = registry.parse(name, input).unwrap() else { panic!("{name}") };
+        writeln!(seen, "{call:?}").unwrap();
     }
     assert_snapshot!(seen, @r#"
     ReadFile(ReadFile { path: "a", offset: None, limit: None })
@@ -90,7 +91,7 @@ const MISFITS: &[(&str, &str)] = &[
 
 #[test]
 fn misfits_say_where_what_and_what_was_expected() {
-    let registry = Registry::builtin();
+    let registry = Registry::for_activity(Activity::Execute);
     let mut seen = String::new();
     for (name, input) in MISFITS {
         writeln!(seen, "{input}\n    {}", registry.parse(name, input).unwrap_err()).unwrap();
@@ -163,39 +164,41 @@ fn misfits_say_where_what_and_what_was_expected() {
     "#);
 }
 
-/// A tool that another protocol brought: what an adapter has to be.
-struct Foreign(ToolDefinition);
-
-impl Tool for Foreign {
-    fn definition(&self) -> &ToolDefinition {
-        &self.0
-    }
-
-    fn parse(&self, input: &str) -> Result<ToolCall, ToolUseError> {
-        Registry::builtin().parse("shell_exec", input).map(|invocation| invocation.call)
-    }
-
-    fn risk(&self, _: &ToolCall) -> Risk {
-        Risk::Deny
-    }
+/// A tool that a server brought, under a name of its own.
+fn registry() -> Registry {
+    let input_schema = r#"{"type":"object","properties":{"q":{"type":"string"}},"required":["q"]}"#;
+    let definition = ToolDefinition {
+        name: format!("{}__search", "docs").into(),
+        description: "Searches.".to_owned().into(),
+        input_schema: RawValue::from_string(input_schema.to_owned()).unwrap(),
+    };
+    let tool = ExternalTool::new("docs".to_owned(), "search".to_owned(), definition);
+    Registry::for_activity(Activity::Execute).with(vec![Box::new(tool)]).unwrap()
 }
 
 #[test]
-fn tool_of_another_make_brings_its_own_risk() {
-    let mut definition = Registry::builtin().definitions()[5].clone();
-    definition.name = "foreign";
-    let registry = Registry::new(vec![Box::new(Foreign(definition))]).unwrap();
-    assert_eq!(registry.parse("foreign", r#"{"command":"x"}"#).unwrap().risk, Risk::Deny);
-    let error = registry.parse("read_file", "{}").unwrap_err();
-    assert_eq!(error.to_string(), "there is no tool named `read_file`; the tools are: foreign");
+fn a_call_of_an_external_tool_keeps_its_arguments_byte_for_byte() {
+    let json = "{\n \"q\" : 1.0e2, \"unknown\":[null ] }";
+    let external =
+        ExternalCall { server: "docs".to_owned(), tool: "search".to_owned(), json: json.to_owned() };
+    assert_eq!(registry().parse("docs__search", json), Ok(Invocation::External(external)));
+}
+
+#[test]
+fn arguments_of_an_external_tool_that_are_no_object_are_told() {
+    for json in ["", "null", "[1]", r#""x""#, r#"{"q":}"#, "{} {}"] {
+        let error = registry().parse("docs__search", json).unwrap_err().to_string();
+        assert!(error.starts_with("`docs__search` was not run: got no JSON object ("), "{error}");
+        assert!(error.ends_with("expected one with the arguments {q}"), "{error}");
+    }
 }
 
 proptest! {
     #[test]
     fn any_text_is_a_call_or_an_error(name in 0..6usize, input in "\\PC*") {
-        let registry = Registry::builtin();
-        let name = registry.definitions()[name].name;
-        if let Err(error) = registry.parse(name, &input) {
+        let registry = Registry::for_activity(Activity::Execute);
+        let name = registry.definitions()[name].name.clone();
+        if let Err(error) = registry.parse(&name, &input) {
             prop_assert!(error.to_string().contains(" arguments "), "{error}");
         }
     }
@@ -206,10 +209,10 @@ proptest! {
         fields in proptest::collection::vec(
             ("path|content|edits|command|access|depth|offset", "null|1|-1|1e99|\"\"|\"a\"|\\[\\]|\\{\\}|true"), 0..5),
     ) {
-        let registry = Registry::builtin();
+        let registry = Registry::for_activity(Activity::Execute);
         let fields: Vec<_> = fields.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
         let input = format!("{{{}}}", fields.join(","));
-        if let Err(error) = registry.parse(registry.definitions()[name].name, &input) {
+        if let Err(error) = registry.parse(&registry.definitions()[name].name, &input) {
             prop_assert!(error.to_string().contains(" arguments "), "{error}");
         }
     }

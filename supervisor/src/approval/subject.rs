@@ -1,0 +1,66 @@
+//! The subject of an approval: exactly what is carried out if it is given.
+
+use ipc::effect::Effect;
+use ipc::tool::ToolCall;
+use sha2::{Digest, Sha256};
+
+use super::Proposal;
+use super::effect::hexadecimal;
+use crate::tools::ExternalCall;
+
+/// Exactly what is carried out if it is approved.
+#[derive(Clone, Debug)]
+pub(crate) enum Subject {
+    /// An effect, by a one-shot worker.
+    Effect { tool: ToolCall, proposal: Proposal },
+    /// A call, by the server of its tool.
+    External(ExternalCall),
+}
+
+impl Subject {
+    /// The effect, where it is one.
+    pub(crate) fn effect(&self) -> Option<&Effect> {
+        match self {
+            Self::Effect { proposal, .. } => Some(&proposal.effect),
+            Self::External(_) => None,
+        }
+    }
+}
+
+/// SHA-256 of a call, in hexadecimal. Each part has its length before it, so that no two calls are the same bytes.
+pub(super) fn digest_of_call(call: &ExternalCall) -> String {
+    let ExternalCall { server, tool, json } = call;
+    let mut hash = Sha256::new();
+    for part in [server, tool, json] {
+        hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
+        hash.update(part);
+    }
+    hexadecimal(&hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(server: &str, tool: &str, json: &str) -> String {
+        let [server, tool, json] = [server, tool, json].map(str::to_owned);
+        digest_of_call(&ExternalCall { server, tool, json })
+    }
+
+    #[test]
+    fn a_digest_is_one_of_the_server_the_tool_and_every_byte_of_the_arguments() {
+        let digests = [
+            digest("docs", "search", "{}"),
+            digest("docs", "search", "{ }"),
+            digest("docs", "searc", "h{}"),
+            digest("docss", "earch", "{}"),
+            digest("", "docssearch", "{}"),
+            digest("docs", "", "search{}"),
+        ];
+        for (n, one) in digests.iter().enumerate() {
+            assert_eq!(one.len(), 64);
+            assert!(!digests[..n].contains(one), "{n}");
+        }
+        assert_eq!(digests[0], digest("docs", "search", "{}"));
+    }
+}
