@@ -29,7 +29,7 @@ pub use project_file::{FOREIGN_NAME, PROJECT_NAME, ProjectFile};
 pub use settled::{Ignored, Settled};
 pub use trust::{FileDigest, Trust, TrustError, TrustQuestion};
 pub use user_file::{USER_NAME, UserFile};
-pub use value::{Element, Value};
+pub use value::{Element, Value, time_of};
 
 #[cfg(test)]
 mod tests;
