@@ -171,6 +171,23 @@ pub fn taken_over(directory: &Path) -> PathBuf {
     place.join("bailiwick")
 }
 
+/// `bailiwick` beside the other programs, with a script in the place of `sandbox-exec`, in a new directory below this one.
+///
+/// # Panics
+///
+/// Where they cannot be copied.
+pub fn with_sandbox_exec(directory: &Path, script: &str) -> PathBuf {
+    let place = directory.join("programs");
+    fs::create_dir(&place).expect("our own directory");
+    for name in ["bailiwick", "bailiwick-worker"] {
+        copy_program(&Programs::get().path(name), &place.join(name));
+    }
+    let path = place.join("sandbox-exec");
+    fs::write(&path, script).expect("our own file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our own file");
+    place.join("bailiwick")
+}
+
 /// The worker in a directory, which first leaves a process behind that runs this command of bash: confined as the worker is, and of no
 /// call.
 pub fn worker_with_process(directory: &Path, command: &str) -> PathBuf {
