@@ -10,6 +10,7 @@
 )]
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -166,17 +167,14 @@ fn a_server_ends_with_its_code_and_its_conversation_with_a_result() {
         let world = World::new(User::Myself);
         let server = slow();
         let options = json!({"cwd": world.project(), "base_url": server.base_url(), "mode": "auto"});
-        let requests = [
-            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}),
-            json!({"jsonrpc": "2.0", "id": 2, "method": "newConversation", "params": options}),
-        ];
-        let lines: String = requests.iter().map(|request| format!("{request}\n")).collect();
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}});
+        let open = json!({"jsonrpc": "2.0", "id": 2, "method": "newConversation", "params": options});
         let mut command = world.bailiwick(["serve"]);
         command.env("ANTHROPIC_API_KEY", KEY).stdin(Stdio::piped());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
         // Fewer bytes than a pipe holds.
-        std::io::Write::write_all(&mut input, lines.as_bytes()).unwrap();
+        writeln!(input, "{hello}\n{open}").unwrap();
         shot.hit(child.id());
         let ended = child.wait_with_output().unwrap();
         drop(input);
@@ -300,7 +298,7 @@ fn a_conversation_whose_sandbox_never_gets_ready_can_be_interrupted_and_closed()
     command.arg("serve").env("ANTHROPIC_API_KEY", KEY).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(output));
+    let mut lines = BufReader::new(output).lines();
     let mut next = |is_it: &dyn Fn(&Value) -> bool| loop {
         let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
         if is_it(&line) {
@@ -309,7 +307,7 @@ fn a_conversation_whose_sandbox_never_gets_ready_can_be_interrupted_and_closed()
     };
     let mut send = |method: &str, params: Value| {
         let request = json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params});
-        std::io::Write::write_all(&mut input, format!("{request}\n").as_bytes()).unwrap();
+        writeln!(input, "{request}").unwrap();
     };
     send("initialize", json!({}));
     send("newConversation", json!({"cwd": world.project(), "base_url": server.base_url(), "mode": "auto"}));

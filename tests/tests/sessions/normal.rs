@@ -55,7 +55,9 @@ impl<'a> Normal<'a> {
     /// Fails unless a stream of events is the log, but for the chain of digests.
     pub(crate) fn is_streamed(&self, done: &Finished) {
         let mut log = self.log.clone();
-        log.iter_mut().for_each(|event| drop(event.as_object_mut().unwrap().shift_remove("prev")));
+        for event in &mut log {
+            event.as_object_mut().unwrap().shift_remove("prev");
+        }
         assert_eq!(done.events(), log);
     }
 
@@ -99,32 +101,7 @@ impl<'a> Normal<'a> {
             assert!(["exited", "ended by signal 15"].contains(&reason), "{reason}");
             data["reason"] = "[exited or ended by signal 15]".into();
         }
-        self.members(record, &data);
-    }
-
-    fn members(&self, record: &mut String, data: &Map<String, Value>) {
-        for (name, value) in data {
-            match value {
-                Value::Array(elements) => {
-                    writeln!(record, "    {name}:").unwrap();
-                    elements.iter().for_each(|element| self.value(record, "      - ", element));
-                }
-                value => self.value(record, &format!("    {name}: "), value),
-            }
-        }
-    }
-
-    /// A value on one line, or a text of several lines on as many.
-    fn value(&self, record: &mut String, head: &str, value: &Value) {
-        match value.as_str().filter(|text| text.trim_end().contains('\n')) {
-            None => writeln!(record, "{head}{value}").unwrap(),
-            Some(text) => {
-                writeln!(record, "{head}|").unwrap();
-                for line in text.lines() {
-                    writeln!(record, "        {line}").unwrap();
-                }
-            }
-        }
+        write_members(record, &data);
     }
 
     fn normal(&mut self, name: &str, value: Value) -> Value {
@@ -159,6 +136,33 @@ impl<'a> Normal<'a> {
     }
 }
 
+fn write_members(record: &mut String, data: &Map<String, Value>) {
+    for (name, value) in data {
+        match value {
+            Value::Array(elements) => {
+                writeln!(record, "    {name}:").unwrap();
+                for element in elements {
+                    write_value(record, "      - ", element);
+                }
+            }
+            value => write_value(record, &format!("    {name}: "), value),
+        }
+    }
+}
+
+/// A value on one line, or a text of several lines on as many.
+fn write_value(record: &mut String, head: &str, value: &Value) {
+    match value.as_str().filter(|text| text.trim_end().contains('\n')) {
+        None => writeln!(record, "{head}{value}").unwrap(),
+        Some(text) => {
+            writeln!(record, "{head}|").unwrap();
+            for line in text.lines() {
+                writeln!(record, "        {line}").unwrap();
+            }
+        }
+    }
+}
+
 fn is_digest(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -169,7 +173,7 @@ fn after(text: &str, mark: &str, instead: &str, varies: fn(u8) -> bool) -> Strin
     let mut normal = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let rest = part.trim_start_matches(|character: char| u8::try_from(character).is_ok_and(varies));
-        normal += &format!("{mark}{instead}{rest}");
+        write!(normal, "{mark}{instead}{rest}").unwrap();
     }
     normal
 }
