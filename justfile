@@ -19,11 +19,12 @@ escape-small:
     cargo build --target {{arch()}}-unknown-linux-musl -p sandbox-exec -p worker
     BAILIWICK_PROGRAMS=$PWD/target/{{arch()}}-unknown-linux-musl/debug cargo test -p tests --test escape --test secrets --test life --test storm --test protocol
 
-# What takes long, of which CI runs a tenth: damaged replies of every API for SECONDS, and 2,600 rounds of the kill storm.
+# What takes long, of which CI runs a tenth: damaged replies of every API for SECONDS, 2,600 rounds of the kill storm, 1,000 signals.
 soak SECONDS="1800":
     BAILIWICK_SOAK_S={{SECONDS}} nice cargo test --release -p supervisor --test fuzz -- --nocapture
     cargo build --workspace --bins
     BAILIWICK_SOAK_S={{SECONDS}} nice cargo test -p tests --test storm -- --nocapture
+    BAILIWICK_SIGNALS=1000 nice cargo test -p tests --test signals -- --nocapture
 
 # Before a commit: format, lints, the crates' own tests, the rules of the house. CI runs the rest.
 check: lint

@@ -14,6 +14,7 @@ pub mod outer;
 pub mod probe;
 pub mod process;
 pub mod programs;
+pub mod random;
 pub mod replies;
 pub mod repository;
 pub mod runs;

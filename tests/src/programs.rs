@@ -151,6 +151,43 @@ pub fn copy_program(from: &Path, to: &Path) {
     assert!(done.success(), "cp {} {}", from.display(), to.display());
 }
 
+/// `bailiwick` beside the other programs, with the fake worker in the worker's place, in a new directory below this one.
+///
+/// # Panics
+///
+/// Where they cannot be copied.
+pub fn taken_over(directory: &Path) -> PathBuf {
+    let place = directory.join("programs");
+    fs::create_dir(&place).expect("our own directory");
+    for (from, to) in
+        [("bailiwick", "bailiwick"), ("sandbox-exec", "sandbox-exec"), ("fake-worker", "bailiwick-worker")]
+    {
+        let (from, to) = (Programs::get().path(from), place.join(to));
+        // Another name of the same file where that is possible: copies of debug builds are large.
+        if fs::hard_link(&from, &to).is_err() {
+            copy_program(&from, &to);
+        }
+    }
+    place.join("bailiwick")
+}
+
+/// `bailiwick` beside the other programs, with a script in the place of `sandbox-exec`, in a new directory below this one.
+///
+/// # Panics
+///
+/// Where they cannot be copied.
+pub fn with_sandbox_exec(directory: &Path, script: &str) -> PathBuf {
+    let place = directory.join("programs");
+    fs::create_dir(&place).expect("our own directory");
+    for name in ["bailiwick", "bailiwick-worker"] {
+        copy_program(&Programs::get().path(name), &place.join(name));
+    }
+    let path = place.join("sandbox-exec");
+    fs::write(&path, script).expect("our own file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our own file");
+    place.join("bailiwick")
+}
+
 /// The worker in a directory, which first leaves a process behind that runs this command of bash: confined as the worker is, and of no
 /// call.
 pub fn worker_with_process(directory: &Path, command: &str) -> PathBuf {

@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use ipc::confinement::Tier;
 use nix::sys::signal::{Signal, kill};
@@ -157,6 +158,14 @@ fn two_is_a_flag_whose_value_cannot_be() {
     insta::assert_snapshot!(bad_url("ftp://127.0.0.1"), @r#"bailiwick: the base URL "ftp://127.0.0.1" is neither http nor https
   hint: write it like https://api.anthropic.com"#);
     insta::assert_snapshot!(of(&["--max-steps", "0"]).lines().next().unwrap(), @"error: invalid value '0' for '--max-steps <N>': 0 is not in 1..=4294967295");
+    for bad in ["0", "0.0009", "-0", "31536001", "1s", "NaN", "inf", ""] {
+        let said = of(&[&format!("--timeout={bad}")]);
+        let wanted = format!(
+            "error: invalid value '{bad}' for '--timeout <SECS>': expected a number of seconds from 0.001 to 31536000, as in 90 or 0.5"
+        );
+        // An empty value is refused before it is read.
+        assert!(said.starts_with(&wanted) || bad.is_empty(), "{said}");
+    }
 }
 
 #[test]
@@ -203,6 +212,12 @@ fn three_is_time_that_is_spent_also_in_the_middle_of_a_command_or_a_reply() {
     let run = world.run(&busy, &["--timeout", "1"]).expect(3);
     assert_eq!(run.result()["reason"], "time_limit");
     assert_eq!(run.events_of("tool_call_finished")[0]["status"], "interrupted");
+    for timeout in ["0.25", "0.001"] {
+        let began = Instant::now();
+        let run = world.run(&model_of([shell("sleep 1000")]), &["--timeout", timeout]).expect(3);
+        assert_eq!(run.result()["reason"], "time_limit");
+        assert!(began.elapsed() < Duration::from_millis(950), "{timeout}: {:?}", began.elapsed());
+    }
 }
 
 #[test]

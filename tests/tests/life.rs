@@ -155,32 +155,6 @@ fn check_what_is_left(world: &World, tier: Tier) {
     assert_eq!(fs::read_dir(&locks).unwrap().count(), 0);
 }
 
-/// The first moments of a run, while its place is made ready and its first worker starts; before that there is nothing to leave.
-#[test]
-fn a_signal_at_any_moment_of_a_start_ends_with_its_code_a_result_and_no_litter() {
-    let moments = (0..120).zip([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().cycle());
-    let mut with_a_log = 0;
-    for (moment, signal) in moments {
-        let world = World::new(User::Myself);
-        let server = model(&[("shell_exec", json!({"command": "sleep 60"}))]);
-        let child = start(&world, tier::all()[0], &server, &[]);
-        // Not an event: any moment has to do.
-        std::thread::sleep(Duration::from_micros(moment * 400));
-        kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
-        let run = end(child);
-        assert_eq!(run.code, 128 + signal as i32, "after {moment} x 0.4 ms: {} {}", run.stdout, run.stderr);
-        let log = world.log();
-        if let Some(last) = log.last() {
-            with_a_log += 1;
-            assert_eq!(last["type"], "result", "after {moment} x 0.4 ms: {log:?}");
-            assert_eq!(last["data"]["exit_code"], run.code, "{last}");
-        }
-        let litter = fs::read_dir(world.own().join("state/temps")).into_iter().flatten().count();
-        assert_eq!(litter, 0, "after {moment} x 0.4 ms");
-    }
-    assert!(with_a_log > 40, "only {with_a_log} of 120 came as far as to a log");
-}
-
 #[test]
 fn a_daemon_ends_with_its_call() {
     for (tier, user) in everywhere() {

@@ -4,16 +4,16 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
+use tests::programs::taken_over;
 use tests::replies::model;
 use tests::tier;
 use tests::world::tool_results;
-use tests::{Finished, Programs, User, World};
+use tests::{Finished, User, World};
 
 /// The most memory that a run may need, whatever its worker sends.
 const MEMORY_KIB: u64 = 128 << 10;
@@ -21,23 +21,9 @@ const MEMORY_KIB: u64 = 128 << 10;
 /// What is said of a frame of another version.
 const OTHER_VERSION: &str = "frame of protocol version 9, expected ";
 
-/// The programs, with the fake worker in the worker's place.
-fn taken_over(world: &World) -> PathBuf {
-    let place = world.root().join("programs");
-    fs::create_dir(&place).unwrap();
-    for (from, to) in
-        [("bailiwick", "bailiwick"), ("sandbox-exec", "sandbox-exec"), ("fake-worker", "bailiwick-worker")]
-    {
-        let (from, to) = (Programs::get().path(from), place.join(to));
-        // Another name of the same file where that is possible: copies of debug builds are large.
-        fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)).unwrap();
-    }
-    place.join("bailiwick")
-}
-
 fn exec(world: &World, server: &ReplayServer, fake: &str, more: &[&str]) -> Command {
     let usual = world.exec(server, more);
-    let mut command = world.command(taken_over(world));
+    let mut command = world.command(taken_over(world.root()));
     let key = usual.get_envs().find(|(name, _)| *name == "ANTHROPIC_API_KEY").unwrap().1.unwrap().to_owned();
     command.args(usual.get_args()).args(["--env", &format!("FAKE={fake}")]).env("ANTHROPIC_API_KEY", key);
     command

@@ -308,6 +308,7 @@ fn a_signal_ends_everything() {
     };
     ends(|served| signal(served, Signal::SIGTERM), 143);
     ends(|served| signal(served, Signal::SIGINT), 130);
+    ends(|served| signal(served, Signal::SIGHUP), 129);
 }
 
 #[test]

@@ -22,6 +22,7 @@ use ipc::confinement::Tier;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
+use tests::random::Random;
 use tests::replies::model;
 use tests::{Finished, User, World, marked, tier};
 
@@ -43,22 +44,6 @@ fn afterlife(tier: Tier) -> Duration {
 
 /// How many rounds at once: more than there are processors, since a round mostly waits.
 const AT_ONCE: usize = 4;
-
-/// Random numbers that a seed gives again: splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
 
 /// A run that writes, forks, and leaves daemons in the temp directory that their parents have forgotten.
 fn start(world: &World, tier: Tier, server: &supervisor::replay::ReplayServer) -> Child {
@@ -168,7 +153,7 @@ fn nothing_survives_in(tier: Tier) {
                 return failures;
             }
             let user = users[usize::try_from(number).unwrap() % users.len()];
-            let mut random = Random(seed.wrapping_add(number));
+            let mut random = Random::new(seed.wrapping_add(number));
             match storm(tier, user, &mut random) {
                 Ok(victims) => {
                     hit.fetch_add(victims as u64, Ordering::Relaxed);

@@ -48,5 +48,5 @@ pub(crate) fn of_exec(args: &ExecArgs) -> Layer {
         )
         .with("limits.max_tokens", args.max_tokens.map(Value::Number), Origin::Flag("--max-tokens"))
         .with("limits.max_usd", args.max_usd.map(Value::Amount), Origin::Flag("--max-usd"))
-        .with("limits.timeout_s", args.timeout.map(Value::Number), Origin::Flag("--timeout"))
+        .with("limits.timeout_s", args.timeout.map(Value::Time), Origin::Flag("--timeout"))
 }

@@ -1,11 +1,12 @@
 //! What runs a task.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use ipc::cost::Usd;
 
-use super::values::{amount, task};
+use super::values::{amount, seconds, task};
 use super::{ConfinementArgs, DeniedArg, ModeArg, ModelArgs, Output, TierArg};
 
 /// Arguments of the terminal UI.
@@ -78,9 +79,9 @@ pub(crate) struct ExecArgs {
     /// Listens at this path for a front end that answers approvals (with `--mode ask`); see docs/protocol.md
     #[arg(long, value_name = "PATH")]
     pub approval_socket: Option<PathBuf>,
-    /// Ends the run after this many seconds
-    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub timeout: Option<u64>,
+    /// Ends the run after this many seconds, as in 90 or 0.5
+    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
     /// Writes the traffic with the model into this directory, which is made; see docs/recording.md
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
@@ -107,9 +108,9 @@ pub(crate) struct ReplayArgs {
     /// Runs nothing: serves the responses on loopback, in their order, to whoever asks, and prints the address
     #[arg(long, conflicts_with_all = ["directory", "output", "patch", "timeout", "tier", "allow_degraded"])]
     pub serve: bool,
-    /// Ends the run after this many seconds
-    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub timeout: Option<u64>,
+    /// Ends the run after this many seconds, as in 90 or 0.5
+    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
     /// What the kernel is to hold it by: the best that it can, or one tier and no other
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,

@@ -1,9 +1,12 @@
 //! What a flag can be set to.
 
+use std::time::Duration;
+
 use clap::ValueEnum;
 use ipc::confinement::TierChoice;
 use ipc::cost::{NotAnAmount, Usd};
 
+use crate::config::time_of;
 use crate::gate::ApprovalMode;
 use crate::provider::ProviderKind;
 
@@ -143,4 +146,10 @@ pub(super) fn task(text: &str) -> Result<String, String> {
 pub(super) fn amount(text: &str) -> Result<Usd, String> {
     let amount: Usd = text.parse().map_err(|error: NotAnAmount| error.to_string())?;
     if amount == Usd::ZERO { Err("for nothing no model is asked".to_owned()) } else { Ok(amount) }
+}
+
+/// A length of time.
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+    let time = text.parse().ok().and_then(time_of);
+    time.ok_or_else(|| "expected a number of seconds from 0.001 to 31536000, as in 90 or 0.5".to_owned())
 }

@@ -121,7 +121,10 @@ impl Effective {
 
     /// The longest that a run may last.
     pub fn timeout(&self) -> Option<Duration> {
-        self.number("limits.timeout_s").map(Duration::from_secs)
+        match self.value("limits.timeout_s") {
+            Some(Value::Time(time)) => Some(*time),
+            _ => None,
+        }
     }
 
     /// Bounds on one call.

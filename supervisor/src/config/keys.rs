@@ -43,6 +43,8 @@ pub enum Kind {
     },
     /// An amount in US dollars; the lower, the narrower.
     Amount,
+    /// A length of time in seconds, whole or with a fraction ([`time_of`](super::value::time_of)); the shorter, the narrower.
+    Time,
     /// A switch; on is narrower.
     Switch,
 }
@@ -256,10 +258,10 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "limits.timeout_s",
-        kind: Kind::Count { least: 1, most: 365 * DAY },
+        kind: Kind::Time,
         project: ProjectMay::Lower,
         preset: Preset::Unset("none"),
-        about: "The longest that a run of `exec` may last, in seconds.",
+        about: "The longest that a run of `exec` may last, in seconds, as in 90 or 0.5.",
     },
     Key {
         name: "limits.command_timeout_s",

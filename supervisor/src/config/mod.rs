@@ -33,7 +33,7 @@ pub use settled::{Ignored, Settled};
 pub(crate) use sources::Sources;
 pub use trust::{FileDigest, Trust, TrustError, TrustQuestion};
 pub use user_file::{USER_NAME, UserFile};
-pub use value::{Element, Value};
+pub use value::{Element, Value, time_of};
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 use ipc::cost::Usd;
 
@@ -18,6 +19,8 @@ pub enum Value {
     Number(u64),
     /// An amount in US dollars.
     Amount(Usd),
+    /// A length of time.
+    Time(Duration),
     /// A switch.
     Switch(bool),
     /// A list, of which each element has an origin of its own.
@@ -58,6 +61,12 @@ fn variable(setting: &OsStr) -> &[u8] {
     setting.as_bytes().split(|byte| *byte == b'=').next().unwrap_or_default()
 }
 
+/// A length of time that this many seconds are, from a thousandth of a second to a year.
+pub fn time_of(seconds: f64) -> Option<Duration> {
+    let fits = (0.001..=31_536_000.0).contains(&seconds);
+    fits.then(|| Duration::try_from_secs_f64(seconds).ok()).flatten()
+}
+
 impl Value {
     /// How wide it is, where that can be compared: the lower, the narrower.
     pub(super) fn width(&self, kind: Kind) -> u64 {
@@ -68,6 +77,7 @@ impl Value {
             }
             (Self::Number(number), _) => *number,
             (Self::Amount(amount), _) => amount.picos(),
+            (Self::Time(time), _) => u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
             (Self::Switch(on), _) => u64::from(!on),
             _ => u64::MAX,
         }
@@ -102,6 +112,7 @@ impl fmt::Display for Value {
             Self::Text(text) => write!(f, "{text:?}"),
             Self::Number(number) => number.fmt(f),
             Self::Amount(amount) => amount.dollars().fmt(f),
+            Self::Time(time) => time.as_secs_f64().fmt(f),
             Self::Switch(on) => on.fmt(f),
             Self::List(elements) => {
                 let elements: Vec<_> = elements.iter().map(ToString::to_string).collect();

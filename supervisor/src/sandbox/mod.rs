@@ -43,6 +43,7 @@ pub(crate) async fn run(args: SandboxArgs) -> Exit {
         Asked { program: args.command.first().cloned().unwrap_or_default(), project: args.directory.clone() };
     let (setup, running) = match start(args).await {
         Ok(started) => started,
+        Err(StartError::Signal(signal)) => return Exit::Status(by_signal(signal)),
         Err(error) => {
             complain(&error);
             return Exit::NoSandbox;
@@ -54,6 +55,7 @@ pub(crate) async fn run(args: SandboxArgs) -> Exit {
             explain(&setup, rights, tier, Finished { command, status, errors: &errors, refused });
             Exit::Status(status)
         }
+        Ok(Report { held: Err(Stopped { signal: Some(signal), .. }), .. }) => Exit::Status(by_signal(signal)),
         // sandbox-exec has said on standard error at which stage it stopped.
         Ok(Report { held: Err(stopped), .. }) => {
             say(&format!("the command was not started\n  hint: {}", stopped.hint(&asked)));
@@ -81,6 +83,8 @@ enum StartError {
     System(#[from] io::Error),
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+    #[error("ended by signal {0}")]
+    Signal(i32),
 }
 
 /// A command that runs, and what is to be done when it does no longer.
@@ -94,6 +98,8 @@ struct Running {
 }
 
 async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
+    // Before there is anything that a signal could leave behind.
+    let mut endings = Endings::new()?;
     let mode = match args.access {
         AccessArg::Write => ApprovalMode::Auto,
         AccessArg::Read => ApprovalMode::Deny,
@@ -101,10 +107,7 @@ async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
     let directories = Directories::of_process().map_err(SetupError::from)?;
     let wanted = wanted(&directories, &args)?;
     let setup = Setup::new(directories, &args.directory, Mode::fixed(mode), &wanted)?;
-    // Nothing can have changed yet: a signal ends us here.
     let tripwire = setup.watch.as_ref().map(Tripwire::set).transpose().map_err(StartError::Tripwire)?;
-    // From here on none does before what changed is put back.
-    let endings = Endings::new()?;
     inherit_orphans().map_err(io::Error::from)?;
     let rights = rights(&setup, args.access);
     let confinement =
@@ -114,6 +117,9 @@ async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
         Passage::prepare(on_terminal, confinement.identity).map_err(StartError::Streams)?;
     let confinement = Confinement { terminal: relay.is_some(), ..confinement };
     let launch = Launch { confinement, command: args.command, arguments: vec![], stdio: given(streams) };
+    if let Some(signal) = endings.so_far().await {
+        return Err(StartError::Signal(signal));
+    }
     let launched = setup.spawner.spawn(launch).await?;
     Ok((setup, Running { rights, launched, relay, passage, endings, tripwire }))
 }
@@ -180,10 +186,9 @@ struct Followed {
 impl Followed {
     fn report(self, Left { said, failure }: Left) -> Report {
         let status = match self.ended {
-            Ended::Exited(code) => code,
-            Ended::Signalled(signal) => 128 + signal,
+            Ended::Exited(code) => u8::try_from(code).unwrap_or(1),
+            Ended::Signalled(signal) => by_signal(signal),
         };
-        let status = u8::try_from(status).unwrap_or(1);
         if let Some(failure) = &failure {
             say(&format!("cannot write to standard output: {failure}"));
         }
@@ -250,11 +255,13 @@ async fn wait(
         tokio::select! {
             ended = broker.wait() => break ended?,
             signal = endings.next() => {
-                if signal == libc::SIGINT && relay.as_deref().is_some_and(Relay::leaves_interrupts) {
+                let is_the_commands = report.is_some() && relay.as_deref().is_some_and(Relay::leaves_interrupts);
+                if signal == libc::SIGINT && is_the_commands {
                     continue;
                 }
                 broker.end().await?;
-                break Ended::Signalled(signal);
+                let started = report.unwrap_or_else(|| Err(Stopped::by(signal)));
+                return Ok((started, Ended::Signalled(signal)));
             }
             first = reports.started(), if report.is_none() => {
                 report = Some(note_start(first.ok().flatten(), relay.as_deref_mut()));
@@ -273,13 +280,18 @@ async fn wait(
 fn note_start(report: Option<BrokerReport>, relay: Option<&mut Relay>) -> Result<Tier, Stopped> {
     let (pid, ruleset) = match report {
         Some(BrokerReport::Started { pid, ruleset }) => (pid, ruleset),
-        Some(BrokerReport::Failed { stage, .. }) => return Err(Stopped { stage }),
+        Some(BrokerReport::Failed { stage, .. }) => return Err(Stopped::at(stage)),
         Some(BrokerReport::Ended { .. } | BrokerReport::Refused(_)) | None => return Err(Stopped::default()),
     };
     if let Some(relay) = relay {
         relay.started(pid);
     }
     Ok(ruleset.tier)
+}
+
+/// The status of what a signal ended.
+fn by_signal(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(1)
 }
 
 async fn attend_terminal(relay: Option<&mut Relay>) {

@@ -11,6 +11,8 @@ use crate::shell_word::shell_word;
 pub(super) struct Stopped {
     /// The stage of sandbox-exec, by its name; empty if it named none.
     pub(super) stage: String,
+    /// The signal to us that ended the start, if one did.
+    pub(super) signal: Option<i32>,
 }
 
 /// The program and the project of the command line.
@@ -20,6 +22,16 @@ pub(super) struct Asked {
 }
 
 impl Stopped {
+    /// At a stage of sandbox-exec.
+    pub(super) fn at(stage: String) -> Self {
+        Self { stage, signal: None }
+    }
+
+    /// By a signal to us.
+    pub(super) fn by(signal: i32) -> Self {
+        Self { stage: String::new(), signal: Some(signal) }
+    }
+
     /// A remedy. Most stages need something of the machine; some need something of the one who gave the command.
     pub(super) fn hint(&self, Asked { program, project }: &Asked) -> String {
         match self.stage.as_str() {

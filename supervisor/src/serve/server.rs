@@ -53,8 +53,10 @@ pub(super) enum Ending {
     OutputGone,
     /// SIGINT.
     Interrupted,
-    /// SIGTERM, SIGHUP or SIGQUIT.
+    /// SIGTERM or SIGQUIT.
     Terminated,
+    /// SIGHUP.
+    HungUp,
 }
 
 impl Ending {
@@ -64,17 +66,23 @@ impl Ending {
             Self::OutputGone => Exit::Internal,
             Self::Interrupted => Exit::Interrupted,
             Self::Terminated => Exit::Terminated,
+            Self::HungUp => Exit::HungUp,
         }
     }
 
     const fn by(signal: i32) -> Self {
-        if signal == libc::SIGINT { Self::Interrupted } else { Self::Terminated }
+        match signal {
+            libc::SIGINT => Self::Interrupted,
+            libc::SIGHUP => Self::HungUp,
+            _ => Self::Terminated,
+        }
     }
 
     /// What every conversation is told.
     const fn last_action(self) -> UserActionKind {
         match self {
             Self::Shutdown => UserActionKind::Quit,
+            Self::HungUp => UserActionKind::HangUp,
             Self::InputOver | Self::OutputGone | Self::Interrupted | Self::Terminated => {
                 UserActionKind::Terminate
             }
@@ -87,7 +95,7 @@ impl Ending {
             Self::Shutdown => "the front end ended the session",
             Self::InputOver => "the front end closed its end",
             Self::OutputGone => "the front end reads nothing any more",
-            Self::Interrupted | Self::Terminated => "the server was told to end",
+            Self::Interrupted | Self::Terminated | Self::HungUp => "the server was told to end",
         }
     }
 }

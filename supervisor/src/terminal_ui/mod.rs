@@ -83,6 +83,7 @@ struct Prepared {
     events: Events,
     effective: Effective,
     began: Instant,
+    endings: Endings,
 }
 
 /// Everything that can be refused, while there is a terminal to say so.
@@ -91,11 +92,13 @@ fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Ref
     crate::diagnostics::off_the_terminal().map_err(Refusal::usage)?;
     let mut sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     ask_for_trust(&mut sources).map_err(Refusal::internal)?;
+    // Before there is anything that a signal could leave behind, and no sooner: whoever is asked for trust can still leave.
+    let endings = Endings::new().map_err(Refusal::internal)?;
     let flags = of_tui(args);
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
     let (session, handle, events) = opening::open(options(args, &effective), place, began)?;
-    Ok(Prepared { session, handle, events, effective, began })
+    Ok(Prepared { session, handle, events, effective, began, endings })
 }
 
 fn usable_terminal() -> Result<(), Refusal> {
@@ -154,9 +157,9 @@ impl Prepared {
     }
 
     async fn serve(self, prompt: Option<String>) -> io::Result<Ended> {
-        let Self { session, handle, events, effective, began } = self;
+        let Self { session, handle, events, effective, began, endings } = self;
         // From here on no signal has its default effect: none leaves the terminal as it is.
-        let signals = (Endings::new()?, Changes::new()?);
+        let signals = (endings, Changes::new()?);
         let tty = Arc::new(Tty::new(stdout().as_fd())?);
         let project = session.standing().project.as_path().to_owned();
         let start = start::of(&session, &effective, tty.size()).map_err(io::Error::other)?;
@@ -174,7 +177,8 @@ impl Prepared {
 fn of_session(ended: Ended) -> Finished {
     match ended {
         Ok(Ok(end)) => {
-            let expected = matches!(end.reason, EndReason::Closed | EndReason::Terminated);
+            let expected =
+                matches!(end.reason, EndReason::Closed | EndReason::Terminated | EndReason::HungUp);
             let message = end.message.filter(|_| !expected);
             Finished { exit: end.reason.into(), message, log: None }
         }

@@ -125,6 +125,7 @@ impl Ui {
             match self.next(session).await? {
                 Happening::Ended(ended) => return Ok(*ended),
                 Happening::Signal(libc::SIGINT) => self.act(UserActionKind::Interrupt).await,
+                Happening::Signal(libc::SIGHUP) => self.act(UserActionKind::HangUp).await,
                 Happening::Signal(_) => self.act(UserActionKind::Terminate).await,
                 Happening::Typed(typed) => self.typed(typed).await?,
                 Happening::Changed(change) => self.changed(change)?,

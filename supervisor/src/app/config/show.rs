@@ -171,6 +171,8 @@ fn json_value(value: &Value, kind: Kind) -> Json {
         Value::Text(text) => json!(text),
         Value::Number(number) => json!(number),
         Value::Amount(amount) => json!(amount),
+        Value::Time(time) if time.subsec_nanos() == 0 => json!(time.as_secs()),
+        Value::Time(time) => json!(time.as_secs_f64()),
         Value::Switch(on) => json!(on),
         Value::List(elements) => elements
             .iter()

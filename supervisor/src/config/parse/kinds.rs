@@ -7,7 +7,7 @@ use toml_edit::{Item, Value as Toml};
 
 use crate::config::keys::{Key, Kind};
 use crate::config::origin::Origin;
-use crate::config::value::{Element, Value};
+use crate::config::value::{Element, Value, time_of};
 use crate::gate::command_line::parse_prefix;
 use crate::policy::split_variable;
 
@@ -52,6 +52,7 @@ fn single(kind: Kind, item: &Item) -> Option<Value> {
         Kind::Choice(words) => text(&|word| words.contains(&word)),
         Kind::Switch => item.as_bool().map(Value::Switch),
         Kind::Amount => amount(item).filter(|amount| *amount > Usd::ZERO).map(Value::Amount),
+        Kind::Time => seconds(item).and_then(time_of).map(Value::Time),
         Kind::Count { least, most } => {
             let number = item.as_integer().and_then(|number| u64::try_from(number).ok());
             number.filter(|number| (least..=most).contains(number)).map(Value::Number)
@@ -105,6 +106,12 @@ fn amount(item: &Item) -> Option<Usd> {
     number.or_else(|| item.as_float().map(|number| number.to_string()))?.parse().ok()
 }
 
+/// A number, whole or not. No whole number of seconds that means anything is too large to be exact.
+#[expect(clippy::cast_precision_loss, reason = "what is not exact is far beyond what is accepted")]
+fn seconds(item: &Item) -> Option<f64> {
+    item.as_float().or_else(|| item.as_integer().map(|number| number as f64))
+}
+
 /// One line that is not empty, and not endless.
 fn is_line(text: &str) -> bool {
     !text.is_empty() && text.len() <= LONGEST && !text.contains(char::is_control)
@@ -132,6 +139,7 @@ fn expected(kind: Kind) -> String {
             )
         }
         Kind::Count { least, most } => format!("a number from {least} to {most}"),
+        Kind::Time => "a number of seconds from 0.001 to 31536000".to_owned(),
         Kind::Amount => "an amount in US dollars above 0, as in 2.50".to_owned(),
         Kind::Switch => "true or false".to_owned(),
     }

@@ -26,6 +26,7 @@ fn fitting(kind: Kind) -> BoxedStrategy<String> {
         Kind::Count { least, most } => {
             (least..=most.min(least + 2000)).prop_map(|number| number.to_string()).boxed()
         }
+        Kind::Time => (1..2_000_000u32).prop_map(|ms| format!("{}.{:03}", ms / 1000, ms % 1000)).boxed(),
         Kind::Amount => (1..2000u32).prop_map(|cents| format!("{}.{:02}", cents / 100, cents % 100)).boxed(),
         Kind::Switch => any::<bool>().prop_map(|on| on.to_string()).boxed(),
     }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 use crate::config::{KEYS, Value};
 
@@ -176,6 +178,25 @@ fn an_amount_is_read_exactly() {
     for bad in ["0", "-1", "nan", "1e-13", "\"1\""] {
         let error = wrong(&format!("limits.max_usd = {bad}"));
         assert!(error.ends_with("expected an amount in US dollars above 0, as in 2.50"), "{error}");
+    }
+}
+
+#[test]
+fn the_time_of_a_run_may_be_a_fraction_of_a_second() {
+    let timeout = |text: &str| {
+        let said = user(&format!("limits.timeout_s = {text}"));
+        merged(&Layer::default(), &said, &Layer::default(), false).timeout()
+    };
+    for (text, millis) in
+        [("0.001", 1), ("0.25", 250), ("1.5", 1500), ("90", 90_000), ("31536000", 31_536_000_000)]
+    {
+        let time = Duration::from_millis(millis);
+        assert_eq!(timeout(text), Some(time), "{text}");
+        assert_eq!(Value::Time(time).to_string(), text);
+    }
+    for bad in ["0", "0.0009", "-1", "nan", "inf", "31536000.001", "31536001", "\"1\""] {
+        let error = wrong(&format!("limits.timeout_s = {bad}"));
+        assert!(error.ends_with("expected a number of seconds from 0.001 to 31536000"), "{error}");
     }
 }
 

@@ -1,0 +1,191 @@
+//! A record of a session without what differs from run to run and from machine to machine.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value};
+use tests::{Finished, World};
+
+/// Members that are counted or measured anew in each run.
+const MEASURED: [&str; 8] = [
+    "duration_ms",
+    "landlock_abi",
+    "rules",
+    "startup_us",
+    "time_ms",
+    "tokens",
+    "tokens_after",
+    "tokens_before",
+];
+
+/// A session's log, and the names of what differs.
+pub(crate) struct Normal<'a> {
+    world: &'a World,
+    log: Vec<Value>,
+    session: String,
+    digests: Names,
+    pids: Names,
+    /// The generations of workers that serve one effect.
+    one_shots: Vec<Value>,
+}
+
+/// What is the same in two places has the same name in both.
+struct Names(&'static str, Vec<String>);
+
+impl Names {
+    fn name(&mut self, of: &str) -> String {
+        let known = self.1.iter().position(|known| known == of);
+        let at = known.unwrap_or_else(|| {
+            self.1.push(of.to_owned());
+            self.1.len() - 1
+        });
+        format!("[{} {}]", self.0, at + 1)
+    }
+}
+
+impl<'a> Normal<'a> {
+    pub(crate) fn of(world: &'a World) -> Self {
+        let log = world.log();
+        let session = log.first().and_then(|event| event["session"].as_str()).unwrap_or_default().to_owned();
+        let started = log.iter().map(|event| &event["data"]).filter(|data| data["one_shot"].is_object());
+        let one_shots = started.map(|data| data["generation"].clone()).collect();
+        let (digests, pids) = (Names("digest", vec![]), Names("pid", vec![]));
+        Self { world, log, session, digests, pids, one_shots }
+    }
+
+    /// Fails unless a stream of events is the log, but for the chain of digests.
+    pub(crate) fn is_streamed(&self, done: &Finished) {
+        let mut log = self.log.clone();
+        for event in &mut log {
+            event.as_object_mut().unwrap().shift_remove("prev");
+        }
+        assert_eq!(done.events(), log);
+    }
+
+    /// The log, the exit code, what was said, and files.
+    pub(crate) fn record(mut self, done: &Finished, files: &[(&str, Option<String>)]) -> String {
+        let mut record = String::new();
+        for event in std::mem::take(&mut self.log) {
+            self.event(&mut record, event);
+        }
+        let code = done.code;
+        let said = self.text(&done.stderr);
+        writeln!(record, "\nexit code {code}\nstandard error: {said:?}").unwrap();
+        for (name, content) in files {
+            writeln!(
+                record,
+                "{name}: {}",
+                content.as_ref().map_or("none".to_owned(), |text| format!("{text:?}"))
+            )
+            .unwrap();
+        }
+        record
+    }
+
+    /// A line with the envelope, and one for each member of the data.
+    fn event(&mut self, record: &mut String, event: Value) {
+        let Value::Object(mut event) = event else { panic!("{event}") };
+        let mut take = |name: &str| event.shift_remove(name).unwrap_or_default();
+        let (id, parent, kind, data) = (take("id"), take("parent"), take("type"), take("data"));
+        assert_eq!(take("session"), self.session, "one session");
+        let prev = take("prev");
+        assert!(prev.as_str().is_some_and(is_digest), "{prev}");
+        assert!(take("time_ms").is_u64());
+        assert_eq!(parent.as_u64().unwrap_or(0) + 1, id.as_u64().unwrap(), "each follows the one before");
+        let Value::String(kind) = kind else { panic!("{kind}") };
+        let envelope = Value::Object(event);
+        writeln!(record, "{id} {kind} {envelope}").unwrap();
+        let Value::Object(mut data) = self.normal("", data) else { panic!("{kind} has no members") };
+        if kind == "worker_ended" && self.one_shots.contains(&data["generation"]) {
+            // It exits, or is ended with its broker: whichever comes first.
+            let reason = data["reason"].as_str().unwrap();
+            assert!(["exited", "ended by signal 15"].contains(&reason), "{reason}");
+            data["reason"] = "[exited or ended by signal 15]".into();
+        }
+        write_members(record, &data);
+    }
+
+    fn normal(&mut self, name: &str, value: Value) -> Value {
+        match value {
+            Value::Number(number) if MEASURED.contains(&name) => {
+                assert!(number.is_u64(), "{name}: {number}");
+                Value::from("[n]")
+            }
+            Value::Number(number) if name == "pid" => self.pids.name(&number.to_string()).into(),
+            Value::String(text) if is_digest(&text) => self.digests.name(&text).into(),
+            Value::String(text) => self.text(&text).into(),
+            Value::Array(elements) => {
+                elements.into_iter().map(|element| self.normal(name, element)).collect()
+            }
+            Value::Object(members) => {
+                // What a machine does not enforce is its own, and so is whether another agent has its devices.
+                let members = members.into_iter().filter(|(name, _)| name != "not_enforced");
+                let normal = members.map(|(name, value)| (self.text(&name), self.normal(&name, value)));
+                Value::Object(normal.collect())
+            }
+            other => other,
+        }
+    }
+
+    fn text(&self, text: &str) -> String {
+        let text = self.world.stable(text).replace(&self.session, "[session]");
+        let text = text.replace("/usr/bin/bash:", "bash:").replace("/bin/bash:", "bash:");
+        let text = after(&text, "[world]/own/cache/temps/bw-", "[random]", |byte| byte.is_ascii_hexdigit());
+        let text = after(&text, "\nplatform: ", "[platform]", |byte| byte != b'\n');
+        let text = after(&text, "\ndate: ", "[date]", |byte| byte != b'\n');
+        seconds(&text)
+    }
+}
+
+fn write_members(record: &mut String, data: &Map<String, Value>) {
+    for (name, value) in data {
+        match value {
+            Value::Array(elements) => {
+                writeln!(record, "    {name}:").unwrap();
+                for element in elements {
+                    write_value(record, "      - ", element);
+                }
+            }
+            value => write_value(record, &format!("    {name}: "), value),
+        }
+    }
+}
+
+/// A value on one line, or a text of several lines on as many.
+fn write_value(record: &mut String, head: &str, value: &Value) {
+    match value.as_str().filter(|text| text.trim_end().contains('\n')) {
+        None => writeln!(record, "{head}{value}").unwrap(),
+        Some(text) => {
+            writeln!(record, "{head}|").unwrap();
+            for line in text.lines() {
+                writeln!(record, "        {line}").unwrap();
+            }
+        }
+    }
+}
+
+fn is_digest(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// A text in which other words stand for what follows a mark.
+fn after(text: &str, mark: &str, instead: &str, varies: fn(u8) -> bool) -> String {
+    let mut parts = text.split(mark);
+    let mut normal = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|character: char| u8::try_from(character).is_ok_and(varies));
+        write!(normal, "{mark}{instead}{rest}").unwrap();
+    }
+    normal
+}
+
+/// A text without the durations that end the results of commands: `[exit code 0, 0.1 s]`.
+fn seconds(text: &str) -> String {
+    const END: &str = " s]";
+    let parts: Vec<_> = text.split(END).collect();
+    let (last, before) = parts.split_last().unwrap();
+    let cut = |part: &&str| {
+        let rest = part.trim_end_matches(|character: char| character.is_ascii_digit() || character == '.');
+        if rest.len() < part.len() { format!("{rest}[n]{END}") } else { format!("{part}{END}") }
+    };
+    before.iter().map(cut).collect::<String>() + last
+}

@@ -1,0 +1,329 @@
+//! Signals at random moments of a start: each program ends with its code, tells its result where there is a log, and leaves
+//! nothing: no process, no private temp, no control group.
+//!
+//! CI sends a hundred to each; `just soak`, or `BAILIWICK_SIGNALS=1000`, sends as many as it says.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what repeats it"
+)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use supervisor::replay::ReplayServer;
+use tests::programs::with_sandbox_exec;
+use tests::random::Random;
+use tests::replies::model;
+use tests::ui::Ui;
+use tests::world::KEY;
+use tests::{Finished, User, World, marked, tier, wait_until};
+
+/// The moments: from the first instruction to well into the command, in microseconds.
+const MOMENTS: u64 = 200_000;
+
+/// How long anything may live on after what it served.
+const AFTERLIFE: Duration = Duration::from_secs(2);
+
+/// How many runs at once: more than there are processors, since a run mostly waits.
+const AT_ONCE: u64 = 4;
+
+/// The signals that end a program.
+const SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+
+/// The number of signals for each program.
+fn how_many() -> u64 {
+    std::env::var("BAILIWICK_SIGNALS").map_or(100, |number| number.parse().unwrap())
+}
+
+/// A signal and a moment.
+#[derive(Clone, Copy, Debug)]
+struct Shot {
+    signal: Signal,
+    after: Duration,
+}
+
+impl Shot {
+    const fn code(self) -> i32 {
+        128 + self.signal as i32
+    }
+
+    /// Sends it to a process.
+    fn hit(self, pid: u32) {
+        // Not an event: any moment has to do.
+        thread::sleep(self.after);
+        kill(Pid::from_raw(pid.cast_signed()), self.signal).unwrap();
+    }
+}
+
+/// Tries each of so many shots, which the seed gives again: `SIGNALS_SEED` repeats them, as far as the scheduler does. What
+/// is tried says whether the signal came late enough to be caught; some must have been, and some not be too late.
+fn at_random_moments(number: u64, signals: &[Signal], attempt: impl Fn(Shot) -> bool + Sync) {
+    let now = || u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos());
+    let seed = std::env::var("SIGNALS_SEED").ok().map_or_else(now, |seed| seed.parse().unwrap());
+    eprintln!("SIGNALS_SEED={seed}");
+    let (next, caught) = (AtomicU64::new(0), AtomicU64::new(0));
+    let work = || loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        if index >= number {
+            return;
+        }
+        let mut random = Random::new(seed.wrapping_add(index));
+        let signal = signals[usize::try_from(index).unwrap() % signals.len()];
+        let shot = Shot { signal, after: Duration::from_micros(random.below(MOMENTS)) };
+        if attempt(shot) {
+            caught.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(work);
+        }
+    });
+    let caught = caught.into_inner();
+    assert!(caught > number / 50, "only {caught} of {number} signals came as late as to be caught");
+}
+
+/// A model whose first call is a command that does not end by itself.
+fn slow() -> ReplayServer {
+    model(&[("shell_exec", json!({"command": "sleep 60"}))])
+}
+
+/// The control groups of programs of the floor, below the group of this process.
+fn groups() -> Vec<PathBuf> {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap();
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(|root| Path::new(root).join(own));
+    let entries = places.iter().filter_map(|place| fs::read_dir(place).ok()).flatten().flatten();
+    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("bailiwick-"));
+    ours.map(|entry| entry.path()).collect()
+}
+
+/// Fails if a process or a private temp of a world is left.
+fn nothing_is_left(world: &World, shot: &str) {
+    let ended = Instant::now();
+    while !marked(world.mark().as_bytes()).is_empty() {
+        assert!(ended.elapsed() < AFTERLIFE, "{shot}: {:?} live on", marked(world.mark().as_bytes()));
+        thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(world.temps(), Vec::<PathBuf>::new(), "{shot}");
+    let place = world.own().join("cache/temps");
+    if fs::set_permissions(&place, fs::Permissions::from_mode(0o700)).is_ok() {
+        assert_eq!(fs::read_dir(place).unwrap().count(), 0, "{shot}");
+    }
+}
+
+/// Whether there is a log; its last event is a result with this code.
+fn result_is_logged(world: &World, code: i32, shot: &str) -> bool {
+    let log = world.log();
+    let Some(last) = log.last() else { return false };
+    assert_eq!(last["type"], "result", "{shot}: {log:?}");
+    assert_eq!(last["data"]["exit_code"], code, "{shot}: {last}");
+    true
+}
+
+fn start(command: &mut Command) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn end(child: Child) -> Finished {
+    child.wait_with_output().unwrap().into()
+}
+
+#[test]
+fn a_run_ends_with_its_code_a_result_and_no_litter() {
+    let groups_before = groups();
+    at_random_moments(how_many(), &SIGNALS, |shot| {
+        let world = World::new(User::Myself);
+        let server = slow();
+        let child = start(&mut world.exec(&server, &["--mode", "auto"]));
+        shot.hit(child.id());
+        let run = end(child);
+        let shot_text = format!("{shot:?}");
+        assert_eq!(run.code, shot.code(), "{shot_text}: {} {}", run.stdout, run.stderr);
+        nothing_is_left(&world, &shot_text);
+        let is_logged = result_is_logged(&world, run.code, &shot_text);
+        if is_logged {
+            assert_eq!(run.result()["exit_code"], run.code, "{shot_text}");
+        }
+        is_logged
+    });
+    assert_eq!(groups(), groups_before);
+}
+
+#[test]
+fn a_server_ends_with_its_code_and_its_conversation_with_a_result() {
+    at_random_moments(how_many() / 4, &SIGNALS, |shot| {
+        let world = World::new(User::Myself);
+        let server = slow();
+        let options = json!({"cwd": world.project(), "base_url": server.base_url(), "mode": "auto"});
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}});
+        let open = json!({"jsonrpc": "2.0", "id": 2, "method": "newConversation", "params": options});
+        let mut command = world.bailiwick(["serve"]);
+        command.env("ANTHROPIC_API_KEY", KEY).stdin(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        // Fewer bytes than a pipe holds.
+        writeln!(input, "{hello}\n{open}").unwrap();
+        shot.hit(child.id());
+        let ended = child.wait_with_output().unwrap();
+        drop(input);
+        let ended = Finished::from(ended);
+        let shot_text = format!("{shot:?}");
+        assert_eq!(ended.code, shot.code(), "{shot_text}: {} {}", ended.stdout, ended.stderr);
+        nothing_is_left(&world, &shot_text);
+        // A conversation is ended by its server, which was interrupted.
+        let code = if shot.signal == Signal::SIGINT { 143 } else { shot.code() };
+        result_is_logged(&world, code, &shot_text)
+    });
+}
+
+#[test]
+fn the_terminal_ui_ends_with_its_code_and_a_result() {
+    at_random_moments(how_many() / 4, &[Signal::SIGTERM, Signal::SIGHUP], |shot| {
+        let world = World::new(User::Myself);
+        let server = slow();
+        let ui = Ui::start(&world.ui(&server, &["--mode", "auto", "do it"]), (80, 24));
+        shot.hit(ui.pid());
+        let left = ui.end();
+        let shot_text = format!("{shot:?}");
+        nothing_is_left(&world, &shot_text);
+        let is_logged = result_is_logged(&world, shot.code(), &shot_text);
+        // The harness of terminals names no signal that ended a program by default: 1.
+        let codes = if is_logged { [shot.code(); 2] } else { [shot.code(), 1] };
+        assert!(codes.contains(&i32::try_from(left.code).unwrap()), "{shot_text}: {}", left.code);
+        assert!(left.modes.is_empty(), "{shot_text}: {:?}", left.modes);
+        is_logged
+    });
+}
+
+#[test]
+fn a_sandboxed_command_ends_with_the_code_of_the_signal() {
+    at_random_moments(how_many() / 2, &[SIGNALS[0], SIGNALS[1], SIGNALS[2], Signal::SIGQUIT], |shot| {
+        let world = World::new(User::Myself);
+        let mut command = world.sandbox(tier::all()[0], &[], "bash");
+        let child = start(command.args(["-c", "echo started; sleep 60"]));
+        shot.hit(child.id());
+        let run = end(child);
+        let shot_text = format!("{shot:?}");
+        assert_eq!(run.code, shot.code(), "{shot_text}: {} {}", run.stdout, run.stderr);
+        assert!(!run.stderr.contains("bailiwick: "), "{shot_text}: {}", run.stderr);
+        nothing_is_left(&world, &shot_text);
+        run.stdout == "started\n"
+    });
+}
+
+/// Programs that stand in the place of sandbox-exec and never get ready: one that can be asked to end, and one that cannot.
+const NEVER_READY: [&str; 2] =
+    ["#!/bin/bash\nexec sleep 1000\n", "#!/bin/bash\ntrap '' TERM INT HUP\nexec sleep 1000\n"];
+
+/// How long the end may take where nothing gets ready: what does not end when it is asked to is given two seconds.
+const PROMPTLY: Duration = Duration::from_secs(4);
+
+/// `exec` beside such a program.
+fn never_ready(world: &World, script: &str, server: &ReplayServer, arguments: &[&str]) -> Command {
+    let usual = world.exec(server, arguments);
+    let mut command = world.command(with_sandbox_exec(world.root(), script));
+    command.args(usual.get_args()).env("ANTHROPIC_API_KEY", KEY);
+    command
+}
+
+#[test]
+fn a_run_whose_sandbox_never_gets_ready_ends_when_it_is_told_to() {
+    for script in NEVER_READY {
+        for signal in SIGNALS {
+            let world = World::new(User::Myself);
+            let server = model(&[]);
+            let child = start(&mut never_ready(&world, script, &server, &[]));
+            wait_until("there is a log", || !world.log().is_empty());
+            let told = Instant::now();
+            kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+            let run = end(child);
+            assert!(told.elapsed() < PROMPTLY, "{signal}: {:?}", told.elapsed());
+            assert_eq!(run.code, 128 + signal as i32, "{}\n{}", run.stdout, run.stderr);
+            assert_eq!(run.result()["exit_code"], run.code);
+            assert_eq!(server.connections(), 0);
+            nothing_is_left(&world, signal.as_str());
+        }
+    }
+}
+
+#[test]
+fn a_run_whose_sandbox_never_gets_ready_ends_with_its_time() {
+    for script in NEVER_READY {
+        let world = World::new(User::Myself);
+        let server = model(&[]);
+        let began = Instant::now();
+        let run = end(start(&mut never_ready(&world, script, &server, &["--timeout", "0.3"]))).expect(3);
+        assert!(began.elapsed() < PROMPTLY, "{:?}", began.elapsed());
+        assert_eq!(run.result()["reason"], "time_limit");
+        nothing_is_left(&world, "time");
+    }
+}
+
+#[test]
+fn a_sandboxed_command_that_never_starts_ends_with_the_code_of_the_signal() {
+    for script in NEVER_READY {
+        for signal in SIGNALS {
+            let world = World::new(User::Myself);
+            let mut command = world.command(with_sandbox_exec(world.root(), script));
+            let child = start(command.args(["sandbox", "-C"]).arg(world.project()).args(["--", "true"]));
+            wait_until("it has its temps", || !world.temps().is_empty());
+            let told = Instant::now();
+            kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+            let run = end(child);
+            assert!(told.elapsed() < PROMPTLY, "{signal}: {:?}", told.elapsed());
+            assert_eq!(run.code, 128 + signal as i32, "{}\n{}", run.stdout, run.stderr);
+            nothing_is_left(&world, signal.as_str());
+        }
+    }
+}
+
+/// The same for a conversation: the turn that waits for its worker is interrupted, and the server can be left.
+#[test]
+fn a_conversation_whose_sandbox_never_gets_ready_can_be_interrupted_and_closed() {
+    let world = World::new(User::Myself);
+    let server = model(&[]);
+    let mut command = world.command(with_sandbox_exec(world.root(), NEVER_READY[0]));
+    command.arg("serve").env("ANTHROPIC_API_KEY", KEY).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut lines = BufReader::new(output).lines();
+    let mut next = |is_it: &dyn Fn(&Value) -> bool| loop {
+        let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        if is_it(&line) {
+            return line;
+        }
+    };
+    let mut send = |method: &str, params: Value| {
+        let request = json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params});
+        writeln!(input, "{request}").unwrap();
+    };
+    send("initialize", json!({}));
+    send("newConversation", json!({"cwd": world.project(), "base_url": server.base_url(), "mode": "auto"}));
+    let id = next(&|line| line["id"] == "newConversation")["result"]["conversation_id"].clone();
+    send("sendUserMessage", json!({"conversation_id": id, "text": "do it"}));
+    next(&|line| line["id"] == "sendUserMessage");
+    let told = Instant::now();
+    send("interrupt", json!({"conversation_id": id}));
+    next(&|line| line["id"] == "interrupt");
+    send("closeConversation", json!({"conversation_id": id}));
+    let result = next(&|line| line["method"] == "event/result");
+    assert_eq!(result["params"]["data"]["reason"], "closed");
+    send("shutdown", json!({}));
+    next(&|line| line["id"] == "shutdown");
+    assert!(told.elapsed() < PROMPTLY, "{:?}", told.elapsed());
+    assert_eq!(end(child).code, 0);
+    assert_eq!(server.connections(), 0);
+    nothing_is_left(&world, "interrupt");
+}
