@@ -80,19 +80,18 @@ fn members(block: &Interrupted<'_>) -> Members {
 fn fate(block: &Interrupted<'_>, members: &Members, answered: &BTreeSet<&str>) -> Fate {
     let text = |text: &str| if text.trim().is_empty() { Fate::Dropped } else { Fate::Text };
     let kept_if = |kept: bool| if kept { Fate::Kept } else { Fate::Dropped };
-    let Interrupted::Closed(block) = block else {
-        let Interrupted::Open(open) = block else { return Fate::Dropped };
-        return text(open);
+    let block = match block {
+        Interrupted::Closed(block) => block,
+        Interrupted::Open(open) => return text(open),
     };
     match (&block.content, members.r#type.as_str()) {
         (ContentBlock::Text { text: said }, _) => text(said),
-        (ContentBlock::ToolUse { .. }, _) => Fate::Dropped,
         // The Responses API refuses a reasoning item whose message is not there.
         (_, "reasoning") => Fate::LeadsOn,
         (_, "thinking") => kept_if(members.signature.as_ref().is_some_and(|signature| !signature.is_empty())),
         (_, "redacted_thinking") => Fate::Kept,
         // Chat completions take reasoning back within a turn alone, and this turn is over.
-        (_, "reasoning_details" | "output_item") => Fate::Dropped,
+        (ContentBlock::ToolUse { .. }, _) | (_, "reasoning_details" | "output_item") => Fate::Dropped,
         (_, kind) if kind.ends_with("tool_use") => {
             kept_if(members.id.as_deref().is_some_and(|id| answered.contains(id)))
         }
