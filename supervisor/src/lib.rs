@@ -1,6 +1,7 @@
 //! The supervisor: the only unconfined process.
 //!
-//! `app` is the command line; `driver` carries out what the pure `core` decides, by `provider` (the model), `monitor`
+//! `app` is the command line, which starts one front end; `place` prepares a session's project and confinement, `opening`
+//! opens the session; `driver` carries out what the pure `core` decides, by `provider` (the model), `monitor`
 //! (the only module that spawns, reads and verifies confined processes) and `session` (the log). `gate`, `policy` and
 //! `tools` are pure: what may be done, by whom, and what the model can ask for.
 

@@ -3,14 +3,14 @@
 mod environment;
 mod error;
 mod machine;
-mod place;
 mod programs;
 mod scope;
+mod setup;
 mod unwritable;
 mod wanted;
 
 pub(crate) use error::SetupError;
 pub(crate) use machine::User;
-pub(crate) use place::Setup;
 pub(crate) use scope::Mode;
+pub(crate) use setup::Setup;
 pub(crate) use wanted::{Caches, Named, Wanted};

@@ -85,7 +85,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
     match event.kind {
         EventKind::SessionStarted(started) => session_started(model, started),
         EventKind::UserMessage { text, images } => user_message(model, &text, &images),
-        EventKind::ContextAdded { source, .. } if source != "environment" => {
+        EventKind::ContextAdded { source, .. } if !is_our_own(&source) => {
             model.say(Look::Notice, &format!("read {source}"));
         }
         EventKind::ModelRequested { .. } => {
@@ -298,4 +298,9 @@ fn restored(model: &mut Model, places: &[RestoredPlace]) {
         let words = if *restored { "changed and restored" } else { "changed, and could NOT be restored" };
         model.say(Look::Error, &format!("{words}: {path} ({what})"));
     }
+}
+
+/// Whether context comes from Bailiwick itself, and not from a file.
+fn is_our_own(source: &str) -> bool {
+    matches!(source, "environment" | "rights" | "bailiwick")
 }
