@@ -37,14 +37,14 @@ struct Running {
 }
 
 impl ServedCalls {
-    fn begin(&mut self, agent: &AgentId, call: CallId, served: ServedCall, longest: Duration) {
+    fn begin(&mut self, agent: &AgentId, call: CallId, wanted: ServedCall, longest: Duration) {
         let server = self.server.clone();
         let agent = agent.clone();
         let task = self.tasks.spawn(async move {
             let Some(server) = server else {
                 return ServedOutcome::Unserved("nothing serves this tool in this session".to_owned());
             };
-            match timeout(longest, server.serve(&agent, served)).await {
+            match timeout(longest, server.serve(&agent, wanted)).await {
                 Ok(Ok(text)) => ServedOutcome::Answered(text),
                 Ok(Err(text)) => ServedOutcome::Failed(text),
                 Err(_) => ServedOutcome::Late(longest),

@@ -1,11 +1,12 @@
 //! What a request looks like.
 
 use insta::assert_snapshot;
-use ipc::approval::{FileChange, ServerRequest};
+use ipc::approval::{ApprovalAnswer, FileChange, ReviewDecision, ServerRequest, SessionScope};
+use ipc::frontend::UserActionKind;
 use ipc::rights::Reach;
 use ipc::tool::Access;
 
-use crate::core::{exec, network, patch, update};
+use crate::core::{exec, external, network, patch, update};
 use crate::seat::Seat;
 
 #[test]
@@ -98,6 +99,85 @@ fn the_network_is_asked_for_with_the_places_besides() {
     y yes  s yes, for this session…  n no  e no, because…
     d full screen  Esc stop
     ");
+}
+
+#[test]
+fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
+    let mut seat = Seat::new(60, 24);
+    seat.ask(1, ServerRequest::ExternalToolApproval(external("{\"q\": \"a\u{202e}b\",\n  \"n\": 1.0e2}")));
+    seat.wait(400);
+    assert_snapshot!(seat.screen(), @r#"
+    /home/me/project
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+
+
+
+
+
+
+     Call search? ──────────────────────────────────── 4:59 left
+    │ {"q": "a\u{202e}b",
+    │   "n": 1.0e2}
+      tool      search
+      server    docs
+    reason given by the agent:
+    “ the manual has to be read
+      allows    this call, this once; its server is not held by
+                the sandbox
+    y yes  s yes, for this session…  n no  e no, because…
+    d full screen  Esc stop
+    ── waiting for your answer ─────────────────────────────────
+    ›
+     APPROVAL  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden
+    "#);
+    seat.keys("s");
+    assert_snapshot!(seat.screen(), @r"
+    /home/me/project
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+
+
+
+
+
+
+
+
+
+
+
+
+     Call search? ──────────────────────────────────── 4:59 left
+    ▸ this tool with exactly these arguments
+      allows    this call is made without asking; nothing else
+                is allowed
+    y yes, as chosen  Esc back  j/k choose
+    ── waiting for your answer ─────────────────────────────────
+    ›
+     APPROVAL  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden
+    ");
+    seat.keys("y");
+    let told = seat.told();
+    let [UserActionKind::Answer { answer: ApprovalAnswer::ExternalTool(answer), .. }] = &told[..] else {
+        panic!("{told:?}")
+    };
+    assert_eq!(answer.digest.as_deref(), Some("d4"));
+    assert_eq!(answer.decision, ReviewDecision::ApprovedForSession { scope: SessionScope::Exact });
+}
+
+#[test]
+fn long_arguments_are_read_to_their_end_before_they_are_approved() {
+    let mut seat = Seat::new(60, 12);
+    let json = format!("{{\"q\": \"{}\"}}", "word ".repeat(200));
+    seat.ask(1, ServerRequest::ExternalToolApproval(external(&json)));
+    seat.wait(400);
+    seat.keys("y");
+    assert_eq!(seat.told(), [], "its end was not on the screen");
+    seat.keys("Gy");
+    assert!(matches!(&seat.told()[..], [UserActionKind::Answer { .. }]));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use ratatui::buffer::Cell;
 use ratatui::style::{Color, Modifier};
 use tui::Colour;
 
-use crate::core::{denial, network, patch, update};
+use crate::core::{denial, external, network, patch, update};
 use crate::seat::{Seat, start};
 
 type Rgb = [u8; 3];
@@ -158,6 +158,10 @@ fn every_text_of_a_request_can_be_read() {
     }
     for seat in seats() {
         check_request(seat, ServerRequest::NetworkApproval(network("cargo fetch")), "e");
+    }
+    for seat in seats() {
+        let call = external("{\"q\": \"\u{200b}\"}");
+        check_request(seat, ServerRequest::ExternalToolApproval(call), "sjG");
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a core would say.
 
 use ipc::approval::{
-    ApplyPatchApprovalParams, ExecCommandApprovalParams, FileChange, FileChanges, NetworkApprovalParams,
-    ServerRequest,
+    ApplyPatchApprovalParams, ExecCommandApprovalParams, ExternalToolApprovalParams, FileChange, FileChanges,
+    NetworkApprovalParams, ServerRequest,
 };
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
@@ -67,6 +67,20 @@ pub(crate) fn patch(files: &[(&str, FileChange)]) -> ApplyPatchApprovalParams {
 
 pub(crate) fn update(diff: &str) -> FileChange {
     FileChange::Update { unified_diff: diff.to_owned(), move_path: None }
+}
+
+pub(crate) fn external(json: &str) -> ExternalToolApprovalParams {
+    ExternalToolApprovalParams {
+        conversation_id: "c".into(),
+        agent: AgentId::root(),
+        call_id: CallId(10),
+        server: "docs".to_owned(),
+        tool: "search".to_owned(),
+        json: json.to_owned(),
+        digest: "d4".to_owned(),
+        timeout_ms: 300_000,
+        reason: Some("the manual has to be read".to_owned()),
+    }
 }
 
 pub(crate) fn network(command: &str) -> NetworkApprovalParams {

@@ -224,7 +224,7 @@ fn a_failure_is_told_in_the_tools_words_and_a_lack_of_an_answer_in_ours() {
     };
     assert_snapshot!(said(ServedOutcome::Failed("no such index".to_owned())), @r#"log finished 1 a Failed "no such index" by Server"#);
     assert_snapshot!(said(ServedOutcome::Unserved("nothing serves it".to_owned())), @r#"log finished 1 a Failed "the call was not carried out: nothing serves it" by Supervisor"#);
-    assert_snapshot!(said(ServedOutcome::Late(Duration::from_secs(120))), @r#"log finished 1 a Interrupted "interrupted: the tool did not answer within 120s; it was approved, and may have been carried out in part: look before you repeat it" by Supervisor"#);
+    assert_snapshot!(said(ServedOutcome::Late(Duration::from_mins(2))), @r#"log finished 1 a Interrupted "interrupted: the tool did not answer within 120s; it was approved, and may have been carried out in part: look before you repeat it" by Supervisor"#);
 }
 
 #[test]
