@@ -58,21 +58,22 @@ impl Shot {
         128 + self.signal as i32
     }
 
-    /// Sends it to a process.
-    fn hit(self, pid: u32) {
+    /// Sends it to a process; gives the control groups that the world's processes are in then.
+    fn hit(self, world: &World, pid: u32) -> Vec<PathBuf> {
         // Not an event: any moment has to do.
         thread::sleep(self.after);
         kill(Pid::from_raw(pid.cast_signed()), self.signal).unwrap();
+        marked(world.mark().as_bytes()).into_iter().filter_map(group).collect()
     }
 }
 
-/// Tries each of so many shots, which the seed gives again: `SIGNALS_SEED` repeats them, as far as the scheduler does. What
-/// is tried says whether the signal came late enough to be caught; some must have been, and some not be too late.
+/// Tries each of so many shots, which the seed gives again: `SIGNALS_SEED` repeats them, as far as the scheduler does. An
+/// attempt says whether the program had come so far that there was something to leave; some must have, on a slow machine too.
 fn at_random_moments(number: u64, signals: &[Signal], attempt: impl Fn(Shot) -> bool + Sync) {
     let now = || u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos());
     let seed = std::env::var("SIGNALS_SEED").ok().map_or_else(now, |seed| seed.parse().unwrap());
     eprintln!("SIGNALS_SEED={seed}");
-    let (next, caught) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (next, late) = (AtomicU64::new(0), AtomicU64::new(0));
     let work = || loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
         if index >= number {
@@ -82,7 +83,7 @@ fn at_random_moments(number: u64, signals: &[Signal], attempt: impl Fn(Shot) -> 
         let signal = signals[usize::try_from(index).unwrap() % signals.len()];
         let shot = Shot { signal, after: Duration::from_micros(random.below(MOMENTS)) };
         if attempt(shot) {
-            caught.fetch_add(1, Ordering::Relaxed);
+            late.fetch_add(1, Ordering::Relaxed);
         }
     };
     thread::scope(|scope| {
@@ -90,8 +91,8 @@ fn at_random_moments(number: u64, signals: &[Signal], attempt: impl Fn(Shot) -> 
             scope.spawn(work);
         }
     });
-    let caught = caught.into_inner();
-    assert!(caught > number / 50, "only {caught} of {number} signals came as late as to be caught");
+    let late = late.into_inner();
+    assert!(late > number / 50, "only {late} of {number} signals came late enough");
 }
 
 /// A model whose first call is a command that does not end by itself.
@@ -99,23 +100,22 @@ fn slow() -> ReplayServer {
     model(&[("shell_exec", json!({"command": "sleep 60"}))])
 }
 
-/// The control groups of programs of the floor, below the group of this process.
-fn groups() -> Vec<PathBuf> {
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap();
-    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(|root| Path::new(root).join(own));
-    let entries = places.iter().filter_map(|place| fs::read_dir(place).ok()).flatten().flatten();
-    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("bailiwick-"));
-    ours.map(|entry| entry.path()).collect()
+/// The control group of its own that a program of the floor was given, if this process is in one (`cgroups(7)`).
+fn group(pid: u32) -> Option<PathBuf> {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(|root| Path::new(root).join(own));
+    roots.into_iter().find(|path| own.contains("bailiwick-") && path.is_dir())
 }
 
-/// Fails if a process or a private temp of a world is left.
-fn nothing_is_left(world: &World, shot: &str) {
+/// Fails if a process or a private temp of a world is left, or one of these control groups.
+fn nothing_is_left(world: &World, groups: &[PathBuf], shot: &str) {
     let ended = Instant::now();
     while !marked(world.mark().as_bytes()).is_empty() {
         assert!(ended.elapsed() < AFTERLIFE, "{shot}: {:?} live on", marked(world.mark().as_bytes()));
         thread::sleep(Duration::from_millis(2));
     }
+    assert!(!groups.iter().any(|group| group.exists()), "{shot}: {groups:?}");
     assert_eq!(world.temps(), Vec::<PathBuf>::new(), "{shot}");
     let place = world.own().join("cache/temps");
     if fs::set_permissions(&place, fs::Permissions::from_mode(0o700)).is_ok() {
@@ -142,23 +142,21 @@ fn end(child: Child) -> Finished {
 
 #[test]
 fn a_run_ends_with_its_code_a_result_and_no_litter() {
-    let groups_before = groups();
     at_random_moments(how_many(), &SIGNALS, |shot| {
         let world = World::new(User::Myself);
         let server = slow();
         let child = start(&mut world.exec(&server, &["--mode", "auto"]));
-        shot.hit(child.id());
+        let groups = shot.hit(&world, child.id());
         let run = end(child);
         let shot_text = format!("{shot:?}");
         assert_eq!(run.code, shot.code(), "{shot_text}: {} {}", run.stdout, run.stderr);
-        nothing_is_left(&world, &shot_text);
+        nothing_is_left(&world, &groups, &shot_text);
         let is_logged = result_is_logged(&world, run.code, &shot_text);
         if is_logged {
             assert_eq!(run.result()["exit_code"], run.code, "{shot_text}");
         }
         is_logged
     });
-    assert_eq!(groups(), groups_before);
 }
 
 #[test]
@@ -175,13 +173,13 @@ fn a_server_ends_with_its_code_and_its_conversation_with_a_result() {
         let mut input = child.stdin.take().unwrap();
         // Fewer bytes than a pipe holds.
         writeln!(input, "{hello}\n{open}").unwrap();
-        shot.hit(child.id());
+        let groups = shot.hit(&world, child.id());
         let ended = child.wait_with_output().unwrap();
         drop(input);
         let ended = Finished::from(ended);
         let shot_text = format!("{shot:?}");
         assert_eq!(ended.code, shot.code(), "{shot_text}: {} {}", ended.stdout, ended.stderr);
-        nothing_is_left(&world, &shot_text);
+        nothing_is_left(&world, &groups, &shot_text);
         // A conversation is ended by its server, which was interrupted.
         let code = if shot.signal == Signal::SIGINT { 143 } else { shot.code() };
         result_is_logged(&world, code, &shot_text)
@@ -194,10 +192,10 @@ fn the_terminal_ui_ends_with_its_code_and_a_result() {
         let world = World::new(User::Myself);
         let server = slow();
         let ui = Ui::start(&world.ui(&server, &["--mode", "auto", "do it"]), (80, 24));
-        shot.hit(ui.pid());
+        let groups = shot.hit(&world, ui.pid());
         let left = ui.end();
         let shot_text = format!("{shot:?}");
-        nothing_is_left(&world, &shot_text);
+        nothing_is_left(&world, &groups, &shot_text);
         let is_logged = result_is_logged(&world, shot.code(), &shot_text);
         // The harness of terminals names no signal that ended a program by default: 1.
         let codes = if is_logged { [shot.code(); 2] } else { [shot.code(), 1] };
@@ -213,13 +211,14 @@ fn a_sandboxed_command_ends_with_the_code_of_the_signal() {
         let world = World::new(User::Myself);
         let mut command = world.sandbox(tier::all()[0], &[], "bash");
         let child = start(command.args(["-c", "echo started; sleep 60"]));
-        shot.hit(child.id());
+        let groups = shot.hit(&world, child.id());
         let run = end(child);
         let shot_text = format!("{shot:?}");
         assert_eq!(run.code, shot.code(), "{shot_text}: {} {}", run.stdout, run.stderr);
         assert!(!run.stderr.contains("bailiwick: "), "{shot_text}: {}", run.stderr);
-        nothing_is_left(&world, &shot_text);
-        run.stdout == "started\n"
+        nothing_is_left(&world, &groups, &shot_text);
+        // Where the locks of temps lie: there was something to leave.
+        world.own().join("state/temps").is_dir()
     });
 }
 
@@ -253,7 +252,7 @@ fn a_run_whose_sandbox_never_gets_ready_ends_when_it_is_told_to() {
             assert_eq!(run.code, 128 + signal as i32, "{}\n{}", run.stdout, run.stderr);
             assert_eq!(run.result()["exit_code"], run.code);
             assert_eq!(server.connections(), 0);
-            nothing_is_left(&world, signal.as_str());
+            nothing_is_left(&world, &[], signal.as_str());
         }
     }
 }
@@ -267,7 +266,7 @@ fn a_run_whose_sandbox_never_gets_ready_ends_with_its_time() {
         let run = end(start(&mut never_ready(&world, script, &server, &["--timeout", "0.3"]))).expect(3);
         assert!(began.elapsed() < PROMPTLY, "{:?}", began.elapsed());
         assert_eq!(run.result()["reason"], "time_limit");
-        nothing_is_left(&world, "time");
+        nothing_is_left(&world, &[], "time");
     }
 }
 
@@ -284,7 +283,7 @@ fn a_sandboxed_command_that_never_starts_ends_with_the_code_of_the_signal() {
             let run = end(child);
             assert!(told.elapsed() < PROMPTLY, "{signal}: {:?}", told.elapsed());
             assert_eq!(run.code, 128 + signal as i32, "{}\n{}", run.stdout, run.stderr);
-            nothing_is_left(&world, signal.as_str());
+            nothing_is_left(&world, &[], signal.as_str());
         }
     }
 }
@@ -325,5 +324,5 @@ fn a_conversation_whose_sandbox_never_gets_ready_can_be_interrupted_and_closed()
     assert!(told.elapsed() < PROMPTLY, "{:?}", told.elapsed());
     assert_eq!(end(child).code, 0);
     assert_eq!(server.connections(), 0);
-    nothing_is_left(&world, "interrupt");
+    nothing_is_left(&world, &[], "interrupt");
 }

@@ -24,8 +24,6 @@ pub(crate) struct Normal<'a> {
     session: String,
     digests: Names,
     pids: Names,
-    /// The generations of workers that serve one effect.
-    one_shots: Vec<Value>,
 }
 
 /// What is the same in two places has the same name in both.
@@ -46,10 +44,8 @@ impl<'a> Normal<'a> {
     pub(crate) fn of(world: &'a World) -> Self {
         let log = world.log();
         let session = log.first().and_then(|event| event["session"].as_str()).unwrap_or_default().to_owned();
-        let started = log.iter().map(|event| &event["data"]).filter(|data| data["one_shot"].is_object());
-        let one_shots = started.map(|data| data["generation"].clone()).collect();
         let (digests, pids) = (Names("digest", vec![]), Names("pid", vec![]));
-        Self { world, log, session, digests, pids, one_shots }
+        Self { world, log, session, digests, pids }
     }
 
     /// Fails unless a stream of events is the log, but for the chain of digests.
@@ -94,13 +90,7 @@ impl<'a> Normal<'a> {
         let Value::String(kind) = kind else { panic!("{kind}") };
         let envelope = Value::Object(event);
         writeln!(record, "{id} {kind} {envelope}").unwrap();
-        let Value::Object(mut data) = self.normal("", data) else { panic!("{kind} has no members") };
-        if kind == "worker_ended" && self.one_shots.contains(&data["generation"]) {
-            // It exits, or is ended with its broker: whichever comes first.
-            let reason = data["reason"].as_str().unwrap();
-            assert!(["exited", "ended by signal 15"].contains(&reason), "{reason}");
-            data["reason"] = "[exited or ended by signal 15]".into();
-        }
+        let Value::Object(data) = self.normal("", data) else { panic!("{kind} has no members") };
         write_members(record, &data);
     }
 

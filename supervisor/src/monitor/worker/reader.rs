@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ipc::frame::FrameError;
+use ipc::id::CallId;
 use ipc::message::{Outcome, ToSupervisor};
-use ipc::phase::Violation;
+use ipc::phase::{Phase, Violation};
 use ipc::refusal::Refusal;
 use ipc::tool::ToolOutput;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -13,11 +14,14 @@ use tokio::sync::{Notify, mpsc};
 
 use super::calls::Register;
 use super::{Incoming, WorkerEvent};
-use crate::monitor::process::BrokerProcess;
+use crate::monitor::process::{BrokerProcess, Ended};
 use crate::monitor::refusals::Refusals;
 
 /// The most of a worker's diagnostics that are kept per line.
 const DIAGNOSTIC_LINE: u64 = 4 << 10;
+
+/// The end of a broker that [`BrokerProcess::end`] asked for.
+const ENDED_BY_US: Ended = Ended::Exited(128 + libc::SIGTERM);
 
 /// Reads a worker's messages, admits them, and sees the worker to its end.
 pub(super) struct Reader {
@@ -51,13 +55,21 @@ impl Reader {
         let ended = self.broker.end().await;
         let rest = self.refusals.take_rest();
         self.tell(rest).await;
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.ids().collect();
+        let (open, said_goodbye) = self.left();
         let (reason, violation) = match (stop, ended) {
             (Stop::Violation(what), _) => (format!("killed: it broke the protocol ({what})"), Some(what)),
+            // Its broker is told to end as soon as the pipe is closed, which may be before it has exited.
+            (Stop::EndOfFile, Ok(ENDED_BY_US)) if said_goodbye => (Ended::Exited(0).to_string(), None),
             (_, Ok(ended)) => (ended.to_string(), None),
             (_, Err(error)) => (format!("cannot be waited for: {error}"), None),
         };
         let _ = self.events.send(WorkerEvent::Ended { reason, violation, open }).await;
+    }
+
+    /// The calls that are open, and whether the worker said goodbye.
+    fn left(&self) -> (Vec<CallId>, bool) {
+        let register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        (register.calls.ids().collect(), register.phase == Phase::Gone)
     }
 
     async fn read(&mut self) -> Stop {
