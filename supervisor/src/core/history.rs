@@ -35,6 +35,8 @@ pub(super) struct History {
     began_with: u64,
     /// How many replies it has.
     replies: u32,
+    /// Where the interrupted reply stands that no provider has accepted yet: its message, and its first block there.
+    interrupted: Option<(usize, usize)>,
 }
 
 /// How many tokens a conversation has: what the provider counted, and what came since.
@@ -57,6 +59,7 @@ impl History {
             summarised: false,
             began_with: 0,
             replies: 0,
+            interrupted: None,
         }
     }
 
@@ -132,6 +135,8 @@ impl History {
     /// Appends blocks of the model, and what the provider counted: the prompt is what the server made of the messages, which
     /// may be less than their sum where it compacts them itself.
     pub(super) fn push_assistant(&mut self, blocks: Vec<Box<RawValue>>, usage: TokenUsage) {
+        // There is a reply to what stands before it.
+        self.interrupted = None;
         self.replies = self.replies.saturating_add(1);
         if self.replies == 1 {
             self.began_with = usage.prompt().max(self.tokens());
@@ -146,6 +151,41 @@ impl History {
             Some(Message::Assistant(last)) => last.extend(blocks),
             _ => self.messages.push(Arc::new(Message::Assistant(blocks))),
         }
+    }
+
+    /// Appends what was kept of a reply that was interrupted.
+    pub(super) fn push_interrupted(&mut self, blocks: Vec<Box<RawValue>>) {
+        if blocks.is_empty() {
+            return;
+        }
+        let place = match self.messages.last().map(|last| &**last) {
+            Some(Message::Assistant(last)) => (self.messages.len() - 1, last.len()),
+            _ => (self.messages.len(), 0),
+        };
+        self.push_assistant(blocks, TokenUsage::default());
+        self.interrupted = Some(place);
+    }
+
+    /// Takes the interrupted reply out again that the provider does not accept, if there is one.
+    pub(super) fn drop_interrupted(&mut self) -> bool {
+        let Some((message, block)) = self.interrupted.take() else { return false };
+        let Some(Message::Assistant(blocks)) = self.messages.get_mut(message).map(Arc::make_mut) else {
+            return false;
+        };
+        blocks.truncate(block);
+        if !blocks.is_empty() {
+            return true;
+        }
+        self.messages.remove(message);
+        // Neighbours of one role are one message.
+        if let Some(Message::User(said)) = self.messages.get(message).map(|next| (**next).clone())
+            && let Some(Message::User(before)) =
+                message.checked_sub(1).and_then(|before| self.messages.get_mut(before)).map(Arc::make_mut)
+        {
+            before.extend(said);
+            self.messages.remove(message);
+        }
+        true
     }
 
     const fn add(&mut self, tokens: u64) {
@@ -218,6 +258,28 @@ mod tests {
         let before = history.tokens();
         history.push_assistant(reply(), usage(0, 0, 3));
         assert!(history.tokens() > before, "{history:?}");
+    }
+
+    #[test]
+    fn an_interrupted_reply_can_be_taken_out_until_another_one_follows() {
+        let mut history = History::new(100, true);
+        history.push_user(text("a"));
+        history.push_interrupted(reply());
+        history.push_user(text("b"));
+        assert!(history.drop_interrupted() && !history.drop_interrupted());
+        let [message] = &history.messages()[..] else { panic!("one message: {history:?}") };
+        assert!(matches!(&**message, Message::User(blocks) if blocks.len() == 2));
+        // Behind another reply, whose blocks stay.
+        history.push_assistant(reply(), usage(1, 0, 1));
+        history.push_interrupted(reply());
+        history.push_user(text("c"));
+        assert!(history.drop_interrupted());
+        assert!(matches!(&*history.messages()[1], Message::Assistant(blocks) if blocks.len() == 1));
+        // One that was answered is accepted.
+        history.push_interrupted(reply());
+        history.push_user(text("d"));
+        history.push_assistant(reply(), usage(1, 0, 1));
+        assert!(!history.drop_interrupted());
     }
 
     #[test]

@@ -131,6 +131,11 @@ impl Agent {
         {
             return;
         }
+        if is_refused(error) && self.history.drop_interrupted() {
+            let message = format!("{}; it goes on without the interrupted reply", error.message);
+            self.notice("interrupted_reply_dropped", &message);
+            return self.begin_attempt();
+        }
         let overflow = is_too_long(error);
         if overflow && self.can_shorten() {
             return self.compact_overflow();
@@ -249,8 +254,7 @@ impl Agent {
         self.run.cost += self.cost(&usage).unwrap_or_default();
         let echo = reply.interrupted();
         self.log_as(reply, echo.clone(), "interrupted", (usage, true));
-        // What it adds to the next prompt is estimated by what is kept of it.
-        self.history.push_assistant(echo, TokenUsage::default());
+        self.history.push_interrupted(echo);
     }
 
     fn keep_whole(&mut self, reply: Reply, stop: &str, usage: TokenUsage) -> Vec<ToolUse> {
@@ -331,6 +335,11 @@ fn hinted(message: String, hint: Option<&str>) -> String {
 fn twin_calls() -> ProviderError {
     ProviderError::new("invalid_response", "the provider sent a reply with two tool calls of the same id")
         .retryable()
+}
+
+/// Whether the provider finds fault with what was sent, and not with its length.
+fn is_refused(error: &ProviderError) -> bool {
+    matches!(error.status, Some(400 | 422)) && !is_too_long(error)
 }
 
 /// Whether a shorter conversation might go well: by its tokens (WIRE R12), or by its bytes (WIRE E1).

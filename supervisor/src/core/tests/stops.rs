@@ -2,7 +2,7 @@ use insta::assert_snapshot;
 
 use super::script::{Script, error, file, read, run, text, thinking};
 use crate::core::{EndReason, Input};
-use crate::provider::{StopReason, StreamEvent};
+use crate::provider::{ProviderError, StopReason, StreamEvent};
 
 #[test]
 fn max_tokens_inside_a_tool_call_drops_the_call_and_tells_the_model() {
@@ -152,6 +152,24 @@ fn interrupt_while_the_model_speaks_keeps_what_was_shown() {
     assistant {"type":"text","text":"First."} {"type":"text","text":"And th"}
     user "The user interrupted you here." "go on"
     "#);
+}
+
+/// A conversation that the provider does not take with the interrupted reply is healed once.
+#[test]
+fn interrupted_reply_that_is_refused_is_left_out() {
+    let mut script = Script::new();
+    script.user("go").started(1).delta(1, 0, "And th").interrupt().user("go on").lines();
+    let refused = ProviderError { status: Some(400), ..error("invalid_request_error", false) };
+    script.failed(2, refused.clone());
+    assert_snapshot!(script.lines(), @r#"
+    log failed invalid_request_error retry=None by Supervisor
+    log notice interrupted_reply_dropped it failed (invalid_request_error); it goes on without the interrupted reply by Supervisor
+    log requested 1.2 by Supervisor
+    start 3 with 1 messages
+    "#);
+    assert_snapshot!(script.last_messages(), @r#"user "go" "The user interrupted you here." "go on""#);
+    script.failed(3, refused);
+    assert!(script.lines().contains("finish provider_error"));
 }
 
 #[test]
