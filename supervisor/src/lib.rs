@@ -29,6 +29,7 @@ mod inside;
 mod listed;
 mod live;
 mod messages;
+mod modes;
 pub mod monitor;
 mod opening;
 mod pictures;

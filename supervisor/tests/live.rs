@@ -18,8 +18,9 @@ use serde_json::value::RawValue;
 use supervisor::provider::anthropic::ApiVersion;
 use supervisor::provider::{
     ContentBlock, Message, ModelProvider, ModelRequest, ProviderKind, RequestOptions, StopReason,
-    StreamEvent, Thinking, ToolDefinition, UserBlock, open,
+    StreamEvent, Thinking, UserBlock, open,
 };
+use supervisor::tools::ToolDefinition;
 
 /// A provider and a model of it, where there is a key.
 fn live(kind: ProviderKind, model_variable: &str, model: &str) -> Option<(Arc<dyn ModelProvider>, String)> {

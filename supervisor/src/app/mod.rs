@@ -12,7 +12,7 @@ use crate::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
 use crate::config::{Layer, Sources};
 use crate::directories::Directories;
 use crate::doctor::Diagnosis;
-use crate::gate::ApprovalMode;
+use crate::modes::ApprovalMode;
 use crate::messages::complain;
 use crate::monitor::TempError;
 use crate::place::{Caches, Mode, Setup, SetupError, Wanted};

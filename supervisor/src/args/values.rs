@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use ipc::confinement::TierChoice;
 use ipc::cost::{NotAnAmount, Usd};
 
-use crate::gate::ApprovalMode;
+use crate::modes::ApprovalMode;
 use crate::provider::ProviderKind;
 
 /// `--mode`.

@@ -20,7 +20,8 @@ use super::window::{Budget, bytes, tokens};
 use super::{AgentConfig, ContextItem, Effect, EndReason, Input, RequestId, RunEnd, TimerId};
 use crate::approval::SessionGrants;
 use crate::gate::{AskKind, Change, Standing};
-use crate::provider::{StreamEvent, ToolDefinition, UserBlock};
+use crate::provider::{StreamEvent, UserBlock};
+use crate::tools::ToolDefinition;
 
 /// Where the context comes from that says where the agent is, and what it may do.
 const ENVIRONMENT: &str = "environment";

@@ -18,7 +18,7 @@ use crate::args::{DeniedArg, ExecArgs, Output, of_exec};
 use crate::config::Sources;
 use crate::driver::Turns;
 use crate::exit::Exit;
-use crate::gate::ApprovalMode;
+use crate::modes::ApprovalMode;
 use crate::messages::{complain, tell};
 use crate::opening::{self, Handle, ModelOptions, Place, Record, Refusal, Session, SessionOptions};
 use crate::pictures;

@@ -12,7 +12,7 @@ use crate::args::{
 };
 use crate::directories::Directories;
 use crate::exit::Exit;
-use crate::gate::ApprovalMode;
+use crate::modes::ApprovalMode;
 use crate::messages::complain;
 use crate::opening::{Place, Refusal};
 use crate::recording::{Comparison, Mismatch, Places, Recording, Run, Task};

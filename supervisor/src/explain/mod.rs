@@ -31,7 +31,7 @@ use self::subject::{Subject, SubjectError};
 use crate::args::ExplainArgs;
 use crate::config::ConfigError;
 use crate::exit::Exit;
-use crate::gate::ApprovalMode;
+use crate::modes::ApprovalMode;
 use crate::inside::{self, InsideError};
 use crate::messages::{complain, harmless};
 use crate::place::SetupError;

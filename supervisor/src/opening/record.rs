@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ipc::path::WirePath;
 
 use super::open::{ACTIVITY, SessionOptions};
-use crate::gate::ApprovalMode;
+use crate::modes::ApprovalMode;
 use crate::messages::say;
 use crate::place::Named;
 use crate::recording::{DirectoryError, FORMAT, FrontEnd, Places, Recorder, Run, Task};

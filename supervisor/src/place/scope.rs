@@ -11,7 +11,7 @@ use super::error::SetupError;
 use super::wanted::{Caches, Named, Wanted};
 use crate::config::Origin;
 use crate::directories::Directories;
-use crate::gate::ApprovalMode;
+use crate::modes::ApprovalMode;
 use crate::messages::say;
 use crate::monitor::Temps;
 use crate::policy::{

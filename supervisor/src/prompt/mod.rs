@@ -13,8 +13,8 @@ pub const SYSTEM: &str = include_str!("system.md");
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::ToolDefinition as Tool;
     use crate::tools::Registry;
+    use crate::tools::ToolDefinition as Tool;
 
     /// PERF.md: the fixed prefix of every request.
     const MAX_PREFIX: usize = 12 << 10;

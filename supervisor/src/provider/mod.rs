@@ -53,8 +53,7 @@ pub use replay::ReplayProvider;
 pub use retry::{GiveUp, RetryPolicy, Tried};
 
 pub use types::{
-    AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, StopReason, StreamEvent,
-    ToolDefinition, UserBlock,
+    AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, StopReason, StreamEvent, UserBlock,
 };
 
 use std::pin::Pin;

@@ -9,6 +9,7 @@ use ipc::image::Image;
 use serde_json::value::RawValue;
 
 use super::RequestOptions;
+use crate::tools::ToolDefinition;
 
 /// One request to the model. Cheap to clone: history is shared, and append-only.
 #[derive(Clone, Debug)]
@@ -25,17 +26,6 @@ pub struct ModelRequest {
     pub max_tokens: u32,
     /// What else is asked for: fixed for an agent's life.
     pub options: RequestOptions,
-}
-
-/// A tool as the model sees it.
-#[derive(Clone, Debug)]
-pub struct ToolDefinition {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is for.
-    pub description: &'static str,
-    /// The JSON schema of its arguments, serialised once.
-    pub input_schema: Box<RawValue>,
 }
 
 /// One message of the conversation.

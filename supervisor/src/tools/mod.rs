@@ -6,6 +6,7 @@
 
 mod arguments;
 mod builtin;
+mod definition;
 mod error;
 mod registry;
 mod render;
@@ -14,6 +15,7 @@ mod schema;
 mod typed;
 
 pub use builtin::builtin;
+pub use definition::ToolDefinition;
 pub use error::ToolUseError;
 pub use registry::{DuplicateTool, Invocation, Registry};
 pub use render::{Rendered, render, whole_output};
@@ -21,8 +23,6 @@ pub use risk::Risk;
 pub use typed::Arguments;
 
 use ipc::tool::ToolCall;
-
-use crate::provider::ToolDefinition;
 
 /// Something that the model can call.
 pub trait Tool: Send + Sync {

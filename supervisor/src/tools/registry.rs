@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use ipc::tool::ToolCall;
 
-use super::{Risk, Tool, ToolUseError, builtin};
-use crate::provider::ToolDefinition;
+use super::{Risk, Tool, ToolDefinition, ToolUseError, builtin};
 
 /// The tools of an agent, fixed for its life.
 pub struct Registry {

@@ -8,8 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::schema::schema;
-use super::{Tool, ToolUseError};
-use crate::provider::ToolDefinition;
+use super::{Tool, ToolDefinition, ToolUseError};
 
 /// The arguments of a tool, as the model writes them.
 pub trait Arguments: DeserializeOwned + JsonSchema {

@@ -19,9 +19,10 @@ use serde_json::value::RawValue;
 use supervisor::provider::chat::{Config, OpenAiChat};
 use supervisor::provider::{
     Message, ModelProvider, ModelRequest, ProviderError, ProviderKind, ReplayProvider, RequestOptions,
-    StreamEvent, ToolDefinition, UserBlock,
+    StreamEvent, UserBlock,
 };
 use supervisor::replay::{ReplayServer, Reply, Script};
+use supervisor::tools::ToolDefinition;
 
 const KEY: &str = "sk-canary-0123456789-tail";
 

@@ -15,10 +15,10 @@ use secrecy::SecretString;
 use serde_json::value::RawValue;
 use supervisor::provider::anthropic::{Anthropic, Config};
 use supervisor::provider::{
-    Message, ModelProvider, ModelRequest, ProviderError, RequestOptions, StreamEvent, ToolDefinition,
-    UserBlock,
+    Message, ModelProvider, ModelRequest, ProviderError, RequestOptions, StreamEvent, UserBlock,
 };
 use supervisor::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
+use supervisor::tools::ToolDefinition;
 
 pub(crate) const KEY: &str = "sk-ant-canary-0123456789-tail";
 

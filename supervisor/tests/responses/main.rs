@@ -15,8 +15,9 @@ use futures_util::StreamExt;
 use serde_json::value::RawValue;
 use supervisor::provider::{
     Message, ModelProvider, ModelRequest, ProviderError, ProviderKind, ReplayProvider, RequestOptions,
-    StreamEvent, ToolDefinition, UserBlock,
+    StreamEvent, UserBlock,
 };
+use supervisor::tools::ToolDefinition;
 
 type Item = Result<StreamEvent, ProviderError>;
 

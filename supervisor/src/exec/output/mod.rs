@@ -24,7 +24,7 @@ use self::delta::Delta;
 use self::summary::Tally;
 use super::passing::Lines;
 use crate::args::Output;
-use crate::gate::ApprovalMode;
+use crate::modes::ApprovalMode;
 use crate::messages::{Plain, harmless};
 use crate::signals::UserSignals;
 

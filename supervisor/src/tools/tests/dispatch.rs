@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use ipc::tool::ToolCall;
 
-use crate::provider::ToolDefinition;
+use crate::tools::ToolDefinition;
 use crate::tools::{Registry, Risk, Tool, ToolUseError};
 
 #[test]
