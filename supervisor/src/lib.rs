@@ -36,6 +36,7 @@ mod pictures;
 mod place;
 pub mod policy;
 pub mod prompt;
+mod protected;
 pub mod provider;
 pub mod recording;
 pub mod replay;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use ipc::path::WirePath;
 
 use super::open::{ACTIVITY, SessionOptions};
-use crate::modes::ApprovalMode;
 use crate::messages::say;
+use crate::modes::ApprovalMode;
 use crate::place::Named;
 use crate::recording::{DirectoryError, FORMAT, FrontEnd, Places, Recorder, Run, Task};
 
