@@ -38,12 +38,13 @@ pub mod responses;
 mod retry;
 mod retry_after;
 mod sse;
+mod taken;
 mod text;
 mod tool_name;
 mod types;
 mod unknown;
 
-pub use connection::{ConfigError, Connection, Credential};
+pub use connection::{ConfigError, Connection};
 pub use decode::{Decode, Envelope};
 pub use http::{HttpError, Timeouts};
 pub use key::InvalidKey;
@@ -55,6 +56,8 @@ pub use retry::{GiveUp, RetryPolicy, Tried};
 pub use types::{
     AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, StopReason, StreamEvent, UserBlock,
 };
+
+pub use crate::secrets::Credential;
 
 use std::pin::Pin;
 
