@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
-use super::open::{ACTIVITY, SessionOptions};
+use super::open::ACTIVITY;
+use super::options::SessionOptions;
 use crate::messages::say;
 use crate::modes::ApprovalMode;
 use crate::place::Named;
