@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 use super::{ConfinementArgs, ExecArgs, ModelArgs, TuiArgs};
 use crate::config::{Layer, Origin, Value};
-use crate::gate::ApprovalMode;
+use crate::modes::ApprovalMode;
 use crate::provider::ProviderKind;
 
 /// What the flags of a confinement say.

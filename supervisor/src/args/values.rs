@@ -7,7 +7,7 @@ use ipc::confinement::TierChoice;
 use ipc::cost::{NotAnAmount, Usd};
 
 use crate::config::time_of;
-use crate::gate::ApprovalMode;
+use crate::modes::ApprovalMode;
 use crate::provider::ProviderKind;
 
 /// `--mode`.

@@ -17,7 +17,7 @@ use crate::args::of_tui;
 use crate::config::Sources;
 use crate::driver::Turns;
 use crate::exit::Exit;
-use crate::opening::{self, Events, Handle, ModelOptions, Refusal, SessionOptions};
+use crate::opening::{self, Events, Handle, Refusal, SessionOptions};
 use crate::place::{Caches, Wanted};
 use crate::signals::UserSignals;
 
@@ -85,22 +85,7 @@ fn options(stage: &Stage) -> Result<SessionOptions, Refusal> {
     let args = stage.task();
     let sources = Sources::read(&stage.directories, &args.directory).map_err(Refusal::usage)?;
     let effective = sources.effective(&of_tui(&args));
-    Ok(SessionOptions {
-        directory: args.directory,
-        mode: effective.mode(),
-        approvals: effective.approvals(true),
-        wanted: Wanted { caches: Caches::EndWithIt, ..Wanted::new(&effective, &args.confinement) },
-        model: ModelOptions::new(&effective, false),
-        provider: effective.provider(),
-        base_url: effective.base_url().map(str::to_owned),
-        window: effective.window(),
-        limits: effective.run_limits(),
-        timeout: effective.timeout(),
-        patch: Some(stage.patch.clone()),
-        turns: Turns::One,
-        record: None,
-        notices: Vec::new(),
-        lists_changes: false,
-        fails_when_denied: true,
-    })
+    let wanted = Wanted { caches: Caches::EndWithIt, ..Wanted::new(&effective, &args.confinement) };
+    let options = SessionOptions::new(&effective, args.directory, wanted, Turns::One);
+    Ok(SessionOptions { patch: Some(stage.patch.clone()), ..options })
 }

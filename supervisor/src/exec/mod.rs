@@ -18,9 +18,9 @@ use crate::args::{DeniedArg, ExecArgs, Output, of_exec};
 use crate::config::Sources;
 use crate::driver::Turns;
 use crate::exit::Exit;
-use crate::gate::ApprovalMode;
 use crate::messages::{complain, tell};
-use crate::opening::{self, Handle, ModelOptions, Place, Record, Refusal, Session, SessionOptions};
+use crate::modes::ApprovalMode;
+use crate::opening::{self, Handle, Place, Record, Refusal, Session, SessionOptions};
 use crate::pictures;
 use crate::place::Wanted;
 use crate::recording::{FrontEnd, Places, Task};
@@ -116,23 +116,14 @@ fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
     let effective = sources.effective(&flags);
     // Nobody is asked here: what is not trusted is not enabled, and that is said.
     tell(&sources.notices(&effective, &flags));
+    let wanted = Wanted::new(&effective, &args.confinement);
     SessionOptions {
-        directory: args.directory.clone(),
         mode: args.mode.into(),
         approvals: effective.approvals(args.approval_socket.is_some()),
-        wanted: Wanted::new(&effective, &args.confinement),
-        model: ModelOptions::new(&effective, false),
-        provider: effective.provider(),
-        base_url: effective.base_url().map(str::to_owned),
-        window: effective.window(),
-        limits: effective.run_limits(),
-        timeout: effective.timeout(),
         patch: args.patch.clone(),
-        notices: Vec::new(),
         lists_changes: args.output == Output::Json,
         fails_when_denied: args.denied == DeniedArg::Fail,
-        turns: Turns::One,
-        record: None,
+        ..SessionOptions::new(&effective, args.directory.clone(), wanted, Turns::One)
     }
 }
 

@@ -12,8 +12,8 @@ use crate::args::{
 };
 use crate::directories::Directories;
 use crate::exit::Exit;
-use crate::gate::ApprovalMode;
 use crate::messages::complain;
+use crate::modes::ApprovalMode;
 use crate::opening::{Place, Refusal};
 use crate::recording::{Comparison, Mismatch, Places, Recording, Run, Task};
 use crate::replay::{RecordedRequest, ReplayServer, Reply, Script};

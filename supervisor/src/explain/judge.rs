@@ -15,7 +15,7 @@ use super::answer::{Answer, Verdict};
 use super::origins::default;
 use crate::gate::{Place, Verdict as Judged};
 use crate::policy::place_to_grant;
-use crate::tripwire::is_acted_on;
+use crate::protected::is_acted_on;
 
 /// Shared memory and terminals.
 const OWN_DEVICES: [&str; 4] = ["/dev/shm", "/dev/mqueue", "/dev/pts", "/dev/tty"];

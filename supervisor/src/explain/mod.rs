@@ -31,9 +31,9 @@ use self::subject::{Subject, SubjectError};
 use crate::args::ExplainArgs;
 use crate::config::ConfigError;
 use crate::exit::Exit;
-use crate::gate::ApprovalMode;
 use crate::inside::{self, InsideError};
 use crate::messages::{complain, harmless};
+use crate::modes::ApprovalMode;
 use crate::place::SetupError;
 
 /// What was asked about, and under what it is judged.

@@ -9,8 +9,8 @@ use ipc::tool::{Access, EditFile, ShellExec, ToolCall, WriteFile};
 
 use super::standing::is_kernel_tree;
 use super::{ApprovalMode, Standing};
+use crate::protected::is_acted_on;
 use crate::tools::{ExternalCall, Invocation};
-use crate::tripwire::is_acted_on;
 
 /// What becomes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,12 +19,13 @@ mod succeeded;
 mod unreached;
 
 pub use change::{Change, Unchanged};
-pub use ipc::approval::ApprovalMode;
 pub(crate) use judge::plain;
 pub use judge::{Ask, AskKind, Place, Verdict};
 pub use likely::{declared_too_little, is_same};
 pub use machine::Machine;
-pub use standing::{Modes, Standing};
+pub use standing::Standing;
+
+pub use crate::modes::{ApprovalMode, Modes};
 
 #[cfg(test)]
 mod tests;

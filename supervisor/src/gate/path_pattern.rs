@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::tripwire::is_acted_on;
+use crate::protected::is_acted_on;
 
 /// The longest pattern, in bytes: what it compiles to grows with it.
 const MAX_LENGTH: usize = 512;

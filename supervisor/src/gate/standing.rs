@@ -14,6 +14,7 @@ use libc::{EACCES, EBUSY, EPERM};
 
 use super::Machine;
 use super::unreached::unreached;
+use crate::modes::Modes;
 use crate::shell_word::shell_word;
 
 /// Git's own configuration, as most projects have it.
@@ -51,15 +52,6 @@ pub struct Standing {
     pub modes: Option<Modes>,
     /// What the machine refuses by itself.
     pub machine: Arc<Machine>,
-}
-
-/// What the modes of a session differ in.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Modes {
-    /// What `auto` makes writable: the project, and what git and caches need beside it.
-    pub auto: Vec<WirePath>,
-    /// What is writable in every mode.
-    pub always: Vec<WirePath>,
 }
 
 impl Standing {

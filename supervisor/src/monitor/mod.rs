@@ -3,6 +3,7 @@
 //! A [`Spawner`] owns the one thread that forks; a [`Worker`] is one generation of an agent's worker, from its spawn to
 //! the end of its last descendant. What comes from a worker is admitted by the table in [`ipc::phase`] or kills it.
 
+mod before;
 mod child;
 mod orphans;
 mod process;
@@ -16,6 +17,7 @@ mod temps;
 mod verify;
 mod worker;
 
+pub use before::BeforeSpawn;
 pub use orphans::{end_orphans, inherit_orphans};
 pub use process::{BrokerProcess, Ended};
 pub use spawn::{Launch, Launched, Origin, Programs, SpawnError, Spawner, Stdio};

@@ -2,6 +2,7 @@
 //!
 //! `PR_SET_PDEATHSIG` fires when the *thread* that forked ends (prctl(2)), and a runtime's threads come and go.
 
+use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -22,9 +23,9 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::pipe2;
 use tokio::sync::oneshot;
 
+use super::before::BeforeSpawn;
 use super::child;
 use super::spare::Spare;
-use crate::policy::{FollowError, Followed};
 use crate::system;
 
 /// Descriptors that sandbox-exec is told of, as it sees them.
@@ -103,7 +104,7 @@ pub enum SpawnError {
     Order(#[source] FrameError),
     /// What is hidden could be anywhere.
     #[error("cannot keep hidden what is hidden: {0}")]
-    Hidden(#[from] FollowError),
+    Hidden(#[source] Box<dyn Error + Send + Sync>),
     /// A program of ours is missing or cannot be executed.
     #[error("cannot execute {program}: {source}")]
     Execute {
@@ -173,8 +174,8 @@ impl Spawner {
     /// sandbox-exec is opened here, once: what lies at its path later, in a place that an agent may write, is not
     /// executed. (What runs cannot be written in place: ETXTBSY, execve(2).)
     ///
-    /// Everything that may write starts here, so that here is known what is `followed`.
-    pub fn start(sandbox_exec: PathBuf, mut followed: Followed) -> io::Result<Self> {
+    /// Everything that may write starts here: `before` sees each confinement.
+    pub fn start(sandbox_exec: PathBuf, mut before: impl BeforeSpawn + 'static) -> io::Result<Self> {
         // Whether it is there is told by the first spawn, with its name.
         let program = Program { opened: open_program(&sandbox_exec), path: sandbox_exec.clone() };
         let (requests, inbox) = mpsc::channel();
@@ -186,7 +187,7 @@ impl Spawner {
                         Request::Launch { launch, origin, reply } => {
                             let mut none = None;
                             let spare = if origin == Origin::Spare { &mut spare } else { &mut none };
-                            let launched = start(&program, spare, &mut followed, *launch);
+                            let launched = start(&program, spare, &mut before, *launch);
                             // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
                             let _ = reply.send(launched);
                         }
@@ -236,7 +237,7 @@ impl Spawner {
 fn start(
     program: &Program,
     spare: &mut Option<Spare>,
-    followed: &mut Followed,
+    before: &mut impl BeforeSpawn,
     launch: Launch,
 ) -> Result<Launched, SpawnError> {
     let Launch { mut confinement, command, arguments, stdio } = launch;
@@ -246,9 +247,9 @@ fn start(
     };
     let origin = if waiting.is_some() { Origin::Spare } else { Origin::Fresh };
     let begun = waiting.map_or_else(|| program.begin(&command, stdio), Ok)?;
-    // Looked up while sandbox-exec is executed, which waits for it.
-    let followed = followed.follow(&mut confinement).map_err(SpawnError::from);
-    let order = followed.map(|()| Order { confinement, arguments });
+    // Filled while sandbox-exec is executed, which waits for it.
+    let filled = before.fill(&mut confinement).map_err(SpawnError::Hidden);
+    let order = filled.map(|()| Order { confinement, arguments });
     begun.execute(order).map(|launched| Launched { origin, ..launched })
 }
 

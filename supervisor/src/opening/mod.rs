@@ -2,10 +2,9 @@
 
 mod model;
 mod open;
+mod options;
 mod record;
 
-pub(crate) use self::model::ModelOptions;
-pub(crate) use self::open::{
-    ACTIVITY, Busy, Events, Handle, OpenError, Place, Refusal, Session, SessionOptions, open,
-};
+pub(crate) use self::open::{ACTIVITY, Busy, Events, Handle, OpenError, Place, Refusal, Session, open};
+pub(crate) use self::options::SessionOptions;
 pub(crate) use self::record::Record;

@@ -1,6 +1,6 @@
 //! A session, as every front end opens it: `exec`, the terminal UI, `serve`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,12 +12,11 @@ use ipc::path::WirePath;
 use secrecy::SecretString;
 use tokio::sync::{mpsc, watch};
 
-use super::model::{ModelError, ModelOptions};
-use super::record::Record;
+use super::model::ModelError;
+use super::options::SessionOptions;
 use crate::activity::Activity;
-use crate::approval::ApprovalSettings;
 use crate::changes::{PatchFile, PatchFileError};
-use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
+use crate::core::{Agent, AgentConfig, Backoff, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
     self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Live, Observer, Processes, SessionError,
@@ -28,10 +27,10 @@ use crate::gate::{ApprovalMode, Standing};
 use crate::live::LiveSocket;
 use crate::messages::say;
 use crate::monitor::PrivateTemp;
-use crate::place::{Mode, Setup, SetupError, Wanted};
+use crate::place::{Mode, Setup, SetupError};
 use crate::prompt;
 use crate::provider::{
-    self, ConfigError, Connection, GiveUp, ModelProvider, ProviderError, ProviderKind, RetryPolicy, Tried,
+    self, ConfigError, Connection, GiveUp, ModelProvider, ProviderError, RetryPolicy, Tried,
 };
 use crate::recording::{DirectoryError, Places, Recorder};
 use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
@@ -49,43 +48,6 @@ pub(crate) struct Place {
     pub directories: Directories,
     /// The keys that were in the environment.
     pub keys: TakenKeys,
-}
-
-/// What a session is opened with.
-#[derive(Clone, Debug)]
-pub(crate) struct SessionOptions {
-    /// The project.
-    pub directory: PathBuf,
-    /// What becomes of a call beyond the standing rights.
-    pub mode: ApprovalMode,
-    /// How it is asked, in mode `ask`.
-    pub approvals: ApprovalSettings,
-    /// What is confined, and how.
-    pub wanted: Wanted,
-    /// The model.
-    pub model: ModelOptions,
-    /// Who the model is asked of.
-    pub provider: ProviderKind,
-    /// The address of the provider, if it is another than its own.
-    pub base_url: Option<String>,
-    /// How much the model's context holds.
-    pub window: Window,
-    /// Bounds on one turn.
-    pub limits: RunLimits,
-    /// The longest that the session may last.
-    pub timeout: Option<Duration>,
-    /// Where the change of the project goes, if it is wanted.
-    pub patch: Option<PathBuf>,
-    /// Remarks on the settings for a person, where the front end shows nothing but events.
-    pub notices: Vec<String>,
-    /// True if the changed files are listed also without a patch.
-    pub lists_changes: bool,
-    /// True if a turn that ends after a denied call has failed.
-    pub fails_when_denied: bool,
-    /// How many turns there are.
-    pub turns: Turns,
-    /// Whether and where the traffic with the model is recorded.
-    pub record: Option<Record>,
 }
 
 /// What ended a session before it began, and how to exit.

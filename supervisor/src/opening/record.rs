@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
-use super::open::{ACTIVITY, SessionOptions};
-use crate::gate::ApprovalMode;
+use super::open::ACTIVITY;
+use super::options::SessionOptions;
 use crate::messages::say;
+use crate::modes::ApprovalMode;
 use crate::place::Named;
 use crate::recording::{DirectoryError, FORMAT, FrontEnd, Places, Recorder, Run, Task};
 

@@ -7,8 +7,8 @@ use ipc::path::WirePath;
 
 use super::error::SetupError;
 use super::scope::Scope;
-use crate::gate::ApprovalMode;
 use crate::messages::say;
+use crate::modes::ApprovalMode;
 use crate::monitor::Programs;
 use crate::policy::{check_reachable, closed_to};
 

@@ -11,8 +11,8 @@ use super::error::SetupError;
 use super::wanted::{Caches, Named, Wanted};
 use crate::config::Origin;
 use crate::directories::Directories;
-use crate::gate::ApprovalMode;
 use crate::messages::say;
+use crate::modes::ApprovalMode;
 use crate::monitor::Temps;
 use crate::policy::{
     BuildRoots, Builds, Elsewhere, Environments, Fetched, HiddenPaths, Host, Owner, Policy,

@@ -6,6 +6,7 @@
 //! and where it is by then is looked up before every start.
 
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
 use std::iter;
@@ -19,6 +20,7 @@ use ipc::path::WirePath;
 use ipc::rights::Rights;
 
 use super::links::{Found, Links, Presence};
+use crate::monitor::BeforeSpawn;
 
 /// The most files that are followed; they travel with each start.
 const MOST: usize = 1 << 16;
@@ -144,6 +146,12 @@ impl Followed {
             }
         }
         Ok(())
+    }
+}
+
+impl BeforeSpawn for Followed {
+    fn fill(&mut self, confinement: &mut Confinement) -> Result<(), Box<dyn Error + Send + Sync>> {
+        Ok(self.follow(confinement)?)
     }
 }
 

@@ -15,7 +15,7 @@ mod write_root;
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Limits, Network, Reach, Rights};
 
-use crate::gate::{ApprovalMode, Modes};
+use crate::modes::{ApprovalMode, Modes};
 
 pub use builds::{BuildRoots, Builds};
 pub use caches::{Fetched, make_caches};

@@ -6,6 +6,7 @@ use secrecy::SecretString;
 use super::InvalidKey;
 use super::http::{HttpError, Timeouts};
 use crate::recording::Recorder;
+use crate::secrets::Credential;
 
 /// How a provider is reached.
 #[derive(Debug)]
@@ -24,16 +25,6 @@ pub struct Connection {
     pub timeouts: Timeouts,
     /// Who writes down what goes out and what comes back.
     pub recorder: Option<Recorder>,
-}
-
-/// How a key is sent, where the API leaves a choice (WIRE R1: in one header or the other, never both).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Credential {
-    /// In the API's own header: `x-api-key` for the Messages API.
-    #[default]
-    ApiKey,
-    /// As `authorization: Bearer`: what many gateways take.
-    Bearer,
 }
 
 /// The provider cannot be reached like this.

@@ -39,12 +39,13 @@ pub mod responses;
 mod retry;
 mod retry_after;
 mod sse;
+mod taken;
 mod text;
 mod tool_name;
 mod types;
 mod unknown;
 
-pub use connection::{ConfigError, Connection, Credential};
+pub use connection::{ConfigError, Connection};
 pub use decode::{Decode, Envelope};
 pub use http::{HttpError, Timeouts};
 pub use interrupted::{Interrupted, echo_of_interrupted};
@@ -57,6 +58,8 @@ pub use retry::{GiveUp, RetryPolicy, Tried};
 pub use types::{
     AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, StopReason, StreamEvent, UserBlock,
 };
+
+pub use crate::secrets::Credential;
 
 use std::pin::Pin;
 

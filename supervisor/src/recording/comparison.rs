@@ -7,8 +7,7 @@ use serde_json::Value;
 use super::difference::Difference;
 use super::format::request_name;
 use super::headers::COMPARED;
-use super::{Places, Recorded};
-use crate::replay::RecordedRequest;
+use super::{Places, Recorded, RecordedRequest};
 
 /// What the requests of a run are compared by.
 #[derive(Clone, Debug)]

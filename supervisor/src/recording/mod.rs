@@ -12,6 +12,8 @@ mod headers;
 mod places;
 mod reading;
 mod recorder;
+mod reply;
+mod request;
 
 pub use comparison::{Comparison, Mismatch};
 pub use directory::DirectoryError;
@@ -20,3 +22,6 @@ pub use format::{Ending, FORMAT, FrontEnd, Run, Task};
 pub use places::Places;
 pub use reading::{Recorded, Recording, RecordingError};
 pub use recorder::Recorder;
+pub(crate) use reply::End;
+pub use reply::Reply;
+pub use request::RecordedRequest;

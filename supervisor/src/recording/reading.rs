@@ -10,9 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
-use super::Ending;
 use super::format::{Chunk, FORMAT, Meta, ResponseMeta, Run, meta_name, request_name};
-use crate::replay::Reply;
+use super::{Ending, Reply};
 
 /// A recording, whole.
 #[derive(Debug)]

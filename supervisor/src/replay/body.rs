@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame};
 use tokio::time::{Sleep, sleep};
 
-use super::script::{End, Reply};
+use crate::recording::{End, Reply};
 
 /// Sends what a [`Reply`] says, when it says it.
 pub(super) struct ReplyBody {

@@ -23,6 +23,8 @@ mod script;
 mod server;
 pub mod sse;
 
-pub use script::{Reply, Script};
-pub use server::{Check, RecordedRequest, ReplayServer};
+pub use script::Script;
+pub use server::{Check, ReplayServer};
 pub use sse::{Block, Usage};
+
+pub use crate::recording::{RecordedRequest, Reply};

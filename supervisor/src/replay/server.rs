@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::error::Error;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
-use std::{fmt, io};
 
-use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -18,7 +17,8 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::oneshot;
 
 use super::body::ReplyBody;
-use super::script::{End, Reply, Script};
+use super::script::Script;
+use crate::recording::{End, RecordedRequest, Reply};
 
 /// A server on loopback that answers each request with the next reply of a script. It ends when it is dropped.
 pub struct ReplayServer {
@@ -37,34 +37,6 @@ struct State {
     replies: VecDeque<Reply>,
     requests: Vec<RecordedRequest>,
     connections: usize,
-}
-
-/// A request as it came.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RecordedRequest {
-    /// `POST` …
-    pub method: String,
-    /// The path, with the query.
-    pub path: String,
-    /// The headers in their order; a key is replaced by its length, and the scheme before it stays.
-    pub headers: Vec<(String, String)>,
-    /// The body.
-    pub body: Bytes,
-    /// When its last byte was here.
-    pub received: Instant,
-}
-
-impl RecordedRequest {
-    /// The value of a header.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
-    }
-}
-
-impl fmt::Debug for RecordedRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {:?} {} bytes", self.method, self.path, self.headers, self.body.len())
-    }
 }
 
 impl ReplayServer {

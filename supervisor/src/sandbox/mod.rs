@@ -24,8 +24,8 @@ use crate::config::ConfigError;
 use crate::config::Sources;
 use crate::directories::Directories;
 use crate::exit::Exit;
-use crate::gate::ApprovalMode;
 use crate::messages::{complain, say, tell};
+use crate::modes::ApprovalMode;
 use crate::monitor::{
     BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
 };

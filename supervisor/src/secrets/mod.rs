@@ -12,12 +12,24 @@ use std::path::{Path, PathBuf};
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-use crate::provider::Credential;
 use crate::shell_word::shell_word;
 
 pub(crate) use redact::Redactor;
 
+pub(crate) use harden::AUTH_TOKEN;
+#[cfg(test)]
+pub(crate) use harden::KEY_VARIABLES;
 pub use harden::{TakenKey, TakenKeys, harden_process, take_keys};
+
+/// How a key is sent, where the API leaves a choice (WIRE R1: in one header or the other, never both).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Credential {
+    /// In the API's own header: `x-api-key` for the Messages API.
+    #[default]
+    ApiKey,
+    /// As `authorization: Bearer`: what many gateways take.
+    Bearer,
+}
 
 /// A key and where it came from.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use super::settings;
 use crate::config::Sources;
 use crate::directories::Directories;
 use crate::driver::Turns;
-use crate::opening::{self, ModelOptions, OpenError, Place, SessionOptions};
+use crate::opening::{self, OpenError, Place, SessionOptions};
 use crate::place::{SetupError, Wanted};
 use crate::provider::ProviderKind;
 
@@ -52,29 +52,14 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
         Sources::read(directories, &directory).map_err(|error| ErrorWord::OptionRefused.because(error))?;
     let asked = settings::of_request(params);
     let effective = sources.effective(&asked);
-    let mut approvals = effective.approvals(true);
-    if let Some(seconds) = params.approval_timeout_s {
-        approvals.timeout = Duration::from_secs(seconds);
-    }
     let (tier, degraded) = (params.tier.unwrap_or_default(), params.allow_degraded.unwrap_or_default());
-    Ok(SessionOptions {
-        directory,
-        mode: effective.mode(),
-        approvals,
-        wanted: Wanted::of(&effective, tier, degraded),
-        model: ModelOptions::new(&effective, true),
-        provider: effective.provider(),
-        base_url: effective.base_url().map(str::to_owned),
-        window: effective.window(),
-        limits: effective.run_limits(),
-        timeout: effective.timeout(),
-        patch: None,
-        notices: sources.notices(&effective, &asked),
-        lists_changes: false,
-        fails_when_denied: true,
-        turns: Turns::Many,
-        record: None,
-    })
+    let wanted = Wanted::of(&effective, tier, degraded);
+    let mut options = SessionOptions::new(&effective, directory, wanted, Turns::Many);
+    if let Some(seconds) = params.approval_timeout_s {
+        options.approvals.timeout = Duration::from_secs(seconds);
+    }
+    options.notices = sources.notices(&effective, &asked);
+    Ok(options)
 }
 
 fn refusal(error: &OpenError) -> ErrorObject {

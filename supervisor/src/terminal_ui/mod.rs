@@ -26,7 +26,7 @@ use crate::core::EndReason;
 use crate::driver::Turns;
 use crate::exit::Exit;
 use crate::messages::{complain, notes, say, tell};
-use crate::opening::{self, Events, Handle, ModelOptions, Place, Record, Refusal, Session, SessionOptions};
+use crate::opening::{self, Events, Handle, Place, Record, Refusal, Session, SessionOptions};
 use crate::place::Wanted;
 use crate::recording::FrontEnd;
 use crate::signals::{Changes, Endings};
@@ -120,27 +120,11 @@ fn usable_terminal() -> Result<(), Refusal> {
 }
 
 fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
+    let wanted = Wanted::new(effective, &args.confinement);
+    let record = |directory| Record { directory, front_end: FrontEnd::Tui, task: None };
     SessionOptions {
-        directory: args.directory.clone(),
-        mode: effective.mode(),
-        approvals: effective.approvals(true),
-        wanted: Wanted::new(effective, &args.confinement),
-        model: ModelOptions::new(effective, true),
-        provider: effective.provider(),
-        base_url: effective.base_url().map(str::to_owned),
-        window: effective.window(),
-        limits: effective.run_limits(),
-        timeout: effective.timeout(),
-        patch: None,
-        notices: Vec::new(),
-        lists_changes: false,
-        fails_when_denied: true,
-        turns: Turns::Many,
-        record: args.record.clone().map(|directory| Record {
-            directory,
-            front_end: FrontEnd::Tui,
-            task: None,
-        }),
+        record: args.record.clone().map(record),
+        ..SessionOptions::new(effective, args.directory.clone(), wanted, Turns::Many)
     }
 }
 

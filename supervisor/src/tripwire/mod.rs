@@ -39,7 +39,6 @@ use judge::{Own, content};
 pub(crate) use judge::{git_file_target, worktree_in};
 use references::References;
 use root::{GIT, Root};
-pub(crate) use settings::is_acted_on;
 use settle::{Around, View, settle};
 use state::{Kind, State};
 use watch::Given;

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use super::Watched;
 use super::config::{Entry, parse};
 use super::root::{GIT, Root};
-use super::settings;
 use super::state::{Body, Kind, Place, State};
+use crate::protected;
 
 /// How often what was found may lead on; git follows ten includes (`MAX_INCLUDE_DEPTH`).
 const DEEPEST: usize = 12;
@@ -128,7 +128,7 @@ impl<'a> Search<'a> {
         match &place.body {
             Body::Link(target) => {
                 let kind = if place.kind == Kind::Config { Kind::Config } else { Kind::Whole };
-                for inside in settings::led_to(path) {
+                for inside in protected::led_to(path) {
                     self.leads_to(&parent, &Path::new(target).join(inside), kind);
                 }
             }

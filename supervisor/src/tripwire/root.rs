@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use super::references::References;
 use super::repository::{Depth, REMOTES};
 use super::state::{Kind, Look, State};
-
-/// The git directory of a project.
-pub(super) const GIT: &str = ".git";
+pub(super) use crate::protected::GIT;
 
 /// What a root is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

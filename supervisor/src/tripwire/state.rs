@@ -14,7 +14,7 @@ use nix::sys::stat::{FileStat, SFlag};
 use super::beneath;
 use super::layout::{self, Part, part};
 use super::root::GIT;
-use super::settings;
+use crate::protected;
 
 /// The largest file whose content is kept.
 const LARGEST: usize = 2 << 20;
@@ -114,7 +114,7 @@ impl Listing {
             Self::Whole => name != GIT,
             Self::Hooks => !name.as_bytes().ends_with(b".sample"),
             Self::Repositories => beneath::leads_on(file_type),
-            Self::Settings(directory) => settings::is_listed(directory, name),
+            Self::Settings(directory) => protected::is_listed(directory, name),
             Self::GitDirectory => !layout::is_plain_data(name, file_type) && part(name) != Part::Watched,
             Self::Special => !file_type.is_some_and(|kind| kind.is_file() || kind.is_dir()),
         }

@@ -24,8 +24,8 @@ use self::delta::Delta;
 use self::summary::Tally;
 use super::passing::Lines;
 use crate::args::Output;
-use crate::gate::ApprovalMode;
 use crate::messages::{Plain, harmless};
+use crate::modes::ApprovalMode;
 use crate::signals::UserSignals;
 
 /// The form of the output.

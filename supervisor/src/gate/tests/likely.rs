@@ -4,7 +4,7 @@ use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer};
 use ipc::named::{Asked, Permits};
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
-use libc::{EACCES, EPERM, EROFS};
+use libc::{EACCES, EROFS};
 
 use super::{auto, deny, online, open_places};
 use crate::gate::{Machine, Standing, declared_too_little};
@@ -35,22 +35,22 @@ pub(super) fn ended(exit: CommandExit, output: &str) -> CommandResult {
 }
 
 /// What is told of an output when the command had ended, and nothing but the rights closes what it names.
-fn all(standing: &Standing, call: &ShellExec, exit: CommandExit, output: &str) -> Vec<Denial> {
+pub(super) fn all(standing: &Standing, call: &ShellExec, exit: CommandExit, output: &str) -> Vec<Denial> {
     let named = open_places(standing, call, output);
     let denials = standing.likely(call, &CommandResult { named, ..ended(exit, output) });
     assert!(denials.iter().all(|denial| denial.grade == Grade::Likely));
     denials
 }
 
-fn first(standing: &Standing, call: &ShellExec, output: &str) -> Option<Denial> {
+pub(super) fn first(standing: &Standing, call: &ShellExec, output: &str) -> Option<Denial> {
     all(standing, call, CommandExit::Code(1), output).into_iter().next()
 }
 
-fn missing(standing: &Standing, command: &str, output: &str) -> Option<String> {
+pub(super) fn missing(standing: &Standing, command: &str, output: &str) -> Option<String> {
     first(standing, &shell(command), output).map(|denial| denial.missing_right)
 }
 
-fn full() -> Standing {
+pub(super) fn full() -> Standing {
     auto().seen_in(Tier::Full)
 }
 
@@ -351,73 +351,6 @@ fn every_denial_of_an_output_is_told_once() {
 }
 
 #[test]
-fn refused_network() {
-    let table = [
-        ("curl: (6) Could not resolve host: example.org", "example.org"),
-        ("fatal: unable to access 'https://h/': Could not resolve host: h", "h"),
-        (
-            "warning: spurious network error: [6] Couldn't resolve host name (Could not resolve host: index.crates.io)",
-            "index.crates.io",
-        ),
-        ("wget: unable to resolve host address ‘x.org’", "x.org"),
-        (
-            "npm error code EAI_AGAIN\nnpm error getaddrinfo EAI_AGAIN registry.npmjs.org",
-            "registry.npmjs.org",
-        ),
-        ("ssh: Could not resolve hostname h: Temporary failure in name resolution", "h"),
-        ("connect: Network is unreachable", "the network"),
-        ("  File \"socket.py\", line 9\nPermissionError: [Errno 13] Permission denied", "the network"),
-    ];
-    for (output, address) in table {
-        let result = ended(CommandExit::Code(1), output);
-        let denials = auto().likely(&shell("x"), &result);
-        let denial = denials.first().unwrap_or_else(|| panic!("{output}"));
-        assert_eq!(denial.grant.as_deref(), Some("--net on"));
-        assert_eq!(denial.object.to_string(), address, "{output}");
-        assert_eq!(online(auto()).likely(&shell("x"), &result), [], "{output}");
-    }
-}
-
-#[test]
-fn a_socket_that_may_not_be_made_is_a_matter_of_the_network_only_without_a_broker() {
-    let unmediated = Standing { tier: Tier::FloorUnmediated, ..auto() };
-    for output in [
-        "ping: socket: Operation not permitted",
-        "  File \"socket.py\", line 9\nPermissionError: [Errno 1] Operation not permitted",
-    ] {
-        let result = ended(CommandExit::Code(1), output);
-        let granted = |standing: &Standing| {
-            let denials = standing.likely(&shell("x"), &result);
-            denials.into_iter().find_map(|denial| denial.grant)
-        };
-        assert_eq!(granted(&unmediated).as_deref(), Some("--net on"), "{output}");
-        assert_eq!(granted(&auto()), None, "{output}");
-    }
-}
-
-/// Where sockets are made by the broker, descriptors that cannot be passed along give EPERM: nothing of the network is refused.
-#[test]
-fn a_message_that_could_not_be_sent_is_no_matter_of_the_network() {
-    let lines = [
-        "sendmsg: Operation not permitted",
-        "foot: failed to pass a descriptor: sendmsg: Operation not permitted",
-        "ssh: mm_send_fd: sendmsg(3): Operation not permitted",
-        "wayland: sendmsg on the display socket: Operation not permitted",
-        "send to control socket: Operation not permitted",
-        "  File \"socket.py\", line 9, in send_fds\n    return sock.sendmsg(buffers)\nPermissionError: [Errno 1] \
-         Operation not permitted",
-    ];
-    for tier in [Tier::Full, Tier::Floor] {
-        let standing = auto().seen_in(tier);
-        for line in lines {
-            assert_eq!(first(&standing, &shell("x"), line), None, "{tier}: {line}");
-        }
-    }
-    let unmediated = auto().seen_in(Tier::FloorUnmediated);
-    assert!(first(&unmediated, &shell("x"), lines[5]).is_some(), "there nobody can make one");
-}
-
-#[test]
 fn command_that_declared_to_read_was_held_to_its_own_word() {
     let declared = ShellExec { access: Access::Read, ..shell("x") };
     for output in ["touch: cannot touch 'x': Permission denied", "curl: (6) Could not resolve host: h"] {
@@ -459,77 +392,5 @@ fn the_program_that_complains_is_not_what_it_complains_of() {
     ];
     for line in lines {
         assert_eq!(missing(&auto(), "echo x > it", line), None, "the project may be written: {line}");
-    }
-}
-
-#[test]
-fn a_refused_connection_says_whose_loopback_it_was() {
-    use ipc::confinement::Tier;
-    let said = |standing: &Standing, exit, output: &str| standing.refused_connection(&ended(exit, output));
-    let (full, floor) = (auto().seen_in(Tier::Full), auto().seen_in(Tier::FloorUnmediated));
-    let refused = "curl: (7) Failed to connect to localhost port 5432: Connection refused";
-    assert!(
-        said(&full, CommandExit::Code(7), refused).is_some_and(|hint| hint.contains("none of the machine's"))
-    );
-    assert_eq!(said(&full, CommandExit::Code(0), refused), None, "the command did not mind");
-    assert_eq!(said(&full, CommandExit::Code(7), "no such luck"), None);
-    assert_eq!(said(&floor, CommandExit::Code(7), refused), None, "there it is the machine's, and denied");
-    assert_eq!(said(&online(full), CommandExit::Code(7), refused), None, "the loopback is the machine's");
-}
-
-/// What is told where the worker tried again and the kernel gave these answers.
-fn tried(standing: &Standing, command: &str, output: &str, asked: Asked, permits: Permits) -> Vec<Denial> {
-    let call = shell(command);
-    let mut named = open_places(standing, &call, output);
-    for place in &mut named {
-        (place.asked, place.permits) = (asked, permits);
-    }
-    standing.likely(&call, &CommandResult { named, ..ended(CommandExit::Code(1), output) })
-}
-
-#[test]
-fn what_the_kernel_refuses_again_is_proved() {
-    let all = |errno| Asked { read: Some(errno), write: Some(errno), remove: Some(errno) };
-    let file = Permits { execute: false, ..Permits::ALL };
-    let denied = "touch: cannot touch '/etc/x': Permission denied";
-    let read_only = "touch: cannot touch '/etc/x': Read-only file system";
-    let grade = |standing: &Standing, output: &str, asked: Asked| {
-        let found = tried(standing, "x", output, asked, file);
-        found.first().map(|denial| (denial.grade, denial.errno))
-    };
-    assert_eq!(grade(&auto(), denied, all(EACCES)), Some((Grade::Proved, Some(EACCES))));
-    assert_eq!(grade(&full(), read_only, all(EROFS)), Some((Grade::Proved, Some(EROFS))));
-    // Another error than the program met; one that no layer of ours gives; nobody tried.
-    for (standing, output, asked) in [
-        (full(), denied, all(EROFS)),
-        (auto(), "rm: cannot remove '/etc/x': Operation not permitted", all(EPERM)),
-        (auto(), denied, Asked::default()),
-    ] {
-        assert_eq!(grade(&standing, output, asked), Some((Grade::Likely, None)), "{output} {asked:?}");
-    }
-    // The kernel would have let it happen: whatever refused it, it was not the sandbox.
-    assert_eq!(grade(&auto(), denied, all(0)), None);
-}
-
-#[test]
-fn the_same_answer_to_another_act_proves_nothing() {
-    let refused = Asked { read: None, write: Some(EACCES), remove: None };
-    let file = Permits { execute: false, ..Permits::ALL };
-    let grade = |output: &str, permits| {
-        tried(&auto(), "x", output, refused, permits).first().map(|denial| denial.grade)
-    };
-    // It may have been executed, and is not executable.
-    let unclear = "tool: /srv/file: Permission denied";
-    assert_eq!(grade(unclear, file), Some(Grade::Likely));
-    assert_eq!(grade(unclear, Permits::ALL), Some(Grade::Proved));
-    // Landlock has no rule for a mode, and a name is its directory's.
-    assert_eq!(
-        grade("chmod: changing permissions of '/srv/file': Permission denied", file),
-        Some(Grade::Likely)
-    );
-    assert_eq!(grade("rm: cannot remove '/srv/file': Permission denied", file), Some(Grade::Likely));
-    assert_eq!(grade("ln: cannot create '/srv/file': Invalid cross-device link", file), None);
-    for starter in ["env: '/srv/file': Permission denied", "make: /srv/file: Permission denied"] {
-        assert_eq!(grade(starter, file), None, "{starter}");
     }
 }

@@ -4,9 +4,11 @@ mod change;
 mod explain;
 mod judge;
 mod likely;
+mod network;
 mod path_pattern;
 mod proved;
 mod tiers;
+mod tried;
 
 use std::path::Path;
 

@@ -1,0 +1,76 @@
+//! The options of a session, and the one place where settings become options.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::model::ModelOptions;
+use super::record::Record;
+use crate::approval::ApprovalSettings;
+use crate::config::Effective;
+use crate::core::{RunLimits, Window};
+use crate::driver::Turns;
+use crate::modes::ApprovalMode;
+use crate::place::Wanted;
+use crate::provider::ProviderKind;
+
+/// What a session is opened with.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionOptions {
+    /// The project.
+    pub directory: PathBuf,
+    /// What becomes of a call beyond the standing rights.
+    pub mode: ApprovalMode,
+    /// How it is asked, in mode `ask`.
+    pub approvals: ApprovalSettings,
+    /// What is confined, and how.
+    pub wanted: Wanted,
+    /// The model.
+    pub model: ModelOptions,
+    /// Who the model is asked of.
+    pub provider: ProviderKind,
+    /// The address of the provider, if it is another than its own.
+    pub base_url: Option<String>,
+    /// How much the model's context holds.
+    pub window: Window,
+    /// Bounds on one turn.
+    pub limits: RunLimits,
+    /// The longest that the session may last.
+    pub timeout: Option<Duration>,
+    /// Where the change of the project goes, if it is wanted.
+    pub patch: Option<PathBuf>,
+    /// Remarks on the settings for a person, where the front end shows nothing but events.
+    pub notices: Vec<String>,
+    /// True if the changed files are listed also without a patch.
+    pub lists_changes: bool,
+    /// True if a turn that ends after a denied call has failed.
+    pub fails_when_denied: bool,
+    /// How many turns there are.
+    pub turns: Turns,
+    /// Whether and where the traffic with the model is recorded.
+    pub record: Option<Record>,
+}
+
+impl SessionOptions {
+    /// The options that the settings make, for a front end that answers approvals. Whoever has many turns can end a wait that
+    /// is too long, so that the model is tried for longer.
+    pub(crate) fn new(effective: &Effective, directory: PathBuf, wanted: Wanted, turns: Turns) -> Self {
+        Self {
+            directory,
+            mode: effective.mode(),
+            approvals: effective.approvals(true),
+            wanted,
+            model: ModelOptions::new(effective, turns == Turns::Many),
+            provider: effective.provider(),
+            base_url: effective.base_url().map(str::to_owned),
+            window: effective.window(),
+            limits: effective.run_limits(),
+            timeout: effective.timeout(),
+            patch: None,
+            notices: Vec::new(),
+            lists_changes: false,
+            fails_when_denied: true,
+            turns,
+            record: None,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! A request to the model as it arrived at a server.
+
+use std::fmt;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+/// A request as it came.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RecordedRequest {
+    /// `POST` …
+    pub method: String,
+    /// The path, with the query.
+    pub path: String,
+    /// The headers in their order; a key is replaced by its length, and the scheme before it stays.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Bytes,
+    /// When its last byte was here.
+    pub received: Instant,
+}
+
+impl RecordedRequest {
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl fmt::Debug for RecordedRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {:?} {} bytes", self.method, self.path, self.headers, self.body.len())
+    }
+}
