@@ -37,6 +37,24 @@ struct Running {
 }
 
 impl ServedCalls {
+    /// Takes a call in. True if it was approved and waits for the disk: then [`Self::release`] begins it.
+    fn take(&mut self, agent: &AgentId, call: CallId, wanted: ServedCall, longest: Duration) -> bool {
+        let waits = matches!(wanted, ServedCall::External(_));
+        if waits {
+            self.unwritten.insert(call, (wanted, longest));
+        } else {
+            self.begin(agent, call, wanted, longest);
+        }
+        waits
+    }
+
+    /// Begins a call that waited for the disk, unless it was ended meanwhile.
+    fn release(&mut self, agent: &AgentId, call: CallId) {
+        if let Some((wanted, longest)) = self.unwritten.remove(&call) {
+            self.begin(agent, call, wanted, longest);
+        }
+    }
+
     fn begin(&mut self, agent: &AgentId, call: CallId, wanted: ServedCall, longest: Duration) {
         let server = self.server.clone();
         let agent = agent.clone();
@@ -103,21 +121,15 @@ impl AgentRun {
     }
 
     /// Has a call served: one that was approved when that is on the disk.
-    pub(super) fn serve(&mut self, shared: &mut Shared, call: CallId, served: ServedCall, longest: Duration) {
-        match served {
-            ServedCall::Supervisor(_) => self.served.begin(&self.id, call, served, longest),
-            ServedCall::External(_) => {
-                self.served.unwritten.insert(call, (served, longest));
-                self.flushes.push(shared.flush(), After::Serve(call));
-            }
+    pub(super) fn serve(&mut self, shared: &mut Shared, call: CallId, wanted: ServedCall, longest: Duration) {
+        if self.served.take(&self.id, call, wanted, longest) {
+            self.flushes.push(shared.flush(), After::Serve(call));
         }
     }
 
-    /// Begins an approved call, unless it was ended meanwhile.
+    /// The log is on the disk: an approved call begins.
     pub(super) fn serve_approved(&mut self, call: CallId) {
-        if let Some((served, longest)) = self.served.unwritten.remove(&call) {
-            self.served.begin(&self.id, call, served, longest);
-        }
+        self.served.release(&self.id, call);
     }
 }
 
@@ -140,8 +152,12 @@ mod tests {
         }
     }
 
-    fn begin(calls: &mut ServedCalls, call: u64, served: ServedCall) {
-        calls.begin(&AgentId::root(), CallId(call), served, Duration::from_millis(20));
+    fn served() -> ServedCalls {
+        ServedCalls { server: Some(Arc::new(Echo)), ..ServedCalls::default() }
+    }
+
+    fn take(calls: &mut ServedCalls, call: u64, wanted: ServedCall) -> bool {
+        calls.take(&AgentId::root(), CallId(call), wanted, Duration::from_millis(20))
     }
 
     fn own(json: &str) -> ServedCall {
@@ -160,18 +176,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_without_an_answer_is_given_up_at_its_deadline() {
-        let mut calls = ServedCalls { server: Some(Arc::new(Echo)), ..ServedCalls::default() };
-        begin(&mut calls, 1, external());
+    async fn an_approved_call_waits_for_the_disk_and_is_given_up_at_its_deadline() {
+        let mut calls = served();
+        assert!(take(&mut calls, 1, external()) && calls.running.is_empty());
+        calls.release(&AgentId::root(), CallId(1));
         assert_eq!(next(&mut calls).await, (1, ServedOutcome::Late(Duration::from_millis(20))));
     }
 
     #[tokio::test]
+    async fn an_approved_call_that_was_ended_before_it_is_on_the_disk_never_begins() {
+        let mut calls = served();
+        take(&mut calls, 1, external());
+        assert!(calls.cancel(CallId(1)));
+        calls.release(&AgentId::root(), CallId(1));
+        assert!(calls.running.is_empty() && calls.tasks.is_empty());
+    }
+
+    #[tokio::test]
     async fn a_call_that_was_ended_is_told_no_more() {
-        let mut calls = ServedCalls { server: Some(Arc::new(Echo)), ..ServedCalls::default() };
-        begin(&mut calls, 1, own("{}"));
+        let mut calls = served();
+        assert!(!take(&mut calls, 1, own("{}")), "one of our own begins at once");
         assert!(calls.cancel(CallId(1)) && !calls.cancel(CallId(1)));
-        begin(&mut calls, 2, own("[]"));
+        take(&mut calls, 2, own("[]"));
         assert_eq!(next(&mut calls).await, (2, ServedOutcome::Answered("[]".to_owned())));
         assert!(calls.running.is_empty());
     }
@@ -179,7 +205,7 @@ mod tests {
     #[tokio::test]
     async fn without_a_server_a_call_fails() {
         let mut calls = ServedCalls::default();
-        begin(&mut calls, 1, own("{}"));
+        take(&mut calls, 1, own("{}"));
         assert!(matches!(next(&mut calls).await, (1, ServedOutcome::Unserved(_))));
     }
 }

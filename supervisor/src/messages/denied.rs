@@ -57,6 +57,7 @@ fn attempt(denial: &Denial) -> String {
             let who = program.unwrap_or("the command");
             format!("{who} tried to use the network{}, which is off", named(address))
         }
+        (_, Object::Tool(tool)) => format!("the agent tried to call {tool}"),
         _ => format!("{} tried to {operation} {object}", program.unwrap_or("the command")),
     }
 }
@@ -193,5 +194,13 @@ mod tests {
             )
         };
         insta::assert_snapshot!(Plain(&call), @"blocked by the kernel (seccomp): the command tried to call ptrace, which no right is for; no flag allows it");
+        let object = Object::Tool("search of docs".to_owned());
+        let right = "an approval of this very call";
+        let external =
+            Denial { layer: Layer::Policy, ..denial(Operation::Call, object, right, Some("--mode ask")) };
+        insta::assert_snapshot!(Plain(&external), @r"
+        blocked by the policy: the agent tried to call search of docs; missing: an approval of this very call
+          hint: --mode ask allows it
+        ");
     }
 }
