@@ -215,7 +215,7 @@ fn a_program_of_a_delegated_parent_has_a_group_with_bounds_beside_the_brokers() 
             } else {
                 eprintln!("skipped: the bounds themselves, of which this machine's groups have none");
             }
-            assert_eq!(parent.groups(), [main.0.clone()], "it is removed");
+            assert_eq!(parent.groups(), std::slice::from_ref(&main.0), "it is removed");
         });
     }
 }

@@ -56,7 +56,9 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         fs::create_dir(parent.path().join("group")).unwrap();
         fs::write(parent.path().join("cgroup.subtree_control"), enabled).unwrap();
-        files.iter().for_each(|file| fs::write(parent.path().join("group").join(file), "max\n").unwrap());
+        for file in files {
+            fs::write(parent.path().join("group").join(file), "max\n").unwrap();
+        }
         parent
     }
 
@@ -80,7 +82,8 @@ mod tests {
     #[test]
     fn a_controller_is_switched_on_that_is_not() {
         let off = parent("", &["pids.max"]);
-        assert_eq!(bound(off.path()).processes, Some(64));
+        let wanted = Bounds { processes: Some(64), memory: None };
+        assert_eq!(set(off.path(), &off.path().join("group"), wanted), wanted);
         assert!(written(off.path(), "cgroup.subtree_control").contains("+pids"));
     }
 

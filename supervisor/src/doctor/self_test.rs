@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use ipc::confinement::{
-    Attempt, Bounds, Confinement, NO_FULL_TIER, RulesetReport, TierChoice, no_full_tier,
-};
+use ipc::confinement::{Attempt, Bounds, Confinement, NO_FULL_TIER, RulesetReport, TierChoice, no_full_tier};
 use nix::sys::utsname::uname;
 use nix::unistd::geteuid;
 
