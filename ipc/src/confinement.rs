@@ -44,8 +44,18 @@ pub struct Confinement {
     /// Whether the terminal among the program's descriptors 0, 1 and 2 becomes the controlling terminal of its session. It
     /// has to be one that was made for the program: never the user's own.
     pub terminal: bool,
-    /// The most processes and threads at a time, if there is a bound. Only the full tier keeps it, and not for root.
+    /// What the program and its descendants may use together, where this machine can bound it.
+    pub bounds: Bounds,
+}
+
+/// What a program and its descendants may use together; absent is unbounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// The most processes and threads at a time. Kept by the program's control group where one is delegated, and in the full
+    /// tier by `RLIMIT_NPROC`, unless the program is root's.
     pub processes: Option<u64>,
+    /// The most memory in bytes, swap apart. Kept by the program's control group where one is delegated.
+    pub memory: Option<u64>,
 }
 
 /// An order to `sandbox-exec`: to execute the program, confined.
@@ -104,7 +114,7 @@ impl Confinement {
             landlock_abi: None,
             identity: None,
             terminal: false,
-            processes: None,
+            bounds: Bounds::default(),
         }
     }
 
@@ -231,6 +241,8 @@ pub struct RulesetReport {
     pub rules: u32,
     /// How many seccomp rules there are.
     pub seccomp_rules: u32,
+    /// The bounds that are in force.
+    pub bounds: Bounds,
     /// What the rights promise and this kernel does not enforce, one sentence each.
     pub missing: Vec<String>,
     /// The forbidden acts that were tried inside the finished confinement, before exec.

@@ -5,7 +5,7 @@
 use std::io::{Cursor, Write};
 use std::os::fd::OwnedFd;
 
-use ipc::confinement::{Attempt, BrokerReport, RulesetReport, Tier};
+use ipc::confinement::{Attempt, Bounds, BrokerReport, RulesetReport, Tier};
 use ipc::effect::{Effect, FileEffect, FileState, Part, Patch};
 use ipc::frame::{self, FrameError, MAX_FRAME};
 use ipc::id::{AgentId, CallId, Generation};
@@ -87,6 +87,7 @@ fn reports() -> Vec<BrokerReport> {
         landlock_abi: 7,
         rules: 12,
         seccomp_rules: 80,
+        bounds: Bounds { processes: Some(4096), memory: None },
         missing: vec!["no full tier: x".to_owned()],
         attempts: vec![Attempt { act: "write".to_owned(), denied: true, errno: 13 }],
     };

@@ -4,6 +4,10 @@
 //! The program is cloned into the group, since moving a process takes milliseconds (`CLONE_INTO_CGROUP`, Linux 5.7). The broker
 //! removes the group at the end; one that was left by a broker that is dead is ended by the next start in the same place
 //! (`cgroup.kill`, Linux 5.14). Its name says which broker that is: a lock would be anybody's who can read.
+//!
+//! A program of the full tier has one where that bounds what it uses: its pid namespace ends what outlives.
+
+mod bounds;
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,10 +15,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use ipc::confinement::{Bounds, Tier};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 
+use crate::privilege;
 use crate::system::process;
 
 /// What the names of groups begin with.
@@ -37,29 +43,43 @@ const ROOT: u64 = 1;
 pub(crate) struct Cgroup {
     path: PathBuf,
     directory: File,
+    bounds: Bounds,
+}
+
+/// Where a group can be made.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    /// True if groups there can have bounds.
+    bounds: bool,
 }
 
 impl Cgroup {
-    /// Makes one beneath the group of this process, which [`Cgroup::place`] is. None where none may be made.
-    pub(crate) fn make(place: &Path) -> Option<Self> {
-        let path = place.join(Broker::this()?.name());
+    /// Makes one for a program of a tier, where there is a place and the tier has a use for it.
+    ///
+    /// It is made without capabilities, as it will be removed: where only they would do, nothing is delegated, and it would be
+    /// left.
+    pub(crate) fn for_program(tier: Tier, wanted: Bounds) -> Option<Self> {
+        let useful = |place: &Place| tier != Tier::Full || (place.bounds && wanted != Bounds::default());
+        let place = Place::find().filter(useful)?;
+        privilege::without_effect(|| Self::make(&place, wanted)).ok().flatten()
+    }
+
+    fn make(place: &Place, wanted: Bounds) -> Option<Self> {
+        let path = place.path.join(Broker::this()?.name());
         fs::create_dir(&path).ok()?;
         match File::open(&path) {
             // What cannot be killed is of no use.
-            Ok(directory) if path.join("cgroup.kill").exists() => Some(Self { path, directory }),
+            Ok(directory) if path.join("cgroup.kill").exists() => {
+                let bounds =
+                    if place.bounds { bounds::set(&place.path, &path, wanted) } else { Bounds::default() };
+                Some(Self { path, directory, bounds })
+            }
             _ => {
                 drop(fs::remove_dir(&path));
                 None
             }
         }
-    }
-
-    /// Where one might be made without any capability. In the root of the hierarchy that is nowhere, for anybody.
-    pub(crate) fn place() -> Option<PathBuf> {
-        process::own_group()
-            .filter(|id| *id == ROOT)
-            .map_or_else(own_group, |_| None)
-            .filter(|group| fs::metadata(group).is_ok_and(|group| group.mode() & WRITABLE != 0))
     }
 
     /// Ends what dead brokers left beside it.
@@ -74,9 +94,30 @@ impl Cgroup {
         }
     }
 
-    /// The group, for `clone3(2)`.
-    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+    /// What it bounds.
+    pub(crate) fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+}
+
+/// The group, for `clone3(2)`.
+impl AsFd for Cgroup {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
+    }
+}
+
+impl Place {
+    /// Where one might be made without any capability: beside the group of this process, if their parent is delegated, else
+    /// beneath it. In the root of the hierarchy that is nowhere, for anybody.
+    fn find() -> Option<Self> {
+        let own = process::own_group().filter(|id| *id == ROOT).map_or_else(own_group, |_| None)?;
+        let writable = |path: &Path| fs::metadata(path).is_ok_and(|group| group.mode() & WRITABLE != 0);
+        let beside = own.parent().filter(|parent| bounds::is_delegated(parent) && writable(parent));
+        match beside {
+            Some(parent) => Some(Self { path: parent.to_owned(), bounds: true }),
+            None => writable(&own).then_some(Self { path: own, bounds: false }),
+        }
     }
 }
 

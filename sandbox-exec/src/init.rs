@@ -19,6 +19,7 @@ use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::attempt::Surroundings;
 use crate::broker::{self, Reports, exit_code};
+use crate::cgroup::Cgroup;
 use crate::descendants::{self, Waited};
 use crate::domain::open_path;
 use crate::handover::Handover;
@@ -38,6 +39,8 @@ pub(crate) struct Init<'a> {
     pub(crate) layout: &'a Layout,
     /// The stub, as the host knows it.
     pub(crate) stub: pid_t,
+    /// The program's, if it has one.
+    pub(crate) group: Option<&'a Cgroup>,
     /// Where the stub's reports go, and what is refused.
     pub(crate) status: &'a Reports,
 }
@@ -84,7 +87,7 @@ impl Init<'_> {
         // For both of us.
         privilege::drop_bounds().map_err(at(Stage::Capabilities))?;
         // SAFETY: this process has one thread, and both sides of the handover keep to what it asks.
-        let program = unsafe { fork_sharing_descriptors() }.map_err(at(Stage::Start))?;
+        let (program, group) = unsafe { fork_sharing_descriptors(self.group) }.map_err(at(Stage::Start))?;
         if let Some(program) = program {
             let listener = handover.take(program).map_err(at(Stage::Broker))?;
             drop(rules);
@@ -99,7 +102,9 @@ impl Init<'_> {
         let reports = told.try_clone().map_err(at(Stage::Start))?;
         let Self { confinement, ruleset, .. } = *self;
         enter(&confinement.project, open_path(confinement.project.as_path(), true))?;
-        Program { confinement, ruleset, surroundings, programs: &ruleset.programs, rules }.run(reports)
+        let bounds = group.map(Cgroup::bounds).unwrap_or_default();
+        let programs = &ruleset.programs;
+        Program { confinement, ruleset, surroundings, programs, rules, bounds }.run(reports)
     }
 
     /// Threads make no forks, so it begins after the only one.

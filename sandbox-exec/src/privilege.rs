@@ -62,14 +62,16 @@ pub fn no_core_dumps() -> io::Result<()> {
 /// would then keep a start from its end.
 const COUNTS_BY_NAMESPACE: (u32, u32) = (5, 14);
 
-/// Bounds the processes and threads of this process's user in its own user namespace. It binds nobody whose uid is 0 outside.
-pub(crate) fn limit_processes(most: u64) -> io::Result<()> {
+/// Bounds the processes and threads of this process's user in its own user namespace. The bound, if it binds: the kernel exempts
+/// root.
+pub(crate) fn limit_processes(most: u64) -> io::Result<Option<u64>> {
     if system::release().is_none_or(|release| release < COUNTS_BY_NAMESPACE) {
-        return Ok(());
+        return Ok(None);
     }
     let (_, hard) = getrlimit(Resource::RLIMIT_NPROC)?;
     let most = most.min(hard);
-    Ok(setrlimit(Resource::RLIMIT_NPROC, most, most)?)
+    setrlimit(Resource::RLIMIT_NPROC, most, most)?;
+    Ok(Some(most).filter(|_| !getuid().is_root()))
 }
 
 /// Empties every capability set and locks the securebits.

@@ -12,6 +12,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::broker::{Progress, Reports, SIGNALS, let_go_of_pipes};
+use crate::cgroup::Cgroup;
 use crate::stage::{Failure, Stage};
 use crate::{privilege, system};
 
@@ -22,11 +23,13 @@ pub(crate) struct Stub {
     alive: bool,
     progress: Progress,
     met: OwnedFd,
+    /// The program's, if it has one; goes once init has.
+    group: Option<Cgroup>,
 }
 
 impl Stub {
-    pub(crate) fn new(init: Pid, progress: Progress, met: OwnedFd) -> Self {
-        Self { init, alive: true, progress, met }
+    pub(crate) fn new(init: Pid, progress: Progress, met: OwnedFd, group: Option<Cgroup>) -> Self {
+        Self { init, alive: true, progress, met, group }
     }
 
     /// Waits for the end of everything; the exit status.
@@ -35,6 +38,9 @@ impl Stub {
         let started = self.progress.started()?;
         self.begin(started, reports)?;
         system::give_back_heap();
+        if let Some(group) = &self.group {
+            group.end_left();
+        }
         let status = self.wait();
         if let Some(reports) = reports {
             // The supervisor may be gone: that is why we are here, then.

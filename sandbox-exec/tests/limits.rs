@@ -11,7 +11,7 @@ mod common;
 
 use common::order::{encoded, order, ordered};
 use common::place::{Place, errors, in_tier_as_each_user, text};
-use ipc::confinement::{Confinement, Tier};
+use ipc::confinement::{Bounds, BrokerReport, Confinement, Tier};
 use nix::libc;
 
 /// Forks 200 processes at most, which wait for its end; how many there were, and the error of the last.
@@ -27,11 +27,15 @@ const FORKS: &str = "import os\n\
     \x20       error = failed.errno; break\n\
     print(made, error)";
 
-/// The count and the error of a program under a bound.
+/// The count and the error of a program under a bound, which is reported where it binds.
 fn forks(place: &Place, processes: Option<u64>) -> (u64, i32) {
-    let rights = encoded(&Confinement { processes, ..order(place) });
-    let (output, _) = ordered(place, &rights, &["/usr/bin/python3", "-c", FORKS]);
+    let bounds = Bounds { processes, memory: None };
+    let rights = encoded(&Confinement { bounds, ..order(place) });
+    let (output, reports) = ordered(place, &rights, &["/usr/bin/python3", "-c", FORKS]);
     assert!(output.status.success(), "{}{}", text(&output), errors(&output));
+    let is_root = place.user().is_none() && nix::unistd::geteuid().is_root();
+    let Some(BrokerReport::Started { ruleset, .. }) = reports.first() else { panic!("{reports:?}") };
+    assert_eq!(ruleset.bounds, Bounds { processes: processes.filter(|_| !is_root), memory: None });
     let printed = text(&output);
     let (made, error) = printed.trim().split_once(' ').unwrap();
     (made.parse().unwrap(), error.parse().unwrap())

@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use common::order::{encoded, order, ordered_in};
 use common::place::{Place, errors, in_tier_as_each_user, text};
-use ipc::confinement::Tier;
+use ipc::confinement::{Bounds, BrokerReport, Confinement, Tier};
 
 /// How many were made.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -52,6 +53,27 @@ impl Delegated {
         unsafe {
             command.pre_exec(move || Ok(nix::unistd::write(&processes, b"0").map(|_| ())?));
         }
+    }
+
+    /// Marks it as systemd does, and makes a group in it for the broker; that one.
+    fn with_subgroup(&self, place: &Place) -> Self {
+        let mark = Command::new("python3")
+            .args(["-c", "import os, sys; os.setxattr(sys.argv[1], 'user.delegate', b'1')"])
+            .arg(&self.0)
+            .status();
+        assert!(mark.unwrap().success());
+        let path = self.0.join("main");
+        fs::create_dir(&path).unwrap();
+        for name in ["", "cgroup.procs"] {
+            chown(path.join(name), place.user(), place.user()).unwrap();
+        }
+        Self(path)
+    }
+
+    /// True if groups in it can have such bounds.
+    fn has(&self, controller: &str) -> bool {
+        let controllers = fs::read_to_string(self.0.join("cgroup.controllers")).unwrap();
+        controllers.split_whitespace().any(|there| there == controller)
     }
 
     /// The groups in it.
@@ -164,5 +186,50 @@ fn where_only_capabilities_would_make_a_group_there_is_none() {
         let name = group.0.file_name().unwrap().to_str().unwrap();
         assert!(text(&output).ends_with(&format!("/{name}\n")), "{}{}", text(&output), errors(&output));
         assert!(group.groups().is_empty(), "{:?}", group.groups());
+    });
+}
+
+#[test]
+fn a_program_of_a_delegated_parent_has_a_group_with_bounds_beside_the_brokers() {
+    for tier in [Tier::Full, Tier::Floor] {
+        in_tier_as_each_user(tier, |place| {
+            let Some(parent) = Delegated::new(place) else {
+                eprintln!("skipped: this machine delegates no control group");
+                return;
+            };
+            let main = parent.with_subgroup(place);
+            let bounds = Bounds { processes: Some(64), memory: Some(1 << 30) };
+            let order = encoded(&Confinement { bounds, ..order(place) });
+            let script =
+                "grep ^0:: /proc/self/cgroup; for n in {1..100}; do sleep 1 & done 2>&1 | grep -c fork; true";
+            let (output, reports) =
+                ordered_in(place, &order, &["/bin/bash", "-c", script], |command| main.enter(command));
+            let name = parent.0.file_name().unwrap().to_str().unwrap();
+            let printed = text(&output);
+            assert!(printed.contains(&format!("/{name}/bailiwick-")), "{printed}{}", errors(&output));
+            let Some(BrokerReport::Started { ruleset, .. }) = reports.first() else { panic!("{reports:?}") };
+            assert_eq!(ruleset.bounds.memory.is_some(), parent.has("memory"));
+            if parent.has("pids") {
+                assert_eq!(ruleset.bounds.processes, Some(64));
+                assert!(!printed.ends_with("\n0\n"), "{printed}");
+            } else {
+                eprintln!("skipped: the bounds themselves, of which this machine's groups have none");
+            }
+            assert_eq!(parent.groups(), std::slice::from_ref(&main.0), "it is removed");
+        });
+    }
+}
+
+#[test]
+fn a_parent_that_is_not_delegated_gets_no_group() {
+    delegated(|place, parent| {
+        let path = parent.0.join("main");
+        fs::create_dir(&path).unwrap();
+        for name in ["", "cgroup.procs"] {
+            chown(path.join(name), place.user(), place.user()).unwrap();
+        }
+        let main = Delegated(path);
+        let output = run(place, &main, "grep ^0:: /proc/self/cgroup");
+        assert!(text(&output).contains("/main/bailiwick-"), "{}{}", text(&output), errors(&output));
     });
 }

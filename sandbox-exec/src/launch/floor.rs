@@ -7,7 +7,6 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
@@ -33,7 +32,7 @@ use crate::platform::Platform;
 use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
-use crate::system::process::{fork_into, fork_sharing_descriptors};
+use crate::system::process::fork_sharing_descriptors;
 
 /// Starts the program in the floor tier and watches over it; `instead` says why not in the full one.
 pub(super) fn run(
@@ -104,14 +103,18 @@ impl Child {
         let surroundings = Surroundings::Floor { broker, datagrams: datagrams.as_ref().map(OwnedFd::as_fd) };
         let (filter, programs) = ruleset.joined();
         let handover = Handover::new().map_err(at(Stage::Start))?;
-        let (forked, group) = fork_into_group().map_err(at(Stage::Start))?;
+        let group = Cgroup::for_program(ruleset.tier, confinement.bounds);
+        // SAFETY: this process has one thread, and both sides of the handover keep to what it asks.
+        let forked = unsafe { fork_sharing_descriptors(group) };
+        let (forked, group) = forked.map_err(at(Stage::Start))?;
         let Some(program) = forked else {
             let bound = enter(place, Ok(project.as_fd())).and_then(|()| give_up(&handover, filter.as_ref()));
             if let Err(failure) = bound {
                 program::give_up(Outgoing::new(File::from(reports), Generation(0)), &failure)
             }
             drop((progress, rules, handover));
-            Program { confinement, ruleset, surroundings, programs, rules: awaited }.run(reports)
+            let bounds = group.as_ref().map(Cgroup::bounds).unwrap_or_default();
+            Program { confinement, ruleset, surroundings, programs, rules: awaited, bounds }.run(reports)
         };
         let calls = Calls { handover, theirs: (reports, awaited, datagrams, project) };
         Ok(Self { program, bound, rules, progress, calls, group })
@@ -176,20 +179,6 @@ fn attend(
 fn datagrams(ruleset: &Ruleset) -> io::Result<Option<OwnedFd>> {
     let used = |mediation: &Mediation| mediation.net == Network::Off && !mediation.sockets.are_made();
     ruleset.mediation.as_ref().filter(|mediation| used(mediation)).map(|_| attempt::datagrams()).transpose()
-}
-
-/// Forks as the handover wants it, into a control group of the program's own where there can be one. It is made without
-/// capabilities, as it will be removed: where only they would do, nothing is delegated, and it would be left.
-fn fork_into_group() -> io::Result<(Option<Pid>, Option<Cgroup>)> {
-    let make = |place: PathBuf| privilege::without_effect(|| Cgroup::make(&place)).ok().flatten();
-    if let Some(group) = Cgroup::place().and_then(make) {
-        // SAFETY: this process has one thread, and both sides of the handover keep to what it asks.
-        if let Ok(forked) = unsafe { fork_into(group.as_fd()) } {
-            return Ok((forked, Some(group)));
-        }
-    }
-    // SAFETY: as above.
-    Ok((unsafe { fork_sharing_descriptors() }?, None))
 }
 
 /// What the threads perform for the program needs no capabilities: nothing is opened for it with any, and each thread gives up its

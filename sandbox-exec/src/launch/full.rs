@@ -20,6 +20,7 @@ use super::rules::{self, Making, Ordered, Seen};
 use super::ruleset::Ruleset;
 use super::{Launch, at};
 use crate::broker::{Progress, Reports};
+use crate::cgroup::Cgroup;
 use crate::init::Init;
 use crate::namespace::layout::Layout;
 use crate::namespace::{self, machine};
@@ -45,19 +46,21 @@ pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) ->
     let (progress, told) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let (mapped, map) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let (met, introduced) = introduction().map_err(at(Stage::Start))?;
+    let group = Cgroup::for_program(ruleset.tier, launch.confinement.bounds);
     // SAFETY: this process has one thread, and these flags share nothing.
     match unsafe { process::clone(SEPARATE) } {
         Err(error) => Err(refused("make namespaces", &error)),
         Ok(None) => {
             drop((progress, map, met, making));
             let confinement = &launch.confinement;
-            Init { confinement, ruleset: &ruleset, layout: &layout, stub, status: reports }
+            let group = group.as_ref();
+            Init { confinement, ruleset: &ruleset, layout: &layout, stub, group, status: reports }
                 .run(mapped, told, introduced, awaited)
         }
         Ok(Some(init)) => {
             drop((mapped, told, introduced, awaited));
             let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
-            let stub = Stub::new(init, progress, met);
+            let stub = Stub::new(init, progress, met, group);
             release(init, map)?;
             let plan = making.plan()?;
             let opened = making.add(plan, Ordered::of(launch, &ruleset, &seen))?;

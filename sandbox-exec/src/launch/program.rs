@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 
-use ipc::confinement::{Attempt, BrokerReport, Confinement, RulesetReport, Tier};
+use ipc::confinement::{Attempt, Bounds, BrokerReport, Confinement, RulesetReport, Tier};
 use ipc::id::Generation;
 use ipc::path::WirePath;
 use ipc::pipe::Outgoing;
@@ -34,6 +34,8 @@ pub(crate) struct Program<'a> {
     pub(crate) programs: &'a [seccomp::Program],
     /// Its rules, which its parent makes, and what it executes.
     pub(crate) rules: Awaited,
+    /// What its control group bounds.
+    pub(crate) bounds: Bounds,
 }
 
 impl Program<'_> {
@@ -51,8 +53,10 @@ impl Program<'_> {
         }
         default_signals().map_err(at(Stage::Session))?;
         privilege::no_core_dumps().map_err(at(Stage::Session))?;
-        if let (Some(most), Tier::Full) = (self.confinement.processes, self.ruleset.tier) {
-            privilege::limit_processes(most).map_err(at(Stage::Session))?;
+        let mut bounds = self.bounds;
+        if let (Some(most), Tier::Full) = (self.confinement.bounds.processes, self.ruleset.tier) {
+            let limited = privilege::limit_processes(most).map_err(at(Stage::Session))?;
+            bounds.processes = limited.into_iter().chain(bounds.processes).min();
         }
         die_with(self.surroundings.broker())?;
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
@@ -91,6 +95,7 @@ impl Program<'_> {
             landlock_abi: ruleset.platform.abi,
             rules: domain.rules(),
             seccomp_rules: ruleset.seccomp_rules(),
+            bounds,
             missing: ordered.missing.iter().chain(&of_rules.untried).cloned().collect(),
             attempts: tried,
         };

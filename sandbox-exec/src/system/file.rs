@@ -2,7 +2,7 @@
 //!
 //! Unsafe: these calls take C strings and a structure that the kernel fills in.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -23,6 +23,16 @@ pub(crate) fn times(path: &Path) -> io::Result<libc::statx> {
     Ok(statx(libc::AT_FDCWD, &name, libc::AT_SYMLINK_NOFOLLOW, libc::STATX_BTIME | libc::STATX_CTIME)?)
 }
 
+/// True if a file has an attribute of this value (`getxattr(2)`).
+pub(crate) fn has_attribute(path: &Path, name: &CStr, value: &[u8]) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    let mut found = vec![0_u8; value.len()];
+    // SAFETY: the kernel reads two C strings and fills in at most that many bytes; a longer value is an error.
+    let read =
+        unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), found.as_mut_ptr().cast(), found.len()) };
+    usize::try_from(read).is_ok_and(|read| found.get(..read) == Some(value))
+}
+
 /// The number of the mount of what is open, which no other has meanwhile (Linux 5.8).
 pub(crate) fn mount_of(file: &OwnedFd) -> Result<u64, Errno> {
     let status = statx(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH, libc::STATX_MNT_ID)?;
@@ -30,12 +40,7 @@ pub(crate) fn mount_of(file: &OwnedFd) -> Result<u64, Errno> {
 }
 
 /// `statx(2)`. `stx_mask` says which of the wanted fields the file system has.
-fn statx(
-    directory: c_int,
-    name: &std::ffi::CStr,
-    flags: c_int,
-    wanted: c_uint,
-) -> Result<libc::statx, Errno> {
+fn statx(directory: c_int, name: &CStr, flags: c_int, wanted: c_uint) -> Result<libc::statx, Errno> {
     // SAFETY: a structure of integers.
     let mut status: libc::statx = unsafe { mem::zeroed() };
     // SAFETY: the name is a C string, and the kernel writes one structure.
@@ -71,7 +76,7 @@ where
 
 /// `execveat(2)` with flags of which one makes it execute nothing (`AT_EXECVE_CHECK`, Linux 6.14): a kernel that does not know it
 /// refuses it.
-pub(crate) fn execute_only_with(name: &std::ffi::CStr, flags: c_int) -> Result<(), Errno> {
+pub(crate) fn execute_only_with(name: &CStr, flags: c_int) -> Result<(), Errno> {
     let arguments = [name.as_ptr(), ptr::null()];
     let environment: [*const libc::c_char; 1] = [ptr::null()];
     // SAFETY: the name and both lists end with a null and outlive the call.

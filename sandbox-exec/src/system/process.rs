@@ -5,7 +5,7 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 
 use nix::errno::Errno;
@@ -51,14 +51,24 @@ pub(crate) fn in_child(work: impl FnOnce() -> u8) -> io::Result<Pid> {
     }
 }
 
-/// As fork(2), but that the child has the caller's own table of descriptors. Nothing in the child.
+/// As fork(2), but that the child has the caller's own table of descriptors, and is in a control group if it can be. Nothing in
+/// the child; and the group, if the child is in it.
 ///
 /// # Safety
 ///
 /// The caller must have one thread, and neither process may close what was open before the child has left the table.
-pub(crate) unsafe fn fork_sharing_descriptors() -> io::Result<Option<Pid>> {
+pub(crate) unsafe fn fork_sharing_descriptors<G: AsFd>(
+    group: Option<G>,
+) -> io::Result<(Option<Pid>, Option<G>)> {
+    // A group that cannot be entered is closed before there is a child.
+    if let Some(group) = group {
+        // SAFETY: by the caller's promise.
+        if let Ok(forked) = unsafe { fork_into(group.as_fd()) } {
+            return Ok((forked, Some(group)));
+        }
+    }
     // SAFETY: by the caller's promise.
-    unsafe { clone(libc::CLONE_FILES) }
+    Ok((unsafe { clone(libc::CLONE_FILES) }?, None))
 }
 
 /// The same, in a control group (`clone3(2)`, Linux 5.7).
@@ -66,7 +76,7 @@ pub(crate) unsafe fn fork_sharing_descriptors() -> io::Result<Option<Pid>> {
 /// # Safety
 ///
 /// As above.
-pub(crate) unsafe fn fork_into(group: BorrowedFd<'_>) -> io::Result<Option<Pid>> {
+unsafe fn fork_into(group: BorrowedFd<'_>) -> io::Result<Option<Pid>> {
     let arguments = Arguments {
         flags: u64::from(libc::CLONE_FILES.cast_unsigned()) | CLONE_INTO_CGROUP,
         exit_signal: u64::from(libc::SIGCHLD.cast_unsigned()),

@@ -53,6 +53,16 @@ pub(crate) fn pass(command: &mut Command, descriptor: impl AsFd, number: i32) {
 
 /// Runs a program as the supervisor does: the rights and the reports each on a descriptor.
 pub(crate) fn ordered(place: &Place, rights: &[u8], program: &[&str]) -> (Output, Vec<BrokerReport>) {
+    ordered_in(place, rights, program, |_| {})
+}
+
+/// The same, after something has been done with the command.
+pub(crate) fn ordered_in(
+    place: &Place,
+    rights: &[u8],
+    program: &[&str],
+    prepare: impl FnOnce(&mut Command),
+) -> (Output, Vec<BrokerReport>) {
     // Another test may start a program at any moment, which must not hold an end of these.
     let [(rights_read, rights_write), (status_read, status_write)] =
         [pipe2(OFlag::O_CLOEXEC).unwrap(), pipe2(OFlag::O_CLOEXEC).unwrap()];
@@ -61,6 +71,7 @@ pub(crate) fn ordered(place: &Place, rights: &[u8], program: &[&str]) -> (Output
     pass(&mut command, rights_read, 20);
     pass(&mut command, status_write, 21);
     command.args(["--rights-fd", "20", "--status-fd", "21", "--"]).args(program);
+    prepare(&mut command);
     let output = command.output().unwrap();
     drop(command);
     let mut incoming = Incoming::<_, BrokerReport>::new(File::from(status_read), Generation(0));

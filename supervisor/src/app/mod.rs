@@ -6,6 +6,7 @@ mod debug;
 use std::io::Write;
 use std::path::Path;
 
+use ipc::confinement::Bounds;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
@@ -107,15 +108,16 @@ fn place(keys: TakenKeys) -> Result<opening::Place, Exit> {
     }
 }
 
-/// The bound on processes that sessions here have. Settings that cannot be read are told by a check of their own.
-fn most_processes() -> Option<u64> {
+/// The bounds that sessions here have. Settings that cannot be read are told by a check of their own.
+fn bounds() -> Option<Bounds> {
     let directories = Directories::of_process().ok()?;
     let sources = Sources::read(&directories, Path::new(".")).ok()?;
-    sources.effective(&Layer::default()).processes()
+    Some(sources.effective(&Layer::default()).bounds())
 }
 
 async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
-    let wanted = Wanted { tier: args.tier.into(), processes: most_processes(), ..Wanted::default() };
+    let bounds = bounds().unwrap_or_default();
+    let wanted = Wanted { tier: args.tier.into(), bounds, ..Wanted::default() };
     let diagnosis = match PrivateProject::new(wanted) {
         Ok(place) => Diagnosis::make(&place.setup, keys, args.api).await,
         Err(error) if error.exit() == Exit::NoSandbox => Diagnosis::of_nothing(&error.to_string()),

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipc::approval::ApprovalMode;
+use ipc::confinement::Bounds;
 use ipc::rights::{Limits, Network, Reach};
+use nix::sys::sysinfo::sysinfo;
 use tui::keymap::{Keymap, KeymapError};
 
 use super::layer::{Binding, ModelEntry};
@@ -137,9 +139,12 @@ impl Effective {
         }
     }
 
-    /// The most processes and threads of one worker.
-    pub fn processes(&self) -> Option<u64> {
-        self.number("limits.processes")
+    /// What one worker and its commands may use together.
+    pub fn bounds(&self) -> Bounds {
+        Bounds {
+            processes: self.number("limits.processes"),
+            memory: self.number("limits.memory_bytes").or_else(most_of_the_memory),
+        }
     }
 
     /// How it is asked in mode `ask`, where somebody can answer or not.
@@ -246,6 +251,11 @@ impl Effective {
     fn elements(&self, name: &str) -> &[Element] {
         self.value(name).map(Value::elements).unwrap_or_default()
     }
+}
+
+/// Three quarters of this machine's memory: a quarter is left to everything else.
+fn most_of_the_memory() -> Option<u64> {
+    sysinfo().ok().map(|machine| machine.ram_total() / 4 * 3)
 }
 
 /// A path as it was named, with `~` for the user's home.

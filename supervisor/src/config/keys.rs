@@ -282,7 +282,14 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Count { least: 64, most: 1 << 22 },
         project: ProjectMay::Lower,
         preset: Preset::Number(4096),
-        about: "The most processes and threads of one worker and its commands at a time. Holds in the full tier for a user who is not root, since Linux 5.14.",
+        about: "The most processes and threads of one worker and its commands at a time. Enforced where a control group is delegated, and in the full tier for a user who is not root (Linux 5.14).",
+    },
+    Key {
+        name: "limits.memory_bytes",
+        kind: Kind::Count { least: 64 << 20, most: 1 << 50 },
+        project: ProjectMay::Lower,
+        preset: Preset::Unset("three quarters of the machine's"),
+        about: "The most memory of one worker and its commands, in bytes, swap apart. Enforced where a control group is delegated; `bailiwick doctor` says whether one is.",
     },
     Key {
         name: "approvals.timeout_s",

@@ -1,8 +1,10 @@
 //! The attack on ourselves: sandbox-exec, confined like a worker, tries what must be denied, and says what happened.
 
-use ipc::confinement::{Attempt, Confinement, NO_FULL_TIER, RulesetReport, Tier, TierChoice, no_full_tier};
+use std::path::Path;
+
+use ipc::confinement::{Attempt, Bounds, Confinement, NO_FULL_TIER, RulesetReport, TierChoice, no_full_tier};
 use nix::sys::utsname::uname;
-use nix::unistd::{Uid, geteuid};
+use nix::unistd::geteuid;
 
 use super::machine::Machine;
 use super::{Check, State, TierFound};
@@ -31,12 +33,8 @@ pub(super) async fn checks(setup: &Setup) -> (Vec<Check>, Option<TierFound>) {
         runs_start_in: best.tier,
         no_full_tier: no_full_tier(&best.missing).map(str::to_owned),
     };
-    let checks = vec![
-        kernel(&ruleset),
-        tier(setup, &ruleset, &found),
-        limits(setup, ruleset.tier),
-        self_test(&attempts),
-    ];
+    let checks =
+        vec![kernel(&ruleset), tier(setup, &ruleset, &found), bounds(&ruleset), self_test(&attempts)];
     (checks, Some(found))
 }
 
@@ -112,25 +110,28 @@ fn tier(setup: &Setup, ruleset: &RulesetReport, found: &TierFound) -> Check {
     }
 }
 
-/// The bounds on a fork bomb or a hog: `RLIMIT_NPROC` in a user namespace of its own, from which the kernel exempts uid 0.
-fn limits(setup: &Setup, tier: Tier) -> Check {
-    let is_root = setup.identity.map_or_else(geteuid, |identity| Uid::from_raw(identity.uid)).is_root();
-    let found = match setup.processes {
-        Some(most) if tier == Tier::Full && !is_root && counts_by_namespace() => {
-            format!("at most {most} processes; memory: not limited")
-        }
-        _ => "processes and memory: not limited".to_owned(),
-    };
-    Check::new("bounds", State::Ok, found)
-}
-
-/// Since Linux 5.14 processes are counted by user namespace; sandbox-exec sets no bound before.
-fn counts_by_namespace() -> bool {
-    let Ok(name) = uname() else { return false };
-    let release = name.release().to_string_lossy();
-    let mut numbers =
-        release.split(|byte: char| !byte.is_ascii_digit()).map_while(|number| number.parse().ok());
-    numbers.next().zip(numbers.next()).is_some_and(|release: (u32, u32)| release >= (5, 14))
+/// The bounds on a fork bomb or a hog, as the start of a program reported them.
+fn bounds(ruleset: &RulesetReport) -> Check {
+    let Bounds { processes, memory } = ruleset.bounds;
+    let of_processes = processes.map(|most| format!("at most {most} processes"));
+    let of_memory = memory.map(|most| format!("at most {} MiB of memory", most >> 20));
+    let found = format!(
+        "{}; {}",
+        of_processes.as_deref().unwrap_or("processes not limited"),
+        of_memory.as_deref().unwrap_or("memory not limited")
+    );
+    let check = Check::new("bounds", State::Ok, found);
+    if processes.is_some() && memory.is_some() {
+        return check;
+    }
+    // sd_booted(3).
+    if !Path::new("/run/systemd/system").is_dir() {
+        return check;
+    }
+    let user = if geteuid().is_root() { "" } else { "--user " };
+    check.remedy(format!(
+        "systemd-run {user}--same-dir --pty -p Delegate=yes -p DelegateSubgroup=main bailiwick (systemd 254 or later) limits both"
+    ))
 }
 
 fn self_test(attempts: &[Attempt]) -> Check {

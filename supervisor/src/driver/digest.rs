@@ -63,7 +63,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ipc::confinement::{Attempt, Tier};
+    use ipc::confinement::{Attempt, Bounds, Tier};
     use ipc::path::WirePath;
     use ipc::rights::{Execution, Limits, Network, Reach, Rights};
     use proptest::collection::vec;
@@ -84,7 +84,8 @@ mod tests {
 
     fn report(tier: Tier) -> RulesetReport {
         let (missing, attempts) = (Vec::new(), Vec::new());
-        RulesetReport { tier, landlock_abi: 7, rules: 3, seccomp_rules: 9, missing, attempts }
+        let bounds = Bounds::default();
+        RulesetReport { tier, landlock_abi: 7, rules: 3, seccomp_rules: 9, bounds, missing, attempts }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::os::unix::fs::chown;
 use std::path::Path;
 
-use ipc::confinement::{Confinement, Identity, TierChoice};
+use ipc::confinement::{Bounds, Confinement, Identity, TierChoice};
 use ipc::devices::Devices;
 use ipc::path::WirePath;
 use ipc::rights::Rights;
@@ -39,8 +39,8 @@ pub(crate) struct Setup {
     pub allow_degraded: bool,
     /// Which tier is wanted.
     pub tier: TierChoice,
-    /// The most processes and threads of one worker, if there is a bound.
-    pub processes: Option<u64>,
+    /// What one worker may use.
+    bounds: Bounds,
     /// Whom workers run as, where that is not whoever we are.
     pub identity: Option<Identity>,
     /// The programs of the system.
@@ -97,7 +97,7 @@ impl Setup {
             identity,
             allow_degraded: wanted.allow_degraded,
             tier: wanted.tier,
-            processes: wanted.processes,
+            bounds: wanted.bounds,
             spawner: Spawner::start(programs.sandbox_exec.clone(), followed)?,
             programs,
             devices: if wanted.tier == TierChoice::Full { Devices::default() } else { Devices::take() },
@@ -162,7 +162,7 @@ impl Setup {
             allow_degraded: self.allow_degraded,
             tier: self.tier,
             identity: self.identity,
-            processes: self.processes,
+            bounds: self.bounds,
             ..Confinement::new(rights, self.policy.project.clone())
         }
     }

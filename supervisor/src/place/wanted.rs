@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use ipc::confinement::TierChoice;
+use ipc::confinement::{Bounds, TierChoice};
 use ipc::rights::{Limits, Network, Reach};
 
 use super::environment::home;
@@ -37,8 +37,8 @@ pub(crate) struct Wanted {
     pub env: Vec<OsString>,
     /// Bounds on one call.
     pub limits: Limits,
-    /// The most processes and threads of one worker, if there is a bound.
-    pub processes: Option<u64>,
+    /// What one worker may use.
+    pub bounds: Bounds,
     /// Whether to start although a layer is missing.
     pub allow_degraded: bool,
     /// Which tier is wanted.
@@ -72,7 +72,7 @@ impl Wanted {
             protect: named(effective.protect()),
             env: effective.env().iter().map(|element| element.first().to_owned()).collect(),
             limits: effective.call_limits(),
-            processes: effective.processes(),
+            bounds: effective.bounds(),
             allow_degraded,
             tier,
             caches: Caches::default(),

@@ -1,0 +1,103 @@
+//! Bounds on what the processes of a group use together (`cgroups(7)`, version 2).
+//!
+//! A group can have them only if its parent has no process of its own, or the kernel switches no controller on there. Such a
+//! parent is the broker's to divide where it is delegated: systemd says so by an attribute, which whoever sets up groups
+//! without it can set too. Ownership says less: in a parent that is not delegated, a program would escape the bounds that its
+//! user has set on the group of the broker.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use ipc::confinement::Bounds;
+
+use crate::system::file;
+
+/// The attribute of a delegated group, which then is `1` (`systemd.resource-control(5)`, `Delegate=`).
+const DELEGATED: &std::ffi::CStr = c"user.delegate";
+
+/// True if a group has been given to its owner, to be divided.
+pub(super) fn is_delegated(group: &Path) -> bool {
+    file::has_attribute(group, DELEGATED, b"1")
+}
+
+/// Sets those bounds on a group that can be set; which those are.
+pub(super) fn set(parent: &Path, group: &Path, wanted: Bounds) -> Bounds {
+    let set = |controller: &str, most: Option<u64>| {
+        most.filter(|most| {
+            enable(parent, controller)
+                .and_then(|()| write(&group.join(format!("{controller}.max")), &most.to_string()))
+                .is_ok()
+        })
+    };
+    Bounds { processes: set("pids", wanted.processes), memory: set("memory", wanted.memory) }
+}
+
+/// Switches a controller on for the groups in one. It stays on: other brokers have groups there.
+fn enable(parent: &Path, controller: &str) -> io::Result<()> {
+    let path = parent.join("cgroup.subtree_control");
+    if fs::read_to_string(&path)?.split_whitespace().any(|enabled| enabled == controller) {
+        return Ok(());
+    }
+    write(&path, &format!("+{controller}"))
+}
+
+/// Writes to a file that the kernel has made, in one call.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    File::options().write(true).open(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A parent with a group in it, as files: what the kernel does with them is not tried here.
+    fn parent(enabled: &str, files: &[&str]) -> tempfile::TempDir {
+        let parent = tempfile::tempdir().unwrap();
+        fs::create_dir(parent.path().join("group")).unwrap();
+        fs::write(parent.path().join("cgroup.subtree_control"), enabled).unwrap();
+        for file in files {
+            fs::write(parent.path().join("group").join(file), "max\n").unwrap();
+        }
+        parent
+    }
+
+    fn bound(parent: &Path) -> Bounds {
+        set(parent, &parent.join("group"), Bounds { processes: Some(64), memory: Some(1 << 30) })
+    }
+
+    fn written(parent: &Path, name: &str) -> String {
+        fs::read_to_string(parent.join(name)).unwrap()
+    }
+
+    #[test]
+    fn what_a_group_can_bound_is_bound_and_reported() {
+        let both = parent("cpu memory pids\n", &["pids.max", "memory.max"]);
+        assert_eq!(bound(both.path()), Bounds { processes: Some(64), memory: Some(1 << 30) });
+        assert!(written(both.path(), "group/pids.max").starts_with("64"));
+        assert!(written(both.path(), "group/memory.max").starts_with("1073741824"));
+        assert_eq!(written(both.path(), "cgroup.subtree_control"), "cpu memory pids\n", "was on");
+    }
+
+    #[test]
+    fn a_controller_is_switched_on_that_is_not() {
+        let off = parent("", &["pids.max"]);
+        let wanted = Bounds { processes: Some(64), memory: None };
+        assert_eq!(set(off.path(), &off.path().join("group"), wanted), wanted);
+        assert!(written(off.path(), "cgroup.subtree_control").contains("+pids"));
+    }
+
+    #[test]
+    fn what_has_no_file_is_not_reported_as_bound() {
+        let no_memory = parent("memory pids", &["pids.max"]);
+        assert_eq!(bound(no_memory.path()), Bounds { processes: Some(64), memory: None });
+        assert!(!no_memory.path().join("group/memory.max").exists(), "nothing is made");
+    }
+
+    #[test]
+    fn only_what_says_so_is_delegated() {
+        let group = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        assert!(!is_delegated(group.path()));
+        assert!(!is_delegated(Path::new("/nonexistent")));
+    }
+}
