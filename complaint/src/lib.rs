@@ -138,8 +138,11 @@ impl<'a> Complaint<'a> {
         if self.is_of_memory() {
             return vec![MEMORY];
         }
-        let mut paths = quoted(self.line);
         let before = self.before();
+        if let Some(path) = names::redirected(before).filter(|_| self.is_of_a_shell()) {
+            return usable(vec![path]);
+        }
+        let mut paths = quoted(self.line);
         for segment in before.split(": ").skip(usize::from(has_speaker(before))) {
             paths.extend(names::path_in(segment));
         }
@@ -150,8 +153,7 @@ impl<'a> Complaint<'a> {
         if let Some(path) = self.after().filter(|path| !paths.contains(path)) {
             paths.push(path);
         }
-        paths.retain(|path| !path.is_empty() && path.len() <= 4096 && !is_a_shells_own(path));
-        paths
+        usable(paths)
     }
 
     /// `AccessDeniedException: /etc/x`, `Permission denied @ rb_sysopen - /etc/x (Errno::EACCES)`.
@@ -174,6 +176,12 @@ impl<'a> Complaint<'a> {
         let is_remote = rest.starts_with(" (publickey") || rest.starts_with(" (password");
         is_match || is_test || is_remote || self.lower.contains("assert") || is_quoted_at(self.line, self.at)
     }
+}
+
+/// Those that can be paths of files.
+fn usable(mut paths: Vec<&str>) -> Vec<&str> {
+    paths.retain(|path| !path.is_empty() && path.len() <= 4096 && !is_a_shells_own(path));
+    paths
 }
 
 /// `/dev/tcp/HOST/PORT`, which bash connects to and nobody has as a file.

@@ -57,3 +57,15 @@ pub(super) fn path_in(segment: &str) -> Option<&str> {
         .flatten()
         .find(|path| ["/", "./", "../"].iter().any(|start| path.starts_with(start)))
 }
+
+/// The path of a redirection that dash was refused, blanks included: `sh: 1: cannot create /srv/a b`. After a number, so that
+/// bash's `line 1: cannot create temp file for here-document` names none.
+pub(super) fn redirected(before: &str) -> Option<&str> {
+    let before = before.trim_end();
+    let before = before.strip_suffix(':').unwrap_or(before);
+    let mut segments = before.splitn(3, ": ").skip(1);
+    let number = segments.next()?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let message = segments.next().filter(|_| is_number)?;
+    ["cannot create ", "cannot open "].iter().find_map(|act| message.strip_prefix(act))
+}

@@ -49,6 +49,21 @@ fn programs_name_the_path_in_their_own_ways() {
 }
 
 #[test]
+fn dash_does_not_quote_a_path_with_blanks() {
+    let table: [(&str, &[&str]); 6] = [
+        ("sh: 1: cannot create /srv/a b/x: Permission denied", &["/srv/a b/x"]),
+        ("sh: 1: cannot create /srv/a /b: Permission denied", &["/srv/a /b"]),
+        ("/bin/dash: 12: cannot open a b: Permission denied", &["a b"]),
+        ("sh: 1: cannot create /srv/a: b: Read-only file system", &["/srv/a: b"]),
+        ("bash: line 1: cannot create temp file for here-document: Permission denied", &[]),
+        ("tool: 1: cannot create the file /srv/x: Permission denied", &["/srv/x"]),
+    ];
+    for (line, expected) in table {
+        assert_eq!(paths(line), expected, "{line}");
+    }
+}
+
+#[test]
 fn what_a_shell_connects_to_is_no_path() {
     assert!(paths("bash: line 1: /dev/tcp/127.0.0.1/1: Permission denied").is_empty());
     assert!(paths("bash: line 1: /dev/tcpdump: Permission denied").contains(&"/dev/tcpdump"));
