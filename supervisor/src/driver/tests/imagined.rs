@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use ipc::confinement::{RulesetReport, Tier};
+use ipc::confinement::{Bounds, RulesetReport, Tier};
 use ipc::effect::{Effect, EffectError};
 use ipc::id::{AgentId, CallId};
 use ipc::message::{Outcome, Work};
@@ -103,6 +103,7 @@ impl Boundary for Imagined {
                     landlock_abi: 7,
                     rules: 3,
                     seccomp_rules: 3,
+                    bounds: Bounds::default(),
                     missing: Vec::new(),
                     attempts: Vec::new(),
                 },
