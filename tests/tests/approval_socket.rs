@@ -13,7 +13,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ impl Run {
     }
 
     fn connect(&self) -> FrontEnd {
-        FrontEnd(BufReader::new(UnixStream::connect(socket(&self.world)).unwrap()))
+        FrontEnd::connect(&socket(&self.world))
     }
 
     fn end(self) -> (World, ReplayServer, Finished) {
@@ -63,6 +63,16 @@ fn socket(world: &World) -> PathBuf {
 struct FrontEnd(BufReader<UnixStream>);
 
 impl FrontEnd {
+    /// The name is there a moment before somebody listens.
+    fn connect(socket: &Path) -> Self {
+        let mut connected = None;
+        wait_until("it listens", || {
+            connected = UnixStream::connect(socket).ok();
+            connected.is_some()
+        });
+        Self(BufReader::new(connected.unwrap()))
+    }
+
     fn read(&mut self) -> Value {
         let mut line = String::new();
         self.0.read_line(&mut line).unwrap();
@@ -152,7 +162,7 @@ fn the_agent_cannot_answer_for_itself() {
         let process =
             exec.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         wait_until("it listens", || socket.exists());
-        let mut front_end = FrontEnd(BufReader::new(UnixStream::connect(&socket).unwrap()));
+        let mut front_end = FrontEnd::connect(&socket);
         let request = front_end.read();
         front_end.respond(&request, json!({"decision": "approved"}));
         let finished = Finished::from(process.wait_with_output().unwrap());
