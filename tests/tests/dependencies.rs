@@ -209,13 +209,13 @@ fn only_the_monitor_starts_processes() {
         offenders,
         [
             "sandbox-exec/src/command/start.rs",
-            "supervisor/src/demo/attack/session.rs",
             "supervisor/src/bench/calls.rs",
             "supervisor/src/bench/connect.rs",
             "supervisor/src/bench/processes.rs",
             "supervisor/src/bench/requests.rs",
             "supervisor/src/bench/tax.rs",
             "supervisor/src/bench/tui_process.rs",
+            "supervisor/src/demo/attack/session.rs",
             "supervisor/src/demo/project.rs",
             "supervisor/src/monitor/child.rs",
         ]

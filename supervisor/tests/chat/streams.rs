@@ -6,21 +6,10 @@ use bytes::Bytes;
 use ipc::event::TokenUsage;
 use supervisor::provider::StreamEvent;
 
-use crate::{Item, files, play};
+use crate::{Item, files, lines, play};
 
 fn fixtures() -> Vec<(String, Bytes)> {
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/streams/chat"))
-}
-
-fn lines(items: &[Item]) -> Vec<String> {
-    let line = |item: &Item| match item {
-        Ok(event) => format!("{event:?}"),
-        Err(error) => {
-            let retry = if error.retryable { "retryable" } else { "final" };
-            format!("error {} ({retry}): {}", error.kind, error.message)
-        }
-    };
-    items.iter().map(line).collect()
 }
 
 #[tokio::test]

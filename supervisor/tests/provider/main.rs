@@ -2,6 +2,8 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "../asking/mod.rs"]
+mod asking;
 mod connections;
 mod errors;
 mod markers;
@@ -12,17 +14,18 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use secrecy::SecretString;
-use serde_json::value::RawValue;
 use supervisor::provider::anthropic::{Anthropic, Config};
-use supervisor::provider::{
-    Message, ModelProvider, ModelRequest, ProviderError, RequestOptions, StreamEvent, UserBlock,
-};
+use supervisor::provider::{Message, ModelProvider, ModelRequest, ProviderError};
 use supervisor::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
-use supervisor::tools::ToolDefinition;
+
+use crate::asking::request_of;
+pub(crate) use crate::asking::{Item, raw, user};
 
 pub(crate) const KEY: &str = "sk-ant-canary-0123456789-tail";
 
-pub(crate) type Item = Result<StreamEvent, ProviderError>;
+pub(crate) fn request(messages: &[Arc<Message>]) -> ModelRequest {
+    request_of("claude-opus-5-5", messages)
+}
 
 pub(crate) fn config(base_url: &str) -> Config {
     let mut config = Config::new(Some(SecretString::from(KEY)));
@@ -36,30 +39,6 @@ pub(crate) fn provider(base_url: &str) -> Anthropic {
 
 pub(crate) fn serve(script: Script) -> ReplayServer {
     ReplayServer::start(script).expect("a server")
-}
-
-pub(crate) fn raw(json: &str) -> Box<RawValue> {
-    RawValue::from_string(json.to_owned()).expect("JSON")
-}
-
-pub(crate) fn user(text: &str) -> Arc<Message> {
-    Arc::new(Message::User(vec![UserBlock::Text(text.to_owned())]))
-}
-
-pub(crate) fn request(messages: &[Arc<Message>]) -> ModelRequest {
-    let tool = ToolDefinition {
-        name: "read_file".into(),
-        description: "Reads a file.".into(),
-        input_schema: raw(r#"{"type":"object","properties":{"path":{"type":"string"}}}"#),
-    };
-    ModelRequest {
-        model: "claude-opus-5-5".to_owned(),
-        system: Arc::from("You are a test."),
-        tools: Arc::from([tool]),
-        messages: messages.to_vec(),
-        max_tokens: 32_000,
-        options: RequestOptions::default(),
-    }
 }
 
 pub(crate) async fn ask(provider: &Anthropic) -> Vec<Item> {

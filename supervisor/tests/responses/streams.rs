@@ -1,19 +1,13 @@
 //! What every stream of `fixtures/streams/responses` means, and that no cut and no chunking of it does any harm.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bytes::Bytes;
 
-use crate::{Item, lines, play};
+use crate::{Item, files, lines, play};
 
 fn fixtures() -> Vec<(String, Bytes)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/streams/responses");
-    let entries = fs::read_dir(directory).expect("a directory");
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    paths.sort();
-    let name = |path: &Path| path.file_stem().expect("a name").to_string_lossy().into_owned();
-    paths.into_iter().map(|path| (name(&path), Bytes::from(fs::read(&path).expect("a file")))).collect()
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/streams/responses"))
 }
 
 #[tokio::test]
