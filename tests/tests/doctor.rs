@@ -54,9 +54,9 @@ fn what_bounds_a_fork_bomb_is_told_and_follows_the_settings() {
         let (full, told) = bounds(user);
         let bounded = full && !is_root;
         let expected = if bounded {
-            "at most 321 processes; memory: not limited"
+            "at most 321 processes; memory not limited"
         } else {
-            "processes and memory: not limited"
+            "processes not limited; memory not limited"
         };
         assert_eq!(told, expected, "{user:?}");
     }
