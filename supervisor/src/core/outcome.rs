@@ -106,8 +106,8 @@ impl Agent {
                 rendered.content.push_str(&self.despite_success(command, &denials, standing));
                 self.log_denials(call, denials, (standing, Observer::Worker));
             } else {
-                let hint = if declared_too_little(command, result) { self.read_hint() } else { "" };
-                let hint = if hint.is_empty() { self.asking_hint(command, first) } else { hint };
+                let wrote = first.operation == Operation::Write && declared_too_little(command, result);
+                let hint = if wrote { self.read_hint() } else { self.asking_hint(command, first) };
                 rendered.content.push_str(hint);
                 let result = self.denied(call, denials, rendered, (standing, Observer::Worker));
                 // The command failed; that a denial was the reason is no more than likely.
