@@ -106,9 +106,7 @@ impl Agent {
                 rendered.content.push_str(&self.despite_success(command, &denials, standing));
                 self.log_denials(call, denials, (standing, Observer::Worker));
             } else {
-                let wrote = first.operation == Operation::Write && declared_too_little(command, result);
-                let hint = if wrote { self.read_hint() } else { self.asking_hint(command, first) };
-                rendered.content.push_str(hint);
+                rendered.content.push_str(self.asking_hint(command, first));
                 let result = self.denied(call, denials, rendered, (standing, Observer::Worker));
                 // The command failed; that a denial was the reason is no more than likely.
                 return CallResult { status: ToolCallStatus::Failed, ..result };
@@ -118,7 +116,7 @@ impl Agent {
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
             && declared_too_little(command, result)
         {
-            content.push_str(self.read_hint());
+            content.push_str(if self.asks() { READ_HINT_TO_ASK } else { READ_HINT });
         }
         let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
         CallResult { status, content, is_error, images: Vec::new(), denial: None, rest: None }
@@ -181,11 +179,6 @@ impl Agent {
         let (sentences, rights) = (sentences.join(".\n"), standing.line());
         let hint = self.asking_hint(command, first);
         format!("{hint}\nDespite exit code 0: {sentences}. Your rights: {rights}")
-    }
-
-    /// How a command that declared too little could declare more.
-    fn read_hint(&self) -> &'static str {
-        if self.asks() { READ_HINT_TO_ASK } else { READ_HINT }
     }
 
     /// How a command that was refused something could ask for it.

@@ -6,7 +6,7 @@
 
 use complaint::{Line, REFUSALS, lines};
 use ipc::confinement::Tier;
-use ipc::denial::{Denial, Grade, Operation};
+use ipc::denial::{Denial, Grade};
 use ipc::named::NamedPlace;
 use ipc::path::WirePath;
 use ipc::rights::Network;
@@ -70,25 +70,15 @@ impl Standing {
         if message.complaint().is_apart() && !on_one_device(&places) {
             return None;
         }
-        let reader = (call.access == Access::Read).then(|| self.of_reader());
-        let standing = reader.as_ref().unwrap_or(self);
         places.into_iter().find_map(|place| {
-            let denial = standing.missing_for(&message, place)?;
-            let denial = if reader.is_some() { of_declaration(denial) } else { denial };
-            let denial = standing.graded(&message, place, denial)?;
+            let denial = self.missing_for(&message, place)?;
+            let denial = self.graded(&message, place, denial)?;
             if result.exit == CommandExit::Code(0) {
                 despite_success(&message, place, denial)
             } else {
                 Some(denial)
             }
         })
-    }
-
-    /// The rights of a command that declared to read: it writes nowhere but in a temp of its own.
-    fn of_reader(&self) -> Self {
-        let mut standing = self.clone();
-        standing.rights.write.clear();
-        standing
     }
 
     /// The same as sure as the kernel's own answer makes it; nothing where the kernel would have let it happen.
@@ -127,7 +117,6 @@ impl Standing {
             return set_id.then(|| no_set_id(path, Grade::Likely));
         }
         let is_ours = !self.machine_refuses(path, message.errno())
-            && !message.is_of_attributes_for_reader()
             && message.is_about_writing(&place.named)
             && (!message.tells_of_owner() || self.machine.is_of_root())
             && message.is_permitted(place);
@@ -199,16 +188,6 @@ pub fn declared_too_little(call: &ShellExec, result: &CommandResult) -> bool {
     call.access == Access::Read
         && result.exit != CommandExit::Code(0)
         && (complains(&result.head) || complains(&result.tail))
-}
-
-/// A write that was refused to a command which declared to read: no flag would have helped, another declaration may.
-fn of_declaration(denial: Denial) -> Denial {
-    if denial.operation != Operation::Write {
-        return denial;
-    }
-    let missing_right =
-        format!("{} in a command with access \"read\" (declare another access)", denial.missing_right);
-    Denial { missing_right, grant: None, ..denial }
 }
 
 /// Whether two denials lack the same: one grant helps both.

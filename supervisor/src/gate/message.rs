@@ -107,16 +107,14 @@ impl<'a> Message<'a> {
 
     /// Whether the line itself says that the path was to be changed.
     pub(super) fn tells_of_writing(&self, named: &str) -> bool {
+        if self.call.access == Access::Read {
+            // The command declared to write nothing: the missing right would not have helped.
+            return false;
+        }
         matches!(self.errno(), Some(libc::EROFS | libc::EXDEV))
             || self.has(&WRITES)
             // The shell says the same of `> PATH` and of a PATH that may not be executed or read.
             || (self.complaint.is_of_a_shell() && self.redirects_to(named))
-    }
-
-    /// Whether it says that a mode, an owner or times were to be changed, which a command that declared to read is refused by
-    /// another layer than writing.
-    pub(super) fn is_of_attributes_for_reader(&self) -> bool {
-        self.call.access == Access::Read && self.has(&ATTRIBUTES)
     }
 
     /// Whether the line says that the path itself was to go: a right on the directory that it is in.
@@ -155,8 +153,6 @@ impl<'a> Message<'a> {
         let Asked { read, write, remove } = place.asked;
         match operation {
             Operation::Read => read,
-            // The worker that tried it may write more than a command that declared to read.
-            Operation::Write if self.call.access == Access::Read => None,
             Operation::Write if self.complaint.is_held() || self.complaint.is_apart() => None,
             // A read-only mount refuses to change a mode as it refuses to write; a rule that keeps a file from being written says
             // nothing of its mode.
