@@ -58,7 +58,7 @@ pub struct FrontEnd {
 
 /// An agent of a session that has begun.
 pub struct OpenAgent {
-    /// Which.
+    /// Its number.
     pub id: AgentId,
     /// Its model.
     pub provider: Arc<ReplayProvider>,
