@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use ipc::event::NoticeCode;
 use ipc::id::CallId;
 use ipc::message::{Outcome, Work};
 use ipc::rights::Grant;
@@ -101,7 +102,7 @@ impl AgentRun {
     /// The base is taken or the tripwire set: what waited for both begins.
     pub(super) fn release(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         for note in shared.changes.as_mut().map(ChangeTracker::take_notes).unwrap_or_default() {
-            self.notice(shared, "change_set", &note)?;
+            self.notice(shared, NoticeCode::ChangeSet, &note)?;
         }
         while !shared.is_preparing()
             && let Some((call, held)) = self.held.pop_front()

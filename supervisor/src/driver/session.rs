@@ -7,7 +7,7 @@ use std::panic::{self, AssertUnwindSafe};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, select_all};
-use ipc::event::{EventKind, Observer as Witness};
+use ipc::event::{EventKind, NoticeCode, Observer as Witness};
 use ipc::frontend::{UserAction, UserActionKind};
 use ipc::id::AgentId;
 use tokio::sync::mpsc;
@@ -162,7 +162,10 @@ impl Session {
                 (None, Some(run)) => self.guarded(run, |run, shared| run.act(shared, kind)),
                 (None, None) => {
                     let agent = agent.unwrap_or_else(AgentId::root);
-                    self.notice("no_agent", &format!("no agent {agent} is at work: nothing was done"))
+                    self.notice(
+                        NoticeCode::NoAgent,
+                        &format!("no agent {agent} is at work: nothing was done"),
+                    )
                 }
             },
         }
@@ -217,8 +220,8 @@ impl Session {
         first.record(&mut self.shared, kind, Witness::Supervisor)
     }
 
-    pub(super) fn notice(&mut self, code: &str, message: &str) -> Result<(), SessionError> {
-        self.record(EventKind::Notice { code: code.to_owned(), message: message.to_owned() })
+    pub(super) fn notice(&mut self, code: NoticeCode, message: &str) -> Result<(), SessionError> {
+        self.record(EventKind::Notice { code, message: message.to_owned() })
     }
 }
 
