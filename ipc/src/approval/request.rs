@@ -11,9 +11,10 @@ use super::{
     ApplyPatchApprovalResponse, ExecCommandApprovalResponse, ExternalToolApprovalResponse,
     NetworkApprovalResponse,
 };
+use crate::event::Recorded;
 use crate::id::{AgentId, CallId, ConversationId};
 use crate::path::WirePath;
-use crate::rights::{Grant, Network};
+use crate::rights::{Grant, Network, RightsSummary};
 use crate::tool::Access;
 
 /// The method that asks for a change of files.
@@ -45,8 +46,8 @@ pub struct ApplyPatchApprovalParams {
     pub digest: String,
     /// What the call is given beyond the standing rights.
     pub grant: Grant,
-    /// The standing rights, in one line.
-    pub rights: String,
+    /// The standing rights.
+    pub rights: Recorded<RightsSummary>,
     /// How long an answer counts, in milliseconds from the request on.
     pub timeout_ms: u64,
     /// Why, in the agent's own words: a claim.
@@ -83,8 +84,8 @@ pub struct ExecCommandApprovalParams {
     pub digest: String,
     /// What the command is given beyond the standing rights.
     pub grant: Grant,
-    /// The standing rights, in one line.
-    pub rights: String,
+    /// The standing rights.
+    pub rights: Recorded<RightsSummary>,
     /// How long an answer counts, in milliseconds from the request on.
     pub timeout_ms: u64,
     /// Why, in the agent's own words: a claim.
@@ -121,8 +122,8 @@ pub struct NetworkApprovalParams {
     pub digest: String,
     /// What the command is given beyond the standing rights.
     pub grant: Grant,
-    /// The standing rights, in one line.
-    pub rights: String,
+    /// The standing rights.
+    pub rights: Recorded<RightsSummary>,
     /// How long an answer counts, in milliseconds from the request on.
     pub timeout_ms: u64,
     /// Why, in the agent's own words: a claim.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ipc::approval::{ApprovalAnswer, ExecCommandApprovalParams, ServerRequest};
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
-use ipc::rights::{Grant, Network, RightsChange};
+use ipc::rights::{Grant, Network, RightsChange, RightsSummary};
 use ipc::rpc::{ErrorObject, ErrorWord, Line, NewConversationParams};
 use ipc::tool::Access;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ impl Core {
             network: None,
             digest: "d".to_owned(),
             grant: Grant::default(),
-            rights: "r".to_owned(),
+            rights: RightsSummary::default().into(),
             timeout_ms: 1000,
             reason: None,
             prefix: None,

@@ -101,7 +101,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         EventKind::Denied { call: Some(call), denial, rights } => {
             denial::show(model, &event.agent, call, &denial);
             if let Some(call) = model.calls.get_mut(&call) {
-                call.told(&denial, &rights);
+                call.told(&denial, &rights.to_string());
             }
         }
         EventKind::Denied { call: None, denial, .. } => {
@@ -132,7 +132,7 @@ fn state_changed(model: &mut Model, kind: EventKind) -> bool {
             model.session.set_rights(&changed.rights);
             model.session.pending =
                 model.session.pending.filter(|pending| matches!(pending, Pending::Mode(_)));
-            model.say(Look::Notice, &format!("access: {}", access::plain(&changed.rights)));
+            model.say(Look::Notice, &format!("access: {}", access::recorded(&changed.rights)));
         }
         EventKind::WorkerStarted(started) => worker_started(model, &started),
         EventKind::ProtocolViolation { violation, .. } => {
@@ -175,9 +175,9 @@ fn compaction_started(model: &mut Model, started: &CompactionStarted) {
 
 fn session_started(model: &mut Model, started: SessionStarted) {
     model.session.model = started.model;
-    if started.rights != model.session.rights {
+    if started.rights.value() != Some(&model.session.rights) {
         model.session.set_rights(&started.rights);
-        model.say(Look::Notice, &format!("access: {}", access::plain(&started.rights)));
+        model.say(Look::Notice, &format!("access: {}", access::recorded(&started.rights)));
     }
 }
 
@@ -269,7 +269,7 @@ fn allowed_by_grant(model: &mut Model, answered: &ApprovalAnswered, id: GrantId)
 }
 
 fn grant_added(model: &mut Model, grant: SessionGrant) {
-    let SessionGrant { id, covers, grant: given } = &grant;
+    let (SessionGrant { id, covers, .. }, given) = (&grant, grant.given());
     model.say(
         Look::Notice,
         &format!("approved for the session as {id}: {covers} · {given} · :revoke {id} takes it back"),

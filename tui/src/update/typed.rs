@@ -115,7 +115,7 @@ fn rights(model: &mut Model) {
     };
     let facts = [
         ("access", access::plain(&session.rights)),
-        ("exactly", session.rights.clone()),
+        ("exactly", session.rights.to_string()),
         ("mode", format!("{}: {}", session.mode, about(session.mode))),
         ("sandbox", sandbox),
         ("model", session.model.clone()),
@@ -138,8 +138,11 @@ const fn about(mode: ApprovalMode) -> &'static str {
 fn grants(model: &mut Model) {
     let mut parts =
         vec![Part::new(SafeText::line("approved for the session (:revoke N takes back)"), Look::Heading)];
-    let lines =
-        model.session.grants.iter().map(|grant| format!("{}  {} · {}", grant.id, grant.covers, grant.grant));
+    let lines = model
+        .session
+        .grants
+        .iter()
+        .map(|grant| format!("{}  {} · {}", grant.id, grant.covers, grant.given()));
     parts.extend(lines.map(|line| Part::new(SafeText::line(&line), Look::Output)));
     if model.session.grants.is_empty() {
         parts.push(Part::new(SafeText::line("nothing"), Look::Output));

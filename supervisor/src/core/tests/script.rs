@@ -386,7 +386,7 @@ fn event(kind: &EventKind) -> String {
                 cause.as_deref().unwrap_or("-")
             )
         }
-        EventKind::GrantAdded(grant) => format!("grant {}: {} ({})", grant.id, grant.covers, grant.grant),
+        EventKind::GrantAdded(grant) => format!("grant {}: {} ({})", grant.id, grant.covers, grant.given()),
         EventKind::GrantRevoked { id } => format!("grant {id} revoked"),
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
         EventKind::ToolCallFinished { call, tool_use, status, content, images, .. } => {
