@@ -117,6 +117,7 @@ fn input(id: ApprovalId, settled: Settled) -> Option<Input> {
         Settled::Answered(AskKind::Command, decision) => Input::Op(Op::ExecApproval { id, decision }),
         Settled::Answered(AskKind::Network, decision) => Input::Op(Op::NetworkApproval { id, decision }),
         Settled::Answered(AskKind::Tool, decision) => Input::Op(Op::ExternalToolApproval { id, decision }),
+        Settled::Answered(AskKind::Agent, _) => return None,
         Settled::Lapsed(by, cause) => Input::Lapsed { id, by, cause },
         Settled::Withdrawn => return None,
     })
