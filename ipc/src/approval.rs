@@ -5,6 +5,8 @@
 
 mod answer;
 mod changes;
+mod command;
+mod kinds;
 mod request;
 mod scope;
 
@@ -13,10 +15,14 @@ pub use answer::{
     NetworkApprovalResponse, ReviewDecision,
 };
 pub use changes::{FileChange, FileChanges};
+pub use command::{ExecCommandApprovalParams, NetworkApprovalParams};
+pub(crate) use kinds::approval_kinds;
+pub use kinds::{
+    APPLY_PATCH_APPROVAL_METHOD, AskKind, EXEC_COMMAND_APPROVAL_METHOD, EXTERNAL_TOOL_APPROVAL_METHOD,
+    NETWORK_APPROVAL_METHOD, SERVER_METHODS,
+};
 pub use request::{
-    APPLY_PATCH_APPROVAL_METHOD, ApplyPatchApprovalParams, EXEC_COMMAND_APPROVAL_METHOD,
-    EXTERNAL_TOOL_APPROVAL_METHOD, ExecCommandApprovalParams, ExternalToolApprovalParams,
-    NETWORK_APPROVAL_METHOD, NetworkApprovalParams, SERVER_METHODS, ServerRequest, UnknownServerRequest,
+    ApplyPatchApprovalParams, ExternalToolApprovalParams, ServerRequest, UnknownServerRequest,
 };
 pub use scope::{ApprovalMode, SessionGrant, SessionScope};
 

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::id::{AgentId, CallId, GrantId};
+use crate::id::{AgentId, ApprovalId, CallId, GrantId};
 use crate::path::WirePath;
 use crate::rights::{Grant, Network, Reach};
 use crate::tool::Access;
@@ -184,6 +184,28 @@ fn the_session_is_required_and_nothing_unknown_passes() {
         let error = serde_json::from_str::<ServerRequest>(&more).unwrap_err().to_string();
         assert!(error.contains("sudo"), "{error}");
     }
+}
+
+#[test]
+fn each_kind_has_a_request_a_response_and_an_operation_of_its_own() {
+    let requests = [
+        ServerRequest::ApplyPatchApproval(patch()),
+        ServerRequest::ExecCommandApproval(exec()),
+        ServerRequest::NetworkApproval(network()),
+        ServerRequest::ExternalToolApproval(external()),
+    ];
+    assert!(requests.iter().map(ServerRequest::kind).eq(AskKind::ALL.iter().copied()));
+    assert!(requests.iter().map(ServerRequest::method).eq(SERVER_METHODS.iter().copied()));
+    let operations = requests.map(|request| {
+        let answer = request.read_answer(r#"{"decision":"abort","digest":"ab"}"#).unwrap();
+        assert_eq!(answer, request.answer(ReviewDecision::Abort));
+        format!("{:?}", answer.into_op(ApprovalId(3)).unwrap())
+    });
+    let fields = r#" { id: ApprovalId(3), decision: Abort, digest: Some("ab") }"#;
+    let names = ["PatchApproval", "ExecApproval", "NetworkApproval", "ExternalToolApproval"];
+    assert_eq!(operations, names.map(|name| format!("{name}{fields}")));
+    let failed = ApprovalAnswer::Failed { cause: "none".to_owned() };
+    assert_eq!(failed.into_op(ApprovalId(3)), Err("none".to_owned()));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod diff;
 mod effect;
+mod judge;
 mod request;
 mod scope;
 mod session;
@@ -11,6 +12,7 @@ mod subject;
 
 pub(crate) use effect::effect_digest;
 pub use effect::{Proposal, ProposalError};
+pub(crate) use judge::{Answer, Ruling};
 pub(crate) use request::{Question, grant_root};
 pub(crate) use scope::Scope;
 pub(crate) use session::{Approved, SessionGrants};

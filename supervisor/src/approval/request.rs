@@ -3,18 +3,17 @@
 use std::time::Duration;
 
 use ipc::approval::{
-    ApplyPatchApprovalParams, ExecCommandApprovalParams, ExternalToolApprovalParams, NetworkApprovalParams,
-    ServerRequest,
+    ApplyPatchApprovalParams, AskKind, ExecCommandApprovalParams, ExternalToolApprovalParams,
+    NetworkApprovalParams, ServerRequest,
 };
 use ipc::effect::{Effect, Exec};
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
 use ipc::rights::Grant;
 
-use super::subject::digest_of_call;
 use super::{Proposal, Subject};
 use crate::gate::command_line::offered_prefix;
-use crate::gate::{Ask, AskKind, Standing};
+use crate::gate::{Ask, Standing};
 use crate::tools::ExternalCall;
 
 /// Who asks, why, and how long.
@@ -44,11 +43,11 @@ impl Question<'_> {
     pub(crate) fn request(self, ask: &Ask, subject: &Subject) -> Result<ServerRequest, Unaskable> {
         let proposal = match subject {
             Subject::Effect { proposal, .. } => proposal,
-            Subject::External(call) => return Ok(self.external(call)),
+            Subject::External(call) => return Ok(self.external(call, subject.digest().into_owned())),
         };
         match (ask.kind, &*proposal.effect) {
             (AskKind::Patch, Effect::Patch(_)) => Ok(self.patch(ask, proposal)),
-            (AskKind::Command, Effect::Exec(exec)) => self.command(ask, proposal, exec),
+            (AskKind::Exec, Effect::Exec(exec)) => self.command(ask, proposal, exec),
             (AskKind::Network, Effect::Exec(exec)) => self.network(ask, proposal, exec),
             _ => Err(Unaskable::Misfit),
         }
@@ -109,7 +108,7 @@ impl Question<'_> {
         }))
     }
 
-    fn external(self, call: &ExternalCall) -> ServerRequest {
+    fn external(self, call: &ExternalCall, digest: String) -> ServerRequest {
         ServerRequest::ExternalToolApproval(ExternalToolApprovalParams {
             conversation_id: self.conversation.clone(),
             agent: self.agent.clone(),
@@ -117,7 +116,7 @@ impl Question<'_> {
             server: call.server.clone(),
             tool: call.tool.clone(),
             json: call.json.clone(),
-            digest: digest_of_call(call),
+            digest,
             timeout_ms: self.timeout_ms(),
             reason: self.reason,
         })

@@ -1,5 +1,7 @@
 //! The subject of an approval: exactly what is carried out if it is given.
 
+use std::borrow::Cow;
+
 use ipc::effect::Effect;
 use ipc::tool::ToolCall;
 use sha2::{Digest, Sha256};
@@ -25,10 +27,18 @@ impl Subject {
             Self::External(_) => None,
         }
     }
+
+    /// What names it in a request, and in an answer that repeats it.
+    pub(crate) fn digest(&self) -> Cow<'_, str> {
+        match self {
+            Self::Effect { proposal, .. } => Cow::Borrowed(&proposal.digest),
+            Self::External(call) => Cow::Owned(digest_of_call(call)),
+        }
+    }
 }
 
 /// SHA-256 of a call, in hexadecimal. Each part has its length before it, so that no two calls are the same bytes.
-pub(super) fn digest_of_call(call: &ExternalCall) -> String {
+fn digest_of_call(call: &ExternalCall) -> String {
     let ExternalCall { server, tool, json } = call;
     let mut hash = Sha256::new();
     for part in [server, tool, json] {
