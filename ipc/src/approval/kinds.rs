@@ -18,6 +18,9 @@ macro_rules! approval_kinds {
             ExternalTool("a call of an external tool"):
                 ExternalToolApproval(ExternalToolApprovalParams) -> ExternalToolApprovalResponse,
                 ExternalToolApproval, EXTERNAL_TOOL_APPROVAL_METHOD = "externalToolApproval";
+            Agent("the rights of a sub-agent"):
+                AgentRightsApproval(AgentRightsApprovalParams) -> AgentRightsApprovalResponse,
+                AgentRightsApproval, AGENT_RIGHTS_APPROVAL_METHOD = "agentRightsApproval";
         }
     };
 }

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::kinds::{
-    APPLY_PATCH_APPROVAL_METHOD, EXEC_COMMAND_APPROVAL_METHOD, EXTERNAL_TOOL_APPROVAL_METHOD,
-    NETWORK_APPROVAL_METHOD, approval_kinds,
+    AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, EXEC_COMMAND_APPROVAL_METHOD,
+    EXTERNAL_TOOL_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD, approval_kinds,
 };
 use super::{
-    ApplyPatchApprovalResponse, ApprovalAnswer, AskKind, ExecCommandApprovalParams,
-    ExecCommandApprovalResponse, ExternalToolApprovalResponse, FileChanges, NetworkApprovalParams,
-    NetworkApprovalResponse, ReviewDecision,
+    AgentRightsApprovalParams, AgentRightsApprovalResponse, ApplyPatchApprovalResponse, ApprovalAnswer,
+    AskKind, ExecCommandApprovalParams, ExecCommandApprovalResponse, ExternalToolApprovalResponse,
+    FileChanges, NetworkApprovalParams, NetworkApprovalResponse, ReviewDecision,
 };
 use crate::id::{AgentId, CallId, ConversationId};
 use crate::path::WirePath;

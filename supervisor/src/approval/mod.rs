@@ -1,6 +1,7 @@
 //! Approvals, as far as they are pure: what is asked, by exact effect; what an answer may cover; and what was approved for
 //! the session.
 
+mod agent;
 mod diff;
 mod effect;
 mod judge;
@@ -10,6 +11,7 @@ mod session;
 mod settings;
 mod subject;
 
+pub use agent::{AgentAsked, AgentSpawn, SpawnError};
 pub(crate) use effect::effect_digest;
 pub use effect::{Proposal, ProposalError};
 pub(crate) use judge::{Answer, Ruling};

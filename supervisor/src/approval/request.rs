@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use ipc::approval::{
-    ApplyPatchApprovalParams, AskKind, ExecCommandApprovalParams, ExternalToolApprovalParams,
-    NetworkApprovalParams, ServerRequest,
+    AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, ExecCommandApprovalParams,
+    ExternalToolApprovalParams, NetworkApprovalParams, ServerRequest,
 };
 use ipc::effect::{Effect, Exec};
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
 use ipc::rights::Grant;
 
-use super::{Proposal, Subject};
+use super::{AgentSpawn, Proposal, Subject};
 use crate::gate::command_line::offered_prefix;
 use crate::gate::{Ask, Standing};
 use crate::tools::ExternalCall;
@@ -43,6 +43,7 @@ impl Question<'_> {
     pub(crate) fn request(self, ask: &Ask, subject: &Subject) -> Result<ServerRequest, Unaskable> {
         let proposal = match subject {
             Subject::Effect { proposal, .. } => proposal,
+            Subject::Agent(spawn) => return Ok(self.agent(ask, spawn)),
             Subject::External(call) => return Ok(self.external(call, subject.digest().into_owned())),
         };
         match (ask.kind, &*proposal.effect) {
@@ -117,6 +118,23 @@ impl Question<'_> {
             tool: call.tool.clone(),
             json: call.json.clone(),
             digest,
+            timeout_ms: self.timeout_ms(),
+            reason: self.reason,
+        })
+    }
+
+    fn agent(self, ask: &Ask, spawn: &AgentSpawn) -> ServerRequest {
+        ServerRequest::AgentRightsApproval(AgentRightsApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            task: spawn.task.clone(),
+            access: spawn.asked.access,
+            write: spawn.asked.write.clone(),
+            network: spawn.asked.network,
+            rights: spawn.rights.clone(),
+            grant: ask.grant.clone(),
+            digest: spawn.digest.clone(),
             timeout_ms: self.timeout_ms(),
             reason: self.reason,
         })

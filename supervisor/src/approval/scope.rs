@@ -17,6 +17,8 @@ use crate::tools::ExternalCall;
 
 const MISFIT: &str = "such an approval for the session does not fit what was asked";
 
+const SPAWN: &str = "the rights of a sub-agent are approved once, never for the session";
+
 /// What an approval for the session comes to.
 #[derive(Clone, Debug)]
 pub(crate) enum Scope {
@@ -55,6 +57,7 @@ impl Scope {
                 return Ok(Self::Remembered(Covered::External(call.clone())));
             }
             (_, Subject::External(_)) => return Err(MISFIT.to_owned()),
+            (_, Subject::Agent(_)) => return Err(SPAWN.to_owned()),
         };
         let covered = match (scope, ask.kind, effect) {
             (SessionScope::Exact, _, Effect::Exec(exec)) => Covered::Command(Box::new(exec.clone())),

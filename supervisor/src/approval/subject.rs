@@ -6,8 +6,8 @@ use ipc::effect::Effect;
 use ipc::tool::ToolCall;
 use sha2::{Digest, Sha256};
 
-use super::Proposal;
 use super::effect::hexadecimal;
+use super::{AgentSpawn, Proposal};
 use crate::tools::ExternalCall;
 
 /// Exactly what is carried out if it is approved.
@@ -17,6 +17,9 @@ pub(crate) enum Subject {
     Effect { tool: ToolCall, proposal: Proposal },
     /// A call, by the server of its tool.
     External(ExternalCall),
+    /// The spawn of a sub-agent.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the tool that starts sub-agents makes it"))]
+    Agent(AgentSpawn),
 }
 
 impl Subject {
@@ -24,7 +27,7 @@ impl Subject {
     pub(crate) fn effect(&self) -> Option<&Effect> {
         match self {
             Self::Effect { proposal, .. } => Some(&proposal.effect),
-            Self::External(_) => None,
+            Self::External(_) | Self::Agent(_) => None,
         }
     }
 
@@ -33,6 +36,7 @@ impl Subject {
         match self {
             Self::Effect { proposal, .. } => Cow::Borrowed(&proposal.digest),
             Self::External(call) => Cow::Owned(digest_of_call(call)),
+            Self::Agent(spawn) => Cow::Borrowed(&spawn.digest),
         }
     }
 }

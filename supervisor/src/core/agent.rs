@@ -209,6 +209,9 @@ impl Agent {
             Op::ExternalToolApproval { id, decision, digest } => {
                 self.on_answer(id, Answer { kind: AskKind::ExternalTool, decision, digest });
             }
+            Op::AgentRightsApproval { id, decision, digest } => {
+                self.on_answer(id, Answer { kind: AskKind::Agent, decision, digest });
+            }
             Op::SetMode { mode } => self.on_change(Change::Mode(mode)),
             Op::RevokeGrant { id } => self.on_revoke(id),
         }

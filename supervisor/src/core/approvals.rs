@@ -27,6 +27,9 @@ const NOBODY: &str = "nobody can be asked in this run; --mode auto makes the pro
 const NOBODY_OUTSIDE: &str =
     "nobody can be asked in this run; --approval-socket PATH lets another program answer";
 
+/// The result of the spawn of a sub-agent that was approved.
+const NO_SUB_AGENTS: &str = "The sub-agent was not started: this version starts no sub-agents.";
+
 /// A call that has to be approved, and what it would do.
 pub(super) struct Case {
     pub(super) call: CallId,
@@ -118,6 +121,10 @@ impl Agent {
         let Case { call, ask: Ask { grant, .. }, subject } = case;
         let (tool, proposal) = match subject {
             Subject::Effect { tool, proposal } => (tool, proposal),
+            Subject::Agent(_) => {
+                let result = CallResult::not_done(ToolCallStatus::Failed, NO_SUB_AGENTS);
+                return self.close_at_once(call, result);
+            }
             Subject::External(external) => return self.serve(call, ServedCall::External(external)),
         };
         self.effects.push(Effect::CarryOut { call, effect: proposal.effect, grant: grant.clone() });

@@ -168,7 +168,8 @@ fn input(any: Any, script: &Script) -> Input {
                 0 => Op::PatchApproval { id, decision, digest: None },
                 1 => Op::ExecApproval { id, decision, digest: None },
                 2 => Op::NetworkApproval { id, decision, digest: None },
-                _ => Op::ExternalToolApproval { id, decision, digest: None },
+                3 => Op::ExternalToolApproval { id, decision, digest: None },
+                _ => Op::AgentRightsApproval { id, decision, digest: None },
             })
         }
         Any::Lapsed(age) => {
