@@ -31,15 +31,15 @@ pub struct AgentRightsApprovalParams {
     pub agent: AgentId,
     /// The call that it is for.
     pub call_id: CallId,
-    /// The sub-agent's task, whole; at most 16 KiB.
+    /// The sub-agent's task, whole; at most 32 KiB.
     pub task: String,
     /// The access that the parent asks for.
     pub access: AgentAccess,
-    /// The write roots that the parent asks for.
+    /// The write roots as the parent wrote them: relative to the project, or absolute.
     pub write: Vec<WirePath>,
     /// The network that the parent asks for.
     pub network: Network,
-    /// All rights that the sub-agent would have.
+    /// All rights that the sub-agent would have besides its own private temp directory.
     pub rights: Rights,
     /// Those of them that are beyond the parent's standing rights.
     pub grant: Grant,

@@ -11,7 +11,7 @@ mod session;
 mod settings;
 mod subject;
 
-pub use agent::{AgentAsked, AgentSpawn, SpawnError};
+pub(crate) use agent::AgentSpawn;
 pub(crate) use effect::effect_digest;
 pub use effect::{Proposal, ProposalError};
 pub(crate) use judge::{Answer, Ruling};

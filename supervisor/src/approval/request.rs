@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use ipc::approval::{
-    AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, ExecCommandApprovalParams,
+    AgentAccess, AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, ExecCommandApprovalParams,
     ExternalToolApprovalParams, NetworkApprovalParams, ServerRequest,
 };
 use ipc::effect::{Effect, Exec};
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
-use ipc::rights::Grant;
+use ipc::rights::{Grant, Network};
 
 use super::{AgentSpawn, Proposal, Subject};
 use crate::gate::command_line::offered_prefix;
@@ -124,17 +124,18 @@ impl Question<'_> {
     }
 
     fn agent(self, ask: &Ask, spawn: &AgentSpawn) -> ServerRequest {
+        let AgentSpawn { spawn: asked, child, digest } = spawn;
         ServerRequest::AgentRightsApproval(AgentRightsApprovalParams {
             conversation_id: self.conversation.clone(),
             agent: self.agent.clone(),
             call_id: self.call,
-            task: spawn.task.clone(),
-            access: spawn.asked.access,
-            write: spawn.asked.write.clone(),
-            network: spawn.asked.network,
-            rights: spawn.rights.clone(),
+            task: asked.task.clone(),
+            access: if asked.writes { AgentAccess::Write } else { AgentAccess::Read },
+            write: asked.write.clone(),
+            network: if asked.network { Network::On } else { Network::Off },
+            rights: child.rights.clone(),
             grant: ask.grant.clone(),
-            digest: spawn.digest.clone(),
+            digest: digest.clone(),
             timeout_ms: self.timeout_ms(),
             reason: self.reason,
         })

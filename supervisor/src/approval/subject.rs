@@ -18,8 +18,7 @@ pub(crate) enum Subject {
     /// A call, by the server of its tool.
     External(ExternalCall),
     /// The spawn of a sub-agent.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the tool that starts sub-agents makes it"))]
-    Agent(AgentSpawn),
+    Agent(Box<AgentSpawn>),
 }
 
 impl Subject {

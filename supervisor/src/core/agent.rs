@@ -7,6 +7,7 @@ use ipc::cost::Usd;
 use ipc::event::{EventKind, Observer, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{AgentId, ApprovalId, CallId};
+use ipc::rights::Rights;
 
 use super::beside::Beside;
 use super::calls::Calls;
@@ -162,6 +163,11 @@ impl Agent {
                 self.on_one_shot_finished(call, outcome, duration_ms);
             }
             Input::Served { call, outcome, duration_ms } => self.on_served(call, outcome, duration_ms),
+            Input::AgentFinished { call, report } => self.on_agent_finished(call, &report),
+            Input::Narrowed { rights } => self.on_narrowed(rights),
+            Input::OutOfBudget { request, reason, message } => {
+                self.on_out_of_budget(request, reason, message)
+            }
             Input::WorkerReady(worker) => self.on_worker_ready(worker),
             Input::NotReplaced { reason } => self.on_not_replaced(&reason),
             Input::FrontEndGone => self.on_front_end_gone(),
@@ -181,6 +187,16 @@ impl Agent {
     /// What the agent may do, as its worker sees it.
     pub const fn standing(&self) -> &Standing {
         &self.seen
+    }
+
+    /// What the agent may do, with the host's own paths.
+    pub const fn host_standing(&self) -> &Standing {
+        &self.config.standing
+    }
+
+    /// Its rights, with the host's own paths.
+    pub const fn rights(&self) -> &Rights {
+        &self.config.standing.rights
     }
 
     /// Whether a run goes on.

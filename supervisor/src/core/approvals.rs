@@ -12,7 +12,7 @@ use ipc::tool::{ShellExec, ToolCall};
 
 use super::calls::{Asking, CallResult, Committing, Open};
 use super::{Agent, Effect, EndReason};
-use crate::approval::{Answer, Approved, Proposal, Question, Ruling, Scope, Subject};
+use crate::approval::{AgentSpawn, Answer, Approved, Proposal, Question, Ruling, Scope, Subject};
 use crate::gate::{Ask, Change, Verdict};
 use crate::tools::ServedCall;
 
@@ -26,9 +26,6 @@ const NOBODY: &str = "nobody can be asked in this run; --mode auto makes the pro
 /// The same of a call of an external tool, which no mode allows without asking.
 const NOBODY_OUTSIDE: &str =
     "nobody can be asked in this run; --approval-socket PATH lets another program answer";
-
-/// The result of the spawn of a sub-agent that was approved.
-const NO_SUB_AGENTS: &str = "The sub-agent was not started: this version starts no sub-agents.";
 
 /// A call that has to be approved, and what it would do.
 pub(super) struct Case {
@@ -121,9 +118,9 @@ impl Agent {
         let Case { call, ask: Ask { grant, .. }, subject } = case;
         let (tool, proposal) = match subject {
             Subject::Effect { tool, proposal } => (tool, proposal),
-            Subject::Agent(_) => {
-                let result = CallResult::not_done(ToolCallStatus::Failed, NO_SUB_AGENTS);
-                return self.close_at_once(call, result);
+            Subject::Agent(approved) => {
+                let AgentSpawn { spawn, child, .. } = *approved;
+                return self.delegate(call, spawn, child);
             }
             Subject::External(external) => return self.serve(call, ServedCall::External(external)),
         };
@@ -214,7 +211,7 @@ impl Agent {
     }
 
     /// Denies a call that nobody decided on.
-    fn deny(&mut self, call: CallId, (id, by): (Option<ApprovalId>, DecidedBy), cause: &str) {
+    pub(super) fn deny(&mut self, call: CallId, (id, by): (Option<ApprovalId>, DecidedBy), cause: &str) {
         self.log_answer(call, id, ReviewDecision::DENIED, (by, Some(cause.to_owned())));
         let text = format!("The call was not approved, and was not carried out: {cause}.");
         self.close_at_once(call, CallResult::denied(text));

@@ -51,7 +51,8 @@ impl Standing {
     pub fn judge(&self, invocation: &Invocation, asks: bool) -> Verdict {
         match invocation {
             Invocation::Worker(call) => self.judge_worker(call, asks),
-            Invocation::Supervisor(_) => Verdict::Run,
+            // Of a sub-agent's rights there is more to say: Standing::judge_spawn.
+            Invocation::Supervisor(_) | Invocation::Agent(_) => Verdict::Run,
             // No standing right covers what a server outside does.
             Invocation::External(_) if asks => {
                 Verdict::Ask(Ask { kind: AskKind::ExternalTool, grant: Grant::default() })
@@ -89,7 +90,7 @@ impl Standing {
     }
 
     /// What no approval opens.
-    fn closed_place(&self, place: &Place) -> Option<Denial> {
+    pub(super) fn closed_place(&self, place: &Place) -> Option<Denial> {
         let path = &place.path;
         let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
         let later = || path.as_path().strip_prefix(&self.project).is_ok_and(is_acted_on);
@@ -140,7 +141,7 @@ impl Standing {
 
     fn no_external(&self, call: &ExternalCall) -> Denial {
         let object = Object::Tool(format!("{} of {}", call.tool, call.server));
-        let grant = (self.mode != ApprovalMode::Ask).then(|| "--mode ask".to_owned());
+        let grant = if self.mode == ApprovalMode::Ask { None } else { self.offered("--mode ask") };
         refused(Operation::Call, object, "an approval of this very call", grant)
     }
 
@@ -155,7 +156,7 @@ impl Standing {
             return Some(refused(Operation::Network, address(), missing, None));
         }
         if network && self.rights.net == Network::Off {
-            return Some(refused(Operation::Network, address(), "network", Some("--net on".to_owned())));
+            return Some(refused(Operation::Network, address(), "network", self.offered("--net on")));
         }
         let writable = self.allows_write(&self.project);
         if call.access == Access::Write && !writable {
@@ -173,7 +174,7 @@ pub(crate) fn plain(path: &Path) -> Option<PathBuf> {
     (!up).then(|| path.components().collect())
 }
 
-fn refused(operation: Operation, object: Object, missing: &str, grant: Option<String>) -> Denial {
+pub(super) fn refused(operation: Operation, object: Object, missing: &str, grant: Option<String>) -> Denial {
     let missing_right = missing.to_owned();
     Denial {
         layer: Layer::Policy,

@@ -14,6 +14,7 @@ mod message;
 pub mod path_pattern;
 mod process;
 mod proved;
+mod spawn;
 mod standing;
 mod succeeded;
 mod unreached;
@@ -23,6 +24,7 @@ pub(crate) use judge::plain;
 pub use judge::{Ask, Place, Verdict};
 pub use likely::{declared_too_little, is_same};
 pub use machine::Machine;
+pub use spawn::{ChildRights, SpawnVerdict, narrowed, narrowed_grant};
 pub use standing::Standing;
 
 pub use crate::modes::{ApprovalMode, Modes};

@@ -67,7 +67,7 @@ fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<P
     };
     let mut lines: Vec<_> = write.collect();
     if lines.is_empty() {
-        lines.push(b"write nothing".to_vec());
+        lines.push(b"write nothing but its own temp directory".to_vec());
     }
     let names = std::iter::once("may").chain(std::iter::repeat(""));
     let mut parts: Vec<_> = names.zip(lines).map(|(name, line)| named(name, &line)).collect();
