@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ipc::approval::AskKind;
 use ipc::cost::Usd;
 use ipc::event::{EventKind, Observer, TokenUsage};
 use ipc::frontend::Op;
@@ -18,8 +19,8 @@ use super::reply::Reply;
 use super::rights::Replacement;
 use super::window::{Budget, tokens};
 use super::{AgentConfig, ContextItem, Effect, EndReason, Input, RequestId, TimerId};
-use crate::approval::SessionGrants;
-use crate::gate::{AskKind, Change, Standing};
+use crate::approval::{Answer, SessionGrants};
+use crate::gate::{Change, Standing};
 use crate::tools::ToolDefinition;
 
 /// One agent: a transcript, and what is waited for.
@@ -212,10 +213,21 @@ impl Agent {
             Op::Shutdown => self.close(EndReason::Closed, None),
             Op::Terminate => self.close(EndReason::Terminated, None),
             Op::HangUp => self.close(EndReason::HungUp, None),
-            Op::PatchApproval { id, decision } => self.on_answer(id, AskKind::Patch, decision),
-            Op::ExecApproval { id, decision } => self.on_answer(id, AskKind::Command, decision),
-            Op::NetworkApproval { id, decision } => self.on_answer(id, AskKind::Network, decision),
-            Op::ExternalToolApproval { id, decision } => self.on_answer(id, AskKind::Tool, decision),
+            Op::PatchApproval { id, decision, digest } => {
+                self.on_answer(id, Answer { kind: AskKind::Patch, decision, digest });
+            }
+            Op::ExecApproval { id, decision, digest } => {
+                self.on_answer(id, Answer { kind: AskKind::Exec, decision, digest });
+            }
+            Op::NetworkApproval { id, decision, digest } => {
+                self.on_answer(id, Answer { kind: AskKind::Network, decision, digest });
+            }
+            Op::ExternalToolApproval { id, decision, digest } => {
+                self.on_answer(id, Answer { kind: AskKind::ExternalTool, decision, digest });
+            }
+            Op::AgentRightsApproval { id, decision, digest } => {
+                self.on_answer(id, Answer { kind: AskKind::Agent, decision, digest });
+            }
             Op::SetMode { mode } => self.on_change(Change::Mode(mode)),
             Op::RevokeGrant { id } => self.on_revoke(id),
         }

@@ -2,14 +2,17 @@
 
 use std::fmt::Write;
 
-use ipc::event::{Account, Observer, SubAgentResult, SubAgentStatus, ToolCallStatus};
+use ipc::codec::CodecError;
+use ipc::event::{Account, DecidedBy, Observer, SubAgentResult, SubAgentStatus, ToolCallStatus};
 use ipc::id::CallId;
 use ipc::rights::Rights;
 
 use super::agent::State;
+use super::approvals::Case;
 use super::calls::{CallResult, Open};
 use super::{Agent, ContextItem, Effect, NewAgent};
-use crate::gate::ChildRights;
+use crate::approval::{AgentSpawn, Subject};
+use crate::gate::{Ask, ChildRights};
 use crate::prompt::narrowed_context;
 use crate::tools::SpawnAgent;
 
@@ -23,6 +26,17 @@ impl Agent {
         let agent = Box::new(NewAgent { spawn, rights, grant });
         self.effects.push(Effect::SpawnAgent { call, agent });
         self.calls.open_as(call, Open::Delegated);
+    }
+
+    /// Asks for the rights of a sub-agent that its parent does not have.
+    pub(super) fn ask_to_delegate(&mut self, call: CallId, spawn: Result<AgentSpawn, CodecError>, ask: Ask) {
+        match spawn {
+            Ok(spawn) => self.ask(Case { call, ask, subject: Subject::Agent(Box::new(spawn)) }),
+            Err(error) => {
+                let cause = format!("the rights of the sub-agent cannot be shown: {error}");
+                self.deny(call, (None, DecidedBy::BadAnswer), &cause);
+            }
+        }
     }
 
     pub(super) fn on_agent_finished(&mut self, call: CallId, report: &SubAgentResult) {

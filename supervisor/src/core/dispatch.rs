@@ -13,8 +13,8 @@ use super::calls::{CallResult, Open};
 use super::reply::ToolUse;
 use super::{Agent, Effect};
 use crate::activity::Activity;
-use crate::approval::Subject;
-use crate::gate::{ChildRights, SpawnVerdict, Verdict};
+use crate::approval::{AgentSpawn, Subject};
+use crate::gate::{Ask, ChildRights, SpawnVerdict, Verdict};
 use crate::tools::{Invocation, Rendered, ServedCall, SpawnAgent, ToolUseError};
 
 /// What becomes of a call before any worker hears of it.
@@ -25,12 +25,14 @@ enum Begin {
     Judged(Invocation, Verdict),
     /// It is for a sub-agent, which may start.
     Delegated(SpawnAgent, ChildRights),
+    /// It is for a sub-agent, whose rights somebody has to approve.
+    Asked(SpawnAgent, ChildRights, Ask),
 }
 
 impl Begin {
     /// Whether it has to be the only call that has begun and is not closed.
     const fn is_alone(&self) -> bool {
-        matches!(self, Self::Judged(_, Verdict::Prepare | Verdict::Ask(_)))
+        matches!(self, Self::Judged(_, Verdict::Prepare | Verdict::Ask(_)) | Self::Asked(..))
     }
 }
 
@@ -71,6 +73,7 @@ impl Agent {
         match begin {
             Begin::Answered(result) => self.close_at_once(call, result),
             Begin::Delegated(spawn, child) => self.delegate(call, spawn, child),
+            Begin::Asked(spawn, child, ask) => self.ask_to_delegate(call, AgentSpawn::new(spawn, child), ask),
             Begin::Judged(_, Verdict::Deny(denial)) => {
                 let result = self.not_carried_out(call, denial);
                 self.close_at_once(call, result);
@@ -122,7 +125,7 @@ impl Agent {
     fn judge_spawn(&self, spawn: SpawnAgent) -> Begin {
         match self.config.standing.judge_spawn(&spawn, self.asks()) {
             SpawnVerdict::Run(child) => Begin::Delegated(spawn, child),
-            SpawnVerdict::Ask(_, ask) => Begin::Judged(Invocation::Agent(spawn), Verdict::Ask(ask)),
+            SpawnVerdict::Ask(child, ask) => Begin::Asked(spawn, child, ask),
             SpawnVerdict::Deny(denial) => Begin::Judged(Invocation::Agent(spawn), Verdict::Deny(denial)),
             SpawnVerdict::Misfit(why) => {
                 let text = format!("`spawn_agent` was not run: {why}");

@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use ipc::approval::AskKind;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Grant, Network, Reach};
@@ -28,25 +29,10 @@ pub enum Verdict {
 /// What has to be approved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Which question it is.
+    /// The question.
     pub kind: AskKind,
     /// What is missing in the standing rights.
     pub grant: Grant,
-}
-
-/// Which question an approval answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AskKind {
-    /// May these files become this?
-    Patch,
-    /// May this command run?
-    Command,
-    /// May this command reach the network, which is all that it lacks?
-    Network,
-    /// May this external tool be called with these arguments?
-    Tool,
-    /// May this sub-agent have these rights?
-    Agent,
 }
 
 /// A file that an effect changes.
@@ -69,7 +55,7 @@ impl Standing {
             Invocation::Supervisor(_) | Invocation::Agent(_) => Verdict::Run,
             // No standing right covers what a server outside does.
             Invocation::External(_) if asks => {
-                Verdict::Ask(Ask { kind: AskKind::Tool, grant: Grant::default() })
+                Verdict::Ask(Ask { kind: AskKind::ExternalTool, grant: Grant::default() })
             }
             Invocation::External(call) => Verdict::Deny(self.no_external(call)),
         }
@@ -145,9 +131,9 @@ impl Standing {
         };
         let kind = match () {
             // What may read everything could send it out.
-            () if writes || (reads && network) => AskKind::Command,
+            () if writes || (reads && network) => AskKind::Exec,
             () if lacks_network => AskKind::Network,
-            () if self.confirm_shell && !reads => AskKind::Command,
+            () if self.confirm_shell && !reads => AskKind::Exec,
             () => return Verdict::Run,
         };
         Verdict::Ask(Ask { kind, grant })

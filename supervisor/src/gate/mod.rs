@@ -21,7 +21,7 @@ mod unreached;
 
 pub use change::{Change, Unchanged};
 pub(crate) use judge::plain;
-pub use judge::{Ask, AskKind, Place, Verdict};
+pub use judge::{Ask, Place, Verdict};
 pub use likely::{declared_too_little, is_same};
 pub use machine::Machine;
 pub use spawn::{ChildRights, SpawnVerdict, narrowed, narrowed_grant};

@@ -1,11 +1,12 @@
 //! The rights of a sub-agent: at most its parent's and what a person approves beside them, from its start to its end.
 
+use ipc::approval::AskKind;
 use ipc::denial::{Denial, Object, Operation};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach, Rights};
 
 use super::judge::{Place, plain, refused};
-use super::{Ask, AskKind, Standing};
+use super::{Ask, Standing};
 use crate::tools::SpawnAgent;
 
 /// The rights of a sub-agent without its private temp, which nobody has before it starts.
