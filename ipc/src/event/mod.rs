@@ -4,6 +4,7 @@
 
 mod account;
 mod activity;
+mod agent;
 mod approval;
 mod change;
 mod context;
@@ -24,6 +25,7 @@ use crate::id::{AgentId, ConversationId, EventId};
 
 pub use account::{Account, counted};
 pub use activity::Activity;
+pub use agent::{SubAgentResult, SubAgentSpawned, SubAgentStatus, WriteTurnAwaited};
 pub use approval::{ApprovalAnswered, DecidedBy};
 pub use change::{ChangedFile, FileChange, PlaceChange, RestoredPlace};
 pub use context::{CompactionCause, CompactionStarted, ContextCompacted, SummaryFrom};

@@ -16,6 +16,7 @@ pub enum Execution {
 
 /// Bounds on one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limits {
     /// The longest that a command may run, in milliseconds.
     pub timeout_ms: u64,

@@ -20,3 +20,4 @@ pub use grant::Grant;
 pub use lattice::Rights;
 pub use network::{Network, NetworkState, Reach};
 pub use summary::{NamedPlaces, NamedRoot, RightsSummary};
+pub use word::Word;

@@ -16,6 +16,7 @@ mod beside;
 mod calls;
 mod compaction;
 mod config;
+mod delegation;
 mod dispatch;
 mod end;
 mod fitting;
@@ -37,9 +38,11 @@ mod turn;
 mod window;
 
 pub use agent::Agent;
-pub use config::{AgentConfig, Backoff, RunLimits};
+pub use config::{AgentConfig, Backoff, RunLimits, TreeLimits};
 pub use end::{EndReason, RunEnd};
-pub use protocol::{ContextItem, Effect, Input, ReadyWorker, RequestId, ServedOutcome, TimerId};
+pub use protocol::{
+    ContextItem, Effect, Estimate, Input, NewAgent, ReadyWorker, RequestId, ServedOutcome, TimerId,
+};
 pub use window::Window;
 
 #[cfg(test)]
