@@ -16,6 +16,7 @@ mod line;
 mod notice;
 mod read;
 mod recorded;
+mod unknown;
 mod word;
 mod worker;
 
@@ -35,6 +36,7 @@ pub use failure::FailureKind;
 pub use kind::{EventKind, ToolCallStatus};
 pub use notice::NoticeCode;
 pub use recorded::Recorded;
+pub use unknown::UnknownEvent;
 pub use worker::{OneShot, RightsChanged, WorkerStarted};
 
 /// The version of the event schema; it changes whenever a field does.
