@@ -151,6 +151,7 @@ impl Agent {
             Input::CallFinished { call, outcome, duration_ms } => {
                 self.on_call_finished(call, outcome, duration_ms);
             }
+            Input::Progress { call, progress } => self.calls.note_progress(call, progress),
             Input::Remark { call, text } => self.on_remark(call, text),
             Input::Refused(refused) => self.on_refused(&refused),
             Input::CallLost { call, reason } => self.on_call_lost(call, &reason),

@@ -39,7 +39,9 @@ mod window;
 pub use agent::Agent;
 pub use config::{AgentConfig, Backoff, RunLimits};
 pub use end::{EndReason, RunEnd};
-pub use protocol::{ContextItem, Effect, Input, ReadyWorker, RequestId, ServedOutcome, TimerId};
+pub use protocol::{
+    CallProgress, ContextItem, Effect, Input, ReadyWorker, RequestId, ServedOutcome, TimerId,
+};
 pub use window::Window;
 
 #[cfg(test)]

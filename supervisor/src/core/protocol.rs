@@ -63,6 +63,15 @@ pub enum ServedOutcome {
     Late(Duration),
 }
 
+/// How far a call has come that has no result yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallProgress {
+    /// The output so far; a note in the middle says how much of it is left out.
+    pub output: String,
+    /// Milliseconds since the call began.
+    pub duration_ms: u64,
+}
+
 /// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Input {
@@ -92,6 +101,13 @@ pub enum Input {
         outcome: Outcome,
         /// How long it took, in milliseconds.
         duration_ms: u64,
+    },
+    /// The progress of an open call. It precedes every input that may end the call before it is done.
+    Progress {
+        /// The call.
+        call: CallId,
+        /// How far it has come.
+        progress: CallProgress,
     },
     /// Something that the result of an open call has to end with.
     Remark {

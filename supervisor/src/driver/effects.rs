@@ -7,7 +7,6 @@ use ipc::id::CallId;
 use ipc::message::{Outcome, Work};
 use ipc::rights::Grant;
 use ipc::tool::ToolCall;
-use tokio::time::Instant;
 use tracing::info_span;
 
 use super::workers::Cancelled;
@@ -85,7 +84,7 @@ impl AgentRun {
 
     /// A worker that prepares changes nothing, and waits for nothing.
     fn prepare(&mut self, call: CallId, tool: ToolCall) {
-        self.calls.insert(call, Instant::now());
+        self.begins(call);
         self.preparations.begin(call, tool.clone());
         self.worker.call(call, Work::Prepare(tool));
     }
@@ -93,7 +92,7 @@ impl AgentRun {
     fn send(&mut self, shared: &mut Shared, call: CallId, tool: ToolCall) {
         let _span = info_span!("call", id = %call, generation = %self.worker.generation()).entered();
         tracing::debug!(tool = tool.name(), "dispatched");
-        self.calls.insert(call, Instant::now());
+        self.begins(call);
         shared.sent(&self.id, call, &tool);
         self.worker.call(call, Work::Run(tool));
     }
@@ -113,6 +112,7 @@ impl AgentRun {
 
     fn cancel(&mut self, call: CallId, inputs: &mut VecDeque<Input>) {
         self.preparations.forget(call);
+        self.progress.end(call);
         if self.one_shots.cancel(call) || self.served.cancel(call) {
             return;
         }

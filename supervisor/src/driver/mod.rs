@@ -21,6 +21,7 @@ mod one_shots;
 mod passing;
 mod preparations;
 mod prepare;
+mod progress;
 mod run;
 mod served;
 mod session;

@@ -20,6 +20,7 @@ use super::flushes::{After, Flushes};
 use super::one_shots::{OneShots, Told};
 use super::passing::Passing;
 use super::preparations::Preparations;
+use super::progress::Progress;
 use super::served::ServedCalls;
 use super::start::Startup;
 use super::timers::Timers;
@@ -61,7 +62,8 @@ pub struct AgentRun {
     pub(super) startup: Startup,
     pub(super) stream: Option<(RequestId, EventStream)>,
     pub(super) timers: Timers,
-    pub(super) calls: HashMap<CallId, Instant>,
+    /// How far the calls have come that are served.
+    pub(super) progress: Progress,
     /// Calls that may write, and what came after them, until the base is taken and the tripwire set.
     pub(super) held: VecDeque<(CallId, Held)>,
     /// What came of calls, until the tripwire was looked at.
@@ -131,7 +133,7 @@ impl AgentRun {
             startup: Startup::default(),
             stream: None,
             timers: Timers::default(),
-            calls: HashMap::new(),
+            progress: Progress::default(),
             held: VecDeque::new(),
             unlooked: HashMap::new(),
             preparations: Preparations::default(),
@@ -204,11 +206,28 @@ impl AgentRun {
     pub(super) fn feed(&mut self, shared: &mut Shared, input: Input) -> Result<(), SessionError> {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
+            for (call, progress) in self.progress.before(&input) {
+                self.agent.handle(Input::Progress { call, progress });
+            }
             for effect in self.agent.handle(input) {
                 self.execute(shared, effect, &mut inputs)?;
             }
         }
         Ok(())
+    }
+
+    /// Notes that a call begins.
+    pub(super) fn begins(&mut self, call: CallId) {
+        let output_bytes = self.agent.standing().rights.limits.output_bytes;
+        self.progress.begin(call, output_bytes);
+    }
+
+    /// Shows what a command printed, and keeps it for the case that the command is ended.
+    pub(super) fn on_output(&mut self, shared: &Shared, call: CallId, bytes: &[u8]) {
+        if self.progress.printed(call, bytes) {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            self.show(shared, UiEventKind::OutputDelta { call, text });
+        }
     }
 
     pub(super) fn record(

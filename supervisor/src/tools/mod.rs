@@ -19,7 +19,7 @@ pub use error::ToolUseError;
 pub use external::ExternalTool;
 pub use invocation::{ExternalCall, Invocation, ServedCall, SupervisorCall};
 pub use registry::{Registry, UnfitTool};
-pub use render::{Rendered, render, whole_output};
+pub use render::{Rendered, join_ends, render, seconds, whole_output};
 pub use typed::Arguments;
 
 /// Something that the model can call.

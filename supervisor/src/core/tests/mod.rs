@@ -6,6 +6,7 @@ mod approvals;
 mod calls;
 mod compaction;
 mod images;
+mod interrupted;
 mod limits;
 mod replies;
 mod rights;

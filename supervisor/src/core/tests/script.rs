@@ -195,6 +195,15 @@ impl Script {
         messages(self.requests().last().expect("a request"))
     }
 
+    /// The milliseconds that each call took, in the order of their ends.
+    pub(super) fn durations(&self) -> Vec<u64> {
+        let durations = self.effects.iter().filter_map(|effect| match effect {
+            Effect::Log { kind: EventKind::ToolCallFinished { duration_ms, .. }, .. } => Some(*duration_ms),
+            _ => None,
+        });
+        durations.collect()
+    }
+
     pub(super) fn requests(&self) -> Vec<&ModelRequest> {
         let requests = self.effects.iter().filter_map(|effect| match effect {
             Effect::StartStream { model, .. } => Some(model),
