@@ -97,6 +97,12 @@ pub enum UserActionKind {
         /// The mode.
         mode: ApprovalMode,
     },
+    /// Has another model of the same provider answer: at rest alone. Answered by the event `model_changed`, or by a notice that
+    /// says why not.
+    SetModel {
+        /// The model's name.
+        model: String,
+    },
     /// Takes back what was approved for the session.
     RevokeGrant {
         /// Which.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
-    ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, RestoredPlace,
-    RightsChanged, RunResult, SessionStarted, TurnFinished, WorkerStarted,
+    ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, ModelChanged,
+    RestoredPlace, RightsChanged, RunResult, SessionStarted, TurnFinished, WorkerStarted,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 use crate::denial::Denial;
@@ -123,6 +123,8 @@ pub enum EventKind {
         /// The new mode.
         mode: ApprovalMode,
     },
+    /// Another model answers from now on.
+    ModelChanged(ModelChanged),
     /// A worker is ready, and verified from outside.
     WorkerStarted(WorkerStarted),
     /// The rights changed: the worker before is gone to its last descendant, and this one serves.

@@ -20,7 +20,7 @@ pub use account::{Account, counted};
 pub use approval::{ApprovalAnswered, DecidedBy};
 pub use change::{ChangedFile, FileChange, RestoredPlace};
 pub use context::{CompactionCause, CompactionStarted, ContextCompacted, SummaryFrom};
-pub use conversation::{AssistantMessage, RunResult, SessionStarted, TokenUsage, TurnFinished};
+pub use conversation::{AssistantMessage, ModelChanged, RunResult, SessionStarted, TokenUsage, TurnFinished};
 pub use kind::{EventKind, ToolCallStatus};
 pub use worker::{OneShot, RightsChanged, WorkerStarted};
 

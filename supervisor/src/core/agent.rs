@@ -145,6 +145,7 @@ impl Agent {
     pub fn handle(&mut self, input: Input) -> Vec<Effect> {
         match input {
             Input::Op(op) => self.on_op(op),
+            Input::Model(choice) => self.on_model(*choice),
             Input::Context(items) => self.on_context(items),
             Input::Stream { request, event } => self.on_stream(request, event),
             Input::StreamFailed { request, error } => self.on_stream_failed(request, &error),

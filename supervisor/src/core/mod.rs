@@ -24,6 +24,7 @@ mod images;
 mod interrupt;
 mod ledger;
 mod message;
+mod model;
 mod outcome;
 mod protocol;
 mod record;
@@ -37,7 +38,7 @@ mod turn;
 mod window;
 
 pub use agent::Agent;
-pub use config::{AgentConfig, Backoff, RunLimits};
+pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits};
 pub use end::{EndReason, RunEnd};
 pub use protocol::{
     CallProgress, ContextItem, Effect, Input, ReadyWorker, RequestId, ServedOutcome, TimerId,

@@ -13,7 +13,7 @@ use ipc::refusal::Refusal;
 use ipc::rights::{Grant, Rights};
 use ipc::tool::ToolCall;
 
-use super::{EndReason, RunEnd};
+use super::{EndReason, ModelChoice, RunEnd};
 use crate::approval::Proposal;
 use crate::provider::{ModelRequest, ProviderError, StreamEvent};
 use crate::tools::ServedCall;
@@ -77,6 +77,8 @@ pub struct CallProgress {
 pub enum Input {
     /// The user wants something.
     Op(Op),
+    /// Another model of the same provider is to answer from now on.
+    Model(Box<ModelChoice>),
     /// Something that the model has to know; it joins the next user message.
     Context(Vec<ContextItem>),
     /// A reply goes on.

@@ -13,6 +13,9 @@ use crate::policy::write_root;
 impl AgentRun {
     /// Every action becomes one input of the core, but one that names no path.
     pub(super) fn act(&mut self, shared: &mut Shared, kind: UserActionKind) -> Result<(), SessionError> {
+        if let UserActionKind::SetModel { model } = kind {
+            return self.change_model(shared, &model);
+        }
         match resolved(self.worker.confinement().project.as_path(), kind) {
             Ok(op) => {
                 if matches!(op, Op::UserTurn { .. } | Op::Compact) && !self.agent.is_busy() {
@@ -21,6 +24,17 @@ impl AgentRun {
                 self.feed(shared, Input::Op(op))
             }
             Err(why) => self.notice(shared, "rights_refused", &format!("the rights were not changed: {why}")),
+        }
+    }
+}
+
+impl AgentRun {
+    /// Has another model answer, if the session can have it.
+    fn change_model(&mut self, shared: &mut Shared, name: &str) -> Result<(), SessionError> {
+        let models = self.models.as_ref().ok_or_else(|| "this session has one model".to_owned());
+        match models.and_then(|models| models.choose(name)) {
+            Ok(choice) => self.feed(shared, Input::Model(Box::new(choice))),
+            Err(why) => self.notice(shared, "model_refused", &format!("cannot change the model: {why}")),
         }
     }
 }
@@ -50,6 +64,7 @@ fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, String> {
             Op::SetRights { change: RightsChange::RemoveWrite { path } }
         }
         UserActionKind::SetRights { change } => Op::SetRights { change },
+        UserActionKind::SetModel { model } => return Err(format!("the model {model} is no right")),
         // Answers have a way of their own.
         UserActionKind::Answer { id, .. } => {
             return Err(format!("an answer to request {id} changes no right"));

@@ -14,6 +14,7 @@ mod finish;
 mod flushes;
 mod happenings;
 mod live;
+mod models;
 mod modes;
 mod observer;
 mod one_shot;
@@ -43,6 +44,7 @@ pub use boundary::{Boundary, Processes, StartedWorker, WorkerControl, WorkerOrde
 pub use changes::ChangeTracker;
 pub(crate) use digest::ruleset_digest;
 pub use live::Live;
+pub use models::Models;
 pub use modes::ModePlaces;
 pub use observer::{Observer, ObserverError};
 pub use one_shot::{Journal, OneShot, OneShotError, Unlogged};

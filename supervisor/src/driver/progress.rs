@@ -90,7 +90,8 @@ fn of(input: &Input) -> Concerns {
         | Input::FrontEndGone
         | Input::WorkerReady(_)
         | Input::NotReplaced { .. } => Concerns::All,
-        Input::Context(_)
+        Input::Model(_)
+        | Input::Context(_)
         | Input::Stream { .. }
         | Input::StreamFailed { .. }
         | Input::Progress { .. }

@@ -25,7 +25,7 @@ use super::served::ServedCalls;
 use super::start::Startup;
 use super::timers::Timers;
 use super::workers::Happening;
-use super::{Live, ModePlaces, SessionError, SessionWorker, Shared, Turns};
+use super::{Live, ModePlaces, Models, SessionError, SessionWorker, Shared, Turns};
 use crate::core::{Agent, Input, RequestId, RunEnd, TimerId};
 use crate::prompt::Surroundings;
 use crate::provider::{EventStream, ModelProvider};
@@ -58,6 +58,8 @@ pub struct AgentRun {
     pub(super) live: watch::Sender<Option<Live>>,
     pub(super) modes: ModePlaces,
     pub(super) surroundings: Surroundings,
+    /// The models that it may change to; none if absent.
+    pub(super) models: Option<Arc<dyn Models>>,
     pub(super) turns: Turns,
     pub(super) startup: Startup,
     pub(super) stream: Option<(RequestId, EventStream)>,
@@ -129,6 +131,7 @@ impl AgentRun {
             live,
             modes,
             surroundings,
+            models: None,
             turns,
             startup: Startup::default(),
             stream: None,
@@ -147,6 +150,12 @@ impl AgentRun {
             totals: Totals::default(),
             end: None,
         }
+    }
+
+    /// The same run, which may change its model to one of these.
+    #[must_use]
+    pub fn choosing_from(self, models: Arc<dyn Models>) -> Self {
+        Self { models: Some(models), ..self }
     }
 
     /// The agent.

@@ -16,7 +16,7 @@ use super::model::ModelError;
 use super::options::SessionOptions;
 use crate::activity::Activity;
 use crate::changes::{PatchFile, PatchFileError};
-use crate::core::{Agent, AgentConfig, Backoff, RunEnd};
+use crate::core::{Agent, AgentConfig, Backoff, ModelChoice, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
     self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Live, Observer, Processes, SessionError,
@@ -176,6 +176,10 @@ pub(crate) fn open(
         surroundings: surroundings.clone(),
         turns: options.turns,
     });
+    let run = match options.models.clone() {
+        Some(models) => run.choosing_from(models),
+        None => run,
+    };
     let standing = run.agent().standing().clone();
     let places = places(conversation.clone(), &standing, &surroundings);
     let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire);
@@ -234,7 +238,12 @@ impl Handle {
 
     /// Acts as the user without waiting. A session that is over takes no action, and misses none.
     pub(crate) fn try_act(&self, kind: UserActionKind) -> Result<(), Busy> {
-        match self.actions.try_send(self.action(kind)) {
+        self.try_act_on(None, kind)
+    }
+
+    /// The same on an agent of the session: its first if none is named.
+    pub(crate) fn try_act_on(&self, agent: Option<AgentId>, kind: UserActionKind) -> Result<(), Busy> {
+        match self.actions.try_send(UserAction { agent, ..self.action(kind) }) {
             Err(mpsc::error::TrySendError::Full(_)) => Err(Busy),
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
         }
@@ -303,15 +312,17 @@ fn agent(
     conversation: &ConversationId,
     surroundings: &prompt::Surroundings,
 ) -> Agent {
+    let ModelChoice { name, max_tokens, options: asked, sees_images, prices, window } =
+        options.model.choice(options.window);
     Agent::new(AgentConfig {
-        model: options.model.name.clone(),
+        model: name,
         system: prompt::SYSTEM.into(),
         tools: Arc::new(Registry::for_activity(ACTIVITY)),
-        options: options.model.request_options(),
-        max_tokens: options.model.reply_tokens(),
-        window: options.window.within(options.model.facts.context),
-        sees_images: options.model.facts.images,
-        prices: options.model.facts.prices,
+        options: asked,
+        max_tokens,
+        window,
+        sees_images,
+        prices,
         surroundings: surroundings.clone(),
         limits: options.limits,
         fails_when_denied: options.fails_when_denied,

@@ -8,6 +8,7 @@ mod compaction;
 mod images;
 mod interrupted;
 mod limits;
+mod models;
 mod replies;
 mod rights;
 mod scopes;

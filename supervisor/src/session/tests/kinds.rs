@@ -7,8 +7,9 @@ use ipc::approval::{
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionCause, CompactionStarted, ContextCompacted,
-    DecidedBy, EventKind, FileChange, Observer, OneShot, RestoredPlace, RightsChanged, RunResult,
-    SessionEvent, SessionStarted, SummaryFrom, TokenUsage, ToolCallStatus, TurnFinished, WorkerStarted,
+    DecidedBy, EventKind, FileChange, ModelChanged, Observer, OneShot, RestoredPlace, RightsChanged,
+    RunResult, SessionEvent, SessionStarted, SummaryFrom, TokenUsage, ToolCallStatus, TurnFinished,
+    WorkerStarted,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
@@ -171,6 +172,7 @@ fn approvals() -> Vec<EventKind> {
         EventKind::GrantAdded(SessionGrant { id, covers, grant }),
         EventKind::GrantRevoked { id },
         EventKind::ModeChanged { mode: ApprovalMode::Ask },
+        EventKind::ModelChanged(ModelChanged { from: "a".to_owned(), to: "b".to_owned(), new_context: true }),
     ]
 }
 
@@ -259,6 +261,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::GrantAdded(_) => "grant_added",
         EventKind::GrantRevoked { .. } => "grant_revoked",
         EventKind::ModeChanged { .. } => "mode_changed",
+        EventKind::ModelChanged(_) => "model_changed",
         EventKind::WorkerStarted(_) => "worker_started",
         EventKind::RightsChanged(_) => "rights_changed",
         EventKind::WorkerEnded { .. } => "worker_ended",
@@ -280,7 +283,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
     let mut scratch = Scratch::new();
     let samples = samples();
     let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
-    assert_eq!(names.len(), 25, "a kind is missing among the samples: {names:?}");
+    assert_eq!(names.len(), 26, "a kind is missing among the samples: {names:?}");
     let written: Vec<_> = samples.into_iter().map(|kind| scratch.append("1", kind)).collect();
     let loaded = rebuild(&scratch.bytes());
     assert_eq!(loaded.faults, []);
