@@ -101,6 +101,15 @@ impl History {
         entries
     }
 
+    /// About how many tokens it has without its opening.
+    pub(super) fn said_tokens(&self) -> u64 {
+        let of_message = |message: &Arc<Message>| match &**message {
+            Message::User(blocks) => blocks.iter().map(of_block).collect::<Vec<_>>(),
+            Message::Assistant(blocks) => blocks.iter().map(|block| in_block(tokens(block.get()))).collect(),
+        };
+        self.messages.iter().flat_map(of_message).skip(self.opening).fold(0, u64::saturating_add)
+    }
+
     /// Whether nothing is in it.
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty()
