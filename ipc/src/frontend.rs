@@ -114,6 +114,8 @@ pub enum UserActionKind {
     Interrupt,
     /// Ends the session.
     Quit,
+    /// Ends the session because the process is interrupted.
+    InterruptSession,
     /// Ends the session because the process is told to end.
     Terminate,
     /// Ends the session because its terminal is gone.
@@ -179,6 +181,8 @@ pub enum Op {
     Interrupt,
     /// Ends the session.
     Shutdown,
+    /// Ends the session because the process is interrupted.
+    InterruptSession,
     /// Ends the session because the process is told to end.
     Terminate,
     /// Ends the session because its terminal is gone.

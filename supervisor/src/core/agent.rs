@@ -189,6 +189,11 @@ impl Agent {
         self.turn_waits || !matches!(self.state, State::Resting | State::Closed)
     }
 
+    /// True if no turn will follow.
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+
     fn on_op(&mut self, op: Op) {
         match op {
             Op::UserTurn { text, images } => self.on_user_turn(Said { text, images }),
@@ -196,6 +201,7 @@ impl Agent {
             Op::Compact => self.on_compact(),
             Op::Interrupt => self.stop(EndReason::Interrupted, None),
             Op::Shutdown => self.close(EndReason::Closed, None),
+            Op::InterruptSession => self.close(EndReason::Interrupted, None),
             Op::Terminate => self.close(EndReason::Terminated, None),
             Op::HangUp => self.close(EndReason::HungUp, None),
             Op::PatchApproval { id, decision } => self.on_answer(id, AskKind::Patch, decision),

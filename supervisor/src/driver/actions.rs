@@ -43,6 +43,7 @@ impl AgentRun {
 pub(super) const fn for_all(kind: &UserActionKind) -> Option<Op> {
     match kind {
         UserActionKind::Quit => Some(Op::Shutdown),
+        UserActionKind::InterruptSession => Some(Op::InterruptSession),
         UserActionKind::Terminate => Some(Op::Terminate),
         UserActionKind::HangUp => Some(Op::HangUp),
         _ => None,
@@ -74,6 +75,7 @@ fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, String> {
         UserActionKind::Compact => Op::Compact,
         UserActionKind::Interrupt => Op::Interrupt,
         UserActionKind::Quit => Op::Shutdown,
+        UserActionKind::InterruptSession => Op::InterruptSession,
         UserActionKind::Terminate => Op::Terminate,
         UserActionKind::HangUp => Op::HangUp,
     })

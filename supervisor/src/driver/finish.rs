@@ -13,7 +13,7 @@ use crate::monitor::WorkerEvent;
 impl AgentRun {
     /// The agent rests: its run is over, or the user may go on.
     pub(super) fn rest(&mut self, shared: &mut Shared, end: RunEnd) -> Result<(), SessionError> {
-        if self.turns == Turns::One || ends_run(end.reason) {
+        if self.turns == Turns::One || self.agent.is_closed() {
             self.end = Some(end);
             return Ok(());
         }
@@ -170,16 +170,4 @@ impl Session {
             }
         }
     }
-}
-
-/// True if there is nothing to go on with after such an end.
-const fn ends_run(reason: EndReason) -> bool {
-    matches!(
-        reason,
-        EndReason::Closed
-            | EndReason::Terminated
-            | EndReason::HungUp
-            | EndReason::NoSandbox
-            | EndReason::Internal
-    )
 }

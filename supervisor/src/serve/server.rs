@@ -85,9 +85,8 @@ impl Ending {
         match self {
             Self::Shutdown => UserActionKind::Quit,
             Self::HungUp => UserActionKind::HangUp,
-            Self::InputOver | Self::OutputGone | Self::Interrupted | Self::Terminated => {
-                UserActionKind::Terminate
-            }
+            Self::Interrupted => UserActionKind::InterruptSession,
+            Self::InputOver | Self::OutputGone | Self::Terminated => UserActionKind::Terminate,
         }
     }
 
