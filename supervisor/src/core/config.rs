@@ -1,4 +1,4 @@
-//! What an agent is made with, fixed for its life.
+//! What an agent is made with: fixed for its life, but for the model and what follows from it.
 
 use std::sync::Arc;
 use std::time::Duration;
