@@ -125,6 +125,42 @@ fn the_schema_is_that_of_the_types() {
     assert!(printed == written, "bailiwick serve --print-schema > docs/protocol.schema.json");
 }
 
+/// Each member of an event too: a front end is written by that page.
+#[test]
+fn the_page_of_the_protocol_names_every_method_and_every_member_of_an_event() {
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let page = fs::read_to_string(docs.join("protocol.md")).unwrap();
+    let row = |method: &str| page.lines().find(|line| line.starts_with(&format!("| `{method}` |")));
+    for method in [CLIENT_METHODS, SERVER_METHODS].concat() {
+        assert!(row(method).is_some(), "{method} has no row in docs/protocol.md");
+    }
+    assert!(page.contains(&format!("`{SESSION_EVENT_METHOD}`")));
+    let schema: Value =
+        serde_json::from_slice(&fs::read(docs.join("protocol.schema.json")).unwrap()).unwrap();
+    for method in NOTIFICATION_METHODS {
+        let row = row(method).unwrap_or_else(|| panic!("{method} has no row in docs/protocol.md"));
+        let params = &schema["methods"]["notifications"][method]["params"];
+        for (member, is_required) in members(&schema, &params["properties"]["data"]) {
+            let written = format!("`{member}{}`", if is_required { "" } else { "?" });
+            assert!(row.contains(&written), "{written} is missing: {row}");
+        }
+    }
+}
+
+/// The members of an object of the schema, and whether each has to be there.
+fn members(schema: &Value, object: &Value) -> Vec<(String, bool)> {
+    if let Some(reference) = object["$ref"].as_str() {
+        return members(schema, schema.pointer(reference.strip_prefix('#').unwrap()).unwrap());
+    }
+    let required = object["required"].as_array().cloned().unwrap_or_default();
+    let own = object["properties"].as_object().into_iter().flatten();
+    let mut all: Vec<_> = own.map(|(name, _)| (name.clone(), required.contains(&json!(name)))).collect();
+    for part in object["allOf"].as_array().into_iter().flatten() {
+        all.extend(members(schema, part));
+    }
+    all
+}
+
 #[test]
 fn each_bad_line_has_its_number_and_the_connection_goes_on() {
     let world = World::new(User::Myself);
