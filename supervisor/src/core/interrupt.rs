@@ -4,6 +4,7 @@ use ipc::event::ToolCallStatus;
 use ipc::id::CallId;
 
 use super::calls::{CallResult, Open};
+use super::delegation::SUBTREE_ENDED;
 use super::{Agent, CallProgress, Effect, EndReason};
 use crate::tools::{ServedCall, seconds};
 
@@ -101,6 +102,7 @@ impl Agent {
         let sentence = why.sentence(progress.as_ref());
         let text = match open {
             Open::Committing(_) | Open::Served(ServedCall::External(_)) => format!("{sentence}; {IN_PART}"),
+            Open::Delegated => format!("{sentence}; {SUBTREE_ENDED}"),
             Open::Served(ServedCall::Supervisor(_)) => format!("{sentence}; {SERVED_IN_PART}"),
             Open::Serving(_) | Open::Preparing(_) => sentence,
         };

@@ -16,6 +16,7 @@ mod beside;
 mod calls;
 mod compaction;
 mod config;
+mod delegation;
 mod dispatch;
 mod end;
 mod fitting;
@@ -41,7 +42,8 @@ pub use agent::Agent;
 pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits};
 pub use end::{EndReason, RunEnd};
 pub use protocol::{
-    CallProgress, ContextItem, Effect, Input, ReadyWorker, RequestId, ServedOutcome, TimerId,
+    CallProgress, ContextItem, Effect, Estimate, Input, NewAgent, ReadyWorker, RequestId, ServedOutcome,
+    TimerId,
 };
 pub use window::Window;
 

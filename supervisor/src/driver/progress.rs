@@ -77,7 +77,8 @@ fn of(input: &Input) -> Concerns {
     match input {
         Input::CallFinished { call, outcome: Outcome::Done(_), .. }
         | Input::OneShotFinished { call, outcome: Ok(Outcome::Done(_)), .. }
-        | Input::Served { call, .. } => Concerns::Done(*call),
+        | Input::Served { call, .. }
+        | Input::AgentFinished { call, .. } => Concerns::Done(*call),
         Input::CallFinished { call, .. }
         | Input::OneShotFinished { call, .. }
         | Input::CallLost { call, .. }
@@ -88,6 +89,7 @@ fn of(input: &Input) -> Concerns {
         | Input::TimeUp
         | Input::Broken { .. }
         | Input::FrontEndGone
+        | Input::Narrowed { .. }
         | Input::WorkerReady(_)
         | Input::NotReplaced { .. } => Concerns::All,
         Input::Model(_)
@@ -98,6 +100,7 @@ fn of(input: &Input) -> Concerns {
         | Input::Remark { .. }
         | Input::Refused(_)
         | Input::Lapsed { .. }
+        | Input::OutOfBudget { .. }
         | Input::Timer(_) => Concerns::None,
     }
 }

@@ -5,6 +5,7 @@ mod models;
 mod open;
 mod options;
 mod record;
+mod sub_agents;
 
 pub(crate) use self::models::SettingsModels;
 pub(crate) use self::open::{ACTIVITY, Busy, Events, Handle, OpenError, Place, Refusal, Session, open};

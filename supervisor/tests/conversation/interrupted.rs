@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -87,7 +86,7 @@ impl Play {
     fn take(&mut self, input: Input) {
         for effect in self.agent.handle(input) {
             match effect {
-                Effect::StartStream { request, model } => self.last = Some((request, model)),
+                Effect::StartStream { request, model, .. } => self.last = Some((request, model)),
                 Effect::Show(UiEventKind::TextDelta { text }) => self.shown.push_str(&text),
                 _ => {}
             }
