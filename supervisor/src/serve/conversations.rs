@@ -5,12 +5,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use ipc::frontend::{UiEvent, UserActionKind};
+use ipc::frontend::{UiEvent, UserAction, UserActionKind};
 use ipc::id::ConversationId;
 use ipc::rpc::{ErrorObject, NewConversationParams};
 use tokio::task::JoinSet;
 
-use crate::opening::{Busy, Events, Handle};
+use crate::messages::say;
+use crate::opening::{Events, Handle, NotTaken, unheard};
 
 /// Opens conversations.
 pub(super) trait Open: Send + Sync + 'static {
@@ -70,29 +71,33 @@ impl Conversations {
         self.open.is_empty()
     }
 
-    /// Acts in one of them; `None` where there is no such conversation.
-    pub(super) fn act(
-        &self,
-        conversation: &ConversationId,
-        kind: UserActionKind,
-    ) -> Option<Result<(), Busy>> {
-        self.open.get(conversation).map(|(handle, _)| handle.try_act(kind))
+    /// Acts in one of them, on its first agent.
+    pub(super) fn act(&self, conversation: &ConversationId, kind: UserActionKind) -> Result<(), NotTaken> {
+        let (handle, _) = self.open.get(conversation).ok_or(NotTaken::Over)?;
+        handle.try_act(handle.action(kind))
     }
 
     /// Acts in one of them for certain: what it cannot take in yet waits.
-    pub(super) fn act_surely(&mut self, conversation: &ConversationId, kind: UserActionKind) {
-        let Some((handle, _)) = self.open.get(conversation) else { return };
-        if handle.try_act(kind.clone()) == Err(Busy) {
-            let handle = handle.clone();
-            self.late.spawn(async move { handle.act(kind).await });
+    pub(super) fn act_surely(&mut self, action: UserAction) {
+        let handle = self.open.get(&action.conversation_id).map(|(handle, _)| handle);
+        match handle.map_or(Err(NotTaken::Over), |handle| handle.try_act(action.clone())) {
+            Ok(()) => {}
+            Err(NotTaken::Busy) => {
+                let handle = handle.cloned();
+                self.late.spawn(async move {
+                    if let Some(handle) = handle {
+                        handle.act_on(action).await;
+                    }
+                });
+            }
+            Err(NotTaken::Over) => unheard(&action).iter().for_each(|unheard| say(unheard)),
         }
     }
 
     /// Acts in all of them, for certain.
     pub(super) fn act_in_all(&mut self, kind: &UserActionKind) {
-        for conversation in self.open.keys().cloned().collect::<Vec<_>>() {
-            self.act_surely(&conversation, kind.clone());
-        }
+        let actions: Vec<_> = self.open.values().map(|(handle, _)| handle.action(kind.clone())).collect();
+        actions.into_iter().for_each(|action| self.act_surely(action));
     }
 
     /// Waits for what happens next in any of them, each in turn. Cancel safe.

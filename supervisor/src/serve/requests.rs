@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::conversations::Open;
 use super::server::{Ending, Server};
-use crate::opening::Busy;
+use crate::opening::NotTaken;
 
 impl<O: Open> Server<O> {
     /// Reads a request and does it, or says why not.
@@ -107,12 +107,12 @@ impl<O: Open> Server<O> {
     /// Passes on what concerns one conversation.
     fn act(&mut self, id: &RequestId, conversation: &ConversationId, kind: UserActionKind) {
         match self.conversations.act(conversation, kind) {
-            Some(Ok(())) => self.grant(id, &Accepted {}),
-            Some(Err(Busy)) => {
+            Ok(()) => self.grant(id, &Accepted {}),
+            Err(NotTaken::Busy) => {
                 let error = ErrorWord::Busy.because("the conversation takes nothing in at the moment");
                 self.refuse(Some(id), &error);
             }
-            None => {
+            Err(NotTaken::Over) => {
                 let why = format!("there is no conversation {:?}, or it is over", conversation.as_str());
                 self.refuse(Some(id), &ErrorWord::NoSuchConversation.because(why));
             }
