@@ -116,6 +116,19 @@ impl Effective {
         RunLimits { max_steps: steps, max_tokens: self.number("limits.max_tokens"), max_usd }
     }
 
+    /// Bounds on sub-agents.
+    pub fn agents(&self) -> TreeLimits {
+        let preset = TreeLimits::default();
+        let count = |key, preset| {
+            self.number(key).map_or(preset, |number| u32::try_from(number).unwrap_or(u32::MAX))
+        };
+        TreeLimits {
+            depth: count("agents.depth", preset.depth),
+            at_once: count("agents.at_once", preset.at_once),
+            per_turn: count("agents.per_turn", preset.per_turn),
+        }
+    }
+
     /// How much of the model's context is used.
     pub fn window(&self) -> Window {
         self.number("limits.context_tokens").map_or_else(Window::default, Window::new)

@@ -20,8 +20,8 @@ use super::observer::ObserverError;
 use super::run::Occurrence;
 use super::tree::{Closed, Tree};
 use super::tripwire::{Look, Watched, events};
-use super::{AgentRun, ChangeTracker, Guard, OpensAgents, SessionError, Shared, TreeLimits, panicked};
-use crate::core::{EndReason, Input, RunEnd};
+use super::{AgentRun, ChangeTracker, Guard, OpensAgents, SessionError, Shared, panicked};
+use crate::core::{EndReason, Input, RunEnd, TreeLimits};
 
 /// A session that owns its agent runs.
 pub struct Session {

@@ -13,7 +13,7 @@ use std::thread;
 use ipc::confinement::{Tier, no_full_tier};
 use ipc::event::{Account, EventKind, RestoredPlace, RunResult, SessionEvent};
 use ipc::frontend::{UiEvent, UiEventKind};
-use ipc::id::{CallId, Generation};
+use ipc::id::{AgentCall, CallId, Generation};
 use ipc::path::WirePath;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
@@ -93,13 +93,13 @@ struct Page {
     /// Whether anything of the reply that is awaited was printed.
     has_begun: bool,
     /// The calls that have not ended: calls of one turn end in any order.
-    open: BTreeMap<CallId, String>,
+    open: BTreeMap<AgentCall, String>,
     lines: Lines<io::Stderr>,
     tally: Tally,
 }
 
 impl Page {
-    fn print(&mut self, UiEvent { conversation_id, kind, .. }: &UiEvent) -> io::Result<()> {
+    fn print(&mut self, UiEvent { conversation_id, agent, kind }: &UiEvent) -> io::Result<()> {
         if let UiEventKind::Logged(event) = kind {
             self.tally.add(event);
         }
@@ -109,7 +109,7 @@ impl Page {
                 self.cause(event)
             }
             (Output::StreamJson, UiEventKind::TextDelta { text }) if self.format.deltas => {
-                line(&Delta::text(conversation_id, text))
+                line(&Delta::text(conversation_id, agent, text))
             }
             (Output::Json, UiEventKind::Logged(event)) => match self.tally.summary(event, &self.format.log) {
                 Some(summary) => {
@@ -118,7 +118,8 @@ impl Page {
                 }
                 None => self.remark(event),
             },
-            (Output::Text, UiEventKind::TextDelta { text }) => {
+            // What a sub-agent says is said to its parent.
+            (Output::Text, UiEventKind::TextDelta { text }) if agent.is_top_level() => {
                 self.has_begun = true;
                 self.text(text)
             }
@@ -154,11 +155,11 @@ impl Page {
             EventKind::ToolCallStarted { call, name, input, .. } => {
                 let summary = ToolSummary::new(name, input.get()).one_line();
                 let line = beginning(&summary, columns());
-                self.open.insert(*call, summary);
+                self.open.insert(of(event, *call), summary);
                 line
             }
             EventKind::ToolCallFinished { call, status, content, duration_ms, .. } => {
-                let name = self.open.remove(call).unwrap_or_else(|| format!("call {call}"));
+                let name = self.open.remove(&of(event, *call)).unwrap_or_else(|| format!("call {call}"));
                 ending(&name, (*status, *duration_ms), content, columns())
             }
             EventKind::Denied { call, denial, .. } => {
@@ -195,12 +196,15 @@ impl Page {
             EventKind::CompactionStarted(started) => started.to_string(),
             EventKind::ContextCompacted(compacted) => compacted.to_string(),
             EventKind::Notice { message, .. } => message.clone(),
+            EventKind::SubAgentSpawned(spawned) => spawned.to_string(),
+            EventKind::SubAgentResult(result) => result.to_string(),
+            EventKind::WriteTurnAwaited(waits) => waits.to_string(),
             EventKind::Restored { places, .. } => restored(places),
             EventKind::ChangeSet { files, patch } => changes(files.len(), patch.as_ref()),
             EventKind::Result(result) => return self.result(event, result),
             _ => return Ok(()),
         };
-        self.note(&text)
+        self.note(&by(event, text))
     }
 
     /// Why a run ended otherwise than asked: a person reads it also where programs read the stream.
@@ -246,6 +250,16 @@ impl Page {
         self.lines.passing(&harmless(text));
         Ok(())
     }
+}
+
+/// A call of an event's agent.
+fn of(event: &SessionEvent, call: CallId) -> AgentCall {
+    AgentCall { agent: event.agent.clone(), call }
+}
+
+/// A note with the sub-agent that it is about.
+fn by(event: &SessionEvent, text: String) -> String {
+    if event.agent.is_top_level() { text } else { format!("{} {text}", event.agent) }
 }
 
 fn line(value: &impl Serialize) -> io::Result<()> {
