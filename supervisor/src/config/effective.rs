@@ -119,9 +119,8 @@ impl Effective {
     /// Bounds on sub-agents.
     pub fn agents(&self) -> TreeLimits {
         let preset = TreeLimits::default();
-        let count = |key, preset| {
-            self.number(key).map_or(preset, |number| u32::try_from(number).unwrap_or(u32::MAX))
-        };
+        let count =
+            |key, preset| self.number(key).map_or(preset, |number| u32::try_from(number).unwrap_or(u32::MAX));
         TreeLimits {
             depth: count("agents.depth", preset.depth),
             at_once: count("agents.at_once", preset.at_once),

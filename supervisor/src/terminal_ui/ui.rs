@@ -295,8 +295,10 @@ impl Ui {
     }
 }
 
+/// True for the session's first agent alone: sub-agents end their turns while it works.
 fn ends_a_turn(event: &UiEvent) -> bool {
-    matches!(&event.kind, UiEventKind::Logged(event) if matches!(event.kind, EventKind::TurnFinished(_)))
+    event.agent == AgentId::root()
+        && matches!(&event.kind, UiEventKind::Logged(event) if matches!(event.kind, EventKind::TurnFinished(_)))
 }
 
 /// Before the terminal was raw, it turned Enter into a line feed (ICRNL, termios(3)).
