@@ -14,7 +14,7 @@ use super::layer::{Binding, ModelEntry};
 use super::settled::{Ignored, Settled};
 use super::value::{Element, Value};
 use crate::approval::ApprovalSettings;
-use crate::core::{RunLimits, Window};
+use crate::core::{RunLimits, TreeLimits, Window};
 use crate::provider::catalogue::{self, Api, Facts};
 use crate::provider::{CacheLifetime, Effort, ProviderKind, RetryPolicy, Timeouts};
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ipc::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
-use ipc::event::{DecidedBy, EventKind, Observer as Witness};
+use ipc::event::{DecidedBy, EventKind, NoticeCode, Observer as Witness};
 use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use ipc::id::{AgentId, ApprovalId};
 use tokio::sync::{mpsc, oneshot};
@@ -116,13 +116,14 @@ fn decision(answer: &ApprovalAnswer) -> &'static str {
 }
 
 /// The line for the log on an action that its session takes no more; none for what has no meaning then.
-pub(super) fn too_late(agent: &AgentId, kind: &UserActionKind) -> Option<(&'static str, String)> {
+pub(super) fn too_late(agent: &AgentId, kind: &UserActionKind) -> Option<(NoticeCode, String)> {
     match kind {
-        UserActionKind::Answer { id, answer } => {
-            Some(("approval_ignored", format!("agent {agent}: {}", not_waited_for(*id, decision(answer)))))
-        }
+        UserActionKind::Answer { id, answer } => Some((
+            NoticeCode::ApprovalIgnored,
+            format!("agent {agent}: {}", not_waited_for(*id, decision(answer))),
+        )),
         UserActionKind::Prompt { .. } => {
-            Some(("no_agent", format!("no agent {agent} is at work: a message to it was not read")))
+            Some((NoticeCode::NoAgent, format!("no agent {agent} is at work: a message to it was not read")))
         }
         _ => None,
     }
@@ -182,7 +183,7 @@ impl AgentRun {
     ) -> Result<(), SessionError> {
         match self.approvals.answer(id, answer, for_us) {
             Ok(()) => Ok(()),
-            Err(why) => self.notice(shared, "approval_ignored", &why),
+            Err(why) => self.notice(shared, NoticeCode::ApprovalIgnored, &why),
         }
     }
 }

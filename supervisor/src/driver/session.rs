@@ -7,7 +7,7 @@ use std::panic::{self, AssertUnwindSafe};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, select_all};
-use ipc::event::{EventKind, Observer as Witness};
+use ipc::event::{EventKind, NoticeCode, Observer as Witness};
 use ipc::frontend::{UserAction, UserActionKind};
 use ipc::id::AgentId;
 use tokio::sync::mpsc;
@@ -250,7 +250,7 @@ impl Session {
 
     fn log_untaken(&mut self, agent: Option<AgentId>, kind: &UserActionKind) -> Result<(), SessionError> {
         let agent = agent.unwrap_or_else(AgentId::root);
-        let nothing = || ("no_agent", format!("no agent {agent} is at work: nothing was done"));
+        let nothing = || (NoticeCode::NoAgent, format!("no agent {agent} is at work: nothing was done"));
         let (code, message) = too_late(&agent, kind).unwrap_or_else(nothing);
         self.notice(code, &message)
     }
@@ -271,8 +271,8 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn notice(&mut self, code: &str, message: &str) -> Result<(), SessionError> {
-        self.record(EventKind::Notice { code: code.to_owned(), message: message.to_owned() })
+    pub(super) fn notice(&mut self, code: NoticeCode, message: &str) -> Result<(), SessionError> {
+        self.record(EventKind::Notice { code, message: message.to_owned() })
     }
 }
 

@@ -9,7 +9,9 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use ipc::approval::ApprovalMode;
-use ipc::event::{EventKind, Observer as Witness, SubAgentResult, SubAgentSpawned, SubAgentStatus};
+use ipc::event::{
+    EventKind, Observer as Witness, SubAgentResult, SubAgentSpawned, SubAgentStatus, WorkerEnd,
+};
 use ipc::frontend::{Op, UserActionKind};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::rights::{Grant, Network, RightsChange};
@@ -297,7 +299,7 @@ impl Session {
             if let WorkerEvent::Refused(refused) = event {
                 run.feed(&mut self.shared, Input::Refused(refused))?;
             } else {
-                let reason = "the run is over".to_owned();
+                let reason = WorkerEnd::RunOver.into();
                 run.record(
                     &mut self.shared,
                     EventKind::WorkerEnded { generation, reason },

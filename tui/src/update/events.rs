@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use ipc::approval::{ReviewDecision, SessionGrant};
-use ipc::confinement::no_full_tier;
 use ipc::event::{
     Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, RestoredPlace,
     RunResult, SessionEvent, SessionStarted, WorkerStarted,
@@ -18,9 +17,6 @@ use crate::message::Action;
 use crate::model::{AgentView, Block, Call, Doing, Fold, Look, Model, Part, Pending, Reply, access};
 use crate::moment::Moment;
 use crate::text::SafeText;
-
-/// Notices after which a change of rights or mode is no longer waited for.
-const REFUSALS: &[&str] = &["rights_refused", "rights_unchanged", "no_worker"];
 
 /// What the core says; says whether anything that shows changed.
 pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>) -> bool {
@@ -156,7 +152,7 @@ fn state_changed(view: &mut AgentView, now: Moment, kind: EventKind) -> bool {
             view.say(Look::Notice, &compacted.to_string());
         }
         EventKind::Notice { code, message } => {
-            if REFUSALS.contains(&code.as_str()) {
+            if code.ends_change() {
                 view.session.pending = None;
             }
             view.say(Look::Notice, &message);
@@ -295,18 +291,19 @@ fn worker_started(view: &mut AgentView, started: &WorkerStarted) {
     if started.one_shot.is_some() {
         return;
     }
-    view.session.tier.clone_from(&started.tier);
+    view.session.tier = Some(started.tier);
     if started.generation == Generation(1)
-        && let Some(why) = no_full_tier(&started.not_enforced)
+        && let Some(why) = &started.no_full_tier
     {
         view.say(Look::Notice, &format!("the {} tier: {why}; hint: bailiwick doctor", started.tier));
     }
 }
 
 fn restored(view: &mut AgentView, places: &[RestoredPlace]) {
-    for RestoredPlace { path, what, restored } in places {
-        let words = if *restored { "changed and restored" } else { "changed, and could NOT be restored" };
-        view.say(Look::Error, &format!("{words}: {path} ({what})"));
+    for place in places {
+        let words =
+            if place.restored { "changed and restored" } else { "changed, and could NOT be restored" };
+        view.say(Look::Error, &format!("{words}: {} ({})", place.path, place.phrase()));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Messages of the user, and the turns that they begin.
 
-use ipc::event::TurnFinished;
+use ipc::event::{EndReason, TurnFinished};
 use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
 
@@ -49,7 +49,7 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
         tell_failure(view, Look::Error, message);
     }
     view.say(Look::Turn, &summary(turn));
-    if turn.reason == "done" && !view.turn.interrupted {
+    if turn.reason == EndReason::Done && !view.turn.interrupted {
         if let Some(message) = view.queue.pop_front() {
             send_to(model, agent, (model.now, message), actions);
         }

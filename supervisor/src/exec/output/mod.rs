@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::thread;
 
-use ipc::confinement::{Tier, no_full_tier};
-use ipc::event::{Account, EventKind, RestoredPlace, RunResult, SessionEvent};
+use ipc::confinement::Tier;
+use ipc::event::{Account, EndReason, EventKind, RestoredPlace, RunResult, SessionEvent};
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentCall, CallId, Generation};
 use ipc::path::WirePath;
@@ -149,7 +149,7 @@ impl Page {
         let text = match &event.kind {
             EventKind::SessionStarted(started) => {
                 let first = format!("{} · {}", started.rights, started.model);
-                let is_read_only = started.mode == ApprovalMode::Deny.as_str();
+                let is_read_only = started.mode == ApprovalMode::Deny;
                 if is_read_only { format!("{first}\n{READ_ONLY}") } else { first }
             }
             EventKind::ToolCallStarted { call, name, input, .. } => {
@@ -183,12 +183,12 @@ impl Page {
             }
             EventKind::RightsChanged(changed) => format!("rights: {}", changed.rights),
             EventKind::WorkerStarted(started)
-                if started.landlock_abi == 0 || started.tier == Tier::FloorUnmediated.to_string() =>
+                if started.landlock_abi == 0 || started.tier == Tier::FloorUnmediated =>
             {
                 format!("sandbox degraded: {}", started.not_enforced.join("; "))
             }
             EventKind::WorkerStarted(started) if started.generation == Generation(1) => {
-                match no_full_tier(&started.not_enforced) {
+                match &started.no_full_tier {
                     Some(why) => format!("the {} tier: {why}; hint: bailiwick doctor", started.tier),
                     None => return Ok(()),
                 }
@@ -220,7 +220,7 @@ impl Page {
             }
             None => self.note(&format!("bailiwick: {message}"))?,
         }
-        next_step(reason).map_or(Ok(()), |step| self.note(&format!("  hint: {step}")))
+        next_step(*reason).map_or(Ok(()), |step| self.note(&format!("  hint: {step}")))
     }
 
     fn result(&mut self, event: &SessionEvent, result: &RunResult) -> io::Result<()> {
@@ -284,8 +284,8 @@ fn steps(count: u32) -> String {
 /// What the host runs later, and what became of it, a line each.
 fn restored(places: &[RestoredPlace]) -> String {
     let line = |place: &RestoredPlace| {
-        let RestoredPlace { path, what, restored } = place;
-        if *restored {
+        let (path, what) = (&place.path, place.phrase());
+        if place.restored {
             format!("! changed and restored: {path} ({what})")
         } else {
             format!("! changed, and could not be restored: {path} ({what}); look at it before you work on")
@@ -307,14 +307,14 @@ fn changes(count: usize, patch: Option<&WirePath>) -> String {
 }
 
 /// What a person can do about the end of a run, where its message does not say it.
-fn next_step(reason: &str) -> Option<&'static str> {
+const fn next_step(reason: EndReason) -> Option<&'static str> {
     match reason {
-        "step_limit" => Some("allow more with --max-steps, or give a smaller task"),
-        "token_limit" => Some("allow more with --max-tokens, or give a smaller task"),
-        "cost_limit" => Some("allow more with --max-usd, or give a smaller task"),
-        "time_limit" => Some("allow more with --timeout, or give a smaller task"),
-        "refusal" => Some("say the task in other words"),
-        "no_sandbox" => Some("bailiwick doctor shows what is missing on this machine"),
+        EndReason::StepLimit => Some("allow more with --max-steps, or give a smaller task"),
+        EndReason::TokenLimit => Some("allow more with --max-tokens, or give a smaller task"),
+        EndReason::CostLimit => Some("allow more with --max-usd, or give a smaller task"),
+        EndReason::TimeLimit => Some("allow more with --timeout, or give a smaller task"),
+        EndReason::Refusal => Some("say the task in other words"),
+        EndReason::NoSandbox => Some("bailiwick doctor shows what is missing on this machine"),
         _ => None,
     }
 }
