@@ -25,13 +25,13 @@ pub use incoming::{Incoming, Outcome, Refused};
 pub use lines::{Line, Lines, MAX_LINE};
 pub use notification::*;
 pub use outgoing::{failure, notification, request, success};
-pub use response::answer;
 pub(crate) use response::decode;
+pub use response::{answer, unawaited};
 #[cfg(feature = "schema")]
 pub use schema::schema;
 
 /// The version of this protocol; it changes whenever a message does in a way that a front end could notice.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// What `jsonrpc` has to be.
 const JSONRPC: &str = "2.0";

@@ -38,7 +38,9 @@ impl AgentRun {
         let models = self.models.as_ref().ok_or_else(|| "this session has one model".to_owned());
         match models.and_then(|models| models.choose(name)) {
             Ok(choice) => self.feed(shared, Input::Model(Box::new(choice))),
-            Err(why) => self.notice(shared, NoticeCode::ModelRefused, &format!("cannot change the model: {why}")),
+            Err(why) => {
+                self.notice(shared, NoticeCode::ModelRefused, &format!("cannot change the model: {why}"))
+            }
         }
     }
 }

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use super::conversations::Open;
 use super::history;
 use super::server::{Ending, Server};
-use crate::opening::Busy;
+use crate::opening::NotTaken;
 
 /// The most pages of logs that are read at once.
 const READERS: usize = 4;
@@ -152,12 +152,12 @@ impl<O: Open> Server<O> {
         kind: UserActionKind,
     ) {
         match self.conversations.act(conversation, agent, kind) {
-            Some(Ok(())) => self.grant(id, &Accepted {}),
-            Some(Err(Busy)) => {
+            Ok(()) => self.grant(id, &Accepted {}),
+            Err(NotTaken::Busy) => {
                 let error = ErrorWord::Busy.because("the conversation takes nothing in at the moment");
                 self.refuse(Some(id), &error);
             }
-            None => self.refuse(Some(id), &no_such(conversation)),
+            Err(NotTaken::Over) => self.refuse(Some(id), &no_such(conversation)),
         }
     }
 }

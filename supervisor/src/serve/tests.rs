@@ -345,9 +345,9 @@ async fn an_approval_is_answered_once() {
     let mut core = client.converse().await;
     core.asks(4);
     let request = client.read().await;
-    assert_eq!((&request["id"], &request["method"]), (&json!("c1:4"), &json!("execCommandApproval")));
+    assert_eq!((&request["id"], &request["method"]), (&json!("c1:1:4"), &json!("execCommandApproval")));
     assert_eq!(request["params"]["conversation_id"], "c1");
-    client.respond(&json!("c9:4"), json!({"decision": "approved"})).await;
+    client.respond(&json!("c9:1:4"), json!({"decision": "approved"})).await;
     client.respond(&json!(4), json!({"decision": "approved"})).await;
     client.respond(&request["id"], json!({"decision": "denied", "message": "no"})).await;
     let ApprovalAnswer::Exec(response) = core.answer(4).await else { panic!() };
@@ -359,7 +359,7 @@ async fn an_approval_is_answered_once() {
     core.show(UiEventKind::ApprovalClosed { id: ApprovalId(5) });
     let closed = client.read().await;
     assert_eq!(closed["method"], "event/approvalClosed");
-    assert_eq!(closed["params"]["data"], json!({"id": 5, "request_id": "c1:5"}));
+    assert_eq!(closed["params"]["data"], json!({"agent": "1", "id": 5, "request_id": "c1:1:5"}));
     client.respond(&request["id"], json!({"decision": "approved"})).await;
     client.call(9, "interrupt", json!({"conversation_id": "c1"})).await;
     assert_eq!(core.action().await, UserActionKind::Interrupt);
