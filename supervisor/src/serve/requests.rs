@@ -6,16 +6,18 @@ use ipc::approval::{ApprovalMode, SERVER_METHODS};
 use ipc::event::SCHEMA;
 use ipc::frontend::UserActionKind;
 use ipc::id::ConversationId;
+use ipc::image::Image;
 use ipc::rights::RightsChange;
 use ipc::rpc::{
-    Accepted, CLIENT_METHODS, Capabilities, ClientRequest, ErrorObject, ErrorWord, InitializeParams,
-    InitializeResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId, SendUserMessageParams,
+    Accepted, Attachment, CLIENT_METHODS, Capabilities, ClientRequest, ErrorObject, ErrorWord,
+    InitializeParams, InitializeResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId,
 };
 use serde_json::value::RawValue;
 
 use super::conversations::Open;
 use super::server::{Ending, Server};
 use crate::opening::Busy;
+use crate::pictures;
 
 impl<O: Open> Server<O> {
     /// Reads a request and does it, or says why not.
@@ -34,10 +36,13 @@ impl<O: Open> Server<O> {
                 self.farewells.push(id);
                 self.end(Ending::Shutdown);
             }
-            ClientRequest::SendUserMessage(params) => {
-                let SendUserMessageParams { conversation_id, text, images } = params;
-                self.act(&id, &conversation_id, UserActionKind::Prompt { text, images });
-            }
+            ClientRequest::SendUserMessage(params) => match attached(params.images) {
+                Ok(images) => {
+                    let kind = UserActionKind::Prompt { text: params.text, images };
+                    self.act(&id, &params.conversation_id, kind);
+                }
+                Err(error) => self.refuse(Some(&id), &error),
+            },
             ClientRequest::Interrupt(params) => {
                 self.act(&id, &params.conversation_id, UserActionKind::Interrupt);
             }
@@ -118,4 +123,14 @@ impl<O: Open> Server<O> {
             }
         }
     }
+}
+
+/// Reads the pictures of a message; an error names the one that is none.
+fn attached(attachments: Vec<Attachment>) -> Result<Vec<Image>, ErrorObject> {
+    let read = attachments.into_iter().enumerate().map(|(index, attachment)| {
+        pictures::attached(attachment).map_err(|error| {
+            ErrorWord::InvalidParams.because(format!("images[{index}]: the picture {error}"))
+        })
+    });
+    read.collect()
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use ipc::approval::{ApprovalAnswer, ExecCommandApprovalParams, ServerRequest};
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
+use ipc::image::{MAX_IMAGE_BYTES, MediaType};
 use ipc::rights::{Grant, Network, RightsChange};
-use ipc::rpc::{ErrorObject, ErrorWord, Line, NewConversationParams};
+use ipc::rpc::{Attachment, ErrorObject, ErrorWord, Line, NewConversationParams};
 use ipc::tool::Access;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -196,6 +197,34 @@ async fn each_action_reaches_its_own_conversation() {
         assert_eq!(two.action().await, expected, "{method}");
     }
     assert!(one.actions.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn only_whole_pictures_reach_a_conversation() {
+    const PNG: &[u8] = include_bytes!("../../../fixtures/images/shapes.png");
+    let mut client = Client::greeted().await;
+    let mut core = client.converse().await;
+    let attached = |media_type, width, data: &[u8]| {
+        serde_json::to_value(Attachment { media_type, width, height: None, data: data.into() }).unwrap()
+    };
+    let whole = attached(MediaType::Png, None, PNG);
+    let message = |image| json!({"conversation_id": "c1", "text": "look", "images": [whole, image]});
+    for (image, cause) in [
+        (attached(MediaType::Png, None, &PNG[..60]), "the picture is a damaged png picture"),
+        (attached(MediaType::Gif, None, PNG), "the picture is said to be image/gif, and is image/png"),
+        (attached(MediaType::Png, Some(49), PNG), "the picture is 48×32, and not as said"),
+        (attached(MediaType::Png, None, b"<svg/>"), "the picture is no PNG"),
+        (attached(MediaType::Png, None, &vec![0; MAX_IMAGE_BYTES + 1]), "the picture has 3932161 bytes"),
+    ] {
+        let response = client.call(5, "sendUserMessage", message(image)).await;
+        let error = &response["error"];
+        assert_eq!(error["data"]["word"], "invalid_params", "{error}");
+        let said = error["message"].as_str().unwrap();
+        assert!(said.starts_with("images[1]") && said.contains(cause), "{said}");
+    }
+    client.call(5, "sendUserMessage", message(attached(MediaType::Png, Some(48), PNG))).await;
+    let images = vec![picture::read(PNG).unwrap(); 2];
+    assert_eq!(core.action().await, UserActionKind::Prompt { text: "look".to_owned(), images });
 }
 
 #[tokio::test]
