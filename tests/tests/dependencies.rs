@@ -30,7 +30,7 @@ const TABLE: &[(Row, &[&[&str]])] = &[
         &[NETWORK, TERMINAL, CONFINEMENT],
     ),
     (
-        Row { name: "complaint", ours: &["ipc"], packages: &["ipc"], never: &[] },
+        Row { name: "complaint", ours: &["ipc"], packages: &["ipc", "libc"], never: &[] },
         &[RUNTIME, NETWORK, TERMINAL, CONFINEMENT],
     ),
     (
