@@ -3,20 +3,28 @@
 //! A request carries everything that a person needs to decide: the exact bytes or the exact argument vector, and the right that
 //! is missing. It is answered once, by a typed decision; whatever else comes counts as [`ReviewDecision::Denied`].
 
+mod agent;
 mod answer;
 mod changes;
+mod command;
+mod kinds;
 mod request;
 mod scope;
 
+pub use agent::{AgentAccess, AgentRightsApprovalParams};
 pub use answer::{
-    ApplyPatchApprovalResponse, ApprovalAnswer, ExecCommandApprovalResponse, ExternalToolApprovalResponse,
-    NetworkApprovalResponse, ReviewDecision,
+    AgentRightsApprovalResponse, ApplyPatchApprovalResponse, ApprovalAnswer, ExecCommandApprovalResponse,
+    ExternalToolApprovalResponse, NetworkApprovalResponse, ReviewDecision,
 };
 pub use changes::{FileChange, FileChanges};
+pub use command::{ExecCommandApprovalParams, NetworkApprovalParams};
+pub(crate) use kinds::approval_kinds;
+pub use kinds::{
+    AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, AskKind, EXEC_COMMAND_APPROVAL_METHOD,
+    EXTERNAL_TOOL_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD, SERVER_METHODS,
+};
 pub use request::{
-    APPLY_PATCH_APPROVAL_METHOD, ApplyPatchApprovalParams, EXEC_COMMAND_APPROVAL_METHOD,
-    EXTERNAL_TOOL_APPROVAL_METHOD, ExecCommandApprovalParams, ExternalToolApprovalParams,
-    NETWORK_APPROVAL_METHOD, NetworkApprovalParams, SERVER_METHODS, ServerRequest, UnknownServerRequest,
+    ApplyPatchApprovalParams, ExternalToolApprovalParams, ServerRequest, UnknownServerRequest,
 };
 pub use scope::{ApprovalMode, SessionGrant, SessionScope};
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest};
+use crate::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest, approval_kinds};
 use crate::event::SessionEvent;
 use crate::id::{AgentId, ApprovalId, CallId, ConversationId, GrantId};
 use crate::image::Image;
@@ -114,67 +114,57 @@ pub enum UserActionKind {
     HangUp,
 }
 
-/// The core's input from outside: each [`UserAction`] that makes sense becomes exactly one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// Starts a turn.
-    UserTurn {
-        /// The user's message.
-        text: String,
-        /// The pictures that go before it.
-        images: Vec<Image>,
-    },
-    /// Changes the rights of the agent.
-    SetRights {
-        /// What changes; a path is resolved.
-        change: RightsChange,
-    },
-    /// Decides on a change of files.
-    PatchApproval {
-        /// The request.
-        id: ApprovalId,
-        /// The decision.
-        decision: ReviewDecision,
-    },
-    /// Decides on a command.
-    ExecApproval {
-        /// The request.
-        id: ApprovalId,
-        /// The decision.
-        decision: ReviewDecision,
-    },
-    /// Decides on the network.
-    NetworkApproval {
-        /// The request.
-        id: ApprovalId,
-        /// The decision.
-        decision: ReviewDecision,
-    },
-    /// Decides on a call of an external tool.
-    ExternalToolApproval {
-        /// The request.
-        id: ApprovalId,
-        /// The decision.
-        decision: ReviewDecision,
-    },
-    /// Changes the approval mode.
-    SetMode {
-        /// The mode.
-        mode: ApprovalMode,
-    },
-    /// Takes back what was approved for the session.
-    RevokeGrant {
-        /// Which.
-        id: GrantId,
-    },
-    /// Has the conversation summarised.
-    Compact,
-    /// Ends the turn that runs.
-    Interrupt,
-    /// Ends the session.
-    Shutdown,
-    /// Ends the session because the process is told to end.
-    Terminate,
-    /// Ends the session because its terminal is gone.
-    HangUp,
+macro_rules! op {
+    ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
+        $op:ident, $constant:ident = $method:literal;)*) => {
+        /// The core's input from outside: each [`UserAction`] that makes sense becomes exactly one.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Op {
+            /// Starts a turn.
+            UserTurn {
+                /// The user's message.
+                text: String,
+                /// The pictures that go before it.
+                images: Vec<Image>,
+            },
+            /// Changes the rights of the agent.
+            SetRights {
+                /// What changes; a path is resolved.
+                change: RightsChange,
+            },
+            $(
+                #[doc = concat!("Decides on ", $what, ".")]
+                $op {
+                    /// The request.
+                    id: ApprovalId,
+                    /// The decision.
+                    decision: ReviewDecision,
+                    /// The digest that the answer repeats; where it is there, it has to be the request's.
+                    digest: Option<String>,
+                },
+            )*
+            /// Changes the approval mode.
+            SetMode {
+                /// The mode.
+                mode: ApprovalMode,
+            },
+            /// Takes back what was approved for the session.
+            RevokeGrant {
+                /// Which.
+                id: GrantId,
+            },
+            /// Has the conversation summarised.
+            Compact,
+            /// Ends the turn that runs.
+            Interrupt,
+            /// Ends the session.
+            Shutdown,
+            /// Ends the session because the process is told to end.
+            Terminate,
+            /// Ends the session because its terminal is gone.
+            HangUp,
+        }
+    };
 }
+
+approval_kinds!(op);

@@ -98,7 +98,17 @@ impl AgentId {
 
     /// True if it is nobody's sub-agent.
     pub fn is_top_level(&self) -> bool {
-        !self.0.contains('.')
+        self.level() == 0
+    }
+
+    /// The number of agents above it.
+    pub fn level(&self) -> usize {
+        self.0.matches('.').count()
+    }
+
+    /// True if it is a sub-agent of `other`, at whatever level.
+    pub fn is_below(&self, other: &Self) -> bool {
+        self.0.strip_prefix(&other.0).is_some_and(|rest| rest.starts_with('.'))
     }
 }
 

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::SessionScope;
+use super::kinds::approval_kinds;
+use crate::frontend::Op;
+use crate::id::ApprovalId;
 
 /// A person's decision on one request.
 ///
@@ -154,38 +157,36 @@ impl From<ResponseForm> for Form {
     }
 }
 
-response! {
-    /// The answer to a request for a change of files.
-    ApplyPatchApprovalResponse
-}
-response! {
-    /// The answer to a request for a command.
-    ExecCommandApprovalResponse
-}
-response! {
-    /// The answer to a request for the network.
-    NetworkApprovalResponse
-}
-response! {
-    /// The answer to a request for a call of an external tool.
-    ExternalToolApprovalResponse
+macro_rules! answers {
+    ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
+        $op:ident, $constant:ident = $method:literal;)*) => {
+        $(response! {
+            #[doc = concat!("The answer to a request for ", $what, ".")]
+            $response
+        })*
+
+        /// What came back for a request.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(tag = "type", content = "data", rename_all = "snake_case")]
+        pub enum ApprovalAnswer {
+            $(#[doc = concat!("An answer to a request for ", $what, ".")] $kind($response),)*
+            /// No answer that can be understood: a denial.
+            Failed {
+                /// What came, or why nothing did.
+                cause: String,
+            },
+        }
+
+        impl ApprovalAnswer {
+            /// The operation that it is on the request `id`; the error says why it is no answer.
+            pub fn into_op(self, id: ApprovalId) -> Result<Op, String> {
+                match self {
+                    $(Self::$kind($response { decision, digest }) => Ok(Op::$op { id, decision, digest }),)*
+                    Self::Failed { cause } => Err(cause),
+                }
+            }
+        }
+    };
 }
 
-/// What came back for a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", content = "data", rename_all = "snake_case")]
-pub enum ApprovalAnswer {
-    /// An answer to a request for a change of files.
-    Patch(ApplyPatchApprovalResponse),
-    /// An answer to a request for a command.
-    Exec(ExecCommandApprovalResponse),
-    /// An answer to a request for the network.
-    Network(NetworkApprovalResponse),
-    /// An answer to a request for a call of an external tool.
-    ExternalTool(ExternalToolApprovalResponse),
-    /// No answer that can be understood: a denial.
-    Failed {
-        /// What came, or why nothing did.
-        cause: String,
-    },
-}
+approval_kinds!(answers);

@@ -5,28 +5,19 @@ use serde::ser::{Error as _, SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::FileChanges;
-#[cfg(feature = "schema")]
+use super::kinds::{
+    AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, EXEC_COMMAND_APPROVAL_METHOD,
+    EXTERNAL_TOOL_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD, approval_kinds,
+};
 use super::{
-    ApplyPatchApprovalResponse, ExecCommandApprovalResponse, ExternalToolApprovalResponse,
-    NetworkApprovalResponse,
+    AgentRightsApprovalParams, AgentRightsApprovalResponse, ApplyPatchApprovalResponse, ApprovalAnswer,
+    AskKind, ExecCommandApprovalParams, ExecCommandApprovalResponse, ExternalToolApprovalResponse,
+    FileChanges, NetworkApprovalParams, NetworkApprovalResponse, ReviewDecision,
 };
 use crate::id::{AgentId, CallId, ConversationId};
 use crate::path::WirePath;
-use crate::rights::{Grant, Network};
-use crate::tool::Access;
-
-/// The method that asks for a change of files.
-pub const APPLY_PATCH_APPROVAL_METHOD: &str = "applyPatchApproval";
-
-/// The method that asks for a command.
-pub const EXEC_COMMAND_APPROVAL_METHOD: &str = "execCommandApproval";
-
-/// The method that asks for the network.
-pub const NETWORK_APPROVAL_METHOD: &str = "networkApproval";
-
-/// The method that asks for a call of an external tool.
-pub const EXTERNAL_TOOL_APPROVAL_METHOD: &str = "externalToolApproval";
+use crate::rights::Grant;
+use crate::rpc::decode;
 
 /// Asks for exactly this change of files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,82 +48,6 @@ pub struct ApplyPatchApprovalParams {
     pub grant_root: Option<WirePath>,
 }
 
-/// Asks for exactly this command.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ExecCommandApprovalParams {
-    /// The session.
-    pub conversation_id: ConversationId,
-    /// Who asks.
-    pub agent: AgentId,
-    /// The call that it is for.
-    pub call_id: CallId,
-    /// The argument vector that will be executed.
-    pub command: Vec<String>,
-    /// Where, absolute.
-    pub cwd: WirePath,
-    /// Variables that are set beyond those that every command has.
-    pub environment: Vec<(String, WirePath)>,
-    /// The rights that the command declares to need.
-    pub access: Access,
-    /// The network that it declares to need.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub network: Option<Network>,
-    /// SHA-256 of the effect, in hexadecimal.
-    pub digest: String,
-    /// What the command is given beyond the standing rights.
-    pub grant: Grant,
-    /// The standing rights, in one line.
-    pub rights: String,
-    /// How long an answer counts, in milliseconds from the request on.
-    pub timeout_ms: u64,
-    /// Why, in the agent's own words: a claim.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The longest command prefix that could be approved for the session; absent where none could.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prefix: Option<Vec<String>>,
-    /// A write root that would cover this and more: a separate choice.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grant_root: Option<WirePath>,
-}
-
-/// Asks for the network, which is all that this command lacks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct NetworkApprovalParams {
-    /// The session.
-    pub conversation_id: ConversationId,
-    /// Who asks.
-    pub agent: AgentId,
-    /// The call that it is for.
-    pub call_id: CallId,
-    /// The argument vector that will be executed.
-    pub command: Vec<String>,
-    /// Where, absolute.
-    pub cwd: WirePath,
-    /// Variables that are set beyond those that every command has.
-    pub environment: Vec<(String, WirePath)>,
-    /// The rights that the command declares to need.
-    pub access: Access,
-    /// SHA-256 of the effect, in hexadecimal.
-    pub digest: String,
-    /// What the command is given beyond the standing rights.
-    pub grant: Grant,
-    /// The standing rights, in one line.
-    pub rights: String,
-    /// How long an answer counts, in milliseconds from the request on.
-    pub timeout_ms: u64,
-    /// Why, in the agent's own words: a claim.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The longest command prefix that could be approved for the session; absent where none could.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prefix: Option<Vec<String>>,
-}
-
 /// Asks for exactly this call of a tool that a server outside the sandbox serves: the agent's rights do not bind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -159,120 +74,129 @@ pub struct ExternalToolApprovalParams {
     pub reason: Option<String>,
 }
 
-/// The methods of all requests of the core.
-pub const SERVER_METHODS: &[&str] = &[
-    APPLY_PATCH_APPROVAL_METHOD,
-    EXEC_COMMAND_APPROVAL_METHOD,
-    NETWORK_APPROVAL_METHOD,
-    EXTERNAL_TOOL_APPROVAL_METHOD,
-];
-
-/// A request of the core to its front end. In JSON `{"method": …, "params": …}`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerRequest {
-    /// A change of files.
-    ApplyPatchApproval(ApplyPatchApprovalParams),
-    /// A command.
-    ExecCommandApproval(ExecCommandApprovalParams),
-    /// The network.
-    NetworkApproval(NetworkApprovalParams),
-    /// A call of an external tool.
-    ExternalToolApproval(ExternalToolApprovalParams),
-}
-
 /// A method that no request has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no request has the method {0:?}")]
 pub struct UnknownServerRequest(pub String);
 
+macro_rules! requests {
+    ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
+        $op:ident, $constant:ident = $method:literal;)*) => {
+        /// A request of the core to its front end. In JSON `{"method": …, "params": …}`.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum ServerRequest {
+            $(#[doc = concat!("For ", $what, ".")] $request($params),)*
+        }
+
+        impl ServerRequest {
+            /// The kind of approval.
+            pub const fn kind(&self) -> AskKind {
+                match self {
+                    $(Self::$request(_) => AskKind::$kind,)*
+                }
+            }
+
+            /// The session.
+            pub const fn conversation_id(&self) -> &ConversationId {
+                match self {
+                    $(Self::$request(params) => &params.conversation_id,)*
+                }
+            }
+
+            /// The agent that asks.
+            pub const fn agent(&self) -> &AgentId {
+                match self {
+                    $(Self::$request(params) => &params.agent,)*
+                }
+            }
+
+            /// The call that it is for.
+            pub const fn call_id(&self) -> CallId {
+                match self {
+                    $(Self::$request(params) => params.call_id,)*
+                }
+            }
+
+            /// The digest of what is approved.
+            pub fn digest(&self) -> &str {
+                match self {
+                    $(Self::$request(params) => &params.digest,)*
+                }
+            }
+
+            /// How long an answer counts, in milliseconds.
+            pub const fn timeout_ms(&self) -> u64 {
+                match self {
+                    $(Self::$request(params) => params.timeout_ms,)*
+                }
+            }
+
+            /// The agent's own words about it: a claim.
+            pub const fn reason(&self) -> Option<&String> {
+                match self {
+                    $(Self::$request(params) => params.reason.as_ref(),)*
+                }
+            }
+
+            /// The parameters as JSON.
+            pub fn params(&self) -> serde_json::Result<Box<RawValue>> {
+                match self {
+                    $(Self::$request(params) => serde_json::value::to_raw_value(params),)*
+                }
+            }
+
+            fn read(method: String, params: &str) -> Result<Self, ReadError> {
+                Ok(match method.as_str() {
+                    $($constant => Self::$request(serde_json::from_str(params)?),)*
+                    _ => return Err(UnknownServerRequest(method).into()),
+                })
+            }
+
+            /// The answer of this kind that carries a decision, bound to the digest of this request.
+            pub fn answer(&self, decision: ReviewDecision) -> ApprovalAnswer {
+                let digest = Some(self.digest().to_owned());
+                match self {
+                    $(Self::$request(_) => ApprovalAnswer::$kind($response { decision, digest }),)*
+                }
+            }
+
+            /// The answer that the result of a response to this request is.
+            pub(crate) fn read_answer(&self, result: &str) -> Result<ApprovalAnswer, String> {
+                match self {
+                    $(Self::$request(_) => decode(result).map(ApprovalAnswer::$kind),)*
+                }
+            }
+
+            /// Each method with the schemas of its parameters and its response.
+            #[cfg(feature = "schema")]
+            pub(crate) fn schemas(
+                generator: &mut schemars::SchemaGenerator,
+            ) -> Vec<(&'static str, schemars::Schema, schemars::Schema)> {
+                vec![$((
+                    $constant,
+                    generator.subschema_for::<$params>(),
+                    generator.subschema_for::<$response>(),
+                )),*]
+            }
+        }
+    };
+}
+
+approval_kinds!(requests);
+
+/// Why a method and its parameters are no request.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error(transparent)]
+    Method(#[from] UnknownServerRequest),
+    #[error(transparent)]
+    Params(#[from] serde_json::Error),
+}
+
 impl ServerRequest {
     /// The method of its JSON-RPC form.
     pub const fn method(&self) -> &'static str {
-        match self {
-            Self::ApplyPatchApproval(_) => APPLY_PATCH_APPROVAL_METHOD,
-            Self::ExecCommandApproval(_) => EXEC_COMMAND_APPROVAL_METHOD,
-            Self::NetworkApproval(_) => NETWORK_APPROVAL_METHOD,
-            Self::ExternalToolApproval(_) => EXTERNAL_TOOL_APPROVAL_METHOD,
-        }
-    }
-
-    /// The session.
-    pub const fn conversation_id(&self) -> &ConversationId {
-        match self {
-            Self::ApplyPatchApproval(params) => &params.conversation_id,
-            Self::ExecCommandApproval(params) => &params.conversation_id,
-            Self::NetworkApproval(params) => &params.conversation_id,
-            Self::ExternalToolApproval(params) => &params.conversation_id,
-        }
-    }
-
-    /// The call that it is for.
-    pub const fn call_id(&self) -> CallId {
-        match self {
-            Self::ApplyPatchApproval(params) => params.call_id,
-            Self::ExecCommandApproval(params) => params.call_id,
-            Self::NetworkApproval(params) => params.call_id,
-            Self::ExternalToolApproval(params) => params.call_id,
-        }
-    }
-
-    /// The digest of the effect.
-    pub fn digest(&self) -> &str {
-        match self {
-            Self::ApplyPatchApproval(params) => &params.digest,
-            Self::ExecCommandApproval(params) => &params.digest,
-            Self::NetworkApproval(params) => &params.digest,
-            Self::ExternalToolApproval(params) => &params.digest,
-        }
-    }
-
-    /// How long an answer counts, in milliseconds.
-    pub const fn timeout_ms(&self) -> u64 {
-        match self {
-            Self::ApplyPatchApproval(params) => params.timeout_ms,
-            Self::ExecCommandApproval(params) => params.timeout_ms,
-            Self::NetworkApproval(params) => params.timeout_ms,
-            Self::ExternalToolApproval(params) => params.timeout_ms,
-        }
-    }
-
-    /// Each method with the schemas of its parameters and its response.
-    #[cfg(feature = "schema")]
-    pub(crate) fn schemas(
-        generator: &mut schemars::SchemaGenerator,
-    ) -> [(&'static str, schemars::Schema, schemars::Schema); 4] {
-        [
-            (
-                APPLY_PATCH_APPROVAL_METHOD,
-                generator.subschema_for::<ApplyPatchApprovalParams>(),
-                generator.subschema_for::<ApplyPatchApprovalResponse>(),
-            ),
-            (
-                EXEC_COMMAND_APPROVAL_METHOD,
-                generator.subschema_for::<ExecCommandApprovalParams>(),
-                generator.subschema_for::<ExecCommandApprovalResponse>(),
-            ),
-            (
-                NETWORK_APPROVAL_METHOD,
-                generator.subschema_for::<NetworkApprovalParams>(),
-                generator.subschema_for::<NetworkApprovalResponse>(),
-            ),
-            (
-                EXTERNAL_TOOL_APPROVAL_METHOD,
-                generator.subschema_for::<ExternalToolApprovalParams>(),
-                generator.subschema_for::<ExternalToolApprovalResponse>(),
-            ),
-        ]
-    }
-
-    /// The parameters as JSON.
-    pub fn params(&self) -> serde_json::Result<Box<RawValue>> {
-        match self {
-            Self::ApplyPatchApproval(params) => serde_json::value::to_raw_value(params),
-            Self::ExecCommandApproval(params) => serde_json::value::to_raw_value(params),
-            Self::NetworkApproval(params) => serde_json::value::to_raw_value(params),
-            Self::ExternalToolApproval(params) => serde_json::value::to_raw_value(params),
-        }
+        self.kind().method()
     }
 }
 
@@ -314,14 +238,6 @@ impl<'de> Deserialize<'de> for ServerRequest {
             params: Box<RawValue>,
         }
         let Form { method, params } = Form::deserialize(deserializer)?;
-        let params = params.get();
-        let request = match method.as_str() {
-            APPLY_PATCH_APPROVAL_METHOD => serde_json::from_str(params).map(Self::ApplyPatchApproval),
-            EXEC_COMMAND_APPROVAL_METHOD => serde_json::from_str(params).map(Self::ExecCommandApproval),
-            NETWORK_APPROVAL_METHOD => serde_json::from_str(params).map(Self::NetworkApproval),
-            EXTERNAL_TOOL_APPROVAL_METHOD => serde_json::from_str(params).map(Self::ExternalToolApproval),
-            _ => return Err(D::Error::custom(UnknownServerRequest(method))),
-        };
-        request.map_err(D::Error::custom)
+        Self::read(method, params.get()).map_err(D::Error::custom)
     }
 }

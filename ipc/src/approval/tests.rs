@@ -1,9 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::id::{AgentId, CallId, GrantId};
+use crate::id::{AgentId, ApprovalId, CallId, GrantId};
 use crate::path::WirePath;
-use crate::rights::{Grant, Network, Reach};
+use crate::rights::{Execution, Grant, Network, Reach, Rights};
 use crate::tool::Access;
 
 fn grant() -> Grant {
@@ -80,6 +80,30 @@ fn external() -> ExternalToolApprovalParams {
         server: "docs".to_owned(),
         tool: "search".to_owned(),
         json: r#"{"q": "é"}"#.to_owned(),
+        digest: "ab".to_owned(),
+        timeout_ms: 1000,
+        reason: Some("because".to_owned()),
+    }
+}
+
+fn agent() -> AgentRightsApprovalParams {
+    let rights = Rights {
+        read: vec!["/".into()],
+        write: vec!["/p/src".into(), "/t".into()],
+        net: Network::On,
+        exec: Execution::Allowed,
+        ..Rights::default()
+    };
+    AgentRightsApprovalParams {
+        conversation_id: "s".into(),
+        agent: AgentId::root(),
+        call_id: CallId(7),
+        task: "fix the é test".to_owned(),
+        access: AgentAccess::Write,
+        write: vec!["/p/src".into()],
+        network: Network::On,
+        rights,
+        grant: Grant { write: vec!["/p/src".into()], net: Network::On, reach: Reach::default() },
         digest: "ab".to_owned(),
         timeout_ms: 1000,
         reason: Some("because".to_owned()),
@@ -169,12 +193,29 @@ fn a_request_for_an_external_tool_has_its_shape() {
 }
 
 #[test]
+fn a_request_for_the_rights_of_a_sub_agent_has_its_shape() {
+    golden(
+        ServerRequest::AgentRightsApproval(agent()),
+        concat!(
+            r#"{"method":"agentRightsApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""task":"fix the é test","access":"write","write":["/p/src"],"network":"on","#,
+            r#""rights":{"read":["/"],"hidden":[],"write":["/p/src","/t"],"protected":[],"net":"on","#,
+            r#""reach":{"host":false,"lan":false,"link_local":false,"metadata":false},"exec":"allowed","#,
+            r#""limits":{"timeout_ms":600000,"output_bytes":65536}},"#,
+            r#""grant":{"write":["/p/src"],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
+            r#""digest":"ab","timeout_ms":1000,"reason":"because"}}"#
+        ),
+    );
+}
+
+#[test]
 fn the_session_is_required_and_nothing_unknown_passes() {
     for request in [
         ServerRequest::ApplyPatchApproval(patch()),
         ServerRequest::ExecCommandApproval(exec()),
         ServerRequest::NetworkApproval(network()),
         ServerRequest::ExternalToolApproval(external()),
+        ServerRequest::AgentRightsApproval(agent()),
     ] {
         let json = serde_json::to_string(&request).unwrap();
         let nameless = json.replace(r#""conversation_id":"s","#, "");
@@ -184,6 +225,30 @@ fn the_session_is_required_and_nothing_unknown_passes() {
         let error = serde_json::from_str::<ServerRequest>(&more).unwrap_err().to_string();
         assert!(error.contains("sudo"), "{error}");
     }
+}
+
+#[test]
+fn each_kind_has_a_request_a_response_and_an_operation_of_its_own() {
+    let requests = [
+        ServerRequest::ApplyPatchApproval(patch()),
+        ServerRequest::ExecCommandApproval(exec()),
+        ServerRequest::NetworkApproval(network()),
+        ServerRequest::ExternalToolApproval(external()),
+        ServerRequest::AgentRightsApproval(agent()),
+    ];
+    assert!(requests.iter().map(ServerRequest::kind).eq(AskKind::ALL.iter().copied()));
+    assert!(requests.iter().map(ServerRequest::method).eq(SERVER_METHODS.iter().copied()));
+    let operations = requests.map(|request| {
+        let answer = request.read_answer(r#"{"decision":"abort","digest":"ab"}"#).unwrap();
+        assert_eq!(answer, request.answer(ReviewDecision::Abort));
+        format!("{:?}", answer.into_op(ApprovalId(3)).unwrap())
+    });
+    let fields = r#" { id: ApprovalId(3), decision: Abort, digest: Some("ab") }"#;
+    let names =
+        ["PatchApproval", "ExecApproval", "NetworkApproval", "ExternalToolApproval", "AgentRightsApproval"];
+    assert_eq!(operations, names.map(|name| format!("{name}{fields}")));
+    let failed = ApprovalAnswer::Failed { cause: "none".to_owned() };
+    assert_eq!(failed.into_op(ApprovalId(3)), Err("none".to_owned()));
 }
 
 #[test]

@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 
 use super::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, RestoredPlace,
-    RightsChanged, RunResult, SessionStarted, TurnFinished, WorkerStarted,
+    RightsChanged, RunResult, SessionStarted, SubAgentResult, SubAgentSpawned, TurnFinished, WorkerStarted,
+    WriteTurnAwaited,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 use crate::denial::Denial;
@@ -148,6 +149,12 @@ pub enum EventKind {
         /// The sentence.
         message: String,
     },
+    /// An agent starts a sub-agent.
+    SubAgentSpawned(SubAgentSpawned),
+    /// A sub-agent is over, to its last process.
+    SubAgentResult(SubAgentResult),
+    /// A call waits for another agent's turn at writing to end.
+    WriteTurnAwaited(WriteTurnAwaited),
     /// What the host runs later had changed, and was put back.
     Restored {
         /// The call after which it was found; absent at the end of the run.

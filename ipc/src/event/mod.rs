@@ -3,6 +3,7 @@
 //! One JSON object a line. The fields of [`SessionEvent`] come first, then `type` and `data` of its [`EventKind`].
 
 mod account;
+mod agent;
 mod approval;
 mod change;
 mod context;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{AgentId, ConversationId, EventId};
 
 pub use account::{Account, counted};
+pub use agent::{SubAgentResult, SubAgentSpawned, SubAgentStatus, WriteTurnAwaited};
 pub use approval::{ApprovalAnswered, DecidedBy};
 pub use change::{ChangedFile, FileChange, RestoredPlace};
 pub use context::{CompactionCause, CompactionStarted, ContextCompacted, SummaryFrom};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The right to run commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Execution {
     /// The worker executes no program.
     Denied,
@@ -15,6 +16,7 @@ pub enum Execution {
 
 /// Bounds on one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limits {
     /// The longest that a command may run, in milliseconds.
     pub timeout_ms: u64,

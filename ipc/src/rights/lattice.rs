@@ -10,6 +10,7 @@ use crate::path::WirePath;
 /// What an agent may do. Made by [`Rights::normalised`] or [`Rights::meet`], so that equal rights are equal values.
 /// By default nothing may be read or changed, and the network is off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rights {
     /// Trees that may be read and executed.
     pub read: Vec<WirePath>,

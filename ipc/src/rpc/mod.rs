@@ -28,6 +28,7 @@ pub use lines::{Line, Lines, MAX_LINE};
 pub use notification::*;
 pub use outgoing::{failure, notification, request, success};
 pub use response::answer;
+pub(crate) use response::decode;
 #[cfg(feature = "schema")]
 pub use schema::schema;
 

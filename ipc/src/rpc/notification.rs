@@ -67,6 +67,9 @@ notifications! {
     L(E::WorkerEnded { .. }) => WORKER_ENDED_METHOD = "event/workerEnded";
     L(E::ProtocolViolation { .. }) => PROTOCOL_VIOLATION_METHOD = "event/protocolViolation";
     L(E::Notice { .. }) => NOTICE_METHOD = "event/notice";
+    L(E::SubAgentSpawned(_)) => SUB_AGENT_SPAWNED_METHOD = "event/subAgentSpawned";
+    L(E::SubAgentResult(_)) => SUB_AGENT_RESULT_METHOD = "event/subAgentResult";
+    L(E::WriteTurnAwaited(_)) => WRITE_TURN_AWAITED_METHOD = "event/writeTurnAwaited";
     L(E::Restored { .. }) => RESTORED_METHOD = "event/restored";
     L(E::ChangeSet { .. }) => CHANGE_SET_METHOD = "event/changeSet";
     L(E::TurnFinished(_)) => TURN_FINISHED_METHOD = "event/turnFinished";

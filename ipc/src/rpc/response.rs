@@ -22,20 +22,14 @@ pub fn answer(request: &ServerRequest, outcome: &Outcome) -> ApprovalAnswer {
         let cause = format!("the response to {} is no object: {}", request.method(), abridged(result));
         return ApprovalAnswer::Failed { cause };
     }
-    let decoded = match request {
-        ServerRequest::ApplyPatchApproval(_) => decode(result).map(ApprovalAnswer::Patch),
-        ServerRequest::ExecCommandApproval(_) => decode(result).map(ApprovalAnswer::Exec),
-        ServerRequest::NetworkApproval(_) => decode(result).map(ApprovalAnswer::Network),
-        ServerRequest::ExternalToolApproval(_) => decode(result).map(ApprovalAnswer::ExternalTool),
-    };
-    decoded.unwrap_or_else(|error| {
+    request.read_answer(result).unwrap_or_else(|error| {
         let cause = format!("the response to {} cannot be understood: {error}", request.method());
         ApprovalAnswer::Failed { cause }
     })
 }
 
 /// Reads one value, and says where it is not what it should be.
-pub(super) fn decode<T: DeserializeOwned>(json: &str) -> Result<T, String> {
+pub(crate) fn decode<T: DeserializeOwned>(json: &str) -> Result<T, String> {
     let mut reader = serde_json::Deserializer::from_str(json);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| error.to_string())?;
     reader.end().map_err(|error| error.to_string())?;

@@ -3,18 +3,17 @@
 use std::time::Duration;
 
 use ipc::approval::{
-    ApplyPatchApprovalParams, ExecCommandApprovalParams, ExternalToolApprovalParams, NetworkApprovalParams,
-    ServerRequest,
+    AgentAccess, AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, ExecCommandApprovalParams,
+    ExternalToolApprovalParams, NetworkApprovalParams, ServerRequest,
 };
 use ipc::effect::{Effect, Exec};
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
-use ipc::rights::Grant;
+use ipc::rights::{Grant, Network};
 
-use super::subject::digest_of_call;
-use super::{Proposal, Subject};
+use super::{AgentSpawn, Proposal, Subject};
 use crate::gate::command_line::offered_prefix;
-use crate::gate::{Ask, AskKind, Standing};
+use crate::gate::{Ask, Standing};
 use crate::tools::ExternalCall;
 
 /// Who asks, why, and how long.
@@ -44,11 +43,12 @@ impl Question<'_> {
     pub(crate) fn request(self, ask: &Ask, subject: &Subject) -> Result<ServerRequest, Unaskable> {
         let proposal = match subject {
             Subject::Effect { proposal, .. } => proposal,
-            Subject::External(call) => return Ok(self.external(call)),
+            Subject::Agent(spawn) => return Ok(self.agent(ask, spawn)),
+            Subject::External(call) => return Ok(self.external(call, subject.digest().into_owned())),
         };
         match (ask.kind, &*proposal.effect) {
             (AskKind::Patch, Effect::Patch(_)) => Ok(self.patch(ask, proposal)),
-            (AskKind::Command, Effect::Exec(exec)) => self.command(ask, proposal, exec),
+            (AskKind::Exec, Effect::Exec(exec)) => self.command(ask, proposal, exec),
             (AskKind::Network, Effect::Exec(exec)) => self.network(ask, proposal, exec),
             _ => Err(Unaskable::Misfit),
         }
@@ -109,7 +109,7 @@ impl Question<'_> {
         }))
     }
 
-    fn external(self, call: &ExternalCall) -> ServerRequest {
+    fn external(self, call: &ExternalCall, digest: String) -> ServerRequest {
         ServerRequest::ExternalToolApproval(ExternalToolApprovalParams {
             conversation_id: self.conversation.clone(),
             agent: self.agent.clone(),
@@ -117,7 +117,25 @@ impl Question<'_> {
             server: call.server.clone(),
             tool: call.tool.clone(),
             json: call.json.clone(),
-            digest: digest_of_call(call),
+            digest,
+            timeout_ms: self.timeout_ms(),
+            reason: self.reason,
+        })
+    }
+
+    fn agent(self, ask: &Ask, spawn: &AgentSpawn) -> ServerRequest {
+        let AgentSpawn { spawn: asked, child, digest } = spawn;
+        ServerRequest::AgentRightsApproval(AgentRightsApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            task: asked.task.clone(),
+            access: if asked.writes { AgentAccess::Write } else { AgentAccess::Read },
+            write: asked.write.clone(),
+            network: if asked.network { Network::On } else { Network::Off },
+            rights: child.rights.clone(),
+            grant: ask.grant.clone(),
+            digest: digest.clone(),
             timeout_ms: self.timeout_ms(),
             reason: self.reason,
         })

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-use ipc::approval::SessionScope;
+use ipc::approval::{AskKind, SessionScope};
 use ipc::effect::{Effect, Exec};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, RightsChange};
@@ -12,10 +12,12 @@ use ipc::rights::{Grant, Network, RightsChange};
 use super::Subject;
 use crate::gate::command_line::{check_prefix, covers};
 use crate::gate::path_pattern::PathPattern;
-use crate::gate::{Ask, AskKind, Standing};
+use crate::gate::{Ask, Standing};
 use crate::tools::ExternalCall;
 
 const MISFIT: &str = "such an approval for the session does not fit what was asked";
+
+const SPAWN: &str = "the rights of a sub-agent are approved once, never for the session";
 
 /// What an approval for the session comes to.
 #[derive(Clone, Debug)]
@@ -55,6 +57,7 @@ impl Scope {
                 return Ok(Self::Remembered(Covered::External(call.clone())));
             }
             (_, Subject::External(_)) => return Err(MISFIT.to_owned()),
+            (_, Subject::Agent(_)) => return Err(SPAWN.to_owned()),
         };
         let covered = match (scope, ask.kind, effect) {
             (SessionScope::Exact, _, Effect::Exec(exec)) => Covered::Command(Box::new(exec.clone())),
@@ -63,7 +66,7 @@ impl Scope {
             }
             (SessionScope::CommandPrefix(words), _, Effect::Exec(exec)) => prefix(words, exec)?,
             (SessionScope::PathPattern(text), AskKind::Patch, effect) => pattern(text, effect, standing)?,
-            (SessionScope::GrantRoot, AskKind::Patch | AskKind::Command, _) => {
+            (SessionScope::GrantRoot, AskKind::Patch | AskKind::Exec, _) => {
                 let path = super::grant_root(standing, &ask.grant).ok_or("no write root was offered")?;
                 return Ok(Self::Standing(RightsChange::AddWrite { path }));
             }

@@ -1,11 +1,13 @@
 //! The subject of an approval: exactly what is carried out if it is given.
 
+use std::borrow::Cow;
+
 use ipc::effect::Effect;
 use ipc::tool::ToolCall;
 use sha2::{Digest, Sha256};
 
-use super::Proposal;
 use super::effect::hexadecimal;
+use super::{AgentSpawn, Proposal};
 use crate::tools::ExternalCall;
 
 /// Exactly what is carried out if it is approved.
@@ -15,6 +17,8 @@ pub(crate) enum Subject {
     Effect { tool: ToolCall, proposal: Proposal },
     /// A call, by the server of its tool.
     External(ExternalCall),
+    /// The spawn of a sub-agent.
+    Agent(Box<AgentSpawn>),
 }
 
 impl Subject {
@@ -22,13 +26,22 @@ impl Subject {
     pub(crate) fn effect(&self) -> Option<&Effect> {
         match self {
             Self::Effect { proposal, .. } => Some(&proposal.effect),
-            Self::External(_) => None,
+            Self::External(_) | Self::Agent(_) => None,
+        }
+    }
+
+    /// What names it in a request, and in an answer that repeats it.
+    pub(crate) fn digest(&self) -> Cow<'_, str> {
+        match self {
+            Self::Effect { proposal, .. } => Cow::Borrowed(&proposal.digest),
+            Self::External(call) => Cow::Owned(digest_of_call(call)),
+            Self::Agent(spawn) => Cow::Borrowed(&spawn.digest),
         }
     }
 }
 
 /// SHA-256 of a call, in hexadecimal. Each part has its length before it, so that no two calls are the same bytes.
-pub(super) fn digest_of_call(call: &ExternalCall) -> String {
+fn digest_of_call(call: &ExternalCall) -> String {
     let ExternalCall { server, tool, json } = call;
     let mut hash = Sha256::new();
     for part in [server, tool, json] {

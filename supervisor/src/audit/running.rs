@@ -17,7 +17,7 @@ use crate::gate::Standing;
 use crate::live::{Answered, ask_all};
 use crate::session;
 
-/// A session that runs.
+/// An agent of a session that runs, or the session where nothing was found out of it.
 #[derive(Debug, Serialize)]
 pub(super) struct Running {
     /// Which.
@@ -58,16 +58,13 @@ impl Running {
     pub(super) async fn all(args: &AgentArgs, directories: &Directories) -> Vec<Self> {
         let mut all = Vec::new();
         for (session, answered) in ask_all(directories).await {
+            let unasked = |why: String| vec![Found::Unasked { unasked: why }];
             let found = match answered {
-                Answered::Live(live) => Box::pin(of_agent(args, directories, *live)).await,
-                Answered::NoWorker => Err("it has no worker just now".to_owned()),
-                Answered::Nothing(why) => Err(why),
+                Answered::Live(lives) => of_agents(args, directories, lives).await,
+                Answered::NoWorker => unasked("it has no worker just now".to_owned()),
+                Answered::Nothing(why) => unasked(why),
             };
-            let found = match found {
-                Ok(agent) => Found::Agent(Box::new(agent)),
-                Err(unasked) => Found::Unasked { unasked },
-            };
-            all.push(Self { session, found });
+            all.extend(found.into_iter().map(|found| Self { session: session.clone(), found }));
         }
         all
     }
@@ -79,6 +76,18 @@ impl Running {
             Found::Unasked { .. } => false,
         }
     }
+}
+
+/// Each agent by itself: two that are tried at the same time would hold up each other.
+async fn of_agents(args: &AgentArgs, directories: &Directories, lives: Vec<Live>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for live in lives {
+        found.push(match Box::pin(of_agent(args, directories, live)).await {
+            Ok(agent) => Found::Agent(Box::new(agent)),
+            Err(unasked) => Found::Unasked { unasked },
+        });
+    }
+    found
 }
 
 async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Result<OfAgent, String> {

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use ipc::approval::AskKind;
 use ipc::cost::Usd;
 use ipc::event::{EventKind, Observer, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{AgentId, ApprovalId, CallId};
+use ipc::rights::Rights;
 
 use super::beside::Beside;
 use super::calls::Calls;
@@ -17,8 +19,8 @@ use super::reply::Reply;
 use super::rights::Replacement;
 use super::window::{Budget, tokens};
 use super::{AgentConfig, ContextItem, Effect, EndReason, Input, RequestId, TimerId};
-use crate::approval::SessionGrants;
-use crate::gate::{AskKind, Change, Standing};
+use crate::approval::{Answer, SessionGrants};
+use crate::gate::{Change, Standing};
 use crate::tools::ToolDefinition;
 
 /// One agent: a transcript, and what is waited for.
@@ -161,6 +163,11 @@ impl Agent {
                 self.on_one_shot_finished(call, outcome, duration_ms);
             }
             Input::Served { call, outcome, duration_ms } => self.on_served(call, outcome, duration_ms),
+            Input::AgentFinished { call, report } => self.on_agent_finished(call, &report),
+            Input::Narrowed { rights } => self.on_narrowed(rights),
+            Input::OutOfBudget { request, reason, message } => {
+                self.on_out_of_budget(request, reason, message)
+            }
             Input::WorkerReady(worker) => self.on_worker_ready(worker),
             Input::NotReplaced { reason } => self.on_not_replaced(&reason),
             Input::FrontEndGone => self.on_front_end_gone(),
@@ -182,6 +189,16 @@ impl Agent {
         &self.seen
     }
 
+    /// What the agent may do, with the host's own paths.
+    pub const fn host_standing(&self) -> &Standing {
+        &self.config.standing
+    }
+
+    /// Its rights, with the host's own paths.
+    pub const fn rights(&self) -> &Rights {
+        &self.config.standing.rights
+    }
+
     /// Whether a run goes on.
     pub fn is_busy(&self) -> bool {
         self.turn_waits || !matches!(self.state, State::Resting | State::Closed)
@@ -196,10 +213,21 @@ impl Agent {
             Op::Shutdown => self.close(EndReason::Closed, None),
             Op::Terminate => self.close(EndReason::Terminated, None),
             Op::HangUp => self.close(EndReason::HungUp, None),
-            Op::PatchApproval { id, decision } => self.on_answer(id, AskKind::Patch, decision),
-            Op::ExecApproval { id, decision } => self.on_answer(id, AskKind::Command, decision),
-            Op::NetworkApproval { id, decision } => self.on_answer(id, AskKind::Network, decision),
-            Op::ExternalToolApproval { id, decision } => self.on_answer(id, AskKind::Tool, decision),
+            Op::PatchApproval { id, decision, digest } => {
+                self.on_answer(id, Answer { kind: AskKind::Patch, decision, digest });
+            }
+            Op::ExecApproval { id, decision, digest } => {
+                self.on_answer(id, Answer { kind: AskKind::Exec, decision, digest });
+            }
+            Op::NetworkApproval { id, decision, digest } => {
+                self.on_answer(id, Answer { kind: AskKind::Network, decision, digest });
+            }
+            Op::ExternalToolApproval { id, decision, digest } => {
+                self.on_answer(id, Answer { kind: AskKind::ExternalTool, decision, digest });
+            }
+            Op::AgentRightsApproval { id, decision, digest } => {
+                self.on_answer(id, Answer { kind: AskKind::Agent, decision, digest });
+            }
             Op::SetMode { mode } => self.on_change(Change::Mode(mode)),
             Op::RevokeGrant { id } => self.on_revoke(id),
         }

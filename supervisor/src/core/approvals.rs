@@ -3,7 +3,7 @@
 //! Whatever is no explicit approval of exactly what was asked is a denial; each request is decided once, by one event that
 //! says by whom and why.
 
-use ipc::approval::{ReviewDecision, SessionScope};
+use ipc::approval::ReviewDecision;
 use ipc::event::{ApprovalAnswered, DecidedBy, EventKind, Observer, ToolCallStatus};
 use ipc::id::{ApprovalId, CallId, GrantId};
 use ipc::message::Outcome;
@@ -12,8 +12,8 @@ use ipc::tool::{ShellExec, ToolCall};
 
 use super::calls::{Asking, CallResult, Committing, Open};
 use super::{Agent, Effect, EndReason};
-use crate::approval::{Approved, Proposal, Question, Scope, Subject};
-use crate::gate::{Ask, AskKind, Change, Verdict};
+use crate::approval::{AgentSpawn, Answer, Approved, Proposal, Question, Ruling, Scope, Subject};
+use crate::gate::{Ask, Change, Verdict};
 use crate::tools::ServedCall;
 
 /// What the model is told of an answer.
@@ -118,6 +118,10 @@ impl Agent {
         let Case { call, ask: Ask { grant, .. }, subject } = case;
         let (tool, proposal) = match subject {
             Subject::Effect { tool, proposal } => (tool, proposal),
+            Subject::Agent(approved) => {
+                let AgentSpawn { spawn, child, .. } = *approved;
+                return self.delegate(call, spawn, child);
+            }
             Subject::External(external) => return self.serve(call, ServedCall::External(external)),
         };
         self.effects.push(Effect::CarryOut { call, effect: proposal.effect, grant: grant.clone() });
@@ -125,65 +129,53 @@ impl Agent {
     }
 
     /// An answer of the user. What is not waited for counts for nothing.
-    pub(super) fn on_answer(&mut self, id: ApprovalId, kind: AskKind, decision: ReviewDecision) {
-        let asked = self.calls.asking(id).map(|(call, asking)| (call, asking.clone()));
-        let Some((call, asking)) = asked else {
-            self.ignore(id);
-            return;
+    pub(super) fn on_answer(&mut self, id: ApprovalId, answer: Answer) {
+        let Some((call, asking)) = self.calls.asking(id) else {
+            return self.ignore(id);
         };
-        if asking.ask.kind != kind {
-            let cause = "the answer is one to another kind of request";
-            self.deny(call, (Some(id), DecidedBy::BadAnswer), cause);
-            return self.go_on();
-        }
-        let Asking { ask, subject, .. } = asking;
-        self.decide_on(id, Case { call, ask, subject }, decision);
-    }
-
-    fn decide_on(&mut self, id: ApprovalId, case: Case, decision: ReviewDecision) {
-        let call = case.call;
-        let user = (DecidedBy::User, None);
-        match decision {
-            ReviewDecision::Approved => {
-                self.log_answer(call, Some(id), decision, user);
-                self.carry_out(case, None);
+        let Asking { ask, subject, .. } = asking.clone();
+        let decision = answer.decision.clone();
+        match answer.judge(&ask, &subject, &self.seen) {
+            Ok(ruling) => {
+                self.log_answer(call, Some(id), decision, (DecidedBy::User, None));
+                self.settle(Case { call, ask, subject }, ruling);
             }
-            ReviewDecision::ApprovedForSession { scope } => {
-                self.approve_for_session(id, case, scope);
-            }
-            ReviewDecision::Denied { ref message } => {
-                let text = match message {
-                    Some(message) => format!("{USER_DENIED} They say: {message}"),
-                    None => USER_DENIED.to_owned(),
-                };
-                self.log_answer(call, Some(id), decision, user);
-                self.close_at_once(call, CallResult::denied(text));
-            }
-            ReviewDecision::Abort => {
-                self.log_answer(call, Some(id), decision, user);
-                let result = CallResult::denied("The user denied this call and ended the turn.");
-                self.close_at_once(call, result);
-                return self.stop(EndReason::Aborted, Some("the user answered a request by ending the turn"));
-            }
+            Err(why) => self.deny(call, (Some(id), DecidedBy::BadAnswer), &why),
         }
         self.go_on();
     }
 
-    fn approve_for_session(&mut self, id: ApprovalId, case: Case, scope: SessionScope) {
-        let decision = ReviewDecision::ApprovedForSession { scope: scope.clone() };
-        match Scope::of(scope, &case.ask, &case.subject, &self.seen) {
-            Ok(Scope::Remembered(covered)) => {
-                self.log_answer(case.call, Some(id), decision, (DecidedBy::User, None));
-                let listed = self.grants.add(Approved { covered, grant: case.ask.grant.clone() });
+    fn settle(&mut self, case: Case, ruling: Ruling) {
+        match ruling {
+            Ruling::Approved(scope) => {
+                let after = scope.and_then(|scope| self.remember(scope, &case.ask));
+                self.carry_out(case, after);
+            }
+            Ruling::Denied(message) => {
+                let text = match message {
+                    Some(message) => format!("{USER_DENIED} They say: {message}"),
+                    None => USER_DENIED.to_owned(),
+                };
+                self.close_at_once(case.call, CallResult::denied(text));
+            }
+            Ruling::Aborted => {
+                let result = CallResult::denied("The user denied this call and ended the turn.");
+                self.close_at_once(case.call, result);
+                self.stop(EndReason::Aborted, Some("the user answered a request by ending the turn"));
+            }
+        }
+    }
+
+    /// Keeps an approval for the session. A change of the standing rights waits until the call was carried out under the old
+    /// ones: its own approval must not interrupt it.
+    fn remember(&mut self, scope: Scope, ask: &Ask) -> Option<RightsChange> {
+        match scope {
+            Scope::Remembered(covered) => {
+                let listed = self.grants.add(Approved { covered, grant: ask.grant.clone() });
                 self.log(EventKind::GrantAdded(listed));
-                self.carry_out(case, None);
+                None
             }
-            // The call is carried out under the old rights first: its own approval must not interrupt it.
-            Ok(Scope::Standing(change)) => {
-                self.log_answer(case.call, Some(id), decision, (DecidedBy::User, None));
-                self.carry_out(case, Some(change));
-            }
-            Err(why) => self.deny(case.call, (Some(id), DecidedBy::BadAnswer), &why),
+            Scope::Standing(change) => Some(change),
         }
     }
 
@@ -219,7 +211,7 @@ impl Agent {
     }
 
     /// Denies a call that nobody decided on.
-    fn deny(&mut self, call: CallId, (id, by): (Option<ApprovalId>, DecidedBy), cause: &str) {
+    pub(super) fn deny(&mut self, call: CallId, (id, by): (Option<ApprovalId>, DecidedBy), cause: &str) {
         self.log_answer(call, id, ReviewDecision::DENIED, (by, Some(cause.to_owned())));
         let text = format!("The call was not approved, and was not carried out: {cause}.");
         self.close_at_once(call, CallResult::denied(text));

@@ -53,6 +53,8 @@ pub(super) enum Open {
     Committing(Box<Committing>),
     /// A server does that is no worker, after an approval if that was needed.
     Served(ServedCall),
+    /// A sub-agent does.
+    Delegated,
 }
 
 /// A call that somebody is asked about.
@@ -233,6 +235,12 @@ impl Calls {
 }
 
 impl CallResult {
+    /// A call that brought a text.
+    pub(super) fn answered(content: String) -> Self {
+        let status = ToolCallStatus::Completed;
+        Self { status, content, is_error: false, images: Vec::new(), denial: None, rest: None }
+    }
+
     /// A call that was not carried out to its end, and why.
     pub(super) fn not_done(status: ToolCallStatus, content: impl Into<String>) -> Self {
         Self { status, content: content.into(), is_error: true, images: Vec::new(), denial: None, rest: None }

@@ -13,9 +13,9 @@ use super::calls::{CallResult, Open};
 use super::reply::ToolUse;
 use super::{Agent, Effect};
 use crate::activity::Activity;
-use crate::approval::Subject;
-use crate::gate::Verdict;
-use crate::tools::{Invocation, Rendered, ServedCall, ToolUseError};
+use crate::approval::{AgentSpawn, Subject};
+use crate::gate::{Ask, ChildRights, SpawnVerdict, Verdict};
+use crate::tools::{Invocation, Rendered, ServedCall, SpawnAgent, ToolUseError};
 
 /// What becomes of a call before any worker hears of it.
 enum Begin {
@@ -23,12 +23,16 @@ enum Begin {
     Answered(CallResult),
     /// It does.
     Judged(Invocation, Verdict),
+    /// It is for a sub-agent, which may start.
+    Delegated(SpawnAgent, ChildRights),
+    /// It is for a sub-agent, whose rights somebody has to approve.
+    Asked(SpawnAgent, ChildRights, Ask),
 }
 
 impl Begin {
     /// Whether it has to be the only call that has begun and is not closed.
     const fn is_alone(&self) -> bool {
-        matches!(self, Self::Judged(_, Verdict::Prepare | Verdict::Ask(_)))
+        matches!(self, Self::Judged(_, Verdict::Prepare | Verdict::Ask(_)) | Self::Asked(..))
     }
 }
 
@@ -68,6 +72,8 @@ impl Agent {
     fn begin_call(&mut self, call: CallId, begin: Begin) {
         match begin {
             Begin::Answered(result) => self.close_at_once(call, result),
+            Begin::Delegated(spawn, child) => self.delegate(call, spawn, child),
+            Begin::Asked(spawn, child, ask) => self.ask_to_delegate(call, AgentSpawn::new(spawn, child), ask),
             Begin::Judged(_, Verdict::Deny(denial)) => {
                 let result = self.not_carried_out(call, denial);
                 self.close_at_once(call, result);
@@ -87,7 +93,7 @@ impl Agent {
                 self.ask(Case { call, ask, subject: Subject::External(external) });
             }
             // What no line above names is carried out by nobody.
-            Begin::Judged(Invocation::Supervisor(_) | Invocation::External(_), _) => {
+            Begin::Judged(Invocation::Supervisor(_) | Invocation::External(_) | Invocation::Agent(_), _) => {
                 let text = "the call was not carried out: it can be neither prepared nor approved";
                 self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, text));
             }
@@ -107,11 +113,24 @@ impl Agent {
 
     fn judge(&self, tool_use: &ToolUse) -> Begin {
         match self.read(tool_use) {
+            Ok(Invocation::Agent(spawn)) => self.judge_spawn(spawn),
             Ok(invocation) => {
                 let verdict = self.seen.judge(&invocation, self.asks());
                 Begin::Judged(invocation, verdict)
             }
             Err(error) => Begin::Answered(CallResult::not_done(ToolCallStatus::Failed, error.to_string())),
+        }
+    }
+
+    fn judge_spawn(&self, spawn: SpawnAgent) -> Begin {
+        match self.config.standing.judge_spawn(&spawn, self.asks()) {
+            SpawnVerdict::Run(child) => Begin::Delegated(spawn, child),
+            SpawnVerdict::Ask(child, ask) => Begin::Asked(spawn, child, ask),
+            SpawnVerdict::Deny(denial) => Begin::Judged(Invocation::Agent(spawn), Verdict::Deny(denial)),
+            SpawnVerdict::Misfit(why) => {
+                let text = format!("`spawn_agent` was not run: {why}");
+                Begin::Answered(CallResult::not_done(ToolCallStatus::Failed, text))
+            }
         }
     }
 

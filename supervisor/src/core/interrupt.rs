@@ -4,6 +4,7 @@ use ipc::event::ToolCallStatus;
 use ipc::id::CallId;
 
 use super::calls::{CallResult, Open};
+use super::delegation::SUBTREE_ENDED;
 use super::{Agent, Effect, EndReason};
 use crate::tools::ServedCall;
 
@@ -56,6 +57,7 @@ impl Agent {
                 Some(Open::Committing(_) | Open::Served(ServedCall::External(_))) => {
                     format!("{text}; {IN_PART}")
                 }
+                Some(Open::Delegated) => format!("{text}; {SUBTREE_ENDED}"),
                 Some(Open::Served(ServedCall::Supervisor(_))) => format!("{text}; {SERVED_IN_PART}"),
                 _ => text.to_owned(),
             };

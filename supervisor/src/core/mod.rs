@@ -16,6 +16,7 @@ mod beside;
 mod calls;
 mod compaction;
 mod config;
+mod delegation;
 mod dispatch;
 mod end;
 mod fitting;
@@ -39,7 +40,9 @@ mod window;
 pub use agent::Agent;
 pub use config::{AgentConfig, Backoff, RunLimits};
 pub use end::{EndReason, RunEnd};
-pub use protocol::{ContextItem, Effect, Input, ReadyWorker, RequestId, ServedOutcome, TimerId};
+pub use protocol::{
+    ContextItem, Effect, Estimate, Input, NewAgent, ReadyWorker, RequestId, ServedOutcome, TimerId,
+};
 pub use window::Window;
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ipc::approval::ServerRequest;
 use ipc::confinement::Tier;
-use ipc::event::{DecidedBy, EventKind, Observer};
+use ipc::cost::Usd;
+use ipc::event::{DecidedBy, EventKind, Observer, SubAgentResult};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{ApprovalId, CallId, Generation};
 use ipc::message::Outcome;
@@ -16,7 +17,7 @@ use ipc::tool::ToolCall;
 use super::{EndReason, RunEnd};
 use crate::approval::Proposal;
 use crate::provider::{ModelRequest, ProviderError, StreamEvent};
-use crate::tools::ServedCall;
+use crate::tools::{ServedCall, SpawnAgent};
 
 /// One attempt at a reply. Each attempt has an identifier of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +62,26 @@ pub enum ServedOutcome {
     Unserved(String),
     /// There was no answer within this time.
     Late(Duration),
+}
+
+/// A sub-agent to be, as far as its parent decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewAgent {
+    /// The call, as the model wrote it.
+    pub spawn: SpawnAgent,
+    /// Its rights, with the host's own paths and without a private temp.
+    pub rights: Rights,
+    /// The part of them that its parent does not have, and that was approved.
+    pub grant: Grant,
+}
+
+/// The most that a request may come to, as far as that can be told beforehand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// Its tokens: an estimate of the prompt, and the longest reply.
+    pub tokens: u64,
+    /// The price of them, where the model's prices are known.
+    pub cost: Option<Usd>,
 }
 
 /// Something that happened.
@@ -150,6 +171,27 @@ pub enum Input {
         /// How long it took, in milliseconds.
         duration_ms: u64,
     },
+    /// A sub-agent is over, to its last process.
+    AgentFinished {
+        /// The call that started it.
+        call: CallId,
+        /// The account of it.
+        report: Box<SubAgentResult>,
+    },
+    /// The rights of an agent above this one became less, and these are what is left of its own.
+    Narrowed {
+        /// The rights, with the host's own paths.
+        rights: Rights,
+    },
+    /// The session's budget has nothing left for a request that has not gone out.
+    OutOfBudget {
+        /// The attempt.
+        request: RequestId,
+        /// The limit that is reached.
+        reason: EndReason,
+        /// A sentence that says so.
+        message: String,
+    },
     /// A generation of the worker is ready.
     WorkerReady(ReadyWorker),
     /// The worker that was to have the new rights did not come to be, and no other will without a further change.
@@ -181,6 +223,8 @@ pub enum Effect {
         request: RequestId,
         /// What to send.
         model: ModelRequest,
+        /// The most that it may come to.
+        estimate: Estimate,
     },
     /// Ends a request; nothing that it brings is waited for any more.
     CancelStream(RequestId),
@@ -224,6 +268,13 @@ pub enum Effect {
         served: ServedCall,
         /// The longest that an answer may take.
         timeout: Duration,
+    },
+    /// Starts a sub-agent; its end is the call's result.
+    SpawnAgent {
+        /// The call.
+        call: CallId,
+        /// The sub-agent.
+        agent: Box<NewAgent>,
     },
     /// Ends a call; its outcome is not waited for any more.
     CancelCall(CallId),

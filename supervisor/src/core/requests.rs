@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::agent::State;
 use super::reply::{Reply, ToolUse};
-use super::{Agent, Effect, EndReason, RequestId, TimerId};
+use super::{Agent, Effect, EndReason, Estimate, RequestId, TimerId};
 use crate::provider::{GiveUp, ModelRequest, ProviderError, StopReason, StreamEvent, Tried};
 
 /// The most replies in a row that may be cut at their limit.
@@ -52,7 +52,22 @@ impl Agent {
             max_tokens: self.compacting.map_or_else(|| self.budget.reply(), |_| self.budget.summary()),
             options: self.config.options,
         };
-        self.effects.push(Effect::StartStream { request, model });
+        let estimate = self.estimate(&model);
+        self.effects.push(Effect::StartStream { request, model, estimate });
+    }
+
+    /// The most that a request may come to.
+    fn estimate(&self, model: &ModelRequest) -> Estimate {
+        let (input, output) = (self.history.tokens(), u64::from(model.max_tokens));
+        let usage = TokenUsage { input, output, ..TokenUsage::default() };
+        Estimate { tokens: usage.total(), cost: self.cost(&usage) }
+    }
+
+    /// The session has nothing left for the request that waits.
+    pub(super) fn on_out_of_budget(&mut self, id: RequestId, reason: EndReason, message: String) {
+        if matches!(self.state, State::Streaming { request, .. } if request == id) {
+            self.finish(reason, Some(message));
+        }
     }
 
     pub(super) fn on_stream(&mut self, id: RequestId, event: StreamEvent) {

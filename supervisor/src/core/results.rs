@@ -13,7 +13,7 @@ impl Agent {
     pub(super) fn on_call_finished(&mut self, call: CallId, outcome: Outcome, duration_ms: u64) {
         let tool = match self.calls.open(call) {
             Some(Open::Serving(tool) | Open::Preparing(tool)) => tool.clone(),
-            Some(Open::Committing(_) | Open::Served(_)) | None => return,
+            Some(Open::Committing(_) | Open::Served(_) | Open::Delegated) | None => return,
         };
         let standing = self.seen.clone();
         let result = self.result_of(call, &tool, outcome, &standing);

@@ -100,7 +100,10 @@ impl Agent {
         withdrawn |= self.end_open(text, |open| match open {
             Open::Committing(committing) => nothing || committing.grant.net == Network::On,
             Open::Served(ServedCall::External(_)) => nothing,
-            Open::Serving(_) | Open::Preparing(_) | Open::Served(ServedCall::Supervisor(_)) => false,
+            Open::Serving(_)
+            | Open::Preparing(_)
+            | Open::Served(ServedCall::Supervisor(_))
+            | Open::Delegated => false,
         });
         withdrawn
     }
@@ -150,7 +153,7 @@ impl Agent {
     }
 
     /// From here on calls are judged by the new rights: they will run on the new worker.
-    fn replace_worker(&mut self, rights: Rights) {
+    pub(super) fn replace_worker(&mut self, rights: Rights) {
         self.config.standing.rights.clone_from(&rights);
         self.seen = self.config.standing.seen_in(self.seen.tier);
         self.replacement.awaited = true;

@@ -44,12 +44,5 @@ impl Agent {
 }
 
 fn answered(text: String) -> CallResult {
-    CallResult {
-        status: ToolCallStatus::Completed,
-        content: if text.is_empty() { EMPTY.to_owned() } else { text },
-        is_error: false,
-        images: Vec::new(),
-        denial: None,
-        rest: None,
-    }
+    CallResult::answered(if text.is_empty() { EMPTY.to_owned() } else { text })
 }

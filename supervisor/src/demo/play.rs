@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::time::Instant;
 
-use ipc::approval::{ApplyPatchApprovalResponse, ApprovalAnswer, ReviewDecision, ServerRequest};
+use ipc::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 use ipc::frontend::{UiEventKind, UserActionKind};
 
 use super::ink::Ink;
@@ -66,10 +66,7 @@ async fn follow<W: io::Write>(printer: &mut Printer<W>, handle: &Handle, events:
 /// The script's answer: yes to the edit that was shown, no to everything else.
 fn answer(request: &ServerRequest) -> ApprovalAnswer {
     match request {
-        ServerRequest::ApplyPatchApproval(request) => ApprovalAnswer::Patch(ApplyPatchApprovalResponse {
-            decision: ReviewDecision::Approved,
-            digest: Some(request.digest.clone()),
-        }),
+        ServerRequest::ApplyPatchApproval(_) => request.answer(ReviewDecision::Approved),
         _ => ApprovalAnswer::Failed { cause: "the demo approves edits only".to_owned() },
     }
 }

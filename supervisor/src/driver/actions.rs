@@ -17,6 +17,7 @@ impl AgentRun {
             Ok(op) => {
                 if matches!(op, Op::UserTurn { .. } | Op::Compact) && !self.agent.is_busy() {
                     self.turn_began = Some(Instant::now());
+                    shared.begin_turn(&self.id);
                 }
                 self.feed(shared, Input::Op(op))
             }

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ipc::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
+use ipc::approval::{ApprovalAnswer, ServerRequest};
 use ipc::event::{DecidedBy, EventKind, Observer as Witness};
-use ipc::frontend::{Op, UiEvent, UiEventKind};
+use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::ApprovalId;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -16,7 +16,6 @@ use tokio::task::JoinSet;
 use super::flushes::After;
 use super::{AgentRun, SessionError, Shared};
 use crate::core::Input;
-use crate::gate::AskKind;
 
 /// The most of a peer's words that a cause repeats.
 const MAX_CAUSE: usize = 300;
@@ -26,46 +25,29 @@ const MAX_CAUSE: usize = 300;
 pub(super) struct Approvals {
     /// Requests that are shown when they are on the disk.
     unwritten: BTreeMap<ApprovalId, Box<ServerRequest>>,
-    pending: BTreeMap<ApprovalId, Pending>,
-    waiting: JoinSet<(ApprovalId, Settled)>,
-}
-
-/// What an answer has to fit.
-struct Pending {
-    kind: AskKind,
-    digest: String,
-    settle: oneshot::Sender<Settled>,
-}
-
-/// How a request is over.
-#[derive(Debug)]
-enum Settled {
-    /// By an answer that fits.
-    Answered(AskKind, ReviewDecision),
-    /// Otherwise: a denial.
-    Lapsed(DecidedBy, String),
-    /// Nobody waits for it any more.
-    Withdrawn,
+    /// Requests that the front end was asked, each with the way on which its wait is ended.
+    pending: BTreeMap<ApprovalId, oneshot::Sender<Input>>,
+    /// The waits; one that was withdrawn ends without an input.
+    waiting: JoinSet<(ApprovalId, Option<Input>)>,
 }
 
 impl Approvals {
-    fn wait(&mut self, id: ApprovalId, request: &ServerRequest, ui: mpsc::UnboundedSender<UiEvent>) {
+    fn wait(&mut self, id: ApprovalId, time: Duration, ui: mpsc::UnboundedSender<UiEvent>) {
         let (settle, settled) = oneshot::channel();
-        let pending = Pending { kind: kind(request), digest: request.digest().to_owned(), settle };
-        self.pending.insert(id, pending);
-        self.waiting.spawn(wait(id, Duration::from_millis(request.timeout_ms()), settled, ui));
+        self.pending.insert(id, settle);
+        self.waiting.spawn(wait(id, time, settled, ui));
     }
 
     /// Takes an answer to its request; the error says why it counts for nothing.
     fn answer(&mut self, id: ApprovalId, answer: ApprovalAnswer, for_us: bool) -> Result<(), String> {
         let not_waited_for = || format!("request {id} is not waited for: the answer counts for nothing");
-        let pending = self.pending.remove(&id).ok_or_else(not_waited_for)?;
-        let settled = if for_us {
-            pending.judge(answer)
+        let settle = self.pending.remove(&id).ok_or_else(not_waited_for)?;
+        let input = if for_us {
+            input(id, answer)
         } else {
-            Settled::Lapsed(DecidedBy::BadAnswer, "the answer is one of another conversation".to_owned())
+            lapsed(id, DecidedBy::BadAnswer, "the answer is one of another conversation".to_owned())
         };
-        pending.settle.send(settled).map_err(|_| format!("request {id}: the answer came too late"))
+        settle.send(input).map_err(|_| format!("request {id}: the answer came too late"))
     }
 
     /// Waits for one no longer; true if somebody was asked.
@@ -79,78 +61,49 @@ impl Approvals {
         loop {
             let Some(over) = self.waiting.join_next().await else { return std::future::pending().await };
             let over = over.map_or_else(|error| self.abandoned(&error.to_string()), Some);
-            let Some((id, settled)) = over else { continue };
+            let Some((id, input)) = over else { continue };
             self.pending.remove(&id);
-            if let Some(input) = input(id, settled) {
+            if let Some(input) = input {
                 return input;
             }
         }
     }
 
     /// The request whose task is gone without a word.
-    fn abandoned(&self, error: &str) -> Option<(ApprovalId, Settled)> {
-        let (id, _) = self.pending.iter().find(|(_, pending)| pending.settle.is_closed())?;
-        Some((*id, Settled::Lapsed(DecidedBy::BadAnswer, format!("the wait for an answer failed: {error}"))))
+    fn abandoned(&self, error: &str) -> Option<(ApprovalId, Option<Input>)> {
+        let (id, _) = self.pending.iter().find(|(_, settle)| settle.is_closed())?;
+        let cause = format!("the wait for an answer failed: {error}");
+        Some((*id, Some(lapsed(*id, DecidedBy::BadAnswer, cause))))
     }
 }
 
 async fn wait(
     id: ApprovalId,
     time: Duration,
-    settled: oneshot::Receiver<Settled>,
+    settled: oneshot::Receiver<Input>,
     ui: mpsc::UnboundedSender<UiEvent>,
-) -> (ApprovalId, Settled) {
-    let settled = tokio::select! {
+) -> (ApprovalId, Option<Input>) {
+    let input = tokio::select! {
         biased;
-        settled = settled => settled.unwrap_or(Settled::Withdrawn),
-        () = ui.closed() => Settled::Lapsed(DecidedBy::NoFrontEnd, "the front end is gone".to_owned()),
+        settled = settled => settled.ok(),
+        () = ui.closed() => Some(lapsed(id, DecidedBy::NoFrontEnd, "the front end is gone".to_owned())),
         () = tokio::time::sleep(time) => {
-            Settled::Lapsed(DecidedBy::Deadline, format!("nobody answered within {time:?}"))
+            Some(lapsed(id, DecidedBy::Deadline, format!("nobody answered within {time:?}")))
         }
     };
-    (id, settled)
+    (id, input)
 }
 
-fn input(id: ApprovalId, settled: Settled) -> Option<Input> {
-    Some(match settled {
-        Settled::Answered(AskKind::Patch, decision) => Input::Op(Op::PatchApproval { id, decision }),
-        Settled::Answered(AskKind::Command, decision) => Input::Op(Op::ExecApproval { id, decision }),
-        Settled::Answered(AskKind::Network, decision) => Input::Op(Op::NetworkApproval { id, decision }),
-        Settled::Answered(AskKind::Tool, decision) => Input::Op(Op::ExternalToolApproval { id, decision }),
-        Settled::Lapsed(by, cause) => Input::Lapsed { id, by, cause },
-        Settled::Withdrawn => return None,
-    })
-}
-
-impl Pending {
-    fn judge(&self, answer: ApprovalAnswer) -> Settled {
-        let bad = |cause: &str| Settled::Lapsed(DecidedBy::BadAnswer, bounded(cause));
-        let (kind, decision, digest) = match answer {
-            ApprovalAnswer::Patch(answer) => (AskKind::Patch, answer.decision, answer.digest),
-            ApprovalAnswer::Exec(answer) => (AskKind::Command, answer.decision, answer.digest),
-            ApprovalAnswer::Network(answer) => (AskKind::Network, answer.decision, answer.digest),
-            ApprovalAnswer::ExternalTool(answer) => (AskKind::Tool, answer.decision, answer.digest),
-            ApprovalAnswer::Failed { cause } => return bad(&cause),
-        };
-        if kind != self.kind {
-            return bad("the answer is one to another kind of request");
-        }
-        match digest {
-            Some(digest) if digest != self.digest => {
-                bad("the answer is one to another effect: its digest differs")
-            }
-            _ => Settled::Answered(kind, decision),
-        }
+/// The core judges an answer; only what is none at all is a denial here.
+fn input(id: ApprovalId, answer: ApprovalAnswer) -> Input {
+    match answer.into_op(id) {
+        Ok(op) => Input::Op(op),
+        Err(cause) => lapsed(id, DecidedBy::BadAnswer, bounded(&cause)),
     }
 }
 
-const fn kind(request: &ServerRequest) -> AskKind {
-    match request {
-        ServerRequest::ApplyPatchApproval(_) => AskKind::Patch,
-        ServerRequest::ExecCommandApproval(_) => AskKind::Command,
-        ServerRequest::NetworkApproval(_) => AskKind::Network,
-        ServerRequest::ExternalToolApproval(_) => AskKind::Tool,
-    }
+const fn lapsed(id: ApprovalId, by: DecidedBy, cause: String) -> Input {
+    Input::Lapsed { id, by, cause }
 }
 
 fn bounded(cause: &str) -> String {
@@ -180,7 +133,8 @@ impl AgentRun {
     /// Asks the front end, unless the question is settled already.
     pub(super) fn ask(&mut self, shared: &Shared, id: ApprovalId) {
         if let Some(request) = self.approvals.unwritten.remove(&id) {
-            self.approvals.wait(id, &request, shared.ui.clone());
+            let time = Duration::from_millis(request.timeout_ms());
+            self.approvals.wait(id, time, shared.ui.clone());
             self.show(shared, UiEventKind::ApprovalRequested { id, request });
         }
     }

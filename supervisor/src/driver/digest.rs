@@ -42,6 +42,11 @@ fn without_temps_name(confinement: &Confinement) -> Confinement {
     plain
 }
 
+/// The name of an agent's rights in the log.
+pub(crate) fn rights_digest(confinement: &Confinement) -> String {
+    digest(&without_temps_name(confinement).rights)
+}
+
 /// What names a ruleset in the log.
 pub(crate) fn ruleset_digest(confinement: &Confinement, report: &RulesetReport) -> String {
     Digests::new(confinement, report).ruleset

@@ -3,16 +3,22 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use ipc::confinement::Confinement;
+use ipc::event::{EventKind, Observer as Witness, WriteTurnAwaited};
 use ipc::id::CallId;
 use ipc::message::{Outcome, Work};
+use ipc::path::WirePath;
 use ipc::rights::Grant;
-use ipc::tool::ToolCall;
+use ipc::tool::{EditFile, ToolCall, WriteFile};
 use tokio::time::Instant;
 use tracing::info_span;
 
+use super::budget::Admission;
+use super::flushes::After;
+use super::tree::TreeOrder;
 use super::workers::Cancelled;
 use super::{AgentRun, ChangeTracker, SessionError, Shared};
-use crate::core::{Effect, Input};
+use crate::core::{Effect, Input, NewAgent};
 
 /// What begins when the base is taken and the tripwire set.
 pub(super) enum Held {
@@ -39,44 +45,135 @@ impl AgentRun {
         inputs: &mut VecDeque<Input>,
     ) -> Result<(), SessionError> {
         match effect {
-            Effect::StartStream { request, model } => {
-                self.stream = Some((request, self.provider.stream(model)));
+            Effect::StartStream { request, model, estimate } => {
+                shared.turns.give_back(&self.id);
+                self.unfunded = Some((request, model, estimate));
+                inputs.extend(self.fund(shared));
             }
             Effect::CancelStream(request) => {
+                self.unfunded.take_if(|(waiting, ..)| *waiting == request);
+                shared.budget_freed |= shared.budget.settle(&self.id);
                 if self.stream.as_ref().is_some_and(|(running, _)| *running == request) {
                     self.stream = None;
                 }
             }
-            Effect::Dispatch { call, tool } => self.hold_or_begin(shared, call, Held::Run(tool)),
+            Effect::Dispatch { call, tool } => self.hold_or_begin(shared, call, Held::Run(tool))?,
             Effect::Prepare { call, tool } => self.prepare(call, tool),
             Effect::RequestApproval { id, request } => {
                 inputs.extend(self.request_approval(shared, id, request)?);
             }
             Effect::CloseApproval(id) => self.close_approval(shared, id),
             Effect::CarryOut { call, effect, grant } => {
-                self.hold_or_begin(shared, call, Held::CarryOut(effect, grant));
+                self.hold_or_begin(shared, call, Held::CarryOut(effect, grant))?;
             }
             Effect::Serve { call, served, timeout } => self.serve(shared, call, served, timeout),
-            Effect::ReplaceWorker { rights } => self.replace_worker(shared, rights)?,
-            Effect::CancelCall(call) => self.cancel(call, inputs),
+            Effect::SpawnAgent { call, agent } => self.spawn(shared, call, agent),
+            Effect::ReplaceWorker { rights } => {
+                shared.rights_changed = true;
+                self.replace_worker(shared, rights)?;
+            }
+            Effect::CancelCall(call) => self.cancel(shared, call, inputs),
             Effect::StartTimer { id, after } => self.timers.start(id, after),
             Effect::Log { kind, observed_by } => self.record(shared, kind, observed_by)?,
             Effect::Show(kind) => self.show(shared, kind),
-            Effect::Finish(end) => self.rest(shared, end)?,
+            Effect::Finish(end) => {
+                shared.forget(&self.id);
+                self.rest(shared, end)?;
+            }
         }
         Ok(())
     }
 
-    /// Begins a call; what may write waits until the base is taken and the tripwire set, and so does what follows it.
-    fn hold_or_begin(&mut self, shared: &mut Shared, call: CallId, held: Held) {
-        if shared.is_preparing() && (held.may_write() || !self.held.is_empty()) {
+    /// Sends the request that waits, if the session's budget has something left for it.
+    fn fund(&mut self, shared: &mut Shared) -> Option<Input> {
+        let (request, model, estimate) = self.unfunded.take()?;
+        match shared.budget.admit(&self.id, estimate) {
+            Admission::Go => self.stream = Some((request, self.provider.stream(model))),
+            Admission::Wait => self.unfunded = Some((request, model, estimate)),
+            Admission::Spent(reason, message) => {
+                return Some(Input::OutOfBudget { request, reason, message });
+            }
+        }
+        None
+    }
+
+    /// Another agent's request has settled: perhaps this one's may go out.
+    pub(super) fn ask_for_budget(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+        self.fund(shared).map_or(Ok(()), |input| self.feed(shared, input))
+    }
+
+    /// Has a sub-agent started: one that was approved when that is on the disk.
+    fn spawn(&mut self, shared: &mut Shared, call: CallId, agent: Box<NewAgent>) {
+        if agent.grant.is_empty() {
+            let parent = self.id.clone();
+            shared.orders.push_back(TreeOrder::Start { parent, call, agent });
+        } else {
+            self.unspawned.insert(call, agent);
+            self.flushes.push(shared.flush(), After::Spawn(call));
+        }
+    }
+
+    /// The log is on the disk: an approved sub-agent starts, unless its call was ended meanwhile.
+    pub(super) fn spawn_approved(&mut self, shared: &mut Shared, call: CallId) {
+        if let Some(agent) = self.unspawned.remove(&call) {
+            let parent = self.id.clone();
+            shared.orders.push_back(TreeOrder::Start { parent, call, agent });
+        }
+    }
+
+    /// Begins a call; what may write waits until the base is taken, the tripwire set and no other agent writes the same places,
+    /// and so does what follows it.
+    fn hold_or_begin(&mut self, shared: &mut Shared, call: CallId, held: Held) -> Result<(), SessionError> {
+        if !self.held.is_empty() || !self.may_begin(shared, call, &held)? {
             self.held.push_back((call, held));
         } else {
             self.begin_call(shared, call, held);
         }
+        Ok(())
+    }
+
+    fn may_begin(&mut self, shared: &mut Shared, call: CallId, held: &Held) -> Result<bool, SessionError> {
+        if !held.may_write() {
+            return Ok(true);
+        }
+        if shared.is_preparing() {
+            return Ok(false);
+        }
+        let roots = self.written_roots(held);
+        if roots.is_empty() {
+            return Ok(true);
+        }
+        match shared.turns.take(&self.id, roots) {
+            Ok(()) => {
+                self.awaits_turn.take_if(|waiting| *waiting == call);
+                Ok(true)
+            }
+            Err(holders) => {
+                // Said once.
+                if self.awaits_turn.replace(call) != Some(call) {
+                    let waits = EventKind::WriteTurnAwaited(WriteTurnAwaited { call, holders });
+                    self.record(shared, waits, Witness::Supervisor)?;
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// The places that a call may write and that other agents may write as well: all but the agent's own temp.
+    fn written_roots(&self, held: &Held) -> Vec<WirePath> {
+        let Confinement { rights, temp, .. } = self.worker.confinement();
+        let granted = match held {
+            Held::Run(_) => [].as_slice(),
+            Held::CarryOut(_, grant) => grant.write.as_slice(),
+        };
+        let roots = rights.write.iter().chain(granted);
+        roots.filter(|root| Some(*root) != temp.as_ref()).cloned().collect()
     }
 
     fn begin_call(&mut self, shared: &mut Shared, call: CallId, held: Held) {
+        if held.may_write() {
+            shared.turns.begin(&self.id, call);
+        }
         match held {
             Held::Run(tool) => self.send(shared, call, tool),
             Held::CarryOut(effect, grant) => self.carry_out(call, effect, grant),
@@ -95,6 +192,11 @@ impl AgentRun {
         tracing::debug!(tool = tool.name(), "dispatched");
         self.calls.insert(call, Instant::now());
         shared.sent(&self.id, call, &tool);
+        if let ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }) = &tool
+        {
+            let place = self.worker.confinement().project.as_path().join(path.as_path());
+            self.tally.changing.insert(call, place.into());
+        }
         self.worker.call(call, Work::Run(tool));
     }
 
@@ -103,19 +205,23 @@ impl AgentRun {
         for note in shared.changes.as_mut().map(ChangeTracker::take_notes).unwrap_or_default() {
             self.notice(shared, "change_set", &note)?;
         }
-        while !shared.is_preparing()
-            && let Some((call, held)) = self.held.pop_front()
-        {
+        while let Some((call, held)) = self.held.pop_front() {
+            if !self.may_begin(shared, call, &held)? {
+                self.held.push_front((call, held));
+                break;
+            }
             self.begin_call(shared, call, held);
         }
         Ok(())
     }
 
-    fn cancel(&mut self, call: CallId, inputs: &mut VecDeque<Input>) {
+    fn cancel(&mut self, shared: &mut Shared, call: CallId, inputs: &mut VecDeque<Input>) {
         self.preparations.forget(call);
-        if self.one_shots.cancel(call) || self.served.cancel(call) {
+        if self.one_shots.cancel(call) || self.served.cancel(call) || self.unspawned.remove(&call).is_some() {
             return;
         }
+        // Nothing happens where the call started no sub-agent.
+        shared.orders.push_back(TreeOrder::End { parent: self.id.clone(), call });
         let held = self.held.len();
         self.held.retain(|(waiting, _)| *waiting != call);
         let unsent = self.held.len() < held || self.worker.cancel(call) == Cancelled::BeforeItWasSent;

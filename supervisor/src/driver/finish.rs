@@ -1,8 +1,10 @@
 //! The end: workers go, what the host runs later is looked at, the change set is taken, the result is logged.
 
 use ipc::event::{EventKind, Observer as Witness, RunResult, TurnFinished};
+use ipc::id::Generation;
 use tokio::time::Instant;
 
+use super::budget::with_below;
 use super::observer::ObserverError;
 use super::run::Totals;
 use super::tripwire::events;
@@ -12,7 +14,10 @@ use crate::monitor::WorkerEvent;
 
 impl AgentRun {
     /// The agent rests: its run is over, or the user may go on.
-    pub(super) fn rest(&mut self, shared: &mut Shared, end: RunEnd) -> Result<(), SessionError> {
+    pub(super) fn rest(&mut self, shared: &mut Shared, mut end: RunEnd) -> Result<(), SessionError> {
+        if self.id.is_top_level() {
+            add_below(&mut end, shared);
+        }
         if self.turns == Turns::One || ends_run(end.reason) {
             self.end = Some(end);
             return Ok(());
@@ -39,12 +44,20 @@ impl AgentRun {
         self.end.is_some()
     }
 
-    /// Ends everything that runs for the agent, and waits for that.
-    async fn finish(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+    /// Ends the worker and everything that runs for the agent but approved effects, and waits for that; gives the worker's last
+    /// words.
+    pub(super) async fn wind_up(&mut self) -> Vec<(Generation, WorkerEvent)> {
         self.stream = None;
         self.served.end().await;
+        let last = self.worker.end().await;
+        self.withdraw_live();
+        last
+    }
+
+    /// Ends everything that runs for the agent, and waits for that.
+    async fn finish(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         self.end_one_shots(shared).await?;
-        for (generation, event) in self.worker.end().await {
+        for (generation, event) in self.wind_up().await {
             if let WorkerEvent::Refused(refused) = event {
                 self.feed(shared, Input::Refused(refused))?;
             } else {
@@ -52,12 +65,11 @@ impl AgentRun {
                 self.record(shared, EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
             }
         }
-        self.withdraw_live();
         Ok(())
     }
 
     /// What the agent came to in all.
-    fn account(&mut self) -> Option<RunEnd> {
+    pub(super) fn account(&mut self) -> Option<RunEnd> {
         let mut end = self.end.take()?;
         let Totals { steps, usage, cost, text } = std::mem::take(&mut self.totals);
         end.steps = end.steps.saturating_add(steps);
@@ -74,6 +86,7 @@ impl AgentRun {
 impl Session {
     /// Ends the workers, puts back what the host runs later, takes the change set, and logs the result.
     pub(super) async fn finish(&mut self, mut end: RunEnd, began: Instant) -> Result<RunEnd, SessionError> {
+        self.see_subtree_off().await?;
         for run in &mut self.runs {
             // All of them begin to end before one is waited for.
             run.worker.abandon();
@@ -100,7 +113,8 @@ impl Session {
     /// The end of the first agent, with what all of them came to.
     pub(super) fn account(&mut self) -> Option<RunEnd> {
         let mut ends = self.runs.iter_mut().filter_map(AgentRun::account);
-        let first = ends.next()?;
+        let mut first = ends.next()?;
+        add_below(&mut first, &mut self.shared);
         Some(ends.fold(first, |mut sum, other| {
             sum.steps = sum.steps.saturating_add(other.steps);
             sum.usage += other.usage;
@@ -170,6 +184,13 @@ impl Session {
             }
         }
     }
+}
+
+/// Puts down to an end of the top level what sub-agents have spent since the one before.
+fn add_below(end: &mut RunEnd, shared: &mut Shared) {
+    let below = shared.budget.take_below();
+    end.usage += below.usage;
+    end.cost = with_below(end.cost, below);
 }
 
 /// True if there is nothing to go on with after such an end.

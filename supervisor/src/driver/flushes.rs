@@ -17,6 +17,8 @@ pub(super) enum After {
     Ask(ApprovalId),
     /// An approved call is served that is no worker's.
     Serve(CallId),
+    /// An approved sub-agent starts.
+    Spawn(CallId),
     /// An approved effect goes on.
     GoOn(oneshot::Sender<()>),
 }

@@ -1,5 +1,7 @@
 //! What a session tells its own user of the worker that it has now.
 
+use std::collections::BTreeMap;
+
 use ipc::approval::ApprovalMode;
 use ipc::confinement::{Confinement, Environment, Tier};
 use ipc::id::{AgentId, ConversationId, Generation};
@@ -30,10 +32,14 @@ pub struct Live {
     pub confinement: Confinement,
 }
 
+/// The agents of a session that have a worker just now.
+pub type Lives = BTreeMap<AgentId, Live>;
+
 impl AgentRun {
     /// Lets it be known which worker serves.
     pub(super) fn publish(&self, shared: &Shared, ruleset_digest: String) {
-        let live = self.worker.serving().map(|worker| Live {
+        let Some(worker) = self.worker.serving() else { return self.withdraw_live() };
+        let live = Live {
             session: shared.conversation.clone(),
             agent: self.id.clone(),
             generation: worker.generation,
@@ -46,12 +52,12 @@ impl AgentRun {
                 environment: Environment::default(),
                 ..self.worker.confinement().clone()
             },
-        });
-        self.live.send_replace(live);
+        };
+        self.live.send_modify(|lives| drop(lives.insert(self.id.clone(), live)));
     }
 
     /// Lets it be known that none serves.
     pub(super) fn withdraw_live(&self) {
-        self.live.send_replace(None);
+        self.live.send_modify(|lives| drop(lives.remove(&self.id)));
     }
 }

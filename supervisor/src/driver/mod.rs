@@ -7,6 +7,7 @@
 mod actions;
 mod approvals;
 mod boundary;
+mod budget;
 mod changes;
 mod digest;
 mod effects;
@@ -29,8 +30,10 @@ mod start;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod tree;
 mod tripwire;
 mod workers;
+mod write_turns;
 
 use std::any::Any;
 use std::io;
@@ -40,8 +43,8 @@ use crate::session::LogError;
 
 pub use boundary::{Boundary, Processes, StartedWorker, WorkerControl, WorkerOrder};
 pub use changes::ChangeTracker;
-pub(crate) use digest::ruleset_digest;
-pub use live::Live;
+pub(crate) use digest::{rights_digest, ruleset_digest};
+pub use live::{Live, Lives};
 pub use modes::ModePlaces;
 pub use observer::{Observer, ObserverError};
 pub use one_shot::{Journal, OneShot, OneShotError, Unlogged};
@@ -50,6 +53,7 @@ pub use run::{AgentParts, AgentRun};
 pub use served::ToolServer;
 pub use session::Session;
 pub use shared::Shared;
+pub use tree::{OpenedAgent, OpensAgents, TreeLimits};
 pub use tripwire::Guard;
 pub use workers::SessionWorker;
 

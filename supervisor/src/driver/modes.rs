@@ -31,18 +31,31 @@ impl ModePlaces {
     }
 }
 
-impl AgentRun {
-    /// Replaces the worker. Where the next one may write in the project, what the host runs later is taken before its first
-    /// call that may write.
-    pub(super) fn replace_worker(&mut self, shared: &mut Shared, rights: Rights) -> Result<(), SessionError> {
+impl ModePlaces {
+    /// Has what the host runs later taken, if it is not yet, before an agent with these rights may write.
+    fn watch(&self, shared: &mut Shared, rights: &Rights) -> Result<(), SessionError> {
         if shared.tripwire.is_none()
-            && let Some(watch) = self.modes.watch_under(&rights)
+            && let Some(watch) = self.watch_under(rights)
         {
             shared.tripwire = Some(Guard::start(watch.clone()).map_err(SessionError::Tripwire)?);
         }
         if let Some(guard) = &shared.tripwire {
             guard.widen(rights.write.iter().map(|root| root.as_path().to_owned()).collect());
         }
+        Ok(())
+    }
+}
+
+impl AgentRun {
+    /// The same for the first worker of an agent that starts while a session is under way.
+    pub(super) fn watch_under(&self, shared: &mut Shared) -> Result<(), SessionError> {
+        self.modes.watch(shared, &self.worker.confinement().rights)
+    }
+
+    /// Replaces the worker. Where the next one may write in the project, what the host runs later is taken before its first
+    /// call that may write.
+    pub(super) fn replace_worker(&mut self, shared: &mut Shared, rights: Rights) -> Result<(), SessionError> {
+        self.modes.watch(shared, &rights)?;
         let present = self.worker.confinement().clone();
         let environment = match &present.temp {
             Some(temp) => self.modes.environments.under(&rights, temp),

@@ -190,10 +190,11 @@ impl AgentRun {
     }
 
     /// Does what waited for the disk.
-    pub(super) fn on_flushed(&mut self, shared: &Shared, after: After) {
+    pub(super) fn on_flushed(&mut self, shared: &mut Shared, after: After) {
         match after {
             After::Ask(id) => self.ask(shared, id),
             After::Serve(call) => self.serve_approved(call),
+            After::Spawn(call) => self.spawn_approved(shared, call),
             // An effect whose task is gone needs no leave.
             After::GoOn(logged) => drop(logged.send(())),
         }

@@ -3,7 +3,7 @@
 //! [`AgentRun::next`] waits for what happens next and may be dropped at any moment; [`AgentRun::on`] takes it in. Effects are
 //! executed in order, so that what the core logs before a dispatch is in the log before the worker hears of it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -11,6 +11,8 @@ use ipc::cost::Usd;
 use ipc::event::{EventKind, Observer as Witness, TokenUsage};
 use ipc::frontend::UiEventKind;
 use ipc::id::{AgentId, CallId};
+use ipc::message::Outcome;
+use ipc::path::WirePath;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -24,10 +26,10 @@ use super::served::ServedCalls;
 use super::start::Startup;
 use super::timers::Timers;
 use super::workers::Happening;
-use super::{Live, ModePlaces, SessionError, SessionWorker, Shared, Turns};
-use crate::core::{Agent, Input, RequestId, RunEnd, TimerId};
+use super::{Lives, ModePlaces, SessionError, SessionWorker, Shared, Turns};
+use crate::core::{Agent, Estimate, Input, NewAgent, RequestId, RunEnd, TimerId};
 use crate::prompt::Surroundings;
-use crate::provider::{EventStream, ModelProvider};
+use crate::provider::{EventStream, ModelProvider, ModelRequest};
 use crate::session::LogError;
 
 /// What an agent run is made of.
@@ -38,8 +40,8 @@ pub struct AgentParts {
     pub provider: Arc<dyn ModelProvider>,
     /// Its worker.
     pub worker: SessionWorker,
-    /// Where it is told which worker serves.
-    pub live: watch::Sender<Option<Live>>,
+    /// Where it is told which workers serve.
+    pub live: watch::Sender<Lives>,
     /// What is ready for a change of mode or rights.
     pub modes: ModePlaces,
     /// Where the agent is.
@@ -54,7 +56,7 @@ pub struct AgentRun {
     pub(super) agent: Agent,
     pub(super) provider: Arc<dyn ModelProvider>,
     pub(super) worker: SessionWorker,
-    pub(super) live: watch::Sender<Option<Live>>,
+    pub(super) live: watch::Sender<Lives>,
     pub(super) modes: ModePlaces,
     pub(super) surroundings: Surroundings,
     pub(super) turns: Turns,
@@ -85,6 +87,28 @@ pub struct AgentRun {
     /// What the turns before the present one came to.
     pub(super) totals: Totals,
     pub(super) end: Option<RunEnd>,
+    /// The request that waits for its part of the session's budget.
+    pub(super) unfunded: Option<(RequestId, ModelRequest, Estimate)>,
+    /// Sub-agents whose approval is not on the disk yet.
+    pub(super) unspawned: HashMap<CallId, Box<NewAgent>>,
+    /// True while a worker below this agent is being ended since it has rights that were taken away.
+    pub(super) waits_for_subtree: bool,
+    /// The call that waits for the agent's turn at writing, once that was said.
+    pub(super) awaits_turn: Option<CallId>,
+    pub(super) tally: Tally,
+    /// The agent's own directories, which go with it.
+    place: Option<Box<dyn Send>>,
+}
+
+/// An agent's account besides tokens and money.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// Denials.
+    pub(super) denials: u32,
+    /// Files that its file tools changed.
+    pub(super) files: BTreeSet<WirePath>,
+    /// Files that open calls of them change.
+    pub(super) changing: HashMap<CallId, WirePath>,
 }
 
 /// What turns came to.
@@ -144,6 +168,26 @@ impl AgentRun {
             turn_began: None,
             totals: Totals::default(),
             end: None,
+            unfunded: None,
+            unspawned: HashMap::new(),
+            waits_for_subtree: false,
+            awaits_turn: None,
+            tally: Tally::default(),
+            place: None,
+        }
+    }
+
+    /// The same run, which owns directories that are removed when it is over.
+    #[must_use]
+    pub fn in_place(mut self, place: Box<dyn Send>) -> Self {
+        self.place = Some(place);
+        self
+    }
+
+    /// Removes the agent's directories, beside the main loop: there may be much in them.
+    pub(super) fn give_up_place(&mut self) {
+        if let Some(place) = self.place.take() {
+            drop(tokio::task::spawn_blocking(move || drop(place)));
         }
     }
 
@@ -166,7 +210,8 @@ impl AgentRun {
     /// Waits for whatever happens first. Cancel safe.
     pub(super) async fn next(&mut self) -> Occurrence {
         // The next worker is not there before what ran beside the old one is gone.
-        let worker_may_change = !(self.worker.is_being_replaced() && self.one_shots.any_ends());
+        let others_end = self.one_shots.any_ends() || self.waits_for_subtree;
+        let worker_may_change = !(self.worker.is_being_replaced() && others_end);
         tokio::select! {
             // A stream never starves the rest: it is polled last.
             biased;
@@ -204,11 +249,25 @@ impl AgentRun {
     pub(super) fn feed(&mut self, shared: &mut Shared, input: Input) -> Result<(), SessionError> {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
+            self.note(shared, &input);
             for effect in self.agent.handle(input) {
                 self.execute(shared, effect, &mut inputs)?;
             }
         }
         Ok(())
+    }
+
+    /// Takes down the end of a call: of its turn at writing, and of what it changed.
+    fn note(&mut self, shared: &mut Shared, input: &Input) {
+        let (call, done) = match input {
+            Input::CallFinished { call, outcome, .. } => (*call, matches!(outcome, Outcome::Done(_))),
+            Input::OneShotFinished { call, outcome, .. } => (*call, matches!(outcome, Ok(Outcome::Done(_)))),
+            Input::CallLost { call, .. } => (*call, false),
+            _ => return,
+        };
+        shared.turns.end(&self.id, call);
+        let changed = self.tally.changing.remove(&call);
+        self.tally.files.extend(changed.filter(|_| done));
     }
 
     pub(super) fn record(
@@ -217,6 +276,9 @@ impl AgentRun {
         kind: EventKind,
         observed_by: Witness,
     ) -> Result<(), SessionError> {
+        if matches!(kind, EventKind::Denied { .. }) {
+            self.tally.denials = self.tally.denials.saturating_add(1);
+        }
         let logged = shared.record(&self.id, kind, observed_by)?;
         self.show(shared, logged);
         Ok(())

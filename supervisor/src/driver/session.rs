@@ -17,8 +17,9 @@ use tracing::{Instrument, info_span};
 use super::actions::for_all;
 use super::observer::ObserverError;
 use super::run::Occurrence;
-use super::tripwire::{Look, Watched};
-use super::{AgentRun, ChangeTracker, Guard, SessionError, Shared, panicked};
+use super::tree::{Closed, Tree};
+use super::tripwire::{Look, Watched, events};
+use super::{AgentRun, ChangeTracker, Guard, OpensAgents, SessionError, Shared, TreeLimits, panicked};
 use crate::core::{EndReason, Input, RunEnd};
 
 /// A session that owns its agent runs.
@@ -32,6 +33,7 @@ pub struct Session {
     deadline: Option<Instant>,
     /// The run that is looked at first, next time.
     turn: usize,
+    pub(super) tree: Tree,
 }
 
 /// What happened in a session.
@@ -41,6 +43,7 @@ enum Happened {
     Base(Result<(), ObserverError>),
     Tripwire(Result<Watched, SessionError>),
     Run(usize, Result<Occurrence, SessionError>),
+    Closed(Closed),
 }
 
 impl Session {
@@ -51,7 +54,14 @@ impl Session {
         actions: mpsc::Receiver<UserAction>,
         deadline: Option<Instant>,
     ) -> Self {
-        Self { shared, runs: vec![first], actions: Some(actions), deadline, turn: 0 }
+        let tree = Tree::new(None, TreeLimits::default());
+        Self { shared, runs: vec![first], actions: Some(actions), deadline, turn: 0, tree }
+    }
+
+    /// The same session, whose agents may have sub-agents.
+    #[must_use]
+    pub fn with_sub_agents(self, opener: Box<dyn OpensAgents>, limits: TreeLimits) -> Self {
+        Self { tree: Tree::new(Some(opener), limits), ..self }
     }
 
     /// The same session with one more agent at the top level.
@@ -100,6 +110,7 @@ impl Session {
         while !self.runs.iter().all(AgentRun::is_over) {
             let happened = self.next().await;
             self.on(happened)?;
+            self.settle()?;
         }
         Ok(())
     }
@@ -113,6 +124,7 @@ impl Session {
             () = until(self.deadline) => Happened::TimeUp,
             base = base_taken(&mut self.shared.changes) => Happened::Base(base),
             watched = tripwire_says(&mut self.shared.tripwire) => Happened::Tripwire(watched),
+            closed = self.tree.next() => Happened::Closed(closed),
             (run, happened) = next_of(&mut self.runs, self.turn) => Happened::Run(run, happened),
         }
     }
@@ -136,6 +148,10 @@ impl Session {
                 Watched::Set => self.for_each(AgentRun::release),
                 Watched::Looked(look) => self.on_looked(look),
             },
+            Happened::Closed(closed) => {
+                self.on_closed(closed);
+                Ok(())
+            }
             Happened::Run(run, happened) => {
                 self.turn = run + 1;
                 self.guarded(run, |run, shared| run.on(shared, happened?))
@@ -157,24 +173,34 @@ impl Session {
                 tracing::warn!(other = %conversation_id, ?kind, "an action for another session is ignored");
                 Ok(())
             }
-            (run, kind) => match (for_all(&kind), run.filter(|run| !self.runs[*run].is_over())) {
-                (Some(op), _) => self.for_each(|run, shared| run.feed(shared, Input::Op(op.clone()))),
-                (None, Some(run)) => self.guarded(run, |run, shared| run.act(shared, kind)),
-                (None, None) => {
-                    let agent = agent.unwrap_or_else(AgentId::root);
-                    self.notice("no_agent", &format!("no agent {agent} is at work: nothing was done"))
+            (run, kind) => {
+                self.withdraw(&kind);
+                match (for_all(&kind), run.filter(|run| !self.runs[*run].is_over())) {
+                    (Some(op), _) => self.for_each(|run, shared| run.feed(shared, Input::Op(op.clone()))),
+                    (None, Some(run)) => self.guarded(run, |run, shared| run.act(shared, kind)),
+                    (None, None) => {
+                        let agent = agent.unwrap_or_else(AgentId::root);
+                        self.notice("no_agent", &format!("no agent {agent} is at work: nothing was done"))
+                    }
                 }
-            },
+            }
         }
     }
 
     pub(super) fn on_looked(&mut self, look: Look) -> Result<(), SessionError> {
-        let run = self.runs.iter().position(|run| *run.id() == look.after.agent);
-        run.map_or(Ok(()), |run| self.guarded(run, |run, shared| run.on_looked(shared, look)))
+        match self.runs.iter().position(|run| *run.id() == look.after.agent) {
+            Some(run) => self.guarded(run, |run, shared| run.on_looked(shared, look)),
+            // Its agent is gone, and what it changed is told all the same.
+            None => {
+                let Look { after, beside, report } = look;
+                let found = events(Some(after.call), &beside, report);
+                found.into_iter().try_for_each(|event| self.record_for(&after.agent, event))
+            }
+        }
     }
 
     /// Does something with every run that is not over.
-    fn for_each(
+    pub(super) fn for_each(
         &mut self,
         mut work: impl FnMut(&mut AgentRun, &mut Shared) -> Result<(), SessionError>,
     ) -> Result<(), SessionError> {
@@ -183,7 +209,7 @@ impl Session {
     }
 
     /// Does something with a run. What is the matter with it alone ends it alone.
-    fn guarded(
+    pub(super) fn guarded(
         &mut self,
         run: usize,
         work: impl FnOnce(&mut AgentRun, &mut Shared) -> Result<(), SessionError>,
@@ -215,6 +241,16 @@ impl Session {
     pub(super) fn record(&mut self, kind: EventKind) -> Result<(), SessionError> {
         let Some(first) = self.runs.first_mut() else { return Ok(()) };
         first.record(&mut self.shared, kind, Witness::Supervisor)
+    }
+
+    /// Logs something about an agent, whether or not it still is one.
+    pub(super) fn record_for(&mut self, agent: &AgentId, kind: EventKind) -> Result<(), SessionError> {
+        if let Some(run) = self.runs.iter_mut().find(|run| run.id() == agent) {
+            return run.record(&mut self.shared, kind, Witness::Supervisor);
+        }
+        let logged = self.shared.record(agent, kind, Witness::Supervisor)?;
+        self.shared.show(agent, logged);
+        Ok(())
     }
 
     pub(super) fn notice(&mut self, code: &str, message: &str) -> Result<(), SessionError> {

@@ -1,12 +1,18 @@
 //! What the agent runs of a session share: there is one of each, whoever acts.
 
+use std::collections::VecDeque;
+
 use ipc::event::{EventKind, Observer as Witness};
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentCall, AgentId, CallId, ConversationId};
 use ipc::tool::ToolCall;
 use tokio::sync::mpsc;
 
+use super::budget::Budget;
+use super::tree::TreeOrder;
+use super::write_turns::WriteTurns;
 use super::{ChangeTracker, Guard, SessionError};
+use crate::core::RunLimits;
 use crate::session::{Flushed, Flusher, SessionLog};
 
 /// What exists once in a session.
@@ -22,6 +28,16 @@ pub struct Shared {
     /// What the host runs later, where an agent may write in the project.
     pub tripwire: Option<Guard>,
     flusher: Flusher,
+    pub(super) budget: Budget,
+    /// True if a request that waits may have its budget now.
+    pub(super) budget_freed: bool,
+    pub(super) turns: WriteTurns,
+    /// The agents' orders to the tree, until the session carries them out.
+    pub(super) orders: VecDeque<TreeOrder>,
+    /// True if an agent's rights changed: those below it may have to follow.
+    pub(super) rights_changed: bool,
+    /// How many sub-agents were started in the present turn of the user's.
+    pub(super) started_this_turn: u32,
 }
 
 impl Shared {
@@ -33,7 +49,40 @@ impl Shared {
         changes: Option<ChangeTracker>,
         tripwire: Option<Guard>,
     ) -> Self {
-        Self { conversation, flusher: log.flusher(), log, ui, changes, tripwire }
+        Self {
+            conversation,
+            flusher: log.flusher(),
+            log,
+            ui,
+            changes,
+            tripwire,
+            budget: Budget::default(),
+            budget_freed: false,
+            turns: WriteTurns::default(),
+            orders: VecDeque::new(),
+            rights_changed: false,
+            started_this_turn: 0,
+        }
+    }
+
+    /// The same with bounds on what its agents may spend in one turn of the user's, together.
+    #[must_use]
+    pub fn within(self, limits: RunLimits) -> Self {
+        Self { budget: Budget::new(limits), ..self }
+    }
+
+    /// A turn of the user's has limits of its own.
+    pub(super) fn begin_turn(&mut self, agent: &AgentId) {
+        if agent.is_top_level() {
+            self.budget.begin_turn();
+            self.started_this_turn = 0;
+        }
+    }
+
+    /// An agent that is gone has no turn at writing and no request.
+    pub(super) fn forget(&mut self, agent: &AgentId) {
+        self.turns.give_back(agent);
+        self.budget_freed |= self.budget.settle(agent);
     }
 
     /// Hands an event of an agent to the kernel; the front end's own form of it.
@@ -43,6 +92,7 @@ impl Shared {
         kind: EventKind,
         observed_by: Witness,
     ) -> Result<UiEventKind, SessionError> {
+        self.budget_freed |= self.budget.note(agent, &kind);
         Ok(UiEventKind::Logged(Box::new(self.log.append(agent, observed_by, kind)?)))
     }
 

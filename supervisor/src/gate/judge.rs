@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use ipc::approval::AskKind;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Grant, Network, Reach};
@@ -28,23 +29,10 @@ pub enum Verdict {
 /// What has to be approved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Which question it is.
+    /// The question.
     pub kind: AskKind,
     /// What is missing in the standing rights.
     pub grant: Grant,
-}
-
-/// Which question an approval answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AskKind {
-    /// May these files become this?
-    Patch,
-    /// May this command run?
-    Command,
-    /// May this command reach the network, which is all that it lacks?
-    Network,
-    /// May this external tool be called with these arguments?
-    Tool,
 }
 
 /// A file that an effect changes.
@@ -63,10 +51,11 @@ impl Standing {
     pub fn judge(&self, invocation: &Invocation, asks: bool) -> Verdict {
         match invocation {
             Invocation::Worker(call) => self.judge_worker(call, asks),
-            Invocation::Supervisor(_) => Verdict::Run,
+            // Of a sub-agent's rights there is more to say: Standing::judge_spawn.
+            Invocation::Supervisor(_) | Invocation::Agent(_) => Verdict::Run,
             // No standing right covers what a server outside does.
             Invocation::External(_) if asks => {
-                Verdict::Ask(Ask { kind: AskKind::Tool, grant: Grant::default() })
+                Verdict::Ask(Ask { kind: AskKind::ExternalTool, grant: Grant::default() })
             }
             Invocation::External(call) => Verdict::Deny(self.no_external(call)),
         }
@@ -101,7 +90,7 @@ impl Standing {
     }
 
     /// What no approval opens.
-    fn closed_place(&self, place: &Place) -> Option<Denial> {
+    pub(super) fn closed_place(&self, place: &Place) -> Option<Denial> {
         let path = &place.path;
         let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
         let later = || path.as_path().strip_prefix(&self.project).is_ok_and(is_acted_on);
@@ -142,9 +131,9 @@ impl Standing {
         };
         let kind = match () {
             // What may read everything could send it out.
-            () if writes || (reads && network) => AskKind::Command,
+            () if writes || (reads && network) => AskKind::Exec,
             () if lacks_network => AskKind::Network,
-            () if self.confirm_shell && !reads => AskKind::Command,
+            () if self.confirm_shell && !reads => AskKind::Exec,
             () => return Verdict::Run,
         };
         Verdict::Ask(Ask { kind, grant })
@@ -152,7 +141,7 @@ impl Standing {
 
     fn no_external(&self, call: &ExternalCall) -> Denial {
         let object = Object::Tool(format!("{} of {}", call.tool, call.server));
-        let grant = (self.mode != ApprovalMode::Ask).then(|| "--mode ask".to_owned());
+        let grant = if self.mode == ApprovalMode::Ask { None } else { self.offered("--mode ask") };
         refused(Operation::Call, object, "an approval of this very call", grant)
     }
 
@@ -167,7 +156,7 @@ impl Standing {
             return Some(refused(Operation::Network, address(), missing, None));
         }
         if network && self.rights.net == Network::Off {
-            return Some(refused(Operation::Network, address(), "network", Some("--net on".to_owned())));
+            return Some(refused(Operation::Network, address(), "network", self.offered("--net on")));
         }
         let writable = self.allows_write(&self.project);
         if call.access == Access::Write && !writable {
@@ -185,7 +174,7 @@ pub(crate) fn plain(path: &Path) -> Option<PathBuf> {
     (!up).then(|| path.components().collect())
 }
 
-fn refused(operation: Operation, object: Object, missing: &str, grant: Option<String>) -> Denial {
+pub(super) fn refused(operation: Operation, object: Object, missing: &str, grant: Option<String>) -> Denial {
     let missing_right = missing.to_owned();
     Denial {
         layer: Layer::Policy,

@@ -14,15 +14,17 @@ mod message;
 pub mod path_pattern;
 mod process;
 mod proved;
+mod spawn;
 mod standing;
 mod succeeded;
 mod unreached;
 
 pub use change::{Change, Unchanged};
 pub(crate) use judge::plain;
-pub use judge::{Ask, AskKind, Place, Verdict};
+pub use judge::{Ask, Place, Verdict};
 pub use likely::{declared_too_little, is_same};
 pub use machine::Machine;
+pub use spawn::{ChildRights, SpawnVerdict, narrowed, narrowed_grant};
 pub use standing::Standing;
 
 pub use crate::modes::{ApprovalMode, Modes};

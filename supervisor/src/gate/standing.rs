@@ -52,6 +52,8 @@ pub struct Standing {
     pub modes: Option<Modes>,
     /// What the machine refuses by itself.
     pub machine: Arc<Machine>,
+    /// True if they are a sub-agent's: no flag of the user's widens them.
+    pub of_sub_agent: bool,
 }
 
 impl Standing {
@@ -69,6 +71,7 @@ impl Standing {
             confirm_shell: false,
             modes: None,
             machine: Arc::default(),
+            of_sub_agent: false,
         }
     }
 
@@ -112,7 +115,12 @@ impl Standing {
         self.rights.hidden.iter().find(|root| path.is_within(root) && !self.is_in_temp(path))
     }
 
-    fn is_in_temp(&self, path: &WirePath) -> bool {
+    /// A flag that would allow something, to whom flags give anything.
+    pub(super) fn offered(&self, flag: &str) -> Option<String> {
+        (!self.of_sub_agent).then(|| flag.to_owned())
+    }
+
+    pub(super) fn is_in_temp(&self, path: &WirePath) -> bool {
         self.temp.as_ref().is_some_and(|temp| path.is_within(temp))
     }
 
@@ -251,7 +259,7 @@ impl Standing {
             object: Object::Address(address.to_owned()),
             program: None,
             missing_right: "network".to_owned(),
-            grant: Some("--net on".to_owned()),
+            grant: self.offered("--net on"),
             grade,
             errno: None,
         }
@@ -279,6 +287,9 @@ impl Standing {
     /// What would allow exactly this write: nothing for hidden, protected and kernel-owned trees (but for shared memory), nor
     /// for the whole file system. Git's configuration is protected, and has a right of its own.
     pub fn write_grant(&self, path: &WirePath) -> Option<String> {
+        if self.of_sub_agent {
+            return None;
+        }
         if self.rights.protected.contains(path) && is_git_config(path) {
             return Some(self.git_config_grant(path));
         }

@@ -25,8 +25,8 @@ const MOST: u64 = 4 << 20;
 /// What a session answered.
 #[derive(Debug)]
 pub(crate) enum Answered {
-    /// What its worker is confined by.
-    Live(Box<Live>),
+    /// What the worker of each of its agents is confined by.
+    Live(Vec<Live>),
     /// No worker serves just now.
     NoWorker,
     /// Nothing that can be used: why.
@@ -60,10 +60,10 @@ async fn ask(directory: &Path, name: &str) -> io::Result<Answered> {
     }
     let mut answer = Vec::new();
     stream.take(MOST).read_to_end(&mut answer).await?;
-    Ok(match codec::decode::<Option<Live>>(&answer) {
-        Ok(Some(live)) if live.session.to_string() == name => Answered::Live(Box::new(live)),
-        Ok(Some(_)) => Answered::Nothing("it answers for another session".to_owned()),
-        Ok(None) => Answered::NoWorker,
+    Ok(match codec::decode::<Vec<Live>>(&answer) {
+        Ok(lives) if lives.is_empty() => Answered::NoWorker,
+        Ok(lives) if lives.iter().all(|live| live.session.as_str() == name) => Answered::Live(lives),
+        Ok(_) => Answered::Nothing("it answers for another session".to_owned()),
         Err(_) => Answered::Nothing("it is another version of Bailiwick".to_owned()),
     })
 }

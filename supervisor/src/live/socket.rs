@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::directories::Directories;
-use crate::driver::Live;
+use crate::driver::{Live, Lives};
 
 /// How long whoever asks may take to read.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ impl LiveSocket {
     pub(crate) fn open(
         directories: &Directories,
         session: &ConversationId,
-        live: watch::Receiver<Option<Live>>,
+        live: watch::Receiver<Lives>,
     ) -> io::Result<Self> {
         let directory = directories.live();
         // The path may be longer than the address of a socket: 107 bytes (unix(7)).
@@ -53,11 +53,11 @@ impl Drop for LiveSocket {
 }
 
 /// One after the other: there is one answer, and it is short.
-async fn answer(listener: UnixListener, live: watch::Receiver<Option<Live>>) {
+async fn answer(listener: UnixListener, live: watch::Receiver<Lives>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) if is_ours(&stream) => {
-                let answer = codec::encode(&*live.borrow());
+                let answer = codec::encode(&live.borrow().values().collect::<Vec<&Live>>());
                 if let Ok(answer) = answer {
                     // Who does not read it is told nothing.
                     let _ = timeout(PATIENCE, tell(stream, answer)).await;

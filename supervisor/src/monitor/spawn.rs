@@ -9,7 +9,7 @@ use std::io;
 use std::iter;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread::{self, JoinHandle};
 
 use ipc::confinement::{Confinement, Order};
@@ -127,9 +127,18 @@ impl From<nix::Error> for SpawnError {
     }
 }
 
-/// Hands launches to the spawn thread.
+/// Hands launches to a spawn thread, each with the last word of one place on its confinement.
 #[derive(Clone, Debug)]
-pub struct Spawner(Arc<Requests>);
+pub struct Spawner {
+    requests: Arc<Requests>,
+    before: Before,
+}
+
+/// The last word of a place: what it hides is the same for all who start programs there.
+type Before = Arc<Mutex<dyn BeforeSpawn>>;
+
+/// The spawn thread of this process, while somebody uses it.
+static OF_THIS_PROCESS: Mutex<Weak<Requests>> = Mutex::new(Weak::new());
 
 #[derive(Debug)]
 struct Requests {
@@ -137,6 +146,19 @@ struct Requests {
     /// Both are there until this is dropped.
     sender: Option<mpsc::Sender<Request>>,
     thread: Option<JoinHandle<()>>,
+}
+
+impl Requests {
+    /// sandbox-exec is opened here, once: what lies at its path later, in a place that an agent may write, is not
+    /// executed. (What runs cannot be written in place: ETXTBSY, execve(2).)
+    fn start(sandbox_exec: PathBuf) -> io::Result<Self> {
+        // Whether it is there is told by the first spawn, with its name.
+        let program = Program { opened: open_program(&sandbox_exec), path: sandbox_exec.clone() };
+        let (requests, inbox) = mpsc::channel();
+        let thread = thread::Builder::new().name("spawn".to_owned()).stack_size(256 << 10);
+        let thread = thread.spawn(move || serve(&program, inbox))?;
+        Ok(Self { sandbox_exec, sender: Some(requests), thread: Some(thread) })
+    }
 }
 
 /// When nobody launches anything any more, what waits is ended before anything else is.
@@ -151,6 +173,7 @@ impl Drop for Requests {
 enum Request {
     Launch {
         launch: Box<Launch>,
+        before: Before,
         /// The best that it may begin in.
         origin: Origin,
         reply: oneshot::Sender<Result<Launched, SpawnError>>,
@@ -169,44 +192,30 @@ impl Programs {
 }
 
 impl Spawner {
-    /// Starts the spawn thread; it ends when the last `Spawner` is gone, which is when the process ends.
-    ///
-    /// sandbox-exec is opened here, once: what lies at its path later, in a place that an agent may write, is not
-    /// executed. (What runs cannot be written in place: ETXTBSY, execve(2).)
+    /// Starts a spawn thread; it ends when the last `Spawner` of it is gone.
     ///
     /// Everything that may write starts here: `before` sees each confinement.
-    pub fn start(sandbox_exec: PathBuf, mut before: impl BeforeSpawn + 'static) -> io::Result<Self> {
-        // Whether it is there is told by the first spawn, with its name.
-        let program = Program { opened: open_program(&sandbox_exec), path: sandbox_exec.clone() };
-        let (requests, inbox) = mpsc::channel();
-        let thread =
-            thread::Builder::new().name("spawn".to_owned()).stack_size(256 << 10).spawn(move || {
-                let mut spare = None;
-                for request in inbox {
-                    match request {
-                        Request::Launch { launch, origin, reply } => {
-                            let mut none = None;
-                            let spare = if origin == Origin::Spare { &mut spare } else { &mut none };
-                            let launched = start(&program, spare, &mut before, *launch);
-                            // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
-                            let _ = reply.send(launched);
-                        }
-                        Request::Prepare { command } => {
-                            if !spare.as_ref().is_some_and(|spare: &Spare| spare.fits(&command)) {
-                                let begun = program.begin(&command, Stdio::Piped);
-                                // Without one, the next start takes longer.
-                                spare = begun.map(|begun| Spare::new(begun, command)).ok();
-                            }
-                        }
-                    }
-                }
-            })?;
-        Ok(Self(Arc::new(Requests { sandbox_exec, sender: Some(requests), thread: Some(thread) })))
+    pub fn start(sandbox_exec: PathBuf, before: impl BeforeSpawn + 'static) -> io::Result<Self> {
+        let requests = Arc::new(Requests::start(sandbox_exec)?);
+        Ok(Self { requests, before: Arc::new(Mutex::new(before)) })
+    }
+
+    /// The same on the spawn thread of this process, which is started if nobody uses it: the sessions of one process have one
+    /// thread, and one program that waits.
+    pub fn of_this_process(sandbox_exec: PathBuf, before: impl BeforeSpawn + 'static) -> io::Result<Self> {
+        let mut shared = OF_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = shared.upgrade().filter(|requests| requests.sandbox_exec == sandbox_exec);
+        let requests = match running {
+            Some(requests) => requests,
+            None => Arc::new(Requests::start(sandbox_exec)?),
+        };
+        *shared = Arc::downgrade(&requests);
+        Ok(Self { requests, before: Arc::new(Mutex::new(before)) })
     }
 
     /// Where sandbox-exec was when this began.
     pub fn sandbox_exec(&self) -> &Path {
-        &self.0.sandbox_exec
+        &self.requests.sandbox_exec
     }
 
     /// Spawns a confined program under a broker: in a sandbox-exec that waits, if one does that fits.
@@ -217,7 +226,8 @@ impl Spawner {
     /// The same, at best in this.
     pub(super) async fn spawn_in(&self, origin: Origin, launch: Launch) -> Result<Launched, SpawnError> {
         let (reply, answer) = oneshot::channel();
-        let request = Request::Launch { launch: Box::new(launch), origin, reply };
+        let before = Arc::clone(&self.before);
+        let request = Request::Launch { launch: Box::new(launch), before, origin, reply };
         self.send(request)?;
         answer.await.map_err(|_| SpawnError::ThreadGone)?
     }
@@ -229,15 +239,38 @@ impl Spawner {
     }
 
     fn send(&self, request: Request) -> Result<(), SpawnError> {
-        let sender = self.0.sender.as_ref().ok_or(SpawnError::ThreadGone)?;
+        let sender = self.requests.sender.as_ref().ok_or(SpawnError::ThreadGone)?;
         sender.send(request).map_err(|_| SpawnError::ThreadGone)
+    }
+}
+
+/// The spawn thread: launches one program after another.
+fn serve(program: &Program, inbox: mpsc::Receiver<Request>) {
+    let mut spare = None;
+    for request in inbox {
+        match request {
+            Request::Launch { launch, before, origin, reply } => {
+                let mut none = None;
+                let spare = if origin == Origin::Spare { &mut spare } else { &mut none };
+                let launched = start(program, spare, &before, *launch);
+                // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
+                let _ = reply.send(launched);
+            }
+            Request::Prepare { command } => {
+                if !spare.as_ref().is_some_and(|spare: &Spare| spare.fits(&command)) {
+                    let begun = program.begin(&command, Stdio::Piped);
+                    // Without one, the next start takes longer.
+                    spare = begun.map(|begun| Spare::new(begun, command)).ok();
+                }
+            }
+        }
     }
 }
 
 fn start(
     program: &Program,
     spare: &mut Option<Spare>,
-    before: &mut impl BeforeSpawn,
+    before: &Before,
     launch: Launch,
 ) -> Result<Launched, SpawnError> {
     let Launch { mut confinement, command, arguments, stdio } = launch;
@@ -248,7 +281,9 @@ fn start(
     let origin = if waiting.is_some() { Origin::Spare } else { Origin::Fresh };
     let begun = waiting.map_or_else(|| program.begin(&command, stdio), Ok)?;
     // Filled while sandbox-exec is executed, which waits for it.
-    let filled = before.fill(&mut confinement).map_err(SpawnError::Hidden);
+    // What a panic left half done is not built upon.
+    let filled = before.lock().map_err(|_| "an earlier look for it broke off".into());
+    let filled = filled.and_then(|mut before| before.fill(&mut confinement)).map_err(SpawnError::Hidden);
     let order = filled.map(|()| Order { confinement, arguments });
     begun.execute(order).map(|launched| Launched { origin, ..launched })
 }

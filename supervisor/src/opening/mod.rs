@@ -4,6 +4,7 @@ mod model;
 mod open;
 mod options;
 mod record;
+mod sub_agents;
 
 pub(crate) use self::open::{ACTIVITY, Busy, Events, Handle, OpenError, Place, Refusal, Session, open};
 pub(crate) use self::options::SessionOptions;

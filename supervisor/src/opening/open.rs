@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ipc::devices::Devices;
 use ipc::event::{EventKind, Observer as Witness, SessionStarted};
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
@@ -14,12 +13,13 @@ use tokio::sync::{mpsc, watch};
 
 use super::model::ModelError;
 use super::options::SessionOptions;
+use super::sub_agents::SubAgents;
 use crate::activity::Activity;
 use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
-    self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Live, Observer, Processes, SessionError,
+    self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Lives, Observer, Processes, SessionError,
     SessionWorker, Shared, Turns,
 };
 use crate::exit::Exit;
@@ -36,7 +36,7 @@ use crate::recording::{DirectoryError, Places, Recorder};
 use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
 use crate::session::{LogError, SessionLog};
 use crate::signals::UserSignals;
-use crate::tools::Registry;
+use crate::tools::{Kit, Registry};
 
 /// The one activity there is so far.
 pub(crate) const ACTIVITY: Activity = Activity::Execute;
@@ -117,8 +117,8 @@ pub(crate) struct Session {
     began: Instant,
     _live: Option<LiveSocket>,
     // Removed when the session is over, and not before.
-    _temps: [PrivateTemp; 2],
-    _devices: Devices,
+    _observer_temp: PrivateTemp,
+    _setup: Arc<Setup>,
 }
 
 /// A front end's end of a session, for what the user does. With the last one gone the session ends.
@@ -140,6 +140,7 @@ pub(crate) fn open(
 ) -> Result<(Session, Handle, Events), OpenError> {
     options.model.check(&options.limits)?;
     let setup = Setup::new(place.directories, &options.directory, mode(&options), &options.wanted)?;
+    let setup = Arc::new(setup);
     setup.announce_worker();
     // Opened before the first worker exists, so that no agent can choose what it is.
     let recorder = options.record.as_ref().map(|record| record.open(&options)).transpose()?;
@@ -163,10 +164,21 @@ pub(crate) fn open(
     let changes = (patch.is_some() || options.lists_changes)
         .then(|| ChangeTracker::start(observer(&setup, &boundary, &observer_temp), patch));
     let tripwire = setup.watched_at_once().map(Guard::start).transpose()?;
-    let worker = SessionWorker::new(boundary, AgentId::root(), setup.confinement(standing.rights.clone()));
+    let confinement = setup.confinement(standing.rights.clone());
+    let worker = SessionWorker::new(Arc::clone(&boundary), AgentId::root(), confinement);
     let surroundings = surroundings();
-    let (live, seen) = watch::channel(None);
+    let (live, seen) = watch::channel(Lives::new());
     let live_socket = live_socket(&setup.directories, &conversation, seen);
+    let sub_agents = SubAgents {
+        setup: Arc::clone(&setup),
+        options: options.clone(),
+        provider: Arc::clone(&provider),
+        boundary,
+        conversation: conversation.clone(),
+        surroundings: surroundings.clone(),
+        live: live.clone(),
+        limits: options.agents,
+    };
     let run = AgentRun::new(AgentParts {
         agent: agent(&options, standing, &conversation, &surroundings).starting(),
         provider,
@@ -178,19 +190,20 @@ pub(crate) fn open(
     });
     let standing = run.agent().standing().clone();
     let places = places(conversation.clone(), &standing, &surroundings);
-    let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire);
+    let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire).within(options.limits);
     let deadline = options.timeout.map(|timeout| (began + timeout).into());
     if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
         record.describe(&recorder, &options, places.clone());
     }
     let session = Session {
-        inner: driver::Session::new(shared, run, inbox, deadline),
+        inner: driver::Session::new(shared, run, inbox, deadline)
+            .with_sub_agents(Box::new(sub_agents), options.agents),
         standing,
         places,
         began,
         _live: live_socket,
-        _temps: [setup.temp, observer_temp],
-        _devices: setup.devices,
+        _observer_temp: observer_temp,
+        _setup: setup,
     };
     Ok((session, Handle::new(conversation, actions), events))
 }
@@ -270,7 +283,7 @@ const fn mode(options: &SessionOptions) -> Mode {
 fn live_socket(
     directories: &Directories,
     conversation: &ConversationId,
-    live: watch::Receiver<Option<Live>>,
+    live: watch::Receiver<Lives>,
 ) -> Option<LiveSocket> {
     let opened = LiveSocket::open(directories, conversation, live);
     opened
@@ -303,10 +316,21 @@ fn agent(
     conversation: &ConversationId,
     surroundings: &prompt::Surroundings,
 ) -> Agent {
-    Agent::new(AgentConfig {
+    Agent::new(agent_config(options, standing, conversation, surroundings))
+}
+
+/// The first agent of a session; every other one differs from it in what its place and its task are.
+pub(super) fn agent_config(
+    options: &SessionOptions,
+    standing: Standing,
+    conversation: &ConversationId,
+    surroundings: &prompt::Surroundings,
+) -> AgentConfig {
+    let kit = Kit { writes: true, delegates: options.agents.depth > 0 };
+    AgentConfig {
         model: options.model.name.clone(),
-        system: prompt::SYSTEM.into(),
-        tools: Arc::new(Registry::for_activity(ACTIVITY)),
+        system: prompt::for_first_agent(kit.delegates),
+        tools: Arc::new(Registry::for_kit(ACTIVITY, kit)),
         options: options.model.request_options(),
         max_tokens: options.model.reply_tokens(),
         window: options.window.within(options.model.facts.context),
@@ -321,11 +345,11 @@ fn agent(
         approvals: options.approvals.clone(),
         id: AgentId::root(),
         activity: ACTIVITY,
-    })
+    }
 }
 
 /// The provider's policy, with jitter: a fleet that failed together does not come back together.
-struct Jittered(RetryPolicy);
+pub(super) struct Jittered(pub(super) RetryPolicy);
 
 impl Backoff for Jittered {
     fn delay(&self, tried: Tried, error: &ProviderError) -> Result<Duration, GiveUp> {

@@ -8,7 +8,7 @@ use super::record::Record;
 use crate::approval::ApprovalSettings;
 use crate::config::Effective;
 use crate::core::{RunLimits, Window};
-use crate::driver::Turns;
+use crate::driver::{TreeLimits, Turns};
 use crate::modes::ApprovalMode;
 use crate::place::Wanted;
 use crate::provider::ProviderKind;
@@ -48,6 +48,8 @@ pub(crate) struct SessionOptions {
     pub turns: Turns,
     /// Whether and where the traffic with the model is recorded.
     pub record: Option<Record>,
+    /// Bounds on its sub-agents.
+    pub agents: TreeLimits,
 }
 
 impl SessionOptions {
@@ -71,6 +73,7 @@ impl SessionOptions {
             fails_when_denied: true,
             turns,
             record: None,
+            agents: TreeLimits::default(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What every confined command needs before its first process: directories, project, policy, temp, spawner.
 
+mod agent;
 mod environment;
 mod error;
 mod machine;
@@ -9,6 +10,7 @@ mod setup;
 mod unwritable;
 mod wanted;
 
+pub(crate) use agent::AgentPlace;
 pub(crate) use error::SetupError;
 pub(crate) use machine::User;
 pub(crate) use scope::Mode;

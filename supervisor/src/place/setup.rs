@@ -98,7 +98,7 @@ impl Setup {
             allow_degraded: wanted.allow_degraded,
             tier: wanted.tier,
             bounds: wanted.bounds,
-            spawner: Spawner::start(programs.sandbox_exec.clone(), followed)?,
+            spawner: Spawner::of_this_process(programs.sandbox_exec.clone(), followed)?,
             programs,
             devices: if wanted.tier == TierChoice::Full { Devices::default() } else { Devices::take() },
             temps,

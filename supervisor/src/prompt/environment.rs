@@ -67,6 +67,16 @@ pub fn rights_context(standing: &Standing) -> String {
     text
 }
 
+/// What a sub-agent is told when the rights of an agent above it became less.
+pub fn narrowed_context(standing: &Standing) -> String {
+    let mut text = String::from(
+        "<rights>\nThe user took rights from your parent, and so from you. What ran was ended for it; from now on they are:\n",
+    );
+    rights(&mut text, standing);
+    text.push_str("</rights>");
+    text
+}
+
 fn rights(text: &mut String, standing: &Standing) {
     let net = match standing.rights.net {
         Network::Off => "off: nothing outside the sandbox can be reached, and packages cannot be downloaded",

@@ -5,10 +5,29 @@
 
 mod environment;
 
-pub use environment::{Surroundings, environment_context, mode_context, rights_context};
+use std::sync::Arc;
+
+pub use environment::{Surroundings, environment_context, mode_context, narrowed_context, rights_context};
 
 /// The system prompt.
 pub const SYSTEM: &str = include_str!("system.md");
+
+/// What an agent is told besides that may have sub-agents.
+const DELEGATING: &str = include_str!("delegating.md");
+
+/// What a sub-agent is told besides.
+const SUB_AGENT: &str = include_str!("sub_agent.md");
+
+/// The system prompt of a session's first agent.
+pub fn for_first_agent(delegates: bool) -> Arc<str> {
+    if delegates { format!("{SYSTEM}\n{DELEGATING}").into() } else { SYSTEM.into() }
+}
+
+/// The system prompt of a sub-agent.
+pub fn for_sub_agent(delegates: bool) -> Arc<str> {
+    let delegating = if delegates { format!("\n{DELEGATING}") } else { String::new() };
+    format!("{SYSTEM}{delegating}\n{SUB_AGENT}").into()
+}
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::typed::Arguments;
 
 /// The field that makes no sense, and what was expected of it.
-type Misfit = (&'static str, String);
+pub(super) type Misfit = (&'static str, String);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +26,8 @@ pub(super) struct ReadFile {
 }
 
 impl Arguments for ReadFile {
+    type Call = ToolCall;
+
     const NAME: &'static str = "read_file";
     const DESCRIPTION: &'static str = "Reads a text file and returns its lines, numbered. Without offset and limit \
         it returns the first 2000 lines. Read a file before you edit it.";
@@ -50,6 +52,8 @@ pub(super) struct ListDirectory {
 }
 
 impl Arguments for ListDirectory {
+    type Call = ToolCall;
+
     const NAME: &'static str = "list_directory";
     const DESCRIPTION: &'static str = "Lists a directory. What the ignore files exclude is left out.";
 
@@ -73,6 +77,8 @@ pub(super) struct SearchFiles {
 }
 
 impl Arguments for SearchFiles {
+    type Call = ToolCall;
+
     const NAME: &'static str = "search_files";
     const DESCRIPTION: &'static str = "Searches file contents by regular expression and returns path:line:text. \
         Fast on whole trees; respects ignore files. Prefer it to grep in shell_exec.";
@@ -96,6 +102,8 @@ pub(super) struct WriteFile {
 }
 
 impl Arguments for WriteFile {
+    type Call = ToolCall;
+
     const NAME: &'static str = "write_file";
     const DESCRIPTION: &'static str =
         "Writes a whole file, new or replaced. To change a part of a file, use edit_file.";
@@ -130,6 +138,8 @@ struct Edit {
 }
 
 impl Arguments for EditFile {
+    type Call = ToolCall;
+
     const NAME: &'static str = "edit_file";
     const DESCRIPTION: &'static str = "Replaces exact text in a file. old_string must match the file exactly, \
         indentation included, and occur once unless replace_all is true: include enough lines around it.";
@@ -205,6 +215,8 @@ enum Access {
 }
 
 impl Arguments for ShellExec {
+    type Call = ToolCall;
+
     const NAME: &'static str = "shell_exec";
     const DESCRIPTION: &'static str = "Runs a command with bash, confined by the kernel to the rights, and returns its \
         output and exit code. No terminal, no input. When it returns, all its processes are ended: start a server and \
@@ -226,12 +238,12 @@ impl Arguments for ShellExec {
     }
 }
 
-fn path(field: &'static str, text: &str) -> Result<WirePath, Misfit> {
+pub(super) fn path(field: &'static str, text: &str) -> Result<WirePath, Misfit> {
     let text = without_nul(field, filled(field, text.to_owned())?)?;
     Ok(WirePath::from(&text))
 }
 
-fn filled(field: &'static str, text: String) -> Result<String, Misfit> {
+pub(super) fn filled(field: &'static str, text: String) -> Result<String, Misfit> {
     if text.is_empty() {
         Err((field, "got an empty text, expected at least one character".to_owned()))
     } else {
@@ -247,7 +259,10 @@ fn without_nul(field: &'static str, text: String) -> Result<String, Misfit> {
     }
 }
 
-fn positive<N: PartialEq + Default>(field: &'static str, number: Option<N>) -> Result<Option<N>, Misfit> {
+pub(super) fn positive<N: PartialEq + Default>(
+    field: &'static str,
+    number: Option<N>,
+) -> Result<Option<N>, Misfit> {
     match number {
         Some(zero) if zero == N::default() => Err((field, "got 0, expected 1 or more".to_owned())),
         other => Ok(other),

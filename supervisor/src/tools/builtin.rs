@@ -14,13 +14,14 @@ pub(super) fn reading() -> Vec<Box<dyn Tool>> {
     ]
 }
 
-/// The tools that act. While a plan is made there is none but the shell, which its agent's rights keep from writing.
-pub(super) fn acting(activity: Activity) -> Vec<Box<dyn Tool>> {
+/// The tools that act. While a plan is made, and for an agent that never writes, there is none but the shell, which its agent's
+/// rights keep from writing.
+pub(super) fn acting(activity: Activity, writes: bool) -> Vec<Box<dyn Tool>> {
     let shell: Box<dyn Tool> = Box::new(Typed::<ShellExec>::new());
     match activity {
-        Activity::Plan => vec![shell],
-        Activity::Execute => {
+        Activity::Execute if writes => {
             vec![Box::new(Typed::<WriteFile>::new()), Box::new(Typed::<EditFile>::new()), shell]
         }
+        Activity::Plan | Activity::Execute => vec![shell],
     }
 }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use ipc::tool::ToolCall;
 
+use super::SpawnAgent;
+
 /// A call that fits its tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invocation {
@@ -13,6 +15,14 @@ pub enum Invocation {
     Supervisor(SupervisorCall),
     /// A server outside the sandbox serves it.
     External(ExternalCall),
+    /// The session serves it, by another agent.
+    Agent(SpawnAgent),
+}
+
+impl From<ToolCall> for Invocation {
+    fn from(call: ToolCall) -> Self {
+        Self::Worker(call)
+    }
 }
 
 /// A call that no worker serves.

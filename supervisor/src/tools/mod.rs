@@ -1,7 +1,7 @@
 //! The tools as the model sees them: names, schemas, argument checks, and results as text.
 //!
 //! A [`Tool`] turns JSON that a model wrote into an [`Invocation`], which says who serves the call: a worker, the supervisor
-//! itself, or a server outside. The [`Registry`] holds an agent's tools, fixed for its life. Nothing here does any I/O.
+//! itself, another agent, or a server outside. The [`Registry`] holds an agent's tools, fixed for its life. Nothing here does any I/O.
 
 mod arguments;
 mod builtin;
@@ -12,14 +12,16 @@ mod invocation;
 mod registry;
 mod render;
 mod schema;
+mod spawn;
 mod typed;
 
 pub use definition::ToolDefinition;
 pub use error::ToolUseError;
 pub use external::ExternalTool;
 pub use invocation::{ExternalCall, Invocation, ServedCall, SupervisorCall};
-pub use registry::{Registry, UnfitTool};
+pub use registry::{Kit, Registry, UnfitTool};
 pub use render::{Rendered, render, whole_output};
+pub use spawn::SpawnAgent;
 pub use typed::Arguments;
 
 /// Something that the model can call.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::builtin::{acting, reading};
+use super::spawn::spawning;
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 use crate::activity::Activity;
 
@@ -14,6 +15,15 @@ const NAME: usize = 64;
 pub struct Registry {
     tools: Vec<Box<dyn Tool>>,
     definitions: Arc<[ToolDefinition]>,
+}
+
+/// The choice of an agent's tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kit {
+    /// True if it may come to write files.
+    pub writes: bool,
+    /// True if it may have sub-agents.
+    pub delegates: bool,
 }
 
 /// Why a tool cannot be added to others.
@@ -30,8 +40,14 @@ pub enum UnfitTool {
 impl Registry {
     /// The tools that every agent has that is there for this, in the order in which the model sees them.
     pub fn for_activity(activity: Activity) -> Self {
+        Self::for_kit(activity, Kit { writes: true, delegates: false })
+    }
+
+    /// The tools of an agent that is there for this, without those that its rights deny it throughout.
+    pub fn for_kit(activity: Activity, kit: Kit) -> Self {
         let mut tools = reading();
-        tools.extend(acting(activity));
+        tools.extend(acting(activity, kit.writes));
+        tools.extend(kit.delegates.then(spawning));
         let definitions = tools.iter().map(|tool| tool.definition().clone()).collect();
         Self { tools, definitions }
     }

@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 
-use ipc::tool::ToolCall;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -12,13 +11,16 @@ use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 
 /// The arguments of a tool, as the model writes them.
 pub trait Arguments: DeserializeOwned + JsonSchema {
+    /// The call that they make.
+    type Call: Into<Invocation>;
+
     /// The tool's name: a contract.
     const NAME: &'static str;
     /// What the model is told of the tool.
     const DESCRIPTION: &'static str;
 
     /// The call; or the field that makes no sense, and what was expected of it.
-    fn into_call(self) -> Result<ToolCall, (&'static str, String)>;
+    fn into_call(self) -> Result<Self::Call, (&'static str, String)>;
 }
 
 /// The tool with the arguments `A`.
@@ -61,7 +63,7 @@ impl<A: Arguments> Tool for Typed<A> {
         let arguments: A = serde_path_to_error::deserialize(&mut json)
             .map_err(|error| self.argument_error(&error.path().to_string(), &error.inner().to_string()))?;
         let call = arguments.into_call().map_err(|(field, reason)| self.argument_error(field, &reason))?;
-        Ok(Invocation::Worker(call))
+        Ok(call.into())
     }
 }
 

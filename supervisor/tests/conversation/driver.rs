@@ -92,7 +92,7 @@ impl Conversation {
         while let Some(input) = inputs.pop_front() {
             for effect in self.agent.handle(input) {
                 match effect {
-                    Effect::StartStream { request, model } => {
+                    Effect::StartStream { request, model, .. } => {
                         self.bodies.push(self.provider.body(&model).expect("a body"));
                         inputs.extend(self.answer(request).await);
                     }

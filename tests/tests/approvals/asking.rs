@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use ipc::approval::{
-    ApplyPatchApprovalResponse, ApprovalAnswer, ApprovalMode, ExecCommandApprovalResponse,
-    ExternalToolApprovalResponse, NetworkApprovalResponse, ReviewDecision, ServerRequest, SessionScope,
-};
+use ipc::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest, SessionScope};
 use ipc::confinement::Tier;
 use ipc::frontend::UserActionKind;
 use ipc::id::ApprovalId;
@@ -33,21 +30,7 @@ pub(crate) fn asks_for(tier: Tier, timeout: Duration) -> Beginning {
 
 /// An answer of the kind that the request is of.
 pub(crate) fn fitting(request: &ServerRequest, decision: ReviewDecision) -> ApprovalAnswer {
-    let digest = Some(request.digest().to_owned());
-    match request {
-        ServerRequest::ApplyPatchApproval(_) => {
-            ApprovalAnswer::Patch(ApplyPatchApprovalResponse { decision, digest })
-        }
-        ServerRequest::ExecCommandApproval(_) => {
-            ApprovalAnswer::Exec(ExecCommandApprovalResponse { decision, digest })
-        }
-        ServerRequest::NetworkApproval(_) => {
-            ApprovalAnswer::Network(NetworkApprovalResponse { decision, digest })
-        }
-        ServerRequest::ExternalToolApproval(_) => {
-            ApprovalAnswer::ExternalTool(ExternalToolApprovalResponse { decision, digest })
-        }
-    }
+    request.answer(decision)
 }
 
 pub(crate) fn for_session(scope: SessionScope) -> ReviewDecision {

@@ -1,8 +1,8 @@
 //! The text of a request, every byte of it: the command or the change, the agent's reason, the access that it gives.
 
 use ipc::approval::{
-    ApplyPatchApprovalParams, ExecCommandApprovalParams, ExternalToolApprovalParams, FileChange,
-    NetworkApprovalParams, ServerRequest,
+    AgentRightsApprovalParams, ApplyPatchApprovalParams, ExecCommandApprovalParams,
+    ExternalToolApprovalParams, FileChange, NetworkApprovalParams, ServerRequest,
 };
 use ipc::id::AgentId;
 use ipc::path::WirePath;
@@ -23,28 +23,57 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
             (argv(&params.command), &params.reason, of_network(params, project))
         }
         ServerRequest::ExternalToolApproval(params) => (arguments(params), &params.reason, Vec::new()),
+        ServerRequest::AgentRightsApproval(params) => (task(params), &params.reason, Vec::new()),
     };
     if let Some(reason) = reason {
         parts.push(Part::new(SafeText::line("reason given by the agent:"), Look::Heading));
         parts.push(Part::new(SafeText::exact(reason), Look::Claim));
     }
-    let (grant, agent) = granted(request);
-    parts.extend(grant.map_or_else(outside, |grant| allows(grant, project)));
+    parts.extend(allowed(request, project));
     parts.extend(facts);
+    let agent = request.agent();
     if *agent != AgentId::root() {
         parts.push(fact("asks", &format!("agent {agent}")));
     }
     Block::of(parts)
 }
 
-/// The access that the agent is given, but for what runs outside the sandbox; and the agent.
-const fn granted(request: &ServerRequest) -> (Option<&Grant>, &AgentId) {
+/// The access that an approval gives.
+fn allowed(request: &ServerRequest, project: &WirePath) -> Vec<Part> {
     match request {
-        ServerRequest::ApplyPatchApproval(params) => (Some(&params.grant), &params.agent),
-        ServerRequest::ExecCommandApproval(params) => (Some(&params.grant), &params.agent),
-        ServerRequest::NetworkApproval(params) => (Some(&params.grant), &params.agent),
-        ServerRequest::ExternalToolApproval(params) => (None, &params.agent),
+        ServerRequest::ApplyPatchApproval(params) => allows(&params.grant, project),
+        ServerRequest::ExecCommandApproval(params) => allows(&params.grant, project),
+        ServerRequest::NetworkApproval(params) => allows(&params.grant, project),
+        ServerRequest::ExternalToolApproval(_) => outside(),
+        ServerRequest::AgentRightsApproval(params) => agent_rights(params, project),
     }
+}
+
+fn task(params: &AgentRightsApprovalParams) -> Vec<Part> {
+    vec![Part::new(SafeText::exact(&params.task), Look::Command)]
+}
+
+/// The rights of a sub-agent, those that its parent has as well included: nobody is asked again about what it does by them.
+fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<Part> {
+    let AgentRightsApprovalParams { rights, grant, .. } = params;
+    let beyond = |is_granted| if is_granted { &b", beyond the agent's own rights"[..] } else { b"" };
+    let write = rights.write.iter().map(|path| {
+        let place = if path == project { b"in this project" } else { in_project(path, project) };
+        [b"write ", place, beyond(grant.write.contains(path))].concat()
+    });
+    let network = match rights.net {
+        Network::On => [places("on", rights.reach).as_bytes(), beyond(grant.net == Network::On)].concat(),
+        Network::Off => b"off".to_vec(),
+    };
+    let mut lines: Vec<_> = write.collect();
+    if lines.is_empty() {
+        lines.push(b"write nothing but its own temp directory".to_vec());
+    }
+    let names = std::iter::once("may").chain(std::iter::repeat(""));
+    let mut parts: Vec<_> = names.zip(lines).map(|(name, line)| named(name, &line)).collect();
+    parts.push(named("network", &network));
+    parts.push(fact("lasts", "as long as the sub-agent runs"));
+    parts
 }
 
 /// The call of an external tool, every byte of its arguments first.
@@ -84,7 +113,7 @@ fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
         }
         [b"write ", in_project(path, project)].concat()
     });
-    let network = (grant.net == Network::On).then(|| places(grant.reach).into_bytes());
+    let network = (grant.net == Network::On).then(|| places("reach the network", grant.reach).into_bytes());
     let mut lines: Vec<_> =
         write.chain(network).map(|access| [&access[..], b", this once"].concat()).collect();
     if lines.is_empty() {
@@ -94,8 +123,8 @@ fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
     names.zip(lines).map(|(name, line)| named(name, &line)).collect()
 }
 
-/// The network and the places besides that it leads to.
-fn places(reach: Reach) -> String {
+/// The network and the places besides that it leads to, after these words.
+fn places(words: &str, reach: Reach) -> String {
     let Reach { host, lan, link_local, metadata } = reach;
     let besides = [
         (host, "this machine"),
@@ -104,7 +133,7 @@ fn places(reach: Reach) -> String {
         (metadata, "metadata services"),
     ];
     let besides = besides.iter().filter(|(within, _)| *within);
-    besides.fold("reach the network".to_owned(), |words, (_, place)| words + " and " + place)
+    besides.fold(words.to_owned(), |words, (_, place)| words + " and " + place)
 }
 
 fn patch(params: &ApplyPatchApprovalParams, project: &WirePath) -> Vec<Part> {

@@ -152,7 +152,8 @@ impl Keys<'_> {
         let key = |command, word| self.key(KeyMode::Approval, command, word);
         let mut hints = vec![
             key(Command::ApproveOnce, "yes"),
-            key(Command::ApproveSession, "yes, for this session…"),
+            key(Command::ApproveSession, "yes, for this session…")
+                .filter(|_| Menu::is_offered(&card.request)),
             key(Command::Deny, "no"),
         ];
         hints.extend(self.others(card));

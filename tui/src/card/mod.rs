@@ -9,10 +9,7 @@ mod title;
 
 use std::time::Duration;
 
-use ipc::approval::{
-    ApplyPatchApprovalResponse, ApprovalAnswer, ExecCommandApprovalResponse, ExternalToolApprovalResponse,
-    NetworkApprovalResponse, ReviewDecision, ServerRequest,
-};
+use ipc::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 use ipc::id::ApprovalId;
 use ipc::path::WirePath;
 
@@ -207,20 +204,6 @@ impl Card {
 
     /// The answer that carries a decision, bound to what was shown.
     pub(crate) fn answer(&self, decision: ReviewDecision) -> ApprovalAnswer {
-        let digest = Some(self.request.digest().to_owned());
-        match &*self.request {
-            ServerRequest::ApplyPatchApproval(_) => {
-                ApprovalAnswer::Patch(ApplyPatchApprovalResponse { decision, digest })
-            }
-            ServerRequest::ExecCommandApproval(_) => {
-                ApprovalAnswer::Exec(ExecCommandApprovalResponse { decision, digest })
-            }
-            ServerRequest::NetworkApproval(_) => {
-                ApprovalAnswer::Network(NetworkApprovalResponse { decision, digest })
-            }
-            ServerRequest::ExternalToolApproval(_) => {
-                ApprovalAnswer::ExternalTool(ExternalToolApprovalResponse { decision, digest })
-            }
-        }
+        self.request.answer(decision)
     }
 }

@@ -58,6 +58,11 @@ impl Menu {
         menu
     }
 
+    /// True if an approval of this request can reach beyond it.
+    pub(crate) const fn is_offered(request: &ServerRequest) -> bool {
+        !matches!(request, ServerRequest::AgentRightsApproval(_))
+    }
+
     /// What an answer would say.
     pub(crate) fn scope(&self) -> Option<SessionScope> {
         self.choices.get(self.chosen).map(|choice| match choice {
@@ -180,7 +185,9 @@ impl Choice {
 
 fn command(request: &ServerRequest) -> Option<&[String]> {
     match request {
-        ServerRequest::ApplyPatchApproval(_) | ServerRequest::ExternalToolApproval(_) => None,
+        ServerRequest::ApplyPatchApproval(_)
+        | ServerRequest::ExternalToolApproval(_)
+        | ServerRequest::AgentRightsApproval(_) => None,
         ServerRequest::ExecCommandApproval(params) => Some(&params.command),
         ServerRequest::NetworkApproval(params) => Some(&params.command),
     }
@@ -228,6 +235,8 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
             [Choice::ExactCommand].into_iter().chain(more).collect()
         }
         ServerRequest::ExternalToolApproval(_) => vec![Choice::ExactCall],
+        // A spawn is approved once.
+        ServerRequest::AgentRightsApproval(_) => Vec::new(),
     }
 }
 

@@ -26,6 +26,7 @@ impl Title {
             ServerRequest::ApplyPatchApproval(params) => return files(params, project),
             ServerRequest::ExecCommandApproval(_) => "Run this command?",
             ServerRequest::NetworkApproval(_) => "Run with network?",
+            ServerRequest::AgentRightsApproval(_) => "Start this sub-agent?",
             ServerRequest::ExternalToolApproval(params) => {
                 let (name, rest) = (SafeText::line(&params.tool), "?".to_owned());
                 return Self { verb: "Call ", name, rest, ..Self::default() };

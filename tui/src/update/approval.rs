@@ -106,7 +106,7 @@ fn choose_scope(model: &mut Model, at: Moment) {
     let revision = model.next_revision();
     let (project, previews) = (&model.start.project, model.start.previews);
     let Some(card) = model.cards.front_mut() else { return };
-    if card.approvable(at).is_ok() {
+    if card.approvable(at).is_ok() && Menu::is_offered(&card.request) {
         card.stage = Stage::Scope(Menu::new(&card.request, project, previews, revision));
     }
 }

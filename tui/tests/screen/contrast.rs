@@ -7,6 +7,7 @@ use tui::Colour;
 
 use crate::core::{denial, external, network, patch, update};
 use crate::seat::{Seat, start};
+use crate::sub_agents::spawn;
 
 type Rgb = [u8; 3];
 
@@ -162,6 +163,9 @@ fn every_text_of_a_request_can_be_read() {
     for seat in seats() {
         let call = external("{\"q\": \"\u{200b}\"}");
         check_request(seat, ServerRequest::ExternalToolApproval(call), "sjG");
+    }
+    for seat in seats() {
+        check_request(seat, ServerRequest::AgentRightsApproval(spawn("look \u{200b}")), "sjG");
     }
 }
 

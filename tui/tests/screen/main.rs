@@ -11,4 +11,5 @@ mod help;
 mod hostile;
 mod seat;
 mod sources;
+mod sub_agents;
 mod writing;

@@ -165,10 +165,11 @@ fn input(any: Any, script: &Script) -> Input {
         Any::Answer(age, kind, decision) => {
             let id = approval(script, age);
             Input::Op(match kind {
-                0 => Op::PatchApproval { id, decision },
-                1 => Op::ExecApproval { id, decision },
-                2 => Op::NetworkApproval { id, decision },
-                _ => Op::ExternalToolApproval { id, decision },
+                0 => Op::PatchApproval { id, decision, digest: None },
+                1 => Op::ExecApproval { id, decision, digest: None },
+                2 => Op::NetworkApproval { id, decision, digest: None },
+                3 => Op::ExternalToolApproval { id, decision, digest: None },
+                _ => Op::AgentRightsApproval { id, decision, digest: None },
             })
         }
         Any::Lapsed(age) => {

@@ -50,11 +50,11 @@ impl Script {
     }
 
     pub(super) fn patch(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
-        self.decide(Op::PatchApproval { id: ApprovalId(id), decision })
+        self.decide(Op::PatchApproval { id: ApprovalId(id), decision, digest: None })
     }
 
     pub(super) fn exec(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
-        self.decide(Op::ExecApproval { id: ApprovalId(id), decision })
+        self.decide(Op::ExecApproval { id: ApprovalId(id), decision, digest: None })
     }
 
     pub(super) fn lapsed(&mut self, id: u64, by: DecidedBy) -> &mut Self {

@@ -1,5 +1,6 @@
 //! The state machine against recorded sequences.
 
+mod agent_rights;
 mod any_conversation;
 mod any_input;
 mod approvals;

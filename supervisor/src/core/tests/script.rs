@@ -339,7 +339,7 @@ fn user_block(block: &UserBlock) -> String {
 
 fn line(effect: &Effect) -> String {
     match effect {
-        Effect::StartStream { request, model } => {
+        Effect::StartStream { request, model, .. } => {
             format!("start {} with {} messages", request.0, model.messages.len())
         }
         Effect::CancelStream(request) => format!("cancel {}", request.0),
@@ -350,6 +350,7 @@ fn line(effect: &Effect) -> String {
         Effect::CarryOut { call, grant, .. } => format!("carry out {call}: {grant}"),
         Effect::Serve { call, served, .. } => format!("serve {call} {served:?}"),
         Effect::ReplaceWorker { .. } => "replace the worker".to_owned(),
+        Effect::SpawnAgent { call, agent } => format!("spawn {call}: {}", agent.spawn.task),
         Effect::CancelCall(call) => format!("cancel call {call}"),
         Effect::StartTimer { id, after } => format!("timer {} after {after:?}", id.0),
         Effect::Log { kind, observed_by } => format!("log {} by {observed_by:?}", event(kind)),

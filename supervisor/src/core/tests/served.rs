@@ -64,7 +64,7 @@ fn called(config: AgentConfig, calls: &[AssistantBlock]) -> Script {
 
 impl Script {
     fn external(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
-        self.input(Input::Op(Op::ExternalToolApproval { id: ApprovalId(id), decision }))
+        self.input(Input::Op(Op::ExternalToolApproval { id: ApprovalId(id), decision, digest: None }))
     }
 
     fn served(&mut self, call: u64, outcome: ServedOutcome) -> &mut Self {
@@ -170,13 +170,19 @@ fn where_nobody_is_asked_the_call_is_denied() {
 #[test]
 fn a_call_that_is_not_approved_is_not_served() {
     for op in [
-        Op::ExternalToolApproval { id: ApprovalId(1), decision: ReviewDecision::DENIED },
-        Op::ExecApproval { id: ApprovalId(1), decision: ReviewDecision::Approved },
+        Op::ExternalToolApproval { id: ApprovalId(1), decision: ReviewDecision::DENIED, digest: None },
+        Op::ExecApproval { id: ApprovalId(1), decision: ReviewDecision::Approved, digest: None },
         Op::ExternalToolApproval {
             id: ApprovalId(1),
             decision: session(SessionScope::CommandPrefix(vec!["search".to_owned()])),
+            digest: None,
         },
-        Op::ExternalToolApproval { id: ApprovalId(1), decision: ReviewDecision::Abort },
+        Op::ExternalToolApproval {
+            id: ApprovalId(1),
+            decision: ReviewDecision::Approved,
+            digest: Some("another".to_owned()),
+        },
+        Op::ExternalToolApproval { id: ApprovalId(1), decision: ReviewDecision::Abort, digest: None },
     ] {
         let mut script = called(ask_config(), &[search("a")]);
         script.input(Input::Op(op.clone()));

@@ -22,8 +22,12 @@ fn script(agent: u32) -> Vec<Reply> {
         (2, 1) => vec![POISON.to_owned()],
         (_, step) => (0..=step).map(|file| format!("{agent}-{step}-{file}.rs")).collect(),
     };
-    let reply = |step| Reply { text: format!("agent {agent} goes on with step {step}"), reads: reads(step) };
-    let last = Reply { text: format!("agent {agent} is done"), reads: Vec::new() };
+    let reply = |step| Reply {
+        text: format!("agent {agent} goes on with step {step}"),
+        reads: reads(step),
+        spawns: vec![],
+    };
+    let last = Reply { text: format!("agent {agent} is done"), reads: vec![], spawns: vec![] };
     (0..2 + agent).map(reply).chain([last]).collect()
 }
 

@@ -5,3 +5,4 @@ mod interleavings;
 mod model;
 mod stage;
 mod start;
+mod tree;

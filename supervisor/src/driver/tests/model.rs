@@ -4,8 +4,8 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use futures_util::{StreamExt, stream};
 use ipc::event::TokenUsage;
-use serde_json::json;
 use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::stage::Dice;
@@ -18,11 +18,13 @@ use crate::provider::{
 /// Writes requests as they would be sent; sends none.
 static CLIENT: LazyLock<Anthropic> = LazyLock::new(|| Anthropic::new(Config::new(None)).unwrap());
 
-/// One reply: a text, and the files that it wants to read.
+/// One reply: a text, the files that it wants to read, and the sub-agents that it wants.
 #[derive(Clone, Debug)]
 pub(super) struct Reply {
     pub(super) text: String,
     pub(super) reads: Vec<String>,
+    /// The sub-agents that it wants: arguments of calls.
+    pub(super) spawns: Vec<Value>,
 }
 
 /// The model of one agent.
@@ -81,22 +83,26 @@ impl Reply {
             content: ContentBlock::Text { text: self.text.clone() },
             raw: to_raw_value(&json!({ "type": "text", "text": self.text })).unwrap(),
         };
-        let reads = self.reads.iter().enumerate().map(|(index, path)| {
-            let (id, input) = (format!("toolu_{request}_{index}"), json!({ "path": path }));
+        let reads = self.reads.iter().map(|path| ("read_file", json!({ "path": path })));
+        let spawns = self.spawns.iter().map(|input| ("spawn_agent", input.clone()));
+        let calls = reads.chain(spawns).enumerate().map(|(index, (name, input))| {
+            let id = format!("toolu_{request}_{index}");
             AssistantBlock {
-                raw: to_raw_value(
-                    &json!({ "type": "tool_use", "id": id, "name": "read_file", "input": input }),
-                )
-                .unwrap(),
+                raw: to_raw_value(&json!({ "type": "tool_use", "id": id, "name": name, "input": input }))
+                    .unwrap(),
                 content: ContentBlock::ToolUse {
                     id: id.as_str().into(),
-                    name: "read_file".to_owned(),
+                    name: name.to_owned(),
                     input: Ok(input.to_string()),
                 },
             }
         });
-        let blocks = std::iter::once(text).chain(reads).enumerate();
-        let stop = if self.reads.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+        let blocks = std::iter::once(text).chain(calls).enumerate();
+        let stop = if self.reads.is_empty() && self.spawns.is_empty() {
+            StopReason::EndTurn
+        } else {
+            StopReason::ToolUse
+        };
         let usage = TokenUsage { input: 10, output: 5, ..TokenUsage::default() };
         std::iter::once(started)
             .chain(deltas)

@@ -9,7 +9,7 @@ use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
 use ipc::rights::Rights;
 use tempfile::TempDir;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -18,13 +18,16 @@ use super::model::Scripted;
 use crate::activity::Activity;
 use crate::approval::ApprovalSettings;
 use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
-use crate::driver::{AgentParts, AgentRun, ModePlaces, Session, SessionError, SessionWorker, Shared, Turns};
+use crate::driver::{
+    AgentParts, AgentRun, Lives, ModePlaces, OpensAgents, Session, SessionError, SessionWorker, Shared,
+    TreeLimits, Turns,
+};
 use crate::gate::{ApprovalMode, Standing};
 use crate::policy::Environments;
 use crate::prompt::Surroundings;
 use crate::provider::{GiveUp, ProviderError, RequestOptions, Tried};
 use crate::session::{Loaded, SessionLog, load};
-use crate::tools::Registry;
+use crate::tools::{Kit, Registry};
 
 /// Chance that can be had again: `SplitMix64`.
 #[derive(Clone, Debug)]
@@ -70,11 +73,12 @@ fn standing() -> Standing {
     Standing::new(rights.normalised(), "/p".into(), None, ApprovalMode::Auto)
 }
 
-fn agent(id: &AgentId) -> Agent {
+fn agent(id: &AgentId, standing: Standing) -> Agent {
+    let kit = Kit { writes: true, delegates: true };
     Agent::new(AgentConfig {
         model: "m".to_owned(),
         system: "be good".into(),
-        tools: Arc::new(Registry::for_activity(Activity::Execute)),
+        tools: Arc::new(Registry::for_kit(Activity::Execute, kit)),
         max_tokens: 1000,
         window: Window::default(),
         sees_images: true,
@@ -84,7 +88,7 @@ fn agent(id: &AgentId) -> Agent {
         fails_when_denied: true,
         limits: RunLimits::default(),
         backoff: Box::new(Never),
-        standing: standing(),
+        standing,
         conversation: "s".into(),
         approvals: ApprovalSettings::default(),
         id: id.clone(),
@@ -94,14 +98,25 @@ fn agent(id: &AgentId) -> Agent {
 
 /// One agent of a session to be.
 pub(super) fn run(boundary: &Arc<Imagined>, id: &AgentId, model: &Arc<Scripted>, turns: Turns) -> AgentRun {
-    let standing = standing();
+    run_under(boundary, id, model, turns, standing().rights)
+}
+
+/// The same under other rights.
+pub(super) fn run_under(
+    boundary: &Arc<Imagined>,
+    id: &AgentId,
+    model: &Arc<Scripted>,
+    turns: Turns,
+    rights: Rights,
+) -> AgentRun {
+    let standing = Standing { rights, of_sub_agent: !id.is_top_level(), ..standing() };
     let confinement = Confinement::new(standing.rights.clone(), standing.project.clone());
-    let environments = Environments::new(confinement.environment.clone(), standing.project);
+    let environments = Environments::new(confinement.environment.clone(), standing.project.clone());
     AgentRun::new(AgentParts {
-        agent: agent(id).starting(),
+        agent: agent(id, standing).starting(),
         provider: Arc::clone(model) as _,
         worker: SessionWorker::new(Arc::clone(boundary) as _, id.clone(), confinement),
-        live: watch::Sender::new(None),
+        live: watch::Sender::new(Lives::new()),
         modes: ModePlaces { watch: None, environments },
         surroundings: surroundings(),
         turns,
@@ -113,7 +128,8 @@ pub(super) struct Stage {
     began: Instant,
     actions: Option<mpsc::Sender<UserAction>>,
     id: ConversationId,
-    events: mpsc::UnboundedReceiver<UiEvent>,
+    /// What comes, and what was logged so far.
+    events: Mutex<(mpsc::UnboundedReceiver<UiEvent>, Vec<SessionEvent>)>,
     session: JoinHandle<Result<RunEnd, SessionError>>,
     state: TempDir,
 }
@@ -130,6 +146,18 @@ pub(super) struct Ended {
 impl Stage {
     /// Opens the curtain.
     pub(super) fn open(runs: Vec<AgentRun>, deadline: Option<Duration>) -> Self {
+        let mut runs = runs.into_iter();
+        let first = runs.next().unwrap();
+        let deadline = deadline.map(|after| Instant::now() + after);
+        Self::begin(|shared, inbox| runs.fold(Session::new(shared, first, inbox, deadline), Session::with))
+    }
+
+    /// The same for a session whose agents may have sub-agents.
+    pub(super) fn open_tree(first: AgentRun, opener: Box<dyn OpensAgents>, limits: TreeLimits) -> Self {
+        Self::begin(|shared, inbox| Session::new(shared, first, inbox, None).with_sub_agents(opener, limits))
+    }
+
+    fn begin(session: impl FnOnce(Shared, mpsc::Receiver<UserAction>) -> Session) -> Self {
         let state = tempfile::tempdir().unwrap();
         let id = ConversationId::from("s");
         let log = SessionLog::create(state.path(), &id).unwrap();
@@ -137,12 +165,24 @@ impl Stage {
         let (actions, inbox) = mpsc::channel(64);
         let shared = Shared::new(id.clone(), log, ui, None, None);
         let began = Instant::now();
-        let mut runs = runs.into_iter();
-        let first = runs.next().unwrap();
-        let deadline = deadline.map(|after| began + after);
-        let session = runs.fold(Session::new(shared, first, inbox, deadline), Session::with);
-        let session = tokio::spawn(session.run(began));
+        let session = tokio::spawn(session(shared, inbox).run(began));
+        let events = (events, Vec::new()).into();
         Self { began, actions: Some(actions), id, events, session, state }
+    }
+
+    /// Waits for an event.
+    pub(super) async fn event(&self, is: impl Fn(&SessionEvent) -> bool) {
+        let mut events = self.events.lock().await;
+        let (inbox, logged) = &mut *events;
+        loop {
+            if let UiEventKind::Logged(event) = inbox.recv().await.expect("a session that goes on").kind {
+                let found = is(&event);
+                logged.push(*event);
+                if found {
+                    return;
+                }
+            }
+        }
     }
 
     /// Acts as the user, of one agent.
@@ -163,11 +203,11 @@ impl Stage {
 
     /// Waits for the end.
     pub(super) async fn end(self) -> Ended {
-        let Self { began, actions, mut events, session, state, .. } = self;
+        let Self { began, actions, events, session, state, .. } = self;
+        let (mut events, mut logged) = events.into_inner();
         let end = session.await.unwrap().unwrap();
         drop(actions);
         let lived = began.elapsed();
-        let mut logged = Vec::new();
         while let Some(event) = events.recv().await {
             if let UiEventKind::Logged(event) = event.kind {
                 logged.push(*event);

@@ -15,7 +15,7 @@ use crate::driver::Turns;
 const NOT_BEGUN: [Manner; 3] = [Manner::NeverReady, Manner::ReadyAnyway, Manner::Silent];
 
 fn says(text: &str) -> Vec<Reply> {
-    vec![Reply { text: text.to_owned(), reads: Vec::new() }]
+    vec![Reply { text: text.to_owned(), reads: vec![], spawns: vec![] }]
 }
 
 /// A session whose worker behaves so, with a task that waits, and what the user does half a second later.

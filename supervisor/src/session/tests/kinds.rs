@@ -8,12 +8,13 @@ use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionCause, CompactionStarted, ContextCompacted,
     DecidedBy, EventKind, FileChange, Observer, OneShot, RestoredPlace, RightsChanged, RunResult,
-    SessionEvent, SessionStarted, SummaryFrom, TokenUsage, ToolCallStatus, TurnFinished, WorkerStarted,
+    SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage,
+    ToolCallStatus, TurnFinished, WorkerStarted, WriteTurnAwaited,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
 use ipc::path::WirePath;
-use ipc::rights::Grant;
+use ipc::rights::{Grant, Network, Reach};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 
@@ -44,7 +45,7 @@ fn denial(object: Object) -> EventKind {
 
 /// One event of each kind, and of each shape that matters.
 fn samples() -> Vec<EventKind> {
-    [conversation(), calls(), approvals(), workers(), ends()].concat()
+    [conversation(), calls(), approvals(), workers(), sub_agents(), ends()].concat()
 }
 
 /// A path and a text that are hard on a line of JSON.
@@ -211,6 +212,40 @@ fn workers() -> Vec<EventKind> {
     ]
 }
 
+fn sub_agents() -> Vec<EventKind> {
+    let spawned = SubAgentSpawned {
+        agent: "1.1".into(),
+        call: CallId(1),
+        task: "look".to_owned(),
+        model: "m".to_owned(),
+        write: vec![odd()],
+        net: Network::On,
+        reach: Reach { host: true, ..Reach::default() },
+        rights_digest: "ab".to_owned(),
+        grant: Some(Grant { write: vec![odd()], net: Network::On, reach: Reach::default() }),
+        max_steps: Some(3),
+    };
+    let result = SubAgentResult {
+        agent: "1.1".into(),
+        call: CallId(1),
+        status: SubAgentStatus::GaveUp,
+        message: Some("m".to_owned()),
+        files: vec![odd()],
+        denials: 1,
+        steps: 2,
+        usage: usage(),
+        cost_usd: "0.5".parse().ok(),
+        duration_ms: 9,
+        text: "t".to_owned(),
+    };
+    let waits = WriteTurnAwaited { call: CallId(2), holders: vec!["1.2".into()] };
+    vec![
+        EventKind::SubAgentSpawned(spawned),
+        EventKind::SubAgentResult(result),
+        EventKind::WriteTurnAwaited(waits),
+    ]
+}
+
 fn ends() -> Vec<EventKind> {
     let changes =
         [FileChange::RenamedFrom("b".into()), FileChange::Added, FileChange::Deleted, FileChange::Modified];
@@ -264,6 +299,9 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::WorkerEnded { .. } => "worker_ended",
         EventKind::ProtocolViolation { .. } => "protocol_violation",
         EventKind::Notice { .. } => "notice",
+        EventKind::SubAgentSpawned(_) => "sub_agent_spawned",
+        EventKind::SubAgentResult(_) => "sub_agent_result",
+        EventKind::WriteTurnAwaited(_) => "write_turn_awaited",
         EventKind::Restored { .. } => "restored",
         EventKind::ChangeSet { .. } => "change_set",
         EventKind::TurnFinished(_) => "turn_finished",
@@ -280,7 +318,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
     let mut scratch = Scratch::new();
     let samples = samples();
     let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
-    assert_eq!(names.len(), 25, "a kind is missing among the samples: {names:?}");
+    assert_eq!(names.len(), 28, "a kind is missing among the samples: {names:?}");
     let written: Vec<_> = samples.into_iter().map(|kind| scratch.append("1", kind)).collect();
     let loaded = rebuild(&scratch.bytes());
     assert_eq!(loaded.faults, []);

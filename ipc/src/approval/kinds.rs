@@ -1,0 +1,61 @@
+//! The kinds of approvals, in one table.
+
+/// The one table of approvals: each row is a kind, its request with its parameters, its response, its [`Op`], and its method.
+///
+/// `$make` is the macro that makes items of the rows. A further kind takes a row here, the type of its parameters, and its
+/// arm wherever the compiler then misses one.
+///
+/// [`Op`]: crate::frontend::Op
+macro_rules! approval_kinds {
+    ($make:ident) => {
+        $make! {
+            Patch("a change of files"): ApplyPatchApproval(ApplyPatchApprovalParams) -> ApplyPatchApprovalResponse,
+                PatchApproval, APPLY_PATCH_APPROVAL_METHOD = "applyPatchApproval";
+            Exec("a command"): ExecCommandApproval(ExecCommandApprovalParams) -> ExecCommandApprovalResponse,
+                ExecApproval, EXEC_COMMAND_APPROVAL_METHOD = "execCommandApproval";
+            Network("the network"): NetworkApproval(NetworkApprovalParams) -> NetworkApprovalResponse,
+                NetworkApproval, NETWORK_APPROVAL_METHOD = "networkApproval";
+            ExternalTool("a call of an external tool"):
+                ExternalToolApproval(ExternalToolApprovalParams) -> ExternalToolApprovalResponse,
+                ExternalToolApproval, EXTERNAL_TOOL_APPROVAL_METHOD = "externalToolApproval";
+            Agent("the rights of a sub-agent"):
+                AgentRightsApproval(AgentRightsApprovalParams) -> AgentRightsApprovalResponse,
+                AgentRightsApproval, AGENT_RIGHTS_APPROVAL_METHOD = "agentRightsApproval";
+        }
+    };
+}
+
+pub(crate) use approval_kinds;
+
+macro_rules! kinds {
+    ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
+        $op:ident, $constant:ident = $method:literal;)*) => {
+        /// The kind of an approval: the question that an answer has to fit.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum AskKind {
+            $(#[doc = concat!("About ", $what, ".")] $kind,)*
+        }
+
+        $(
+            #[doc = concat!("The method that asks for ", $what, ".")]
+            pub const $constant: &str = $method;
+        )*
+
+        /// The methods of all requests of the core.
+        pub const SERVER_METHODS: &[&str] = &[$($constant),*];
+
+        impl AskKind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$kind),*];
+
+            /// The method of its request.
+            pub const fn method(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $constant,)*
+                }
+            }
+        }
+    };
+}
+
+approval_kinds!(kinds);

@@ -1,0 +1,114 @@
+//! Sub-agents: their beginning, their end, and their turns at writing.
+
+use serde::{Deserialize, Serialize};
+
+use super::TokenUsage;
+use crate::cost::Usd;
+use crate::id::{AgentId, CallId};
+use crate::path::WirePath;
+use crate::rights::{Grant, Network, Reach};
+
+/// A sub-agent is about to start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SubAgentSpawned {
+    /// The sub-agent.
+    pub agent: AgentId,
+    /// The call of its parent that asked for it.
+    pub call: CallId,
+    /// Its task, in its parent's words.
+    pub task: String,
+    /// Its model.
+    pub model: String,
+    /// Trees that it may change besides its own private temp.
+    pub write: Vec<WirePath>,
+    /// Its network.
+    pub net: Network,
+    /// How far its network leads, where it is on.
+    pub reach: Reach,
+    /// SHA-256 of its rights, in hexadecimal, as its worker's start repeats it.
+    pub rights_digest: String,
+    /// The part of its rights that its parent does not have, and that a person approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Grant>,
+    /// The most replies of its model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+}
+
+/// The end of a sub-agent: the supervisor's account, then the sub-agent's own words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SubAgentResult {
+    /// The sub-agent.
+    pub agent: AgentId,
+    /// The call of its parent that asked for it.
+    pub call: CallId,
+    /// The kind of its end.
+    pub status: SubAgentStatus,
+    /// A sentence on that, where the status needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Files that its file tools changed, in order. Its commands may have changed others: the change set has them all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<WirePath>,
+    /// How many denials it met.
+    pub denials: u32,
+    /// How many requests were answered.
+    pub steps: u32,
+    /// Its tokens, without those of its own sub-agents.
+    pub usage: TokenUsage,
+    /// The price of them, where the model's prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Usd>,
+    /// The time from its start to the end of its last process, in milliseconds.
+    pub duration_ms: u64,
+    /// Its last message, bounded: a claim.
+    pub text: String,
+}
+
+/// The kind of a sub-agent's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum SubAgentStatus {
+    /// It ended its turn.
+    Done,
+    /// It ended its turn after a denial, and nothing succeeded since.
+    Denied,
+    /// It did not get on, or its model refused.
+    GaveUp,
+    /// Its steps, or the session's tokens, money or time, are spent.
+    Budget,
+    /// The user, or its parent's end, interrupted it.
+    Interrupted,
+    /// The provider failed.
+    Provider,
+    /// It never started, or broke off through a fault of ours.
+    Crashed,
+}
+
+impl SubAgentStatus {
+    /// The word for it, as in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Denied => "denied",
+            Self::GaveUp => "gave_up",
+            Self::Budget => "budget",
+            Self::Interrupted => "interrupted",
+            Self::Provider => "provider",
+            Self::Crashed => "crashed",
+        }
+    }
+}
+
+/// A call that may write waits, since another agent may change the same places.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WriteTurnAwaited {
+    /// The call that waits.
+    pub call: CallId,
+    /// The agents that it waits for.
+    pub holders: Vec<AgentId>,
+}

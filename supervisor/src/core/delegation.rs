@@ -1,0 +1,145 @@
+//! Calls that another agent serves: a sub-agent starts under rights of its own, and its end is the call's result.
+
+use std::fmt::Write;
+
+use ipc::codec::CodecError;
+use ipc::event::{Account, DecidedBy, Observer, SubAgentResult, SubAgentStatus, ToolCallStatus};
+use ipc::id::CallId;
+use ipc::rights::Rights;
+
+use super::agent::State;
+use super::approvals::Case;
+use super::calls::{CallResult, Open};
+use super::{Agent, ContextItem, Effect, NewAgent};
+use crate::approval::{AgentSpawn, Subject};
+use crate::gate::{Ask, ChildRights};
+use crate::prompt::narrowed_context;
+use crate::tools::SpawnAgent;
+
+/// The result of a call whose rights went while a sub-agent worked for it, or that was interrupted.
+pub(super) const SUBTREE_ENDED: &str =
+    "the sub-agent was ended with everything below it; what it had done stays";
+
+impl Agent {
+    pub(super) fn delegate(&mut self, call: CallId, spawn: SpawnAgent, child: ChildRights) {
+        let ChildRights { rights, grant } = child;
+        let agent = Box::new(NewAgent { spawn, rights, grant });
+        self.effects.push(Effect::SpawnAgent { call, agent });
+        self.calls.open_as(call, Open::Delegated);
+    }
+
+    /// Asks for the rights of a sub-agent that its parent does not have.
+    pub(super) fn ask_to_delegate(&mut self, call: CallId, spawn: Result<AgentSpawn, CodecError>, ask: Ask) {
+        match spawn {
+            Ok(spawn) => self.ask(Case { call, ask, subject: Subject::Agent(Box::new(spawn)) }),
+            Err(error) => {
+                let cause = format!("the rights of the sub-agent cannot be shown: {error}");
+                self.deny(call, (None, DecidedBy::BadAnswer), &cause);
+            }
+        }
+    }
+
+    pub(super) fn on_agent_finished(&mut self, call: CallId, report: &SubAgentResult) {
+        if !matches!(self.calls.open(call), Some(Open::Delegated)) {
+            return;
+        }
+        let content = told(report);
+        let result = match report.status {
+            SubAgentStatus::Done => CallResult::answered(content),
+            SubAgentStatus::Interrupted => CallResult::not_done(ToolCallStatus::Interrupted, content),
+            _ => CallResult::not_done(ToolCallStatus::Failed, content),
+        };
+        self.finish_call(call, result, (report.duration_ms, Observer::Supervisor));
+        self.go_on();
+    }
+
+    /// The rights of an agent above this one became less, and so do its own: whatever ran is ended, since it had more.
+    pub(super) fn on_narrowed(&mut self, rights: Rights) {
+        if matches!(self.state, State::Closed) || rights == self.config.standing.rights {
+            return;
+        }
+        self.replace_worker(rights);
+        let text = narrowed_context(&self.seen);
+        self.context.push(ContextItem { source: "rights".to_owned(), text });
+    }
+}
+
+/// The result as the parent's model reads it: the supervisor's account, then what the sub-agent says.
+fn told(report: &SubAgentResult) -> String {
+    let SubAgentResult { agent, status, message, files, denials, steps, usage, cost_usd, text, .. } = report;
+    let mut told = format!("[account of the supervisor] sub-agent {agent}: {}", status.as_str());
+    if let Some(message) = message {
+        // A String takes every write, here and below.
+        let _ = write!(told, " ({message})");
+    }
+    let account = Account { usage: *usage, cost: *cost_usd };
+    let unit = if *steps == 1 { "step" } else { "steps" };
+    let _ = write!(told, "\n{steps} {unit}, {account}");
+    if !files.is_empty() {
+        told.push_str("\nfiles changed by its file tools:");
+        files.iter().for_each(|path| {
+            let _ = write!(told, "\n  {path}");
+        });
+    }
+    if *denials > 0 {
+        let unit = if *denials == 1 { "denial" } else { "denials" };
+        let _ = write!(told, "\n{denials} {unit}: something was beyond its rights");
+    }
+    if text.is_empty() {
+        told.push_str("\n[it left no message]");
+    } else {
+        let _ = write!(told, "\n[its last message: a claim that you may have to check]\n{text}");
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::event::TokenUsage;
+
+    use super::*;
+
+    fn report() -> SubAgentResult {
+        SubAgentResult {
+            agent: "1.2".into(),
+            call: CallId(3),
+            status: SubAgentStatus::Done,
+            message: None,
+            files: vec![],
+            denials: 0,
+            steps: 1,
+            usage: TokenUsage { input: 1200, output: 34, ..TokenUsage::default() },
+            cost_usd: None,
+            duration_ms: 5,
+            text: "the bug is in a.rs:3".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_supervisors_account_comes_before_the_sub_agents_words() {
+        insta::assert_snapshot!(told(&report()), @"
+        [account of the supervisor] sub-agent 1.2: done
+        1 step, 1.2k in, 0% cached, 34 out
+        [its last message: a claim that you may have to check]
+        the bug is in a.rs:3
+        ");
+        let failed = SubAgentResult {
+            status: SubAgentStatus::Budget,
+            message: Some("the limit of 5 steps is reached".to_owned()),
+            files: vec!["/p/a.rs".into(), "/p/b.rs".into()],
+            denials: 2,
+            steps: 5,
+            text: String::new(),
+            ..report()
+        };
+        insta::assert_snapshot!(told(&failed), @"
+        [account of the supervisor] sub-agent 1.2: budget (the limit of 5 steps is reached)
+        5 steps, 1.2k in, 0% cached, 34 out
+        files changed by its file tools:
+          /p/a.rs
+          /p/b.rs
+        2 denials: something was beyond its rights
+        [it left no message]
+        ");
+    }
+}

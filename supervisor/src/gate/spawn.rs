@@ -1,0 +1,155 @@
+//! The rights of a sub-agent: at most its parent's and what a person approves beside them, from its start to its end.
+
+use ipc::approval::AskKind;
+use ipc::denial::{Denial, Object, Operation};
+use ipc::path::WirePath;
+use ipc::rights::{Grant, Network, Reach, Rights};
+
+use super::judge::{Place, plain, refused};
+use super::{Ask, Standing};
+use crate::tools::SpawnAgent;
+
+/// The rights of a sub-agent without its private temp, which nobody has before it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildRights {
+    /// All of them, with the host's own paths.
+    pub rights: Rights,
+    /// The part that its parent does not have.
+    pub grant: Grant,
+}
+
+/// The gate's answer to a call for a sub-agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SpawnVerdict {
+    /// It may start.
+    Run(ChildRights),
+    /// A person has to approve what its parent does not have.
+    Ask(ChildRights, Ask),
+    /// It may not start.
+    Deny(Denial),
+    /// Its arguments make no sense, and why.
+    Misfit(String),
+}
+
+impl Standing {
+    /// Judges a call for a sub-agent of the agent that has these rights; `self` has the host's own paths.
+    pub fn judge_spawn(&self, spawn: &SpawnAgent, asks: bool) -> SpawnVerdict {
+        let write = match self.asked_roots(spawn) {
+            Ok(write) => write,
+            Err(misfit) => return SpawnVerdict::Misfit(misfit),
+        };
+        if let Some(denial) = write.iter().find_map(|root| self.closed_root(root)) {
+            return SpawnVerdict::Deny(denial);
+        }
+        let child = self.child_with(write, spawn.network);
+        if child.grant.is_empty() {
+            SpawnVerdict::Run(child)
+        } else if asks {
+            let ask = Ask { kind: AskKind::Agent, grant: child.grant.clone() };
+            SpawnVerdict::Ask(child, ask)
+        } else {
+            SpawnVerdict::Deny(self.beyond(&child.grant))
+        }
+    }
+
+    fn asked_roots(&self, spawn: &SpawnAgent) -> Result<Vec<WirePath>, String> {
+        match (spawn.writes, spawn.write.as_slice()) {
+            (false, _) => Ok(Vec::new()),
+            (true, []) => Ok(self.whole_write_right(spawn.network)),
+            (true, paths) => paths.iter().map(|path| self.asked_root(path)).collect(),
+        }
+    }
+
+    /// All that the agent may write but its temp. The project's lasting caches are among it only for a child with the same
+    /// network: an agent executes what is in them.
+    fn whole_write_right(&self, network: bool) -> Vec<WirePath> {
+        let same_network = network == (self.rights.net == Network::On);
+        let passes = |root: &&WirePath| !self.is_in_temp(root) && (same_network || !self.is_in_caches(root));
+        let mut roots: Vec<_> = self.rights.write.iter().filter(passes).cloned().collect();
+        if !roots.iter().any(|root| self.project.is_within(root)) {
+            roots.push(self.project.clone());
+        }
+        roots
+    }
+
+    /// A path as the model wrote it, by its words alone: where it leads is found out when the child's rules are made, and no
+    /// link is followed then.
+    fn asked_root(&self, path: &WirePath) -> Result<WirePath, String> {
+        let named = plain(&self.project.as_path().join(path.as_path()));
+        let root =
+            WirePath::from(named.ok_or_else(|| format!("write: got {path}, expected a path without `..`"))?);
+        if root.is_within(&self.project) {
+            return Ok(root);
+        }
+        if self.is_in_temp(&root) {
+            return Err(format!(
+                "write: {path} lies in your private temp directory, which no other agent sees; it has one of its own"
+            ));
+        }
+        let is_own = self.rights.write.iter().any(|own| root.is_within(own)) && !self.is_in_caches(&root);
+        is_own.then_some(root).ok_or_else(|| {
+            format!("write: {path} lies neither in the project nor in a directory that you may write")
+        })
+    }
+
+    fn is_in_caches(&self, path: &WirePath) -> bool {
+        self.caches.as_ref().is_some_and(|caches| path.is_within(caches))
+    }
+
+    fn closed_root(&self, root: &WirePath) -> Option<Denial> {
+        self.closed_place(&Place { path: root.clone(), grant: Some(root.clone()) })
+    }
+
+    fn child_with(&self, write: Vec<WirePath>, network: bool) -> ChildRights {
+        let lacks = |root: &&WirePath| !self.rights.write.iter().any(|own| root.is_within(own));
+        let lacks_network = network && self.rights.net == Network::Off;
+        let grant = Grant {
+            write: write.iter().filter(lacks).cloned().collect(),
+            net: if lacks_network { Network::On } else { Network::Off },
+            reach: if lacks_network { self.reach } else { Reach::default() },
+        };
+        let net = if network { Network::On } else { Network::Off };
+        let reach = if lacks_network { self.reach } else { self.rights.reach };
+        ChildRights { rights: Rights { write, net, reach, ..self.rights.clone() }.normalised(), grant }
+    }
+
+    fn beyond(&self, grant: &Grant) -> Denial {
+        match grant.write.first() {
+            Some(root) => {
+                let missing = format!("write {root}, to give it to a sub-agent");
+                refused(Operation::Write, Object::Path(root.clone()), &missing, self.write_grant(root))
+            }
+            None => {
+                let object = Object::Address("the network".to_owned());
+                let flag = self.offered("--net on");
+                refused(Operation::Network, object, "network, to give it to a sub-agent", flag)
+            }
+        }
+    }
+}
+
+/// The rights of a living sub-agent after its parent's have changed: never more than it had, and never more than its parent
+/// has and a person approved for it.
+#[must_use]
+pub fn narrowed(child: &Standing, parent: &Rights, grant: &Grant) -> Rights {
+    let mut allowed = parent.with_grant(grant);
+    allowed.write.extend(child.temp.iter().cloned());
+    let mut rights = child.rights.meet(&allowed.normalised());
+    if !rights.allows_write(&child.project) {
+        rights.write.retain(|root| !child.is_in_caches(root));
+    }
+    rights
+}
+
+/// The part of an approved grant that a change of the user's leaves.
+#[must_use]
+pub fn narrowed_grant(grant: &Grant, without_network: bool, removed: Option<&WirePath>) -> Grant {
+    let mut left = grant.clone();
+    if without_network {
+        (left.net, left.reach) = (Network::Off, Reach::default());
+    }
+    if let Some(removed) = removed {
+        left.write.retain(|root| !root.is_within(removed));
+    }
+    left
+}

@@ -1,0 +1,94 @@
+//! A request for a sub-agent with rights beyond those of the agent that asks.
+
+use insta::assert_snapshot;
+use ipc::approval::{
+    AgentAccess, AgentRightsApprovalParams, AgentRightsApprovalResponse, ApprovalAnswer, ReviewDecision,
+    ServerRequest,
+};
+use ipc::frontend::UserActionKind;
+use ipc::id::{AgentId, ApprovalId, CallId};
+use ipc::rights::{Grant, Network, Rights};
+
+use crate::seat::Seat;
+
+pub(crate) fn spawn(task: &str) -> AgentRightsApprovalParams {
+    let write = vec!["/home/me/project/src".into()];
+    AgentRightsApprovalParams {
+        conversation_id: "c".into(),
+        agent: AgentId::root(),
+        call_id: CallId(11),
+        task: task.to_owned(),
+        access: AgentAccess::Write,
+        write: write.clone(),
+        network: Network::On,
+        rights: Rights {
+            read: vec!["/".into()],
+            write: vec!["/home/me/project/src".into(), "/tmp/bw-2".into()],
+            net: Network::On,
+            ..Rights::default()
+        },
+        grant: Grant { write, net: Network::On, ..Grant::default() },
+        digest: "d5".to_owned(),
+        timeout_ms: 300_000,
+        reason: Some("the parser needs a fix".to_owned()),
+    }
+}
+
+fn asked(task: &str) -> Seat {
+    let mut seat = Seat::new(60, 24);
+    seat.ask(1, ServerRequest::AgentRightsApproval(spawn(task)));
+    seat.wait(400);
+    seat
+}
+
+#[test]
+fn the_card_shows_the_task_and_all_rights_of_the_sub_agent() {
+    assert_snapshot!(asked("Fix the parser\u{202e}.\nThen run its tests.").screen(), @r"
+    /home/me/project
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+
+
+
+
+
+
+
+     Start this sub-agent? ─────────────────────────── 4:59 left
+    │ Fix the parser\u{202e}.
+    │ Then run its tests.
+    reason given by the agent:
+    “ the parser needs a fix
+      may       write src, beyond the agent's own rights
+                write /tmp/bw-2
+      network   on, beyond the agent's own rights
+      lasts     as long as the sub-agent runs
+    y yes  n no  e no, because…  d full screen  Esc stop
+    ── waiting for your answer ─────────────────────────────────
+    ›
+     APPROVAL  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden
+    ");
+}
+
+#[test]
+fn it_is_approved_once_and_never_for_the_session() {
+    let mut seat = asked("Fix the parser.");
+    seat.keys("s");
+    assert!(seat.screen().contains("Start this sub-agent?"), "s opens nothing");
+    seat.keys("y");
+    let answer = ApprovalAnswer::Agent(AgentRightsApprovalResponse {
+        decision: ReviewDecision::Approved,
+        digest: Some("d5".to_owned()),
+    });
+    assert_eq!(seat.told(), [UserActionKind::Answer { id: ApprovalId(1), answer }]);
+}
+
+#[test]
+fn a_long_task_is_approved_only_when_its_end_was_on_the_screen() {
+    let mut seat = asked(&"one more line\n".repeat(60));
+    seat.keys("y");
+    assert_eq!(seat.told(), [], "its end was not on the screen");
+    seat.keys("Gy");
+    assert!(matches!(&seat.told()[..], [UserActionKind::Answer { .. }]));
+}
