@@ -7,7 +7,9 @@
 
 use std::sync::Arc;
 
-use ipc::event::{CompactionCause, CompactionStarted, ContextCompacted, EventKind, SummaryFrom, TokenUsage};
+use ipc::event::{
+    CompactionCause, CompactionStarted, ContextCompacted, EventKind, NoticeCode, SummaryFrom, TokenUsage,
+};
 
 use super::agent::State;
 use super::history::{History, in_block};
@@ -60,14 +62,20 @@ impl Agent {
                 self.compact(CompactionCause::Request, Then::End);
             }
             State::Resting => {
-                self.notice("nothing_to_compact", "there is no conversation yet that could be summarised");
+                self.notice(
+                    NoticeCode::NothingToCompact,
+                    "there is no conversation yet that could be summarised",
+                );
             }
             _ if self.compacting.is_some() => {
-                self.notice("compaction_queued", "the conversation is being summarised already");
+                self.notice(NoticeCode::CompactionQueued, "the conversation is being summarised already");
             }
             _ => {
                 self.compaction_wanted = true;
-                self.notice("compaction_queued", "the conversation is summarised before the next request");
+                self.notice(
+                    NoticeCode::CompactionQueued,
+                    "the conversation is summarised before the next request",
+                );
             }
         }
     }

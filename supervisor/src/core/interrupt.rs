@@ -1,6 +1,6 @@
 //! Calls that are ended before they are done: by the user, by the end of the run, or by a change of rights.
 
-use ipc::event::ToolCallStatus;
+use ipc::event::{NoticeCode, ToolCallStatus};
 use ipc::id::CallId;
 
 use super::calls::{CallResult, Open};
@@ -49,7 +49,7 @@ impl Agent {
             if matches!(self.calls.open(call), Some(Open::Committing(committing)) if committing.after.is_some())
             {
                 self.notice(
-                    "not_added",
+                    NoticeCode::NotAdded,
                     "the call was ended: what was approved for the session was not added",
                 );
             }

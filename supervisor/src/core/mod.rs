@@ -38,7 +38,7 @@ mod turn;
 mod window;
 
 pub use agent::Agent;
-pub use config::{AgentConfig, Backoff, RunLimits};
+pub use config::{AgentConfig, Backoff, RunLimits, TreeLimits};
 pub use end::{EndReason, RunEnd};
 pub use protocol::{
     ContextItem, Effect, Estimate, Input, NewAgent, ReadyWorker, RequestId, ServedOutcome, TimerId,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ipc::event::NoticeCode;
 use ipc::frontend::{Op, UserActionKind};
 use ipc::rights::RightsChange;
 use tokio::time::Instant;
@@ -21,7 +22,9 @@ impl AgentRun {
                 }
                 self.feed(shared, Input::Op(op))
             }
-            Err(why) => self.notice(shared, "rights_refused", &format!("the rights were not changed: {why}")),
+            Err(why) => {
+                self.notice(shared, NoticeCode::RightsRefused, &format!("the rights were not changed: {why}"))
+            }
         }
     }
 }

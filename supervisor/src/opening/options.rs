@@ -7,8 +7,8 @@ use super::model::ModelOptions;
 use super::record::Record;
 use crate::approval::ApprovalSettings;
 use crate::config::Effective;
-use crate::core::{RunLimits, Window};
-use crate::driver::{TreeLimits, Turns};
+use crate::core::{RunLimits, TreeLimits, Window};
+use crate::driver::Turns;
 use crate::modes::ApprovalMode;
 use crate::place::Wanted;
 use crate::provider::ProviderKind;
@@ -73,7 +73,7 @@ impl SessionOptions {
             fails_when_denied: true,
             turns,
             record: None,
-            agents: TreeLimits::default(),
+            agents: effective.agents(),
         }
     }
 }
