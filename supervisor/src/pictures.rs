@@ -63,7 +63,29 @@ pub(crate) fn attached(attachment: Attachment) -> Result<Image, ImageError> {
 
 #[cfg(test)]
 mod tests {
+    use ipc::image::MediaType;
+
     use super::*;
+
+    #[test]
+    fn an_attachment_is_what_it_is_said_to_be() {
+        let png = &include_bytes!("../../fixtures/images/shapes.png")[..];
+        let read = |media_type, width, data: &[u8]| {
+            attached(Attachment { media_type, width, height: None, data: data.into() })
+        };
+        for width in [None, Some(48)] {
+            assert_eq!(read(MediaType::Png, width, png).unwrap().size(), (48, 32));
+        }
+        for (media_type, width, data, cause) in [
+            (MediaType::Png, None, &png[..60], "is a damaged png picture"),
+            (MediaType::Gif, None, png, "is said to be image/gif, and is image/png"),
+            (MediaType::Png, Some(49), png, "is 48×32, and not as said"),
+            (MediaType::Png, None, b"<svg/>", "is no PNG"),
+        ] {
+            let error = read(media_type, width, data).unwrap_err().to_string();
+            assert!(error.contains(cause), "{error}");
+        }
+    }
 
     #[test]
     fn only_regular_files_that_are_pictures_are_taken() {

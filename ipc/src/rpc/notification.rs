@@ -62,6 +62,7 @@ notifications! {
     L(E::GrantAdded(_)) => GRANT_ADDED_METHOD = "event/grantAdded";
     L(E::GrantRevoked { .. }) => GRANT_REVOKED_METHOD = "event/grantRevoked";
     L(E::ModeChanged { .. }) => MODE_CHANGED_METHOD = "event/modeChanged";
+    L(E::ModelChanged(_)) => MODEL_CHANGED_METHOD = "event/modelChanged";
     L(E::WorkerStarted(_)) => WORKER_STARTED_METHOD = "event/workerStarted";
     L(E::RightsChanged(_)) => RIGHTS_CHANGED_METHOD = "event/rightsChanged";
     L(E::WorkerEnded { .. }) => WORKER_ENDED_METHOD = "event/workerEnded";

@@ -260,6 +260,7 @@ impl Agent {
             }
             Err(reason) => (CallResult::not_done(ToolCallStatus::Failed, reason), Observer::Supervisor),
         };
+        let result = self.with_partial_output(call, result);
         self.finish_call(call, result, (duration_ms, observer));
         let Some(change) = after else { return self.go_on() };
         // The new rights come before the calls that follow: those are judged by them, and wait for their worker.

@@ -16,7 +16,7 @@ use super::options::SessionOptions;
 use super::sub_agents::SubAgents;
 use crate::activity::Activity;
 use crate::changes::{PatchFile, PatchFileError};
-use crate::core::{Agent, AgentConfig, Backoff, RunEnd};
+use crate::core::{Agent, AgentConfig, Backoff, ModelChoice, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
     self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Lives, Observer, Processes, SessionError,
@@ -188,6 +188,10 @@ pub(crate) fn open(
         surroundings: surroundings.clone(),
         turns: options.turns,
     });
+    let run = match options.models.clone() {
+        Some(models) => run.choosing_from(models),
+        None => run,
+    };
     let standing = run.agent().standing().clone();
     let places = places(conversation.clone(), &standing, &surroundings);
     let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire).within(options.limits);
@@ -247,7 +251,12 @@ impl Handle {
 
     /// Acts as the user without waiting. A session that is over takes no action, and misses none.
     pub(crate) fn try_act(&self, kind: UserActionKind) -> Result<(), Busy> {
-        match self.actions.try_send(self.action(kind)) {
+        self.try_act_on(None, kind)
+    }
+
+    /// The same on an agent of the session: its first if none is named.
+    pub(crate) fn try_act_on(&self, agent: Option<AgentId>, kind: UserActionKind) -> Result<(), Busy> {
+        match self.actions.try_send(UserAction { agent, ..self.action(kind) }) {
             Err(mpsc::error::TrySendError::Full(_)) => Err(Busy),
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
         }
@@ -327,15 +336,17 @@ pub(super) fn agent_config(
     surroundings: &prompt::Surroundings,
 ) -> AgentConfig {
     let kit = Kit { writes: true, delegates: options.agents.depth > 0 };
+    let ModelChoice { name, max_tokens, options: asked, sees_images, prices, window } =
+        options.model.choice(options.window);
     AgentConfig {
-        model: options.model.name.clone(),
+        model: name,
         system: prompt::for_first_agent(kit.delegates),
         tools: Arc::new(Registry::for_kit(ACTIVITY, kit)),
-        options: options.model.request_options(),
-        max_tokens: options.model.reply_tokens(),
-        window: options.window.within(options.model.facts.context),
-        sees_images: options.model.facts.images,
-        prices: options.model.facts.prices,
+        options: asked,
+        max_tokens,
+        window,
+        sees_images,
+        prices,
         surroundings: surroundings.clone(),
         limits: options.limits,
         fails_when_denied: options.fails_when_denied,

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use ipc::frontend::{UiEvent, UserActionKind};
-use ipc::id::ConversationId;
+use ipc::id::{AgentId, ConversationId};
 use ipc::rpc::{ErrorObject, NewConversationParams};
 use tokio::task::JoinSet;
 
+use crate::driver::Models;
 use crate::opening::{Busy, Events, Handle};
 
 /// Opens conversations.
@@ -24,6 +27,10 @@ pub(super) struct Opened {
     pub(super) handle: Handle,
     /// For what there is to show.
     pub(super) events: Events,
+    /// Where it is logged.
+    pub(super) log: PathBuf,
+    /// The models that it may change to, if it may.
+    pub(super) models: Option<Arc<dyn Models>>,
     /// The conversation itself; its error says what it ended by without a result.
     pub(super) run: Pin<Box<dyn Future<Output = Result<(), String>> + Send>>,
 }
@@ -43,10 +50,18 @@ pub(super) enum Next {
     Ended(Ended),
 }
 
+/// One that is open.
+struct Conversation {
+    handle: Handle,
+    events: Events,
+    log: PathBuf,
+    models: Option<Arc<dyn Models>>,
+}
+
 /// The conversations that are open.
 #[derive(Default)]
 pub(super) struct Conversations {
-    open: BTreeMap<ConversationId, (Handle, Events)>,
+    open: BTreeMap<ConversationId, Conversation>,
     runs: JoinSet<(ConversationId, Result<(), String>)>,
     /// Actions that wait because their conversation has much to do.
     late: JoinSet<()>,
@@ -57,11 +72,11 @@ pub(super) struct Conversations {
 impl Conversations {
     /// Starts a conversation.
     pub(super) fn start(&mut self, opened: Opened) -> ConversationId {
-        let Opened { handle, events, run } = opened;
+        let Opened { handle, events, log, models, run } = opened;
         let conversation = handle.conversation.clone();
         let named = conversation.clone();
         self.runs.spawn(async move { (named, run.await) });
-        self.open.insert(conversation.clone(), (handle, events));
+        self.open.insert(conversation.clone(), Conversation { handle, events, log, models });
         conversation
     }
 
@@ -70,18 +85,30 @@ impl Conversations {
         self.open.is_empty()
     }
 
-    /// Acts in one of them; `None` where there is no such conversation.
+    /// Acts on an agent of one of them, its first if none is named; `None` where there is no such conversation.
     pub(super) fn act(
         &self,
         conversation: &ConversationId,
+        agent: Option<AgentId>,
         kind: UserActionKind,
     ) -> Option<Result<(), Busy>> {
-        self.open.get(conversation).map(|(handle, _)| handle.try_act(kind))
+        self.open.get(conversation).map(|open| open.handle.try_act_on(agent, kind))
+    }
+
+    /// Says why one of them cannot have a model, if it cannot. An agent that is busy says so itself.
+    pub(super) fn refuses_model(&self, conversation: &ConversationId, name: &str) -> Option<String> {
+        let models = self.open.get(conversation)?.models.as_ref()?;
+        models.choose(name).err()
+    }
+
+    /// Where one of them is logged.
+    pub(super) fn log(&self, conversation: &ConversationId) -> Option<&Path> {
+        self.open.get(conversation).map(|open| open.log.as_path())
     }
 
     /// Acts in one of them for certain: what it cannot take in yet waits.
     pub(super) fn act_surely(&mut self, conversation: &ConversationId, kind: UserActionKind) {
-        let Some((handle, _)) = self.open.get(conversation) else { return };
+        let Some(Conversation { handle, .. }) = self.open.get(conversation) else { return };
         if handle.try_act(kind.clone()) == Err(Busy) {
             let handle = handle.clone();
             self.late.spawn(async move { handle.act(kind).await });
@@ -108,7 +135,7 @@ impl Conversations {
                 }
                 // A panic of ours: whose run it was, the closed channel says.
                 Poll::Ready(Some(Err(error))) => {
-                    let closed = self.open.iter().find(|(_, (handle, _))| handle.is_over());
+                    let closed = self.open.iter().find(|(_, open)| open.handle.is_over());
                     match closed.map(|(conversation, _)| conversation.clone()) {
                         Some(conversation) => {
                             let why = format!("it broke off: {error}");
@@ -128,7 +155,7 @@ impl Conversations {
         let Self { open, last, .. } = self;
         let is_after = |(id, _): &(&ConversationId, _)| last.as_ref().is_none_or(|last| *id > last);
         let (first, then): (Vec<_>, Vec<_>) = open.iter_mut().partition(is_after);
-        for (id, (_, events)) in first.into_iter().chain(then) {
+        for (id, Conversation { events, .. }) in first.into_iter().chain(then) {
             // One whose events are over is taken out when its run is.
             if let Poll::Ready(Some(event)) = events.poll_recv(context) {
                 *last = Some(id.clone());
@@ -140,8 +167,8 @@ impl Conversations {
 
     fn ended(&mut self, conversation: ConversationId, error: Option<String>) -> Ended {
         let mut events = Vec::new();
-        if let Some((_, mut rest)) = self.open.remove(&conversation) {
-            while let Ok(event) = rest.try_recv() {
+        if let Some(mut rest) = self.open.remove(&conversation) {
+            while let Ok(event) = rest.events.try_recv() {
                 events.push(event);
             }
         }

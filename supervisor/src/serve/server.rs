@@ -6,8 +6,8 @@ use std::time::Duration;
 use ipc::approval::ApprovalAnswer;
 use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use ipc::rpc::{
-    self, ErrorObject, ErrorWord, Incoming, Line, MAX_LINE, Notification, NotificationForm, Passing,
-    RequestId,
+    self, ErrorObject, ErrorWord, HistoryResponse, Incoming, Line, MAX_LINE, Notification, NotificationForm,
+    Passing, RequestId,
 };
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -31,6 +31,8 @@ pub(super) struct Server<O> {
     pub(super) conversations: Conversations,
     /// Conversations that are being opened, by the requests for them.
     pub(super) opening: JoinSet<(RequestId, Result<Opened, ErrorObject>)>,
+    /// Pages of logs that are being read, by the requests for them.
+    pub(super) reading: JoinSet<(RequestId, Result<HistoryResponse, ErrorObject>)>,
     pub(super) pending: Pending,
     outbox: Outbox,
     /// What the front end chose when it said hello.
@@ -83,9 +85,8 @@ impl Ending {
         match self {
             Self::Shutdown => UserActionKind::Quit,
             Self::HungUp => UserActionKind::HangUp,
-            Self::InputOver | Self::OutputGone | Self::Interrupted | Self::Terminated => {
-                UserActionKind::Terminate
-            }
+            Self::Interrupted => UserActionKind::InterruptSession,
+            Self::InputOver | Self::OutputGone | Self::Terminated => UserActionKind::Terminate,
         }
     }
 
@@ -105,6 +106,8 @@ enum Happening {
     Line(Option<Line>),
     Opened(RequestId, Result<Opened, ErrorObject>),
     NotOpened(JoinError),
+    Read(RequestId, Result<HistoryResponse, ErrorObject>),
+    NotRead(JoinError),
     Next(Next),
     Writable,
     OutputGone,
@@ -117,6 +120,7 @@ impl<O: Open> Server<O> {
             opener: Arc::new(opener),
             conversations: Conversations::default(),
             opening: JoinSet::new(),
+            reading: JoinSet::new(),
             pending: Pending::default(),
             outbox: Outbox::default(),
             form: None,
@@ -148,6 +152,9 @@ impl<O: Open> Server<O> {
                 }
                 Happening::Opened(id, opened) => self.opened(&id, opened),
                 Happening::NotOpened(error) => say(&format!("a conversation was not opened: {error}")),
+                Happening::Read(id, Ok(page)) => self.grant(&id, &page),
+                Happening::Read(id, Err(error)) => self.refuse(Some(&id), &error),
+                Happening::NotRead(error) => say(&format!("a log was not read: {error}")),
                 Happening::Next(Next::Event(event)) => self.tell(event),
                 Happening::Next(Next::Ended(ended)) => self.over(ended),
                 Happening::Writable => self.write(&writer.lines),
@@ -178,12 +185,16 @@ impl<O: Open> Server<O> {
                 Ok((id, opened)) => Happening::Opened(id, opened),
                 Err(error) => Happening::NotOpened(error),
             },
+            Some(read) = self.reading.join_next() => match read {
+                Ok((id, page)) => Happening::Read(id, page),
+                Err(error) => Happening::NotRead(error),
+            },
             next = self.conversations.next() => Happening::Next(next),
         }
     }
 
     fn is_idle(&self) -> bool {
-        self.conversations.is_empty() && self.opening.is_empty()
+        self.conversations.is_empty() && self.opening.is_empty() && self.reading.is_empty()
     }
 
     fn line(&mut self, line: Line) {

@@ -93,7 +93,7 @@ fn read_lines(bytes: &[u8], faults: &mut Vec<Fault>) -> Vec<SessionEvent> {
 }
 
 /// Checks the pictures of an event: an edited log may hold other bytes than ours.
-fn checked(event: SessionEvent) -> Result<SessionEvent, String> {
+pub(super) fn checked(event: SessionEvent) -> Result<SessionEvent, String> {
     if let EventKind::UserMessage { images, .. } | EventKind::ToolCallFinished { images, .. } = &event.kind {
         images.iter().try_for_each(picture::check).map_err(|error| format!("the picture {error}"))?;
     }

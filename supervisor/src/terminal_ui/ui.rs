@@ -114,7 +114,7 @@ impl Ui {
             Ok(ended) => ended,
             Err(error) => {
                 notes::hold(&format!("the terminal cannot be used any more: {error}"));
-                self.act(UserActionKind::Terminate).await;
+                self.act(UserActionKind::HangUp).await;
                 session.await
             }
         }

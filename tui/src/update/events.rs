@@ -128,6 +128,7 @@ fn state_changed(model: &mut Model, kind: EventKind) -> bool {
                 model.session.pending.filter(|pending| !matches!(pending, Pending::Mode(_)));
             model.say(Look::Notice, &format!("mode: {mode}"));
         }
+        EventKind::ModelChanged(changed) => model.session.model = changed.to,
         EventKind::RightsChanged(changed) => {
             model.session.set_rights(&changed.rights);
             model.session.pending =

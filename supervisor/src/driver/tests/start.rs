@@ -43,6 +43,7 @@ async fn what_ends_a_session_ends_it_while_it_starts() {
         for (kind, reason) in [
             (UserActionKind::Interrupt, EndReason::Interrupted),
             (UserActionKind::Quit, EndReason::Closed),
+            (UserActionKind::InterruptSession, EndReason::Interrupted),
             (UserActionKind::Terminate, EndReason::Terminated),
             (UserActionKind::HangUp, EndReason::HungUp),
         ] {
