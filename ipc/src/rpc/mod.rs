@@ -5,6 +5,7 @@
 //! method's string stands once, as a constant. Nothing untyped passes: what does not parse is answered with the
 //! [`ErrorObject`] that fits, and an approval that is answered by anything but its own response is denied.
 
+mod attachment;
 mod client;
 mod error;
 mod id;
@@ -18,6 +19,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
+pub use attachment::Attachment;
 pub use client::*;
 pub use error::{ErrorObject, ErrorWord};
 pub use id::RequestId;

@@ -9,8 +9,9 @@ use ipc::approval::{ApprovalAnswer, ExecCommandApprovalParams, ServerRequest};
 use ipc::event::SCHEMA;
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
+use ipc::image::MediaType;
 use ipc::rights::{Grant, Network, Reach, RightsChange};
-use ipc::rpc::{ErrorObject, ErrorWord, Line, NewConversationParams};
+use ipc::rpc::{Attachment, ErrorObject, ErrorWord, Line, NewConversationParams};
 use ipc::tool::Access;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -235,6 +236,22 @@ async fn each_action_reaches_its_own_conversation() {
         assert_eq!(two.action().await, expected, "{method}");
     }
     assert!(one.actions.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn only_whole_pictures_reach_a_conversation() {
+    const PNG: &[u8] = include_bytes!("../../../fixtures/images/shapes.png");
+    let mut client = Client::greeted().await;
+    let mut core = client.converse().await;
+    let message = |data: &[u8]| {
+        let image = Attachment { media_type: MediaType::Png, width: None, height: None, data: data.into() };
+        json!({"conversation_id": "c1", "text": "look", "images": [image]})
+    };
+    let error = client.call(5, "sendUserMessage", message(&PNG[..60])).await["error"].to_string();
+    assert!(error.contains("-32602") && error.contains("images[0]: the picture is a damaged png"), "{error}");
+    client.call(6, "sendUserMessage", message(PNG)).await;
+    let UserActionKind::Prompt { images, .. } = core.action().await else { panic!() };
+    assert_eq!(images, [picture::read(PNG).unwrap()]);
 }
 
 #[tokio::test]
