@@ -243,23 +243,18 @@ pub struct RulesetReport {
     pub seccomp_rules: u32,
     /// The bounds that are in force.
     pub bounds: Bounds,
+    /// Why the best tier is not the full one; absent where it is, or where another was asked for.
+    pub no_full_tier: Option<String>,
     /// What the rights promise and this kernel does not enforce, one sentence each.
     pub missing: Vec<String>,
     /// The forbidden acts that were tried inside the finished confinement, before exec.
     pub attempts: Vec<Attempt>,
 }
 
-/// What the sentence begins with that says why the best tier is not the full one; the reason follows.
-pub const NO_FULL_TIER: &str = "no full tier: ";
-
-/// Why the best tier is not the full one, if that is among what is missing.
-pub fn no_full_tier(missing: &[String]) -> Option<&str> {
-    missing.iter().find_map(|sentence| sentence.strip_prefix(NO_FULL_TIER))
-}
-
 /// A tier: what a machine can enforce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Tier {
     /// The floor and user, mount, pid, ipc, uts and, with the network off, network namespaces, a read-only mount tree, and a
     /// broker that mediates sockets.
@@ -267,6 +262,7 @@ pub enum Tier {
     /// Landlock, seccomp, no capabilities, and a broker that mediates sockets, whose names are the host's.
     Floor,
     /// The floor where the kernel gives the broker no listener: there are no sockets but connected pairs.
+    #[serde(alias = "floor (unmediated)")]
     FloorUnmediated,
 }
 

@@ -88,7 +88,8 @@ fn reports() -> Vec<BrokerReport> {
         rules: 12,
         seccomp_rules: 80,
         bounds: Bounds { processes: Some(4096), memory: None },
-        missing: vec!["no full tier: x".to_owned()],
+        no_full_tier: Some("x".to_owned()),
+        missing: vec!["y".to_owned()],
         attempts: vec![Attempt { act: "write".to_owned(), denied: true, errno: 13 }],
     };
     let to = "[2001:db8::1]:443".parse().unwrap();
@@ -213,7 +214,7 @@ async fn bad_frames_are_refused_by_both_kinds_of_ends() {
     let cases = [
         (oversized, "frame of 4194305 bytes exceeds the limit of 4194304"),
         (vec![1, 0, 0, 0, 1], "frame of 1 bytes has no header"),
-        (wrong_version, "frame of protocol version 200, expected 11"),
+        (wrong_version, "frame of protocol version 200, expected 12"),
         (wrong_generation, "frame of generation 9, expected 2"),
         (unknown_variant, "cannot decode a message"),
         (good[..good.len() - 1].to_vec(), "stream ended inside a frame"),

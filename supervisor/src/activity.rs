@@ -1,20 +1,3 @@
-//! The activity of an agent: what it is there for.
+//! The activity of an agent: its purpose, on which its tools and rights depend.
 
-/// What an agent is there for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Activity {
-    /// It makes a plan, and changes nothing.
-    Plan,
-    /// It carries out a task.
-    Execute,
-}
-
-impl Activity {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Plan => "plan",
-            Self::Execute => "execute",
-        }
-    }
-}
+pub use ipc::event::Activity;

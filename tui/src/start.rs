@@ -1,6 +1,8 @@
 //! What a model is made from.
 
 use ipc::approval::ApprovalMode;
+use ipc::confinement::Tier;
+use ipc::event::Activity;
 use ipc::path::WirePath;
 use ipc::rights::Network;
 
@@ -11,16 +13,16 @@ use crate::keymap::Keymap;
 pub struct Start {
     /// The project, absolute.
     pub project: WirePath,
-    /// The activity: `execute`.
-    pub activity: String,
+    /// The activity of the agent.
+    pub activity: Activity,
     /// What becomes of calls beyond the standing rights.
     pub mode: ApprovalMode,
     /// The network.
     pub net: Network,
     /// The standing rights, in one line.
     pub rights: String,
-    /// What this machine enforces: `full` or `floor`; empty until a worker says so.
-    pub tier: String,
+    /// What this machine enforces; absent until a worker says so.
+    pub tier: Option<Tier>,
     /// The model's name.
     pub model: String,
     /// Which key does what.

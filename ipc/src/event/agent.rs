@@ -1,12 +1,15 @@
 //! Sub-agents: their beginning, their end, and their turns at writing.
 
+use std::fmt;
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use super::TokenUsage;
+use super::{Account, TokenUsage};
 use crate::cost::Usd;
 use crate::id::{AgentId, CallId};
 use crate::path::WirePath;
-use crate::rights::{Grant, Network, Reach};
+use crate::rights::{Grant, Network, Reach, Word};
 
 /// A sub-agent is about to start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,4 +114,52 @@ pub struct WriteTurnAwaited {
     pub call: CallId,
     /// The agents that it waits for.
     pub holders: Vec<AgentId>,
+}
+
+/// One line for people: `sub-agent 1.2 (write /p/src · net off): fix the parser`.
+impl fmt::Display for SubAgentSpawned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sub-agent {} (", self.agent)?;
+        if self.write.is_empty() {
+            f.write_str("read-only")?;
+        } else {
+            f.write_str("write")?;
+            self.write.iter().try_for_each(|path| write!(f, " {}", Word(path)))?;
+        }
+        match self.net {
+            Network::Off => f.write_str(" · net off")?,
+            Network::On => write!(f, " · net on{}", self.reach)?,
+        }
+        write!(f, "): {}", self.task.lines().next().unwrap_or_default())
+    }
+}
+
+/// One line for people: `sub-agent 1.2: done · 3 steps · 1.2k in, 0% cached, 34 out · 2.5 s`.
+impl fmt::Display for SubAgentResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let account = Account { usage: self.usage, cost: self.cost_usd };
+        let unit = if self.steps == 1 { "step" } else { "steps" };
+        let took = Duration::from_millis(self.duration_ms).as_secs_f64();
+        let Self { agent, status, steps, .. } = self;
+        write!(f, "sub-agent {agent}: {status} · {steps} {unit} · {account} · {took:.1} s")?;
+        self.message.as_ref().map_or(Ok(()), |message| write!(f, "\n  {message}"))
+    }
+}
+
+impl fmt::Display for SubAgentStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One line for people: `call 3 waits: 1.2 writes the same files`.
+impl fmt::Display for WriteTurnAwaited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let holders: Vec<_> = self.holders.iter().map(AgentId::as_str).collect();
+        match holders.as_slice() {
+            [] => write!(f, "call {} waits for its turn at writing", self.call),
+            [one] => write!(f, "call {} waits: {one} writes the same files", self.call),
+            several => write!(f, "call {} waits: {} write the same files", self.call, several.join(", ")),
+        }
+    }
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::{Activity, EndReason};
+use crate::approval::ApprovalMode;
 use crate::cost::Usd;
 use crate::path::WirePath;
 
@@ -14,10 +16,10 @@ pub struct SessionStarted {
     pub version: String,
     /// The project.
     pub project: WirePath,
-    /// `plan` or `execute`.
-    pub activity: String,
-    /// `ask`, `auto` or `deny`.
-    pub mode: String,
+    /// The activity of its first agent.
+    pub activity: Activity,
+    /// The approval mode.
+    pub mode: ApprovalMode,
     /// The model's name.
     pub model: String,
     /// The provider's name.
@@ -105,8 +107,8 @@ impl std::ops::AddAssign for TokenUsage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnFinished {
-    /// A stable word for why: `done`, `interrupted`, `denied`, `provider_error` …
-    pub reason: String,
+    /// The reason.
+    pub reason: EndReason,
     /// A sentence for people, where the reason needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -127,11 +129,14 @@ pub struct TurnFinished {
 pub struct RunResult {
     /// The exit code.
     pub exit_code: u8,
-    /// A stable word for it: `done`, `gave_up`, `denied`, `provider_error` …
-    pub reason: String,
+    /// The reason.
+    pub reason: EndReason,
     /// A sentence for people, where the reason needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// Why the first worker's tier is not the full one, where the best was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_full_tier: Option<String>,
     /// What the sandbox promises and this kernel does not enforce.
     #[serde(default, alias = "missing", skip_serializing_if = "Vec::is_empty")]
     pub not_enforced: Vec<String>,

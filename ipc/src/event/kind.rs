@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
-    ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, ModelChanged,
-    RestoredPlace, RightsChanged, RunResult, SessionStarted, SubAgentResult, SubAgentSpawned, TurnFinished,
-    WorkerStarted, WriteTurnAwaited,
+    ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, FailureKind,
+    ModelChanged, NoticeCode, Recorded, RestoredPlace, RightsChanged, RunResult, SessionStarted,
+    SubAgentResult, SubAgentSpawned, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 use crate::denial::Denial;
@@ -49,8 +49,8 @@ pub enum EventKind {
     AssistantMessage(AssistantMessage),
     /// A reply of the model did not come to its end.
     ModelFailed {
-        /// The kind of the error, as in WIRE: `overloaded_error`, `connection`, `truncated_stream` …
-        kind: String,
+        /// The kind of the error.
+        kind: FailureKind,
         /// What went wrong, for people.
         message: String,
         /// Whether a part of the reply had come: it is void, and not in the conversation.
@@ -134,8 +134,8 @@ pub enum EventKind {
     WorkerEnded {
         /// Which incarnation.
         generation: Generation,
-        /// Why, in a sentence.
-        reason: String,
+        /// Why.
+        reason: Recorded<WorkerEnd>,
     },
     /// A worker broke the protocol and was killed for it.
     ProtocolViolation {
@@ -146,8 +146,8 @@ pub enum EventKind {
     },
     /// Something that a person should know.
     Notice {
-        /// A stable code.
-        code: String,
+        /// Its kind.
+        code: NoticeCode,
         /// The sentence.
         message: String,
     },

@@ -3,14 +3,20 @@
 //! One JSON object a line. The fields of [`SessionEvent`] come first, then `type` and `data` of its [`EventKind`].
 
 mod account;
+mod activity;
 mod agent;
 mod approval;
 mod change;
 mod context;
 mod conversation;
+mod end;
+mod failure;
 mod kind;
 mod line;
+mod notice;
 mod read;
+mod recorded;
+mod word;
 mod worker;
 
 use serde::{Deserialize, Serialize};
@@ -18,12 +24,17 @@ use serde::{Deserialize, Serialize};
 use crate::id::{AgentId, ConversationId, EventId};
 
 pub use account::{Account, counted};
+pub use activity::Activity;
 pub use agent::{SubAgentResult, SubAgentSpawned, SubAgentStatus, WriteTurnAwaited};
 pub use approval::{ApprovalAnswered, DecidedBy};
-pub use change::{ChangedFile, FileChange, RestoredPlace};
+pub use change::{ChangedFile, FileChange, PlaceChange, RestoredPlace};
 pub use context::{CompactionCause, CompactionStarted, ContextCompacted, SummaryFrom};
 pub use conversation::{AssistantMessage, ModelChanged, RunResult, SessionStarted, TokenUsage, TurnFinished};
+pub use end::{EndReason, WorkerEnd};
+pub use failure::FailureKind;
 pub use kind::{EventKind, ToolCallStatus};
+pub use notice::NoticeCode;
+pub use recorded::Recorded;
 pub use worker::{OneShot, RightsChanged, WorkerStarted};
 
 /// The version of the event schema; it changes whenever a field does.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::confinement::Tier;
 use crate::id::{CallId, Generation};
 
 /// A worker that is ready.
@@ -13,7 +14,7 @@ pub struct WorkerStarted {
     /// Its process id.
     pub pid: u32,
     /// What this machine can enforce.
-    pub tier: String,
+    pub tier: Tier,
     /// The Landlock ABI in force.
     pub landlock_abi: u32,
     /// How many Landlock rules there are.
@@ -27,6 +28,9 @@ pub struct WorkerStarted {
     /// What it is there for, of a worker that carries out one effect and ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_shot: Option<OneShot>,
+    /// Why the tier is not the full one, where the best was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_full_tier: Option<String>,
     /// What is promised and not enforced.
     #[serde(default, alias = "missing", skip_serializing_if = "Vec::is_empty")]
     pub not_enforced: Vec<String>,

@@ -20,3 +20,4 @@ pub use grant::Grant;
 pub use lattice::Rights;
 pub use line::RightsLine;
 pub use network::{Network, Reach};
+pub use word::Word;

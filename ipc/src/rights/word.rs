@@ -7,7 +7,7 @@ use crate::path::WirePath;
 
 /// A path among other words. One of plain characters stands as it is; any other is quoted and escaped, so that no path reads
 /// as two words, as another item of the line, or as another path.
-pub(super) struct Word<'a>(pub(super) &'a WirePath);
+pub struct Word<'a>(pub &'a WirePath);
 
 impl fmt::Display for Word<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -43,7 +43,7 @@ pub(super) fn run(
 ) -> Result<u8, Failure> {
     let seen = Seen::floor(&launch.confinement, platform);
     let mut ruleset = Ruleset::new(&seen)?;
-    ruleset.missing.extend(instead);
+    ruleset.no_full_tier = instead;
     start(launch, &seen, &ruleset, reports)?.watch(reports)
 }
 

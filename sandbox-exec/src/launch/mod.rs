@@ -15,7 +15,7 @@ mod ruleset;
 
 use std::ffi::OsString;
 
-use ipc::confinement::{Confinement, NO_FULL_TIER, TierChoice};
+use ipc::confinement::{Confinement, TierChoice};
 use nix::libc;
 use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, getppid};
@@ -68,7 +68,7 @@ impl Launch {
             Err(Failure { stage: Stage::Namespaces, detail })
                 if self.confinement.tier == TierChoice::Best =>
             {
-                floor::run(&self, platform, Some(format!("{NO_FULL_TIER}{detail}")), reports)
+                floor::run(&self, platform, Some(detail), reports)
             }
             outcome => outcome,
         }

@@ -96,6 +96,7 @@ impl Program<'_> {
             rules: domain.rules(),
             seccomp_rules: ruleset.seccomp_rules(),
             bounds,
+            no_full_tier: ordered.no_full_tier.clone(),
             missing: ordered.missing.iter().chain(&of_rules.untried).cloned().collect(),
             attempts: tried,
         };

@@ -65,6 +65,8 @@ pub(crate) struct Ordered {
     command: Vec<WirePath>,
     environment: Vec<(WirePath, WirePath)>,
     pub(crate) allow_degraded: bool,
+    /// Why the tier is not the full one, where the best was asked for.
+    pub(crate) no_full_tier: Option<String>,
     /// What is missing of the confinement.
     pub(crate) missing: Vec<String>,
 }
@@ -244,6 +246,7 @@ impl Ordered {
             command: launch.command.iter().map(WirePath::from).collect(),
             environment: environment.collect(),
             allow_degraded: launch.confinement.allow_degraded,
+            no_full_tier: ruleset.no_full_tier.clone(),
             missing: ruleset.missing.iter().chain(&seen.private().denied).cloned().collect(),
         }
     }

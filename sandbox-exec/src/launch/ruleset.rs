@@ -25,6 +25,8 @@ pub(crate) struct Ruleset {
     pub(crate) programs: Vec<Program>,
     /// What the broker performs for the program, where it mediates.
     pub(crate) mediation: Option<Mediation>,
+    /// Why the tier is not the full one, where the best was asked for.
+    pub(crate) no_full_tier: Option<String>,
     pub(crate) missing: Vec<String>,
 }
 
@@ -54,7 +56,8 @@ impl Ruleset {
             format!("{hidden} is below /tmp: where it does not exist now, it can be read when it comes")
         }));
         let mediation = platform.mediates(tier).then(|| mediation(seen, platform));
-        Ok(Self { environment, platform, tier, net: rights.net, programs, mediation, missing })
+        let (net, no_full_tier) = (rights.net, None);
+        Ok(Self { environment, platform, tier, net, programs, mediation, no_full_tier, missing })
     }
 
     /// What is attached at once, with the listener, and what is attached after it: the denying program is part of the mediating one,

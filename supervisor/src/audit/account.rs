@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 
 use ipc::approval::ReviewDecision;
+use ipc::confinement::Tier;
 use ipc::cost::Usd;
 use ipc::event::{EventKind, SessionEvent, TokenUsage, WorkerStarted};
 use ipc::id::AgentId;
@@ -56,7 +57,7 @@ pub(super) struct Worker {
     /// Which incarnation.
     pub generation: u64,
     /// In which tier.
-    pub tier: String,
+    pub tier: Tier,
     /// Its rights, in one line.
     pub rights: String,
     /// What names its ruleset.
@@ -135,7 +136,7 @@ impl Worker {
     fn of(started: &WorkerStarted) -> Self {
         Self {
             generation: started.generation.0.into(),
-            tier: started.tier.clone(),
+            tier: started.tier,
             rights: started.rights.clone(),
             ruleset_digest: started.ruleset_digest.clone(),
             grant: started.one_shot.as_ref().map(|one_shot| one_shot.grant.clone()),

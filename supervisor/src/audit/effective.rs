@@ -26,6 +26,9 @@ pub(super) struct Effective {
     pub rights: String,
     /// What names the ruleset, as in the log of a session.
     pub ruleset_digest: String,
+    /// Why the tier is not the full one, where the best was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_full_tier: Option<String>,
     /// Promises that this machine does not enforce.
     pub not_enforced: Vec<String>,
     /// Where it is not as declared, in a sentence each.
@@ -82,6 +85,7 @@ impl Effective {
             mode: standing.mode,
             rights: standing.line(),
             ruleset_digest: ruleset_digest(&confinement, &ruleset),
+            no_full_tier: ruleset.no_full_tier.clone(),
             not_enforced: ruleset.missing.clone(),
             differences: differences.chain(open).collect(),
             paths,
@@ -156,6 +160,7 @@ impl Display for Effective {
         self.verdict(f)?;
         writeln!(f, "{tier} tier · mode {mode} · rights: {rights}")?;
         writeln!(f, "ruleset {ruleset_digest}")?;
+        self.no_full_tier.iter().try_for_each(|why| writeln!(f, "no full tier: {why}"))?;
         self.not_enforced.iter().try_for_each(|missing| writeln!(f, "not enforced: {missing}"))?;
         if f.alternate() { self.rows(f) } else { Ok(()) }
     }

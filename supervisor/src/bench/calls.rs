@@ -121,7 +121,7 @@ async fn outcome(events: &mut Receiver<WorkerEvent>) -> Result<(), BenchError> {
             WorkerEvent::Outcome { outcome, .. } => {
                 return Err(format!("the call failed: {outcome:?}").into());
             }
-            WorkerEvent::Ended { reason, .. } => return Err(reason.into()),
+            WorkerEvent::Ended { reason, .. } => return Err(reason.to_string().into()),
             WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } | WorkerEvent::Refused(_) => {}
         }
     }

@@ -3,6 +3,8 @@
 use std::fs;
 
 use ipc::approval::ApprovalMode;
+use ipc::confinement::Tier;
+use ipc::event::Activity;
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, ConversationId};
 use ipc::rights::Network;
@@ -74,11 +76,11 @@ fn model(setup: &Setup) -> Result<Model, BenchError> {
     let standing = setup.standing();
     Ok(Model::new(Start {
         project: standing.project.clone(),
-        activity: "execute".to_owned(),
+        activity: Activity::Execute,
         mode: ApprovalMode::Ask,
         net: Network::Off,
         rights: standing.line(),
-        tier: "full".to_owned(),
+        tier: Some(Tier::Full),
         model: "measured".to_owned(),
         keymap: Keymap::new(&[])?,
         capabilities: Capabilities { colour: Colour::Sixteen, size: (SIZE.width, SIZE.height) },

@@ -14,7 +14,7 @@ use super::layer::{Binding, ModelEntry};
 use super::settled::{Ignored, Settled};
 use super::value::{Element, Value};
 use crate::approval::ApprovalSettings;
-use crate::core::{RunLimits, Window};
+use crate::core::{RunLimits, TreeLimits, Window};
 use crate::provider::catalogue::{self, Api, Facts};
 use crate::provider::{CacheLifetime, Effort, ProviderKind, RetryPolicy, Timeouts};
 
@@ -114,6 +114,18 @@ impl Effective {
             _ => None,
         };
         RunLimits { max_steps: steps, max_tokens: self.number("limits.max_tokens"), max_usd }
+    }
+
+    /// Bounds on sub-agents.
+    pub fn agents(&self) -> TreeLimits {
+        let preset = TreeLimits::default();
+        let count =
+            |key, preset| self.number(key).map_or(preset, |number| u32::try_from(number).unwrap_or(u32::MAX));
+        TreeLimits {
+            depth: count("agents.depth", preset.depth),
+            at_once: count("agents.at_once", preset.at_once),
+            per_turn: count("agents.per_turn", preset.per_turn),
+        }
     }
 
     /// How much of the model's context is used.

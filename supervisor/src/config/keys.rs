@@ -292,6 +292,27 @@ pub const KEYS: &[Key] = &[
         about: "The most memory of one worker and its commands, in bytes, swap apart. Enforced where a control group is delegated; `bailiwick doctor` says whether one is.",
     },
     Key {
+        name: "agents.depth",
+        kind: Kind::Count { least: 0, most: 8 },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(2),
+        about: "How many levels of sub-agents there are; 0 for none.",
+    },
+    Key {
+        name: "agents.at_once",
+        kind: Kind::Count { least: 1, most: 200 },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(8),
+        about: "The most sub-agents of one level that work at a time; others wait.",
+    },
+    Key {
+        name: "agents.per_turn",
+        kind: Kind::Count { least: 1, most: 10_000 },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(32),
+        about: "The most sub-agents that are started in one turn.",
+    },
+    Key {
         name: "approvals.timeout_s",
         kind: Kind::Count { least: 10, most: DAY },
         project: ProjectMay::Lower,

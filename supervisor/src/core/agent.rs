@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ipc::approval::AskKind;
 use ipc::cost::Usd;
-use ipc::event::{EventKind, Observer, TokenUsage};
+use ipc::event::{EventKind, NoticeCode, Observer, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::rights::Rights;
@@ -249,8 +249,8 @@ impl Agent {
         self.effects.push(Effect::Log { kind, observed_by });
     }
 
-    pub(super) fn notice(&mut self, code: &str, message: &str) {
-        self.log(EventKind::Notice { code: code.to_owned(), message: message.to_owned() });
+    pub(super) fn notice(&mut self, code: NoticeCode, message: &str) {
+        self.log(EventKind::Notice { code, message: message.to_owned() });
     }
 }
 

@@ -4,7 +4,7 @@
 //! says by whom and why.
 
 use ipc::approval::ReviewDecision;
-use ipc::event::{ApprovalAnswered, DecidedBy, EventKind, Observer, ToolCallStatus};
+use ipc::event::{ApprovalAnswered, DecidedBy, EventKind, NoticeCode, Observer, ToolCallStatus};
 use ipc::id::{ApprovalId, CallId, GrantId};
 use ipc::message::Outcome;
 use ipc::rights::RightsChange;
@@ -219,7 +219,7 @@ impl Agent {
 
     fn ignore(&mut self, id: ApprovalId) {
         let message = format!("request {id} is not waited for: the answer counts for nothing");
-        self.notice("approval_ignored", &message);
+        self.notice(NoticeCode::ApprovalIgnored, &message);
     }
 
     fn log_answer(
@@ -239,7 +239,7 @@ impl Agent {
         if self.grants.revoke(id) {
             self.log(EventKind::GrantRevoked { id });
         } else {
-            self.notice("no_such_grant", &format!("nothing is approved for the session as {id}"));
+            self.notice(NoticeCode::NoSuchGrant, &format!("nothing is approved for the session as {id}"));
         }
     }
 

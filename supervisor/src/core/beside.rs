@@ -3,7 +3,7 @@
 //! It is an event of the agent itself. The model is told of it with the next result, which it is no part of.
 
 use ipc::denial::Denial;
-use ipc::event::{EventKind, Observer};
+use ipc::event::{EventKind, NoticeCode, Observer};
 use ipc::refusal::Refusal;
 
 use super::Agent;
@@ -76,7 +76,7 @@ impl Agent {
                 self.log_seen_by(Observer::Supervisor, EventKind::Denied { call: None, denial, rights });
             } else if self.beside.overflows(&denial) {
                 self.notice(
-                    "more_denied",
+                    NoticeCode::MoreDenied,
                     &format!("more than {MOST} denials beside the calls: no more are told of this worker"),
                 );
             }

@@ -7,7 +7,9 @@
 
 use std::sync::Arc;
 
-use ipc::event::{CompactionCause, CompactionStarted, ContextCompacted, EventKind, SummaryFrom, TokenUsage};
+use ipc::event::{
+    CompactionCause, CompactionStarted, ContextCompacted, EventKind, NoticeCode, SummaryFrom, TokenUsage,
+};
 
 use super::agent::State;
 use super::history::{History, in_block};
@@ -61,11 +63,14 @@ impl Agent {
             }
             State::Resting => self.nothing_to_compact(),
             _ if self.compacting.is_some() => {
-                self.notice("compaction_queued", "the conversation is being summarised already");
+                self.notice(NoticeCode::CompactionQueued, "the conversation is being summarised already");
             }
             _ => {
                 self.compaction_wanted = true;
-                self.notice("compaction_queued", "the conversation is summarised before the next request");
+                self.notice(
+                    NoticeCode::CompactionQueued,
+                    "the conversation is summarised before the next request",
+                );
             }
         }
     }
@@ -127,7 +132,7 @@ impl Agent {
         } else {
             "there is no conversation yet that could be summarised"
         };
-        self.notice("nothing_to_compact", message);
+        self.notice(NoticeCode::NothingToCompact, message);
     }
 
     /// Asks for a summary at the end of the conversation.

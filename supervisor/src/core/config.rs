@@ -80,6 +80,23 @@ pub struct RunLimits {
     pub max_usd: Option<Usd>,
 }
 
+/// Bounds on a session's sub-agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeLimits {
+    /// How many levels there are below an agent of the top level.
+    pub depth: u32,
+    /// The most sub-agents of one level that work at a time; others wait.
+    pub at_once: u32,
+    /// The most sub-agents that one turn of the user's may start.
+    pub per_turn: u32,
+}
+
+impl Default for TreeLimits {
+    fn default() -> Self {
+        Self { depth: 2, at_once: 8, per_turn: 32 }
+    }
+}
+
 /// Decides whether and when a failed request is sent again.
 pub trait Backoff: Send {
     /// How long to wait until the next attempt, or why there is none.

@@ -1,6 +1,6 @@
 //! Calls that are ended before they are done: by the user, by the end of the run, or by a change of rights.
 
-use ipc::event::ToolCallStatus;
+use ipc::event::{NoticeCode, ToolCallStatus};
 use ipc::id::CallId;
 
 use super::calls::{CallResult, Open};
@@ -87,7 +87,7 @@ impl Agent {
             self.effects.push(Effect::CancelCall(*call));
             if matches!(open, Open::Committing(committing) if committing.after.is_some()) {
                 self.notice(
-                    "not_added",
+                    NoticeCode::NotAdded,
                     "the call was ended: what was approved for the session was not added",
                 );
             }

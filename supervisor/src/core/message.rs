@@ -1,6 +1,6 @@
 //! The next message of the user: their words, the pictures that go with them, and the context that joins them.
 
-use ipc::event::EventKind;
+use ipc::event::{EventKind, NoticeCode};
 use ipc::image::Image;
 
 use super::agent::{Run, State};
@@ -30,14 +30,14 @@ impl Said {
 impl Agent {
     pub(super) fn on_user_turn(&mut self, said: Said) {
         if said.text.trim().is_empty() && said.images.is_empty() {
-            self.notice("empty_message", "an empty message was not sent");
+            self.notice(NoticeCode::EmptyMessage, "an empty message was not sent");
             return;
         }
         let too_long = self.too_long(&said);
         match (&self.state, too_long) {
             (State::Closed, _) => {}
             (State::Resting, Some(why)) => self.finish_full(why),
-            (_, Some(why)) => self.notice("message_too_long", &why),
+            (_, Some(why)) => self.notice(NoticeCode::MessageTooLong, &why),
             (State::Resting, None) => {
                 self.queue.push(said);
                 self.run = Run::default();
@@ -69,7 +69,7 @@ impl Agent {
             if tokens(&item.text) > most {
                 item.text = ends(&item.text, bytes(&item.text, most));
                 let message = format!("{} is too long for the context: its middle is left out", item.source);
-                self.notice("context_cut", &message);
+                self.notice(NoticeCode::ContextCut, &message);
             }
             if item.source != ENVIRONMENT {
                 self.instructions.push(item.clone());
@@ -101,7 +101,7 @@ impl Agent {
     fn say(&mut self, Said { mut text, images }: Said, blocks: &mut Vec<UserBlock>) {
         let (shown, left_out) = self.history.admit(images);
         for cause in left_out {
-            self.notice("image_left_out", &cause);
+            self.notice(NoticeCode::ImageLeftOut, &cause);
             // The model should know what it does not see; and without pictures and words the message would be empty.
             let line = if text.is_empty() { "" } else { "\n" };
             text = format!("{text}{line}({cause})");

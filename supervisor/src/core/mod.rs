@@ -39,7 +39,7 @@ mod turn;
 mod window;
 
 pub use agent::Agent;
-pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits};
+pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits, TreeLimits};
 pub use end::{EndReason, RunEnd};
 pub use protocol::{
     CallProgress, ContextItem, Effect, Estimate, Input, NewAgent, ReadyWorker, RequestId, ServedOutcome,

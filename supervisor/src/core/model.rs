@@ -3,7 +3,7 @@
 //! A provider takes thinking, signatures and blocks of its own tools back from the model that made them (WIRE R6), so that the
 //! new context holds what was said, called and answered, and nothing else of the replies.
 
-use ipc::event::{EventKind, ModelChanged};
+use ipc::event::{EventKind, ModelChanged, NoticeCode};
 
 use super::agent::{State, fixed_tokens};
 use super::window::Budget;
@@ -16,7 +16,7 @@ impl Agent {
             State::Resting if self.turn_waits => self.refuse_model(),
             State::Resting if choice.name == self.config.model => {
                 let message = format!("nothing changed: the model is {}", choice.name);
-                self.notice("model_unchanged", &message);
+                self.notice(NoticeCode::ModelUnchanged, &message);
             }
             State::Resting => self.change_model(choice),
             State::Streaming { .. } | State::BackingOff { .. } | State::Working => self.refuse_model(),
@@ -25,7 +25,7 @@ impl Agent {
 
     fn refuse_model(&mut self) {
         let message = "cannot change the model: a turn is running; interrupt it, or wait for its end";
-        self.notice("model_refused", message);
+        self.notice(NoticeCode::ModelRefused, message);
     }
 
     fn change_model(&mut self, choice: ModelChoice) {
@@ -47,6 +47,6 @@ impl Agent {
             format!("{to} answers from now on")
         };
         self.log(EventKind::ModelChanged(ModelChanged { from, to, new_context }));
-        self.notice("model_changed", &message);
+        self.notice(NoticeCode::ModelChanged, &message);
     }
 }

@@ -1,7 +1,7 @@
 //! The model's side of the loop: requests, retries, and what becomes of a reply.
 
 use ipc::cost::Usd;
-use ipc::event::{AssistantMessage, EventKind, TokenUsage};
+use ipc::event::{AssistantMessage, EventKind, FailureKind, NoticeCode, TokenUsage};
 use ipc::frontend::UiEventKind;
 use serde_json::value::RawValue;
 
@@ -124,7 +124,7 @@ impl Agent {
         let tried = Tried { attempt: self.run.attempt, waited: self.run.waited };
         let delay = self.config.backoff.delay(tried, error);
         self.log(EventKind::ModelFailed {
-            kind: error.kind.clone(),
+            kind: FailureKind::from(error.kind.as_str()),
             message: error.message.clone(),
             discarded: has_begun,
             retry_in_ms: delay.as_ref().ok().map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
@@ -148,7 +148,7 @@ impl Agent {
         }
         if is_refused(error) && self.history.drop_interrupted() {
             let message = format!("{}; it goes on without the interrupted reply", error.message);
-            self.notice("interrupted_reply_dropped", &message);
+            self.notice(NoticeCode::InterruptedReplyDropped, &message);
             return self.begin_attempt();
         }
         let overflow = is_too_long(error);
@@ -216,7 +216,7 @@ impl Agent {
             self.keep_whole(reply, stop, usage);
         } else {
             self.notice(
-                "calls_not_run",
+                NoticeCode::CallsNotRun,
                 &format!("the reply ended with {stop}: its calls ({calls}) were not run"),
             );
             self.keep_cut(reply, stop, usage);

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use ipc::approval::ApprovalMode;
-use ipc::event::{EventKind, RightsChanged};
+use ipc::event::{EventKind, NoticeCode, RightsChanged};
 use ipc::rights::{Network, Rights, RightsChange};
 
 use super::agent::State;
@@ -72,7 +72,7 @@ impl Agent {
             Ok(rights) => self.apply(change, rights),
             Err(Unchanged::Same(_)) if withdrawn && !self.replacement.failed => {
                 self.notice(
-                    "approvals_withdrawn",
+                    NoticeCode::ApprovalsWithdrawn,
                     "what was approved with the network was ended, and is asked for again",
                 );
             }
@@ -195,7 +195,7 @@ impl Agent {
             "the rights were changed, but no worker could be started under them: {reason}; calls fail until they are \
              changed again"
         );
-        self.notice("no_worker", &message);
+        self.notice(NoticeCode::NoWorker, &message);
         self.tell_of_rights(format!("<rights>\nThe user changed your rights, and {message}.\n</rights>"));
     }
 

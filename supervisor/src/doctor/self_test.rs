@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ipc::confinement::{Attempt, Bounds, Confinement, NO_FULL_TIER, RulesetReport, TierChoice, no_full_tier};
+use ipc::confinement::{Attempt, Bounds, Confinement, RulesetReport, TierChoice};
 use nix::sys::utsname::uname;
 use nix::unistd::geteuid;
 
@@ -28,11 +28,8 @@ pub(super) async fn checks(setup: &Setup) -> (Vec<Check>, Option<TierFound>) {
         TierChoice::Best | TierChoice::Full => None,
     };
     let best = best.as_ref().unwrap_or(&ruleset);
-    let found = TierFound {
-        tested: ruleset.tier,
-        runs_start_in: best.tier,
-        no_full_tier: no_full_tier(&best.missing).map(str::to_owned),
-    };
+    let found =
+        TierFound { tested: ruleset.tier, runs_start_in: best.tier, no_full_tier: best.no_full_tier.clone() };
     let checks =
         vec![kernel(&ruleset), tier(setup, &ruleset, &found), bounds(&ruleset), self_test(&attempts)];
     (checks, Some(found))
@@ -92,17 +89,14 @@ fn tier(setup: &Setup, ruleset: &RulesetReport, found: &TierFound) -> Check {
         (_, None) => ": runs start in it".to_owned(),
         (_, Some(reason)) => format!(": runs start in it, for there is no full tier here: {reason}"),
     };
-    let missing: Vec<_> = ruleset
-        .missing
-        .iter()
-        .filter(|sentence| !sentence.starts_with(NO_FULL_TIER))
-        .map(String::as_str)
-        .collect();
-    let missing =
-        if missing.is_empty() { String::new() } else { format!("; not enforced: {}", missing.join("; ")) };
+    let missing = match ruleset.missing.as_slice() {
+        [] => String::new(),
+        missing => format!("; not enforced: {}", missing.join("; ")),
+    };
     let RulesetReport { tier, rules, seccomp_rules, .. } = ruleset;
     let text = format!("{tier}{why}; {rules} Landlock rules, {seccomp_rules} seccomp rules{missing}");
-    let state = if ruleset.missing.is_empty() { State::Ok } else { State::Warn };
+    let is_whole = ruleset.missing.is_empty() && ruleset.no_full_tier.is_none();
+    let state = if is_whole { State::Ok } else { State::Warn };
     let check = Check::new("tier", state, text);
     match &found.no_full_tier {
         Some(reason) => check.remedy(format!("for the full tier: {}", refused(setup, reason))),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ipc::event::NoticeCode;
 use ipc::frontend::{Op, UserActionKind};
 use ipc::rights::RightsChange;
 use tokio::time::Instant;
@@ -24,7 +25,9 @@ impl AgentRun {
                 }
                 self.feed(shared, Input::Op(op))
             }
-            Err(why) => self.notice(shared, "rights_refused", &format!("the rights were not changed: {why}")),
+            Err(why) => {
+                self.notice(shared, NoticeCode::RightsRefused, &format!("the rights were not changed: {why}"))
+            }
         }
     }
 }
@@ -35,7 +38,9 @@ impl AgentRun {
         let models = self.models.as_ref().ok_or_else(|| "this session has one model".to_owned());
         match models.and_then(|models| models.choose(name)) {
             Ok(choice) => self.feed(shared, Input::Model(Box::new(choice))),
-            Err(why) => self.notice(shared, "model_refused", &format!("cannot change the model: {why}")),
+            Err(why) => {
+                self.notice(shared, NoticeCode::ModelRefused, &format!("cannot change the model: {why}"))
+            }
         }
     }
 }

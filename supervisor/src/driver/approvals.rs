@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ipc::approval::{ApprovalAnswer, ServerRequest};
-use ipc::event::{DecidedBy, EventKind, Observer as Witness};
+use ipc::event::{DecidedBy, EventKind, NoticeCode, Observer as Witness};
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::ApprovalId;
 use tokio::sync::{mpsc, oneshot};
@@ -155,7 +155,7 @@ impl AgentRun {
     ) -> Result<(), SessionError> {
         match self.approvals.answer(id, answer, for_us) {
             Ok(()) => Ok(()),
-            Err(why) => self.notice(shared, "approval_ignored", &why),
+            Err(why) => self.notice(shared, NoticeCode::ApprovalIgnored, &why),
         }
     }
 }

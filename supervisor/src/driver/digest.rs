@@ -90,7 +90,16 @@ mod tests {
     fn report(tier: Tier) -> RulesetReport {
         let (missing, attempts) = (Vec::new(), Vec::new());
         let bounds = Bounds::default();
-        RulesetReport { tier, landlock_abi: 7, rules: 3, seccomp_rules: 9, bounds, missing, attempts }
+        RulesetReport {
+            tier,
+            landlock_abi: 7,
+            rules: 3,
+            seccomp_rules: 9,
+            bounds,
+            no_full_tier: None,
+            missing,
+            attempts,
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ipc::confinement::Confinement;
-use ipc::event::{EventKind, Observer as Witness, WriteTurnAwaited};
+use ipc::event::{EventKind, NoticeCode, Observer as Witness, WriteTurnAwaited};
 use ipc::id::CallId;
 use ipc::message::{Outcome, Work};
 use ipc::path::WirePath;
@@ -203,7 +203,7 @@ impl AgentRun {
     /// The base is taken or the tripwire set: what waited for both begins.
     pub(super) fn release(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         for note in shared.changes.as_mut().map(ChangeTracker::take_notes).unwrap_or_default() {
-            self.notice(shared, "change_set", &note)?;
+            self.notice(shared, NoticeCode::ChangeSet, &note)?;
         }
         while let Some((call, held)) = self.held.pop_front() {
             if !self.may_begin(shared, call, &held)? {

@@ -1,6 +1,6 @@
 //! The end: workers go, what the host runs later is looked at, the change set is taken, the result is logged.
 
-use ipc::event::{EventKind, Observer as Witness, RunResult, TurnFinished};
+use ipc::event::{EventKind, NoticeCode, Observer as Witness, RunResult, TurnFinished, WorkerEnd};
 use ipc::id::Generation;
 use tokio::time::Instant;
 
@@ -29,7 +29,7 @@ impl AgentRun {
         totals.text.clone_from(&end.text);
         let began = self.turn_began.take();
         let finished = TurnFinished {
-            reason: end.reason.as_str().to_owned(),
+            reason: end.reason,
             message: end.message,
             steps: end.steps,
             usage: end.usage,
@@ -61,7 +61,7 @@ impl AgentRun {
             if let WorkerEvent::Refused(refused) = event {
                 self.feed(shared, Input::Refused(refused))?;
             } else {
-                let reason = "the run is over".to_owned();
+                let reason = WorkerEnd::RunOver.into();
                 self.record(shared, EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
             }
         }
@@ -128,8 +128,9 @@ impl Session {
         let Some(first) = self.runs.first_mut() else { return Err(SessionError::NoEnd) };
         let result = RunResult {
             exit_code: end.reason.exit_code(),
-            reason: end.reason.as_str().to_owned(),
+            reason: end.reason,
             message: end.message.clone(),
+            no_full_tier: first.no_full_tier.clone(),
             not_enforced: first.missing.clone(),
             text: end.text.clone(),
             steps: end.steps,
@@ -154,7 +155,7 @@ impl Session {
     /// A session goes on without the list of its changes, and ends without the patch that the user wants.
     pub(super) fn give_up_list(&mut self, error: ObserverError) -> Result<(), SessionError> {
         match self.shared.changes.take_if(|tracker| !tracker.writes_patch()) {
-            Some(tracker) => self.notice("change_set", &format!("{}: {error}", tracker.failure())),
+            Some(tracker) => self.notice(NoticeCode::ChangeSet, &format!("{}: {error}", tracker.failure())),
             None => Err(error.into()),
         }
     }
@@ -172,14 +173,14 @@ impl Session {
         match taken {
             Ok(taken) => {
                 for note in taken.notes {
-                    self.notice("change_set", &note)?;
+                    self.notice(NoticeCode::ChangeSet, &note)?;
                 }
                 self.record(EventKind::ChangeSet { files: taken.files, patch: taken.patch })?;
                 Ok(Ok(()))
             }
             Err(error) => {
                 let message = format!("{failed}: {error}");
-                self.notice("change_set", &message)?;
+                self.notice(NoticeCode::ChangeSet, &message)?;
                 Ok(Err(message))
             }
         }

@@ -1,6 +1,6 @@
 //! What comes from a worker, as inputs of the core.
 
-use ipc::event::{EventKind, Observer as Witness};
+use ipc::event::{EventKind, NoticeCode, Observer as Witness};
 use ipc::id::{CallId, Generation};
 use ipc::message::{Chunk, Outcome};
 use tracing::info_span;
@@ -31,7 +31,7 @@ impl AgentRun {
                     self.feed(shared, Input::NotReplaced { reason: error.to_string() })?;
                     self.goes_on_without_instructions(shared)?;
                 } else {
-                    self.notice(shared, "no_worker", &reason)?;
+                    self.notice(shared, NoticeCode::NoWorker, &reason)?;
                 }
                 self.lose(shared, calls, &reason)?;
             }
@@ -65,7 +65,7 @@ impl AgentRun {
                     let kind = EventKind::ProtocolViolation { generation, violation };
                     self.record(shared, kind, Witness::Supervisor)?;
                 }
-                let kind = EventKind::WorkerEnded { generation, reason: reason.clone() };
+                let kind = EventKind::WorkerEnded { generation, reason: reason.clone().into() };
                 self.record(shared, kind, Witness::Supervisor)?;
                 self.lose(shared, open, &format!("its worker {reason}"))?;
                 self.lost_instructions(shared)?;

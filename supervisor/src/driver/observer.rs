@@ -136,7 +136,9 @@ impl Session {
             match event.map_err(silent)? {
                 Some(WorkerEvent::Output { chunk, .. }) => intake.accept(chunk)?,
                 Some(WorkerEvent::Outcome { outcome, .. }) => return summary(outcome),
-                Some(WorkerEvent::Ended { reason, .. }) => return Err(ObserverError::Failed(reason)),
+                Some(WorkerEvent::Ended { reason, .. }) => {
+                    return Err(ObserverError::Failed(format!("the worker {reason}")));
+                }
                 // It runs nothing but the supervisor's own calls: what it was refused is in their results.
                 Some(WorkerEvent::Prepared { .. } | WorkerEvent::Refused(_)) => {}
                 None => return Err(ObserverError::Failed("the worker is gone".to_owned())),

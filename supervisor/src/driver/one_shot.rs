@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use ipc::confinement::Confinement;
 use ipc::effect::{Effect, EffectError};
-use ipc::event::{EventKind, OneShot as Purpose};
+use ipc::event::{EventKind, OneShot as Purpose, WorkerEnd};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Chunk, Outcome};
 use ipc::path::WirePath;
@@ -98,7 +98,7 @@ pub enum OneShotError {
     Violation(String),
     /// The worker ended without an outcome.
     #[error("the worker {0}; the effect may have been carried out in part: look before you repeat it")]
-    Lost(String),
+    Lost(WorkerEnd),
 }
 
 impl OneShot {
@@ -274,7 +274,7 @@ impl Attended {
                 // effect was refused to what was cut short with it, and explains no result.
                 Some(WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } | WorkerEvent::Refused(_)) => {
                 }
-                None => break ("is gone".to_owned(), None),
+                None => break (WorkerEnd::ReaderGone, None),
             }
         };
         self.close(journal, &reason, violation.as_deref()).await?;
@@ -288,13 +288,13 @@ impl Attended {
     async fn close(
         &self,
         journal: &mut impl Journal,
-        reason: &str,
+        reason: &WorkerEnd,
         violation: Option<&str>,
     ) -> Result<(), Unlogged> {
         let generation = self.worker.generation;
         if let Some(violation) = violation {
             journal.log(EventKind::ProtocolViolation { generation, violation: violation.to_owned() }).await?;
         }
-        journal.log(EventKind::WorkerEnded { generation, reason: reason.to_owned() }).await
+        journal.log(EventKind::WorkerEnded { generation, reason: reason.clone().into() }).await
     }
 }

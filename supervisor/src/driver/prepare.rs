@@ -1,6 +1,7 @@
 //! The exact effect that a tool call would have, worked out by a worker that may not carry it out.
 
 use ipc::effect::{Assembler, Effect, EffectError};
+use ipc::event::WorkerEnd;
 use ipc::id::CallId;
 use ipc::message::{Outcome, Work};
 use ipc::tool::{ToolCall, ToolError};
@@ -22,7 +23,7 @@ pub enum PrepareError {
     Missing,
     /// The worker is gone.
     #[error("the worker ended before the effect was there: {0}")]
-    Lost(String),
+    Lost(WorkerEnd),
 }
 
 /// Asks a worker for the effect of a call. Its events are waited for, so nothing else may be open there.
@@ -48,5 +49,5 @@ pub async fn prepare(
             WorkerEvent::Output { .. } | WorkerEvent::Refused(_) => {}
         }
     }
-    Err(PrepareError::Lost("its reader is gone".to_owned()))
+    Err(PrepareError::Lost(WorkerEnd::ReaderGone))
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use ipc::cost::Usd;
-use ipc::event::{EventKind, Observer as Witness, TokenUsage};
+use ipc::event::{EventKind, NoticeCode, Observer as Witness, TokenUsage};
 use ipc::frontend::UiEventKind;
 use ipc::id::{AgentId, CallId};
 use ipc::message::Outcome;
@@ -86,6 +86,8 @@ pub struct AgentRun {
     pub(super) passing: Passing,
     /// What the latest worker's ruleset does not enforce.
     pub(super) missing: Vec<String>,
+    /// Why its tier is not the full one, where the best was asked for.
+    pub(super) no_full_tier: Option<String>,
     /// When the present turn began, of several.
     pub(super) turn_began: Option<Instant>,
     /// What the turns before the present one came to.
@@ -170,6 +172,7 @@ impl AgentRun {
             flushes: Flushes::default(),
             passing: Passing::default(),
             missing: Vec::new(),
+            no_full_tier: None,
             turn_began: None,
             totals: Totals::default(),
             end: None,
@@ -315,10 +318,10 @@ impl AgentRun {
     pub(super) fn notice(
         &mut self,
         shared: &mut Shared,
-        code: &str,
+        code: NoticeCode,
         message: &str,
     ) -> Result<(), SessionError> {
-        let kind = EventKind::Notice { code: code.to_owned(), message: message.to_owned() };
+        let kind = EventKind::Notice { code, message: message.to_owned() };
         self.record(shared, kind, Witness::Supervisor)
     }
 

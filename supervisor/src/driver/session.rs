@@ -7,7 +7,7 @@ use std::panic::{self, AssertUnwindSafe};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, select_all};
-use ipc::event::{EventKind, Observer as Witness};
+use ipc::event::{EventKind, NoticeCode, Observer as Witness};
 use ipc::frontend::{UserAction, UserActionKind};
 use ipc::id::AgentId;
 use tokio::sync::mpsc;
@@ -19,8 +19,8 @@ use super::observer::ObserverError;
 use super::run::Occurrence;
 use super::tree::{Closed, Tree};
 use super::tripwire::{Look, Watched, events};
-use super::{AgentRun, ChangeTracker, Guard, OpensAgents, SessionError, Shared, TreeLimits, panicked};
-use crate::core::{EndReason, Input, RunEnd};
+use super::{AgentRun, ChangeTracker, Guard, OpensAgents, SessionError, Shared, panicked};
+use crate::core::{EndReason, Input, RunEnd, TreeLimits};
 
 /// A session that owns its agent runs.
 pub struct Session {
@@ -180,7 +180,8 @@ impl Session {
                     (None, Some(run)) => self.guarded(run, |run, shared| run.act(shared, kind)),
                     (None, None) => {
                         let agent = agent.unwrap_or_else(AgentId::root);
-                        self.notice("no_agent", &format!("no agent {agent} is at work: nothing was done"))
+                        let message = format!("no agent {agent} is at work: nothing was done");
+                        self.notice(NoticeCode::NoAgent, &message)
                     }
                 }
             }
@@ -253,8 +254,8 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn notice(&mut self, code: &str, message: &str) -> Result<(), SessionError> {
-        self.record(EventKind::Notice { code: code.to_owned(), message: message.to_owned() })
+    pub(super) fn notice(&mut self, code: NoticeCode, message: &str) -> Result<(), SessionError> {
+        self.record(EventKind::Notice { code, message: message.to_owned() })
     }
 }
 

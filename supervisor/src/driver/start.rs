@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ipc::confinement::Confinement;
-use ipc::event::{EventKind, Observer as Witness, WorkerStarted};
+use ipc::event::{EventKind, NoticeCode, Observer as Witness, WorkerStarted};
 use ipc::id::CallId;
 use ipc::message::{Outcome, Work};
 use ipc::tool::{ReadFile, ToolCall, ToolOutput};
@@ -64,6 +64,7 @@ impl AgentRun {
         };
         let digest = started.ruleset_digest.clone();
         self.missing.clone_from(&started.not_enforced);
+        self.no_full_tier.clone_from(&started.no_full_tier);
         self.record(shared, EventKind::WorkerStarted(started), Witness::Supervisor)?;
         self.feed(shared, Input::WorkerReady(ready))?;
         self.publish(shared, digest);
@@ -126,7 +127,7 @@ impl AgentRun {
     /// They do not come in time: a worker that does not answer is replaced.
     pub(super) fn give_up_instructions(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let message = format!("{INSTRUCTIONS} was not read: the worker did not answer");
-        self.notice(shared, "no_instructions", &message)?;
+        self.notice(shared, NoticeCode::NoInstructions, &message)?;
         self.worker.replace(Ok(self.worker.confinement().clone()));
         self.tell_where_it_is(shared, None)
     }
@@ -151,13 +152,14 @@ pub(super) fn worker_started(worker: &StartedWorker, confinement: &Confinement) 
     WorkerStarted {
         generation: worker.generation,
         pid: worker.pid,
-        tier: worker.ruleset.tier.to_string(),
+        tier: worker.ruleset.tier,
         landlock_abi: worker.ruleset.landlock_abi,
         rules: worker.ruleset.rules,
         rights: confinement.line(),
         rights_digest: digests.rights,
         ruleset_digest: digests.ruleset,
         one_shot: None,
+        no_full_tier: worker.ruleset.no_full_tier.clone(),
         not_enforced: worker.ruleset.missing.clone(),
         startup_us: u64::try_from(worker.startup.as_micros()).unwrap_or(u64::MAX),
     }

@@ -9,36 +9,21 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use ipc::approval::ApprovalMode;
-use ipc::event::{EventKind, Observer as Witness, SubAgentResult, SubAgentSpawned, SubAgentStatus};
+use ipc::event::{
+    EventKind, Observer as Witness, SubAgentResult, SubAgentSpawned, SubAgentStatus, WorkerEnd,
+};
 use ipc::frontend::{Op, UserActionKind};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::rights::{Grant, Network, RightsChange};
 use tokio::time::Instant;
 
 use super::{AgentRun, Session, SessionError, millis};
-use crate::core::{EndReason, Input, NewAgent};
+use crate::core::{EndReason, Input, NewAgent, TreeLimits};
 use crate::gate::{narrowed, narrowed_grant};
 use crate::monitor::WorkerEvent;
 
 /// The most characters of a sub-agent's last message that its parent reads; the log has all of it.
 const LONGEST_MESSAGE: usize = 16 << 10;
-
-/// Bounds on a session's sub-agents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TreeLimits {
-    /// How many levels there are below an agent of the top level.
-    pub depth: u32,
-    /// The most sub-agents of one level that work at a time; others wait.
-    pub at_once: usize,
-    /// The most sub-agents that one turn of the user's may start.
-    pub per_turn: u32,
-}
-
-impl Default for TreeLimits {
-    fn default() -> Self {
-        Self { depth: 2, at_once: 8, per_turn: 32 }
-    }
-}
 
 /// Makes the agent runs of sub-agents.
 pub trait OpensAgents: Send {
@@ -139,7 +124,7 @@ impl Tree {
     /// Levels are counted apart: who waits for sub-agents of its own takes no place from them.
     fn has_place(&self, id: &AgentId) -> bool {
         let at_work = self.living.keys().filter(|living| living.level() == id.level());
-        at_work.count() < self.limits.at_once
+        at_work.count() < self.limits.at_once as usize
     }
 
     /// Takes back what an action of the user's withdraws from every sub-agent; true if anything of a grant went.
@@ -314,7 +299,7 @@ impl Session {
             if let WorkerEvent::Refused(refused) = event {
                 run.feed(&mut self.shared, Input::Refused(refused))?;
             } else {
-                let reason = "the run is over".to_owned();
+                let reason = WorkerEnd::RunOver.into();
                 run.record(
                     &mut self.shared,
                     EventKind::WorkerEnded { generation, reason },

@@ -9,13 +9,13 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc as orders;
 
-use ipc::event::{EventKind, RestoredPlace};
+use ipc::event::{EventKind, NoticeCode, RestoredPlace};
 use ipc::id::{AgentCall, CallId};
 use tokio::sync::{mpsc, oneshot};
 
 use super::SessionError;
 use crate::shell_word::shell_word;
-use crate::tripwire::{Approved, Change, Report, Tripwire, Watch};
+use crate::tripwire::{Approved, Report, Tripwire, Watch};
 
 /// The most places that the model is told of; the log has them all.
 const MOST_TOLD: usize = 12;
@@ -174,10 +174,9 @@ fn serve(watch: &Watch, orders: &orders::Receiver<Order>, answers: &mpsc::Unboun
 
 /// What is logged of a look; the calls `beside` may have done it as well as the one that it is about.
 pub(super) fn events(call: Option<CallId>, beside: &[AgentCall], report: Report) -> Vec<EventKind> {
-    let notice = |message| EventKind::Notice { code: "tripwire".to_owned(), message };
+    let notice = |message| EventKind::Notice { code: NoticeCode::Tripwire, message };
     let mut events: Vec<_> = report.notes.into_iter().map(notice).collect();
-    let place = |Change { path, what, restored }| RestoredPlace { path: path.into(), what, restored };
-    let places: Vec<_> = report.changes.into_iter().map(place).collect();
+    let places = report.changes;
     if !places.is_empty() {
         events.push(EventKind::Restored { call, beside: beside.to_vec(), places });
     }
@@ -203,7 +202,7 @@ fn aside<T: Send + 'static>(
 }
 
 /// What the model is told.
-pub(super) fn remark(beside: &[AgentCall], changes: &[Change]) -> Option<String> {
+pub(super) fn remark(beside: &[AgentCall], changes: &[RestoredPlace]) -> Option<String> {
     let (restored, left): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.restored);
     let said =
         [listed("Changed and restored", &restored), listed("Changed, and could not be restored", &left)];
@@ -218,17 +217,21 @@ pub(super) fn remark(beside: &[AgentCall], changes: &[Change]) -> Option<String>
         " The user's own programs (git, shell, editor, agents) run what stands there, so agents may not change it; all \
          else that this call did stands. Go on without it, or tell the user what you would need.",
     );
-    if let Some(config) = changes.iter().map(|change| &change.path).find(|path| path.ends_with(".git/config"))
+    if let Some(config) =
+        changes.iter().map(|change| &change.path).find(|path| path.as_path().ends_with(".git/config"))
     {
-        let _ =
-            write!(text, " Configuring git freely is a right of its own: --write {}.", shell_word(config));
+        let _ = write!(
+            text,
+            " Configuring git freely is a right of its own: --write {}.",
+            shell_word(config.as_path())
+        );
     }
     Some(format!("({text})"))
 }
 
 /// A sentence with the places; none without places.
-fn listed(title: &str, changes: &[&Change]) -> Option<String> {
-    let place = |change: &&Change| format!("{} ({})", change.path.display(), change.what);
+fn listed(title: &str, changes: &[&RestoredPlace]) -> Option<String> {
+    let place = |change: &&RestoredPlace| format!("{} ({})", change.path, change.phrase());
     let mut places: Vec<_> = changes.iter().take(MOST_TOLD).map(place).collect();
     if changes.len() > MOST_TOLD {
         places.push(format!("and {} more", changes.len() - MOST_TOLD));

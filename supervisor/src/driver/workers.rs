@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use ipc::confinement::Confinement;
+use ipc::event::WorkerEnd;
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Work;
 use tokio::sync::oneshot;
@@ -203,7 +204,7 @@ impl SessionWorker {
             State::Serving { worker, .. } => {
                 let generation = worker.generation;
                 let event = worker.events.recv().await.unwrap_or_else(|| WorkerEvent::Ended {
-                    reason: "its reader is gone".to_owned(),
+                    reason: WorkerEnd::ReaderGone,
                     violation: None,
                     open: Vec::new(),
                 });

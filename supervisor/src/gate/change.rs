@@ -1,5 +1,6 @@
 //! Whether a user's change of rights is one, and may be.
 
+use ipc::event::NoticeCode;
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach, Rights, RightsChange};
 
@@ -29,10 +30,10 @@ pub enum Unchanged {
 
 impl Unchanged {
     /// The stable code of the notice.
-    pub const fn code(&self) -> &'static str {
+    pub const fn code(&self) -> NoticeCode {
         match self {
-            Self::Same(_) => "rights_unchanged",
-            Self::Refused(_) => "rights_refused",
+            Self::Same(_) => NoticeCode::RightsUnchanged,
+            Self::Refused(_) => NoticeCode::RightsRefused,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use ipc::event::WorkerEnd;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use tokio::io::Interest;
@@ -31,14 +32,19 @@ pub enum Ended {
     Signalled(i32),
 }
 
+impl From<Ended> for WorkerEnd {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Exited(code) if code > 128 => Self::Signalled { signal: code - 128 },
+            Ended::Exited(code) => Self::Exited { code },
+            Ended::Signalled(signal) => Self::BrokerSignalled { signal },
+        }
+    }
+}
+
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exited(0) => f.write_str("exited"),
-            Self::Exited(code) if *code > 128 => write!(f, "ended by signal {}", code - 128),
-            Self::Exited(code) => write!(f, "exited with code {code}"),
-            Self::Signalled(signal) => write!(f, "its broker was ended by signal {signal}"),
-        }
+        WorkerEnd::from(*self).fmt(f)
     }
 }
 

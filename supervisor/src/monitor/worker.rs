@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use ipc::confinement::{Confinement, RulesetReport};
 use ipc::effect::Part;
+use ipc::event::WorkerEnd;
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Chunk, Outcome, ToSupervisor, ToWorker};
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing};
@@ -75,8 +76,8 @@ pub enum WorkerEvent {
     Refused(Vec<Refusal>),
     /// The worker and everything below it is gone; nothing follows.
     Ended {
-        /// Why, in a sentence.
-        reason: String,
+        /// Why.
+        reason: WorkerEnd,
         /// What it did against the protocol, if that was why.
         violation: Option<String>,
         /// The calls that were open.

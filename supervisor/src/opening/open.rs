@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ipc::event::{EventKind, Observer as Witness, SessionStarted};
+use ipc::event::{EventKind, NoticeCode, Observer as Witness, SessionStarted};
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
 use ipc::path::WirePath;
@@ -155,7 +155,7 @@ pub(crate) fn open(
     let notices = options
         .notices
         .iter()
-        .map(|message| EventKind::Notice { code: "settings".to_owned(), message: message.clone() });
+        .map(|message| EventKind::Notice { code: NoticeCode::Settings, message: message.clone() });
     let begins = std::iter::once(EventKind::SessionStarted(started)).chain(notices);
     let log = begin_log(&setup, &conversation, secret, begins, &ui)?;
     let (actions, inbox) = mpsc::channel(16);
@@ -445,8 +445,8 @@ fn session_started(options: &SessionOptions, standing: &Standing, provider: &str
     SessionStarted {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         project: standing.project.clone(),
-        activity: ACTIVITY.as_str().to_owned(),
-        mode: standing.mode.as_str().to_owned(),
+        activity: ACTIVITY,
+        mode: standing.mode,
         model: options.model.name.clone(),
         provider: provider.to_owned(),
         rights: standing.line(),

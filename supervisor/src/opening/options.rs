@@ -9,8 +9,8 @@ use super::models::SettingsModels;
 use super::record::Record;
 use crate::approval::ApprovalSettings;
 use crate::config::Effective;
-use crate::core::{RunLimits, Window};
-use crate::driver::{TreeLimits, Turns};
+use crate::core::{RunLimits, TreeLimits, Window};
+use crate::driver::Turns;
 use crate::modes::ApprovalMode;
 use crate::place::Wanted;
 use crate::provider::ProviderKind;
@@ -78,7 +78,7 @@ impl SessionOptions {
             fails_when_denied: true,
             turns,
             record: None,
-            agents: TreeLimits::default(),
+            agents: effective.agents(),
         }
     }
 }

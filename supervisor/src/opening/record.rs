@@ -45,7 +45,7 @@ impl Record {
             task: self.task,
             provider: options.provider.as_str().to_owned(),
             model: options.model.name.clone(),
-            activity: ACTIVITY.as_str().to_owned(),
+            activity: ACTIVITY,
             mode: options.mode,
             net: options.wanted.net,
             reach: options.wanted.reach,

@@ -7,10 +7,9 @@ use tokio::sync::watch;
 
 use super::open::{Jittered, agent_config};
 use super::options::SessionOptions;
-use crate::core::{Agent, AgentConfig, NewAgent, RunLimits};
+use crate::core::{Agent, AgentConfig, NewAgent, RunLimits, TreeLimits};
 use crate::driver::{
-    AgentParts, AgentRun, Boundary, Lives, OpenedAgent, OpensAgents, SessionWorker, TreeLimits, Turns,
-    rights_digest,
+    AgentParts, AgentRun, Boundary, Lives, OpenedAgent, OpensAgents, SessionWorker, Turns, rights_digest,
 };
 use crate::place::{AgentPlace, Setup};
 use crate::prompt::{self, Surroundings};

@@ -2,6 +2,7 @@
 
 use ipc::approval::ApprovalMode;
 use ipc::cost::Usd;
+use ipc::event::Activity;
 use ipc::image::Image;
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach};
@@ -29,8 +30,8 @@ pub struct Run {
     pub provider: String,
     /// The model.
     pub model: String,
-    /// `execute` or `plan`.
-    pub activity: String,
+    /// The activity of its agent.
+    pub activity: Activity,
     /// The approval mode.
     pub mode: ApprovalMode,
     /// The network.

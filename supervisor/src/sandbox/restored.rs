@@ -1,8 +1,10 @@
 //! What the tripwire found when a command was gone, as the person is told it.
 
+use ipc::event::RestoredPlace;
+
 use crate::messages::harmless;
 use crate::shell_word::shell_word;
-use crate::tripwire::{Change, Report};
+use crate::tripwire::Report;
 
 /// One line a place, and one for what could not be looked at.
 pub(super) fn restored(report: &Report) -> Vec<String> {
@@ -10,14 +12,15 @@ pub(super) fn restored(report: &Report) -> Vec<String> {
     report.changes.iter().map(|change| line(&place(change))).chain(notes).collect()
 }
 
-fn place(Change { path, what, restored }: &Change) -> String {
+fn place(place: &RestoredPlace) -> String {
+    let (path, what) = (place.path.as_path(), place.phrase());
     let right = if path.ends_with(".git/config") {
         format!("; hint: --write {} allows it", shell_word(path))
     } else {
         String::new()
     };
     let path = path.display();
-    if *restored {
+    if place.restored {
         format!("changed and restored: {path} ({what}){right}")
     } else {
         format!("changed, and could not be restored: {path} ({what}); look at it before you work on{right}")
@@ -31,12 +34,19 @@ fn line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ipc::event::PlaceChange;
+
     use super::*;
 
     #[test]
     fn a_place_is_one_line_whatever_its_name() {
-        let change =
-            |path: &str, restored| Change { path: path.into(), what: "created".to_owned(), restored };
+        let change = |path: &str, restored| RestoredPlace {
+            path: path.into(),
+            what: PlaceChange::Created,
+            moved_to: None,
+            error: None,
+            restored,
+        };
         let report = Report {
             changes: vec![
                 change(".envrc", true),

@@ -14,12 +14,12 @@ pub(super) fn of(session: &Session, effective: &Effective, size: Size) -> Result
     let standing = session.standing();
     Ok(Start {
         project: standing.project.clone(),
-        activity: ACTIVITY.as_str().to_owned(),
+        activity: ACTIVITY,
         mode: standing.mode,
         net: standing.rights.net,
         rights: standing.line(),
         // Known once the first worker has started.
-        tier: String::new(),
+        tier: None,
         model: effective.model().to_owned(),
         keymap: effective.keymap()?,
         capabilities: Capabilities { colour: colour(), size: (size.width, size.height) },

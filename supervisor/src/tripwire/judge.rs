@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use ipc::event::PlaceChange;
+
 use super::addresses::Ground;
 use super::config::{Entry, parse};
 use super::keys::{Places, is_harmless};
@@ -16,11 +18,11 @@ pub(super) enum Verdict {
     /// It may stay.
     Pass,
     /// The place becomes again what it was.
-    Restore(String),
+    Restore(PlaceChange),
     /// Only this part of a file stays.
-    Keep(Vec<u8>, String),
+    Keep(Vec<u8>, PlaceChange),
     /// It is moved aside, where nothing acts on it, and the place becomes again what it was.
-    MoveAside(String),
+    MoveAside(PlaceChange),
     /// What came into a directory since goes, without a look at each.
     Thin(Listing),
 }
@@ -65,7 +67,7 @@ impl Surroundings<'_> {
             Kind::Config => return self.config(path, before, now),
             Kind::State(rule) => return self.state(path, rule, before, now),
             Kind::Unknown if now.is_some() => {
-                return Verdict::MoveAside("no part of a git directory".to_owned());
+                return Verdict::MoveAside(PlaceChange::NoPartOfGit);
             }
             Kind::Unknown | Kind::Whole | Kind::Hook => false,
             Kind::CommonDirectory => harmless(&|place| is_common_of_worktree(path, place)),
@@ -75,14 +77,14 @@ impl Surroundings<'_> {
                     && self.leads_to_own_repository(path, place)
             }),
         };
-        if passes { Verdict::Pass } else { Verdict::Restore(what_happened(before, now).to_owned()) }
+        if passes { Verdict::Pass } else { Verdict::Restore(what_happened(before, now)) }
     }
 
     /// An operation may go on, end, or begin; it may not come to execute something or to lead elsewhere.
     fn state(self, path: &Path, rule: Rule, before: Option<&Place>, now: Option<&Place>) -> Verdict {
         let Some(now) = now else { return Verdict::Pass };
         let before = before.and_then(content);
-        let Some(text) = content(now) else { return Verdict::MoveAside("not a file".to_owned()) };
+        let Some(text) = content(now) else { return Verdict::MoveAside(PlaceChange::NotAFile) };
         let is_harmless = match rule {
             Rule::ConflictedPaths => self.are_files_of_the_work_tree(path, text),
             Rule::Alternates => self.are_open_stores(path, text),
@@ -93,8 +95,8 @@ impl Surroundings<'_> {
         }
         let without = if rule == Rule::Todo { paused::without_commands(text, before) } else { None };
         match without {
-            Some((kept, why)) => Verdict::Keep(kept, why),
-            None => Verdict::MoveAside("leads git elsewhere, or to a program, when it goes on".to_owned()),
+            Some((kept, commands)) => Verdict::Keep(kept, PlaceChange::Commands(commands)),
+            None => Verdict::MoveAside(PlaceChange::LeadsElsewhere),
         }
     }
 
@@ -134,8 +136,7 @@ impl Surroundings<'_> {
             None => Some(Vec::new()),
         };
         let (Some(kept), Some(found)) = (kept, self.guarded(path, now)) else {
-            let why = "no configuration that git accepts".to_owned();
-            return if alike { Verdict::Pass } else { Verdict::Restore(why) };
+            return if alike { Verdict::Pass } else { Verdict::Restore(PlaceChange::BadConfiguration) };
         };
         if is_same(&kept, &found) {
             return Verdict::Pass;
@@ -146,10 +147,7 @@ impl Surroundings<'_> {
         let mut names: Vec<_> =
             kept.iter().filter(|entry| !is_in(entry, &found)).chain(&added).map(Entry::name).collect();
         names.dedup();
-        if names.is_empty() {
-            names.push("the order of its keys".to_owned());
-        }
-        let why = names.join(", ");
+        let why = PlaceChange::Keys(names);
         match now.and_then(content).map(|text| without(text, &added)) {
             Some(text) if self.is_worth_keeping(path, &text, before, &kept) => Verdict::Keep(text, why),
             _ => Verdict::Restore(why),
@@ -298,10 +296,10 @@ fn without(text: &[u8], entries: &[Entry]) -> Vec<u8> {
     kept
 }
 
-const fn what_happened(before: Option<&Place>, now: Option<&Place>) -> &'static str {
+const fn what_happened(before: Option<&Place>, now: Option<&Place>) -> PlaceChange {
     match (before, now) {
-        (None, _) => "created",
-        (_, None) => "removed",
-        _ => "changed",
+        (None, _) => PlaceChange::Created,
+        (_, None) => PlaceChange::Removed,
+        _ => PlaceChange::Changed,
     }
 }

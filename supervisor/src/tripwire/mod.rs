@@ -31,6 +31,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use ipc::event::{PlaceChange, RestoredPlace};
 use nix::errno::Errno;
 use sha2::{Digest as _, Sha256};
 
@@ -73,21 +74,10 @@ pub fn digest(content: &[u8]) -> Digest {
 /// What a look brought.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What had changed.
-    pub changes: Vec<Change>,
+    /// The places that had changed.
+    pub changes: Vec<RestoredPlace>,
     /// What could not be looked at, one sentence each; each is told once.
     pub notes: Vec<String>,
-}
-
-/// One place that had changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// The place: relative to the project, or absolute.
-    pub path: PathBuf,
-    /// What had happened: `created`, or the keys of a configuration.
-    pub what: String,
-    /// Whether it is again what it was.
-    pub restored: bool,
 }
 
 #[derive(Debug)]
@@ -192,10 +182,10 @@ impl Tripwire {
 }
 
 /// Places of the project are told relative to it, all others in full.
-fn named(changes: &mut [Change], root: Option<&Path>) {
+fn named(changes: &mut [RestoredPlace], root: Option<&Path>) {
     if let Some(root) = root {
         for change in changes {
-            change.path = root.join(&change.path);
+            change.path = root.join(&change.path).into();
         }
     }
 }
@@ -264,12 +254,13 @@ impl Watched {
         if self.root != Root::Project {
             return;
         }
-        let (what, restored) = match self.anchor.hold(&self.held) {
+        let error = match self.anchor.hold(&self.held) {
             Found::InPlace => return,
-            Found::PutBack => ("moved away".to_owned(), true),
-            Found::Lost(error) => (format!("moved away ({error})"), false),
+            Found::PutBack => None,
+            Found::Lost(error) => Some(error.to_string()),
         };
-        report.changes.push(Change { path: GIT.into(), what, restored });
+        let (what, restored) = (PlaceChange::MovedAway, error.is_none());
+        report.changes.push(RestoredPlace { path: GIT.into(), what, moved_to: None, error, restored });
     }
 }
 
@@ -334,10 +325,7 @@ mod tests {
         fs::create_dir(project.join(".git/sl")).unwrap();
         fs::write(project.join(".git/sl/config"), "evil").unwrap();
         let report = tripwire.check();
-        assert!(
-            report.changes[0].restored && report.changes[0].what.contains("it was removed"),
-            "{report:?}"
-        );
+        assert!(report.changes[0].restored && report.changes[0].error.is_some(), "{report:?}");
         assert!(!project.join(".git/sl").exists());
     }
 }

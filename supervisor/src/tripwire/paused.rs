@@ -117,15 +117,15 @@ pub(super) fn commands_added<'a>(text: &'a str, before: Option<&[u8]>) -> Vec<&'
 }
 
 /// A todo without the commands that were added.
-pub(super) fn without_commands(text: &[u8], before: Option<&[u8]>) -> Option<(Vec<u8>, String)> {
+pub(super) fn without_commands(text: &[u8], before: Option<&[u8]>) -> Option<(Vec<u8>, Vec<String>)> {
     let text = std::str::from_utf8(text).ok()?;
     let added = commands_added(text, before);
     let kept: String = text
         .split_inclusive('\n')
         .filter(|line| !added.contains(&line.trim_end_matches(['\n', '\r'])))
         .collect();
-    let said = format!("runs a command: {}", added.join("; "));
-    is_harmless(Rule::Todo, kept.as_bytes(), before).then(|| (kept.into_bytes(), said))
+    let commands = added.iter().map(|&line| line.to_owned()).collect();
+    is_harmless(Rule::Todo, kept.as_bytes(), before).then(|| (kept.into_bytes(), commands))
 }
 
 /// The comment character is a setting, so that a comment is only what begins with the default one.
@@ -312,7 +312,7 @@ mod tests {
         let now = b"pick 1\nexec make test\nexec evil\n";
         let (kept, said) = without_commands(now, Some(before)).unwrap();
         assert_eq!(kept, b"pick 1\nexec make test\n");
-        assert_eq!(said, "runs a command: exec evil");
+        assert_eq!(said, ["exec evil"]);
     }
 
     #[test]

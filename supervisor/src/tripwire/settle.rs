@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use ipc::event::{PlaceChange, RestoredPlace};
+
 use super::addresses::Ground;
 use super::judge::{Own, Surroundings, Verdict};
 use super::state::State;
 use super::watch::Given;
-use super::{Change, aside, restore};
+use super::{aside, restore};
 
 /// The rounds of putting back before a change is left: nobody who could make it again should be alive.
 const ROUNDS: usize = 3;
@@ -61,9 +63,9 @@ pub(super) fn settle(
     state: &mut State,
     view: View<'_>,
     look: impl Fn(&State) -> State,
-    report: &mut Vec<Change>,
+    report: &mut Vec<RestoredPlace>,
 ) {
-    let mut changes: BTreeMap<PathBuf, String> = BTreeMap::new();
+    let mut changes: BTreeMap<PathBuf, RestoredPlace> = BTreeMap::new();
     for round in 0..=ROUNDS {
         let now = look(state);
         let verdicts = view.verdicts(state, &now);
@@ -73,48 +75,46 @@ pub(super) fn settle(
         }
         if round == ROUNDS {
             let left = |path: &PathBuf| verdicts.contains_key(path);
-            report.extend(changes.into_iter().map(|(path, what)| Change {
-                restored: !left(&path),
-                path,
-                what,
-            }));
+            report.extend(
+                changes.into_iter().map(|(path, change)| RestoredPlace { restored: !left(&path), ..change }),
+            );
             state.notes = now.notes;
             return;
         }
         for (path, verdict) in verdicts {
-            let what = put_back(held, state, &path, verdict, view.around.aside.as_deref());
-            changes.entry(path).or_insert(what);
+            let change = put_back(held, state, &path, verdict, view.around.aside.as_deref());
+            changes.entry(path).or_insert(change);
         }
     }
-    report.extend(changes.into_iter().map(|(path, what)| Change { path, what, restored: true }));
+    report.extend(changes.into_values());
 }
 
-/// Restores one place, and returns a phrase for the report. Failures show in the next look.
-fn put_back(held: &OwnedFd, before: &State, path: &Path, verdict: Verdict, aside: Option<&Path>) -> String {
+/// Restores one place, and describes its change for the report. Failures show in the next look.
+fn put_back(
+    held: &OwnedFd,
+    before: &State,
+    path: &Path,
+    verdict: Verdict,
+    aside: Option<&Path>,
+) -> RestoredPlace {
+    let (mut moved_to, mut failure) = (None, None);
     let (done, what) = match verdict {
-        Verdict::Pass => (Ok(()), String::new()),
+        Verdict::Pass => (Ok(()), PlaceChange::Changed),
         Verdict::Restore(what) => (restore::restore(held, path, before), what),
         Verdict::Keep(content, what) => (restore::keep(held, path, &content), what),
-        Verdict::Thin(listing) => {
-            (restore::thin(held, path, listing, before), "filled with files".to_owned())
-        }
-        Verdict::MoveAside(why) => {
-            let what = match aside.map(|aside| aside::move_aside(held, path, aside)) {
-                Some(Ok(to)) => {
-                    format!(
-                        "{why}; moved to {}; to accept it, move it back and name it with --write",
-                        to.display()
-                    )
-                }
+        Verdict::Thin(listing) => (restore::thin(held, path, listing, before), PlaceChange::Crowded),
+        Verdict::MoveAside(what) => {
+            match aside.map(|aside| aside::move_aside(held, path, aside)) {
+                Some(Ok(to)) => moved_to = Some(to.into()),
                 // It does not stay because it is too large, or the other disk full.
-                Some(Err(error)) => format!("{why}; cannot be moved aside: {error}, so that it was removed"),
-                None => why,
-            };
+                Some(Err(error)) => failure = Some(error.to_string()),
+                None => {}
+            }
             (restore::restore(held, path, before), what)
         }
     };
     if let Err(error) = done {
         tracing::warn!(path = %path.display(), %error, "cannot be put back");
     }
-    what
+    RestoredPlace { path: path.into(), what, moved_to, error: failure, restored: true }
 }

@@ -1,11 +1,13 @@
 //! The access of the agent in plain words, out of the one line that says its rights.
 
+use ipc::confinement::Tier;
+
 /// The sandbox in plain words, by its tier; nothing while no worker has started.
-pub(crate) fn sandbox(tier: &str) -> &'static str {
+pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
     match tier {
-        "" => "",
-        "full" => "sandboxed",
-        _ => "partly sandboxed",
+        None => "",
+        Some(Tier::Full) => "sandboxed",
+        Some(Tier::Floor | Tier::FloorUnmediated) => "partly sandboxed",
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is true of the session now.
 
 use ipc::approval::{ApprovalMode, SessionGrant};
+use ipc::confinement::Tier;
 use ipc::event::Account;
 use ipc::rights::Network;
 
@@ -12,7 +13,8 @@ pub(crate) struct Session {
     pub mode: ApprovalMode,
     pub net: Network,
     pub rights: String,
-    pub tier: String,
+    /// Absent while no worker has started.
+    pub tier: Option<Tier>,
     pub model: String,
     /// What was asked of the core, and has not happened.
     pub pending: Option<Pending>,
@@ -37,7 +39,7 @@ impl Session {
             mode: start.mode,
             net: start.net,
             rights: start.rights.clone(),
-            tier: start.tier.clone(),
+            tier: start.tier,
             model: start.model.clone(),
             pending: None,
             grants: Vec::new(),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use ipc::event::{Account, TurnFinished};
+use ipc::event::{Account, EndReason, TurnFinished};
 
 use crate::moment::Moment;
 
@@ -80,10 +80,10 @@ impl Turn {
 
 /// The line after a turn.
 pub(crate) fn summary(turn: &TurnFinished) -> String {
-    let mut line = match (turn.reason.as_str(), &turn.message) {
+    let mut line = match (turn.reason, &turn.message) {
         // The denial has its card.
-        (reason @ "denied", _) | (reason, None) => reason.to_owned(),
-        (reason, _) if tells_apart(turn) => reason.to_owned(),
+        (reason @ EndReason::DeniedAtEnd, _) | (reason, None) => reason.to_string(),
+        (reason, _) if tells_apart(turn) => reason.to_string(),
         (reason, Some(message)) => format!("{reason}: {message}"),
     };
     let account = account(turn);
@@ -95,7 +95,7 @@ pub(crate) fn summary(turn: &TurnFinished) -> String {
 
 /// True if the end's message has a line of its own, above the one after the turn: it may be long, and brings a hint.
 pub(crate) fn tells_apart(turn: &TurnFinished) -> bool {
-    matches!(turn.reason.as_str(), "provider_error" | "context_full") && turn.message.is_some()
+    matches!(turn.reason, EndReason::Provider | EndReason::ContextFull) && turn.message.is_some()
 }
 
 /// What a turn came to.
@@ -126,7 +126,7 @@ mod tests {
             ..TokenUsage::default()
         };
         let turn = TurnFinished {
-            reason: "done".into(),
+            reason: EndReason::Done,
             message: None,
             steps: 3,
             usage,
@@ -137,7 +137,7 @@ mod tests {
         let turn = TurnFinished { cost_usd: "0.0321".parse().ok(), ..turn };
         assert_eq!(summary(&turn), "done · 42.0k in, 95% cached, 912 out, $0.032 · 4.2 s");
         let turn = TurnFinished {
-            reason: "provider_error".into(),
+            reason: EndReason::Provider,
             message: Some("no key".into()),
             cost_usd: None,
             duration_ms: 61_000,

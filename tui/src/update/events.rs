@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use ipc::approval::{ReviewDecision, SessionGrant};
-use ipc::confinement::no_full_tier;
 use ipc::event::{
     Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, RestoredPlace,
     SessionEvent, SessionStarted, WorkerStarted,
@@ -17,9 +16,6 @@ use crate::card::Card;
 use crate::message::Action;
 use crate::model::{Block, Call, Doing, Fold, Look, Model, Part, Pending, Reply, access};
 use crate::text::SafeText;
-
-/// Notices after which a change of rights or mode is no longer waited for.
-const REFUSALS: &[&str] = &["rights_refused", "rights_unchanged", "no_worker"];
 
 /// What the core says; says whether anything that shows changed.
 pub(super) fn core(model: &mut Model, kind: UiEventKind, actions: &mut Vec<Action>) -> bool {
@@ -149,7 +145,7 @@ fn state_changed(model: &mut Model, kind: EventKind) -> bool {
             model.say(Look::Notice, &compacted.to_string());
         }
         EventKind::Notice { code, message } => {
-            if REFUSALS.contains(&code.as_str()) {
+            if code.ends_change() {
                 model.session.pending = None;
             }
             model.say(Look::Notice, &message);
@@ -286,18 +282,19 @@ fn worker_started(model: &mut Model, started: &WorkerStarted) {
     if started.one_shot.is_some() {
         return;
     }
-    model.session.tier.clone_from(&started.tier);
+    model.session.tier = Some(started.tier);
     if started.generation == Generation(1)
-        && let Some(why) = no_full_tier(&started.not_enforced)
+        && let Some(why) = &started.no_full_tier
     {
         model.say(Look::Notice, &format!("the {} tier: {why}; hint: bailiwick doctor", started.tier));
     }
 }
 
 fn restored(model: &mut Model, places: &[RestoredPlace]) {
-    for RestoredPlace { path, what, restored } in places {
-        let words = if *restored { "changed and restored" } else { "changed, and could NOT be restored" };
-        model.say(Look::Error, &format!("{words}: {path} ({what})"));
+    for place in places {
+        let words =
+            if place.restored { "changed and restored" } else { "changed, and could NOT be restored" };
+        model.say(Look::Error, &format!("{words}: {} ({})", place.path, place.phrase()));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Messages of the user, and the turns that they begin.
 
-use ipc::event::TurnFinished;
+use ipc::event::{EndReason, TurnFinished};
 use ipc::frontend::UserActionKind;
 
 use super::tell;
@@ -39,7 +39,7 @@ pub(super) fn finished(model: &mut Model, turn: &TurnFinished, actions: &mut Vec
         tell_failure(model, Look::Error, message);
     }
     model.say(Look::Turn, &summary(turn));
-    if turn.reason == "done" && !model.turn.interrupted {
+    if turn.reason == EndReason::Done && !model.turn.interrupted {
         if let Some(message) = model.queue.pop_front() {
             send(model, model.now, message, actions);
         }

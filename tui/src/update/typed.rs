@@ -109,9 +109,9 @@ fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
 
 fn rights(model: &mut Model) {
     let session = &model.session;
-    let sandbox = match access::sandbox(&session.tier) {
-        "" => "not started".to_owned(),
-        sandbox => format!("{sandbox} ({} tier)", session.tier),
+    let sandbox = match session.tier {
+        None => "not started".to_owned(),
+        Some(tier) => format!("{} ({tier} tier)", access::sandbox(session.tier)),
     };
     let facts = [
         ("access", access::plain(&session.rights)),

@@ -54,10 +54,10 @@ fn pieces(model: &Model) -> Pieces {
     };
     let (turn, all) = accounts(model);
     [
-        model.start.activity.clone(),
+        model.start.activity.to_string(),
         mode,
         net,
-        access::sandbox(&session.tier).to_owned(),
+        access::sandbox(session.tier).to_owned(),
         format!("turn {}", brief(&turn)),
         format!("all {}", brief(&all)),
     ]

@@ -6,7 +6,7 @@ use ipc::approval::{
 };
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
-    EventKind, Observer, RightsChanged, SessionEvent, TokenUsage, ToolCallStatus, TurnFinished,
+    EndReason, EventKind, Observer, RightsChanged, SessionEvent, TokenUsage, ToolCallStatus, TurnFinished,
 };
 use ipc::frontend::UiEventKind;
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
@@ -137,15 +137,15 @@ impl Seat {
         });
     }
 
-    pub(crate) fn end_turn(&mut self, reason: &str) {
+    pub(crate) fn end_turn(&mut self, reason: EndReason) {
         self.turn_finished(reason, None);
     }
 
-    pub(crate) fn fail_turn(&mut self, reason: &str, message: &str) {
+    pub(crate) fn fail_turn(&mut self, reason: EndReason, message: &str) {
         self.turn_finished(reason, Some(message.to_owned()));
     }
 
-    fn turn_finished(&mut self, reason: &str, message: Option<String>) {
+    fn turn_finished(&mut self, reason: EndReason, message: Option<String>) {
         let usage = TokenUsage {
             input: 1_200,
             cache_creation: 300,
@@ -153,7 +153,6 @@ impl Seat {
             output: 456,
             ..TokenUsage::default()
         };
-        let reason = reason.to_owned();
         self.log(EventKind::TurnFinished(TurnFinished {
             reason,
             message,

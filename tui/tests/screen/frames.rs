@@ -5,9 +5,10 @@ use std::time::Duration;
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use ipc::approval::ReviewDecision;
+use ipc::confinement::Tier;
 use ipc::event::{
     ApprovalAnswered, AssistantMessage, CompactionCause, CompactionStarted, ContextCompacted, DecidedBy,
-    EventKind, SummaryFrom, TokenUsage, ToolCallStatus,
+    EndReason, EventKind, SummaryFrom, TokenUsage, ToolCallStatus,
 };
 use ipc::frontend::{UiEventKind, UserActionKind};
 use ipc::id::CallId;
@@ -39,7 +40,7 @@ fn work(seat: &mut Seat) {
     let edit = json!({"path": "src/lib.rs", "old_string": "fn a() {\n    1\n}\n", "new_string": "fn a() {\n    2\n}\n"});
     seat.call(13, "edit_file", &edit);
     seat.finish(13, ToolCallStatus::Completed, "edited");
-    seat.end_turn("done");
+    seat.end_turn(EndReason::Done);
 }
 
 /// The model's account of the denied call: its output, and the sentence that the card tells a person.
@@ -87,7 +88,7 @@ fn attempts_that_fail_share_a_line_that_becomes_the_error() {
     let mut seat = Seat::new(70, 14);
     seat.keys("hi\n");
     let failed = |retry_in_ms| EventKind::ModelFailed {
-        kind: "overloaded_error".to_owned(),
+        kind: "overloaded_error".into(),
         message: "the API answered 529: Overloaded".to_owned(),
         discarded: false,
         retry_in_ms,
@@ -100,7 +101,7 @@ fn attempts_that_fail_share_a_line_that_becomes_the_error() {
     assert!(screen.contains("Overloaded; trying again in 2.0 s"), "{screen}");
     seat.log(failed(None));
     seat.fail_turn(
-        "provider_error",
+        EndReason::Provider,
         "the API answered 529: Overloaded; given up after 4 attempts\n  hint: wait",
     );
     let screen = seat.screen();
@@ -160,7 +161,7 @@ fn the_first_frame_of_the_smallest_terminal() {
 #[test]
 fn a_tier_that_is_not_known_yet_is_not_named() {
     let mut start = start((80, 24));
-    start.tier = String::new();
+    start.tier = None;
     let seat = Seat::from(start);
     assert_eq!(seat.row(1), "· ask · read-only · network off · secrets hidden");
     assert_eq!(seat.row(22), " INSERT  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0");
@@ -169,7 +170,7 @@ fn a_tier_that_is_not_known_yet_is_not_named() {
 #[test]
 fn a_sandbox_without_namespaces_is_a_partial_one() {
     let mut start = start((80, 24));
-    start.tier = "floor".to_owned();
+    start.tier = Some(Tier::Floor);
     let mut seat = Seat::from(start);
     let bar = " INSERT  execute · ask · net off · partly sandboxed · turn ↑0 ↓0 · all ↑0 ↓0";
     assert_eq!(seat.row(22), bar);
@@ -359,7 +360,7 @@ fn what_was_seen_of_a_void_reply_is_marked() {
     seat.stream("Half an ans");
     let failed = |retry_in_ms| EventKind::ModelFailed {
         discarded: true,
-        kind: "connection".to_owned(),
+        kind: "connection".into(),
         message: "the connection broke".to_owned(),
         retry_in_ms,
     };
@@ -389,7 +390,7 @@ fn every_part_of_a_void_reply_is_crossed_out_and_the_next_attempt_is_counted_dow
     seat.core(UiEventKind::ThinkingDelta { text: "a thought".to_owned() });
     seat.stream("Second half");
     seat.log(EventKind::ModelFailed {
-        kind: "truncated_stream".to_owned(),
+        kind: "truncated_stream".into(),
         message: "the reply was cut".to_owned(),
         discarded: true,
         retry_in_ms: Some(2_500),
@@ -453,7 +454,7 @@ fn nothing_ticks_when_nothing_happens() {
     seat.keys("hi\n");
     seat.wait(300);
     assert_eq!(seat.tick().unwrap().as_millis(), 700, "the seconds of the turn");
-    seat.end_turn("done");
+    seat.end_turn(EndReason::Done);
     assert_eq!(seat.tick(), None);
     seat.ask_command("ls");
     assert_eq!(seat.tick().unwrap().as_millis(), 300, "the moment from which keys count");
@@ -481,7 +482,7 @@ fn a_summary_at_rest_is_a_turn_and_two_lines() {
         cost_usd: None,
         first_message: vec!["never shown".to_owned()],
     }));
-    seat.end_turn("done");
+    seat.end_turn(EndReason::Done);
     assert!(seat.tick().is_none());
     assert_snapshot!(seat.screen(), @r"
     /home/me/project

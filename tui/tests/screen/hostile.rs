@@ -82,7 +82,7 @@ proptest! {
                     seat.core(UiEventKind::OutputDelta { call: CallId(n as u64), text: text.clone() });
                     seat.finish(n as u64, ToolCallStatus::Failed, text);
                 }
-                _ => seat.log(EventKind::Notice { code: text.clone(), message: text.clone() }),
+                _ => seat.log(EventKind::Notice { code: text.as_str().into(), message: text.clone() }),
             }
             check_cells(seat.buffer())?;
         }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ipc::approval::ApprovalMode;
+use ipc::confinement::Tier;
+use ipc::event::Activity;
 use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use ipc::rights::Network;
 use ratatui::Terminal;
@@ -31,11 +33,11 @@ pub(crate) struct Seat {
 pub(crate) fn start(size: (u16, u16)) -> Start {
     Start {
         project: "/home/me/project".into(),
-        activity: "execute".to_owned(),
+        activity: Activity::Execute,
         mode: ApprovalMode::Ask,
         net: Network::Off,
         rights: "rw $TMPDIR caches · ro / minus hidden · net off".to_owned(),
-        tier: "full".to_owned(),
+        tier: Some(Tier::Full),
         model: "claude-opus-4-5".to_owned(),
         keymap: Keymap::new(&[]).unwrap(),
         capabilities: Capabilities { colour: Colour::Sixteen, size },

@@ -2,7 +2,7 @@
 
 use crossterm::event::KeyCode;
 use ipc::approval::{ApprovalMode, ReviewDecision, SessionGrant};
-use ipc::event::{ApprovalAnswered, DecidedBy, EventKind};
+use ipc::event::{ApprovalAnswered, DecidedBy, EndReason, EventKind, NoticeCode};
 use ipc::frontend::UserActionKind;
 use ipc::id::{CallId, GrantId};
 use ipc::image::Image;
@@ -45,9 +45,9 @@ fn messages_wait_while_the_agent_works_and_go_one_by_one() {
     seat.keys("one\ntwo\nthree\n");
     assert_eq!(seat.told(), [prompt("one")]);
     assert!(seat.screen().contains("queued › two") && seat.screen().contains("queued › three"));
-    seat.end_turn("done");
+    seat.end_turn(EndReason::Done);
     assert_eq!(seat.told(), [prompt("two")]);
-    seat.end_turn("done");
+    seat.end_turn(EndReason::Done);
     assert_eq!(seat.told(), [prompt("three")]);
 }
 
@@ -59,7 +59,7 @@ fn after_an_interruption_what_waited_is_given_back_and_not_sent() {
     assert_eq!(seat.told(), [prompt("one"), UserActionKind::Interrupt]);
     seat.press(KeyCode::Esc);
     assert_eq!(seat.told(), [], "asked for once");
-    seat.end_turn("interrupted");
+    seat.end_turn(EndReason::Interrupted);
     assert_eq!(seat.told(), []);
     assert!(seat.screen().contains("› two"));
     seat.keys("\n");
@@ -96,7 +96,7 @@ fn the_wheel_turns_what_is_before_the_person() {
 fn history_keeps_the_draft() {
     let mut seat = Seat::new(80, 24);
     seat.keys("first\n");
-    seat.end_turn("done");
+    seat.end_turn(EndReason::Done);
     seat.keys("draft");
     seat.press(KeyCode::Up);
     assert!(seat.screen().contains("› first"));
@@ -206,7 +206,7 @@ fn a_refused_change_is_no_longer_waited_for() {
     seat.keys(":net on\n");
     assert!(seat.screen().contains("net off → on …"));
     let (code, message) =
-        ("rights_refused".to_owned(), "the network stays off while a plan is made".to_owned());
+        (NoticeCode::RightsRefused, "the network stays off while a plan is made".to_owned());
     seat.log(EventKind::Notice { code, message });
     assert!(
         seat.screen().contains("net off ·") && seat.screen().contains("while a plan is made"),
@@ -283,7 +283,7 @@ fn a_picture_goes_with_the_next_message_and_no_other() {
     let first = UserActionKind::Prompt { text: "what is it?".to_owned(), images: vec![picture()] };
     assert_eq!(seat.told(), [first]);
     assert!(!seat.screen().contains("goes with the next message"));
-    seat.end_turn("done");
+    seat.end_turn(EndReason::Done);
     assert_eq!(seat.told(), [prompt("and now?")]);
 }
 
@@ -317,7 +317,7 @@ fn after_an_interruption_pictures_are_given_back_too() {
     seat.keys("look\n");
     assert!(seat.screen().contains("queued › [image png 48×32, 192 bytes] look"));
     seat.press(KeyCode::Esc);
-    seat.end_turn("interrupted");
+    seat.end_turn(EndReason::Interrupted);
     seat.told();
     seat.keys("\n");
     assert_eq!(seat.told(), [UserActionKind::Prompt { text: "look".to_owned(), images: vec![picture()] }]);
@@ -345,7 +345,7 @@ fn queued_messages_come_back_after_an_interrupt() {
     let mut seat = Seat::new(80, 24);
     seat.keys("first\nsecond\n");
     seat.press(KeyCode::Esc);
-    seat.end_turn("interrupted");
+    seat.end_turn(EndReason::Interrupted);
     assert!(seat.screen().contains("· queued messages moved back to the prompt"), "{}", seat.screen());
     assert!(seat.screen().contains("› second"), "{}", seat.screen());
 }

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use ipc::confinement::{Bounds, RulesetReport, Tier};
 use ipc::effect::{Effect, EffectError};
+use ipc::event::WorkerEnd;
 use ipc::id::{AgentId, CallId};
 use ipc::message::{Outcome, Work};
 use ipc::tool::{FileText, ReadFile, ToolCall, ToolOutput};
@@ -104,6 +105,7 @@ impl Boundary for Imagined {
                     rules: 3,
                     seccomp_rules: 3,
                     bounds: Bounds::default(),
+                    no_full_tier: None,
                     missing: Vec::new(),
                     attempts: Vec::new(),
                 },
@@ -128,7 +130,7 @@ async fn live(
     let reason = loop {
         tokio::select! {
             order = orders.recv() => match order {
-                None | Some(Order::Kill) => break "was ended",
+                None | Some(Order::Kill) => break WorkerEnd::Signalled { signal: libc::SIGTERM },
                 Some(Order::Cancel(call)) => {
                     // An answer that is on its way may be faster than the cancelling.
                     answers.push(after(dice.moment(), call, Some(Outcome::Cancelled)));
@@ -141,7 +143,7 @@ async fn live(
                 }
             },
             Some((call, outcome)) = answers.next() => {
-                let Some(outcome) = outcome else { break "crashed" };
+                let Some(outcome) = outcome else { break WorkerEnd::Signalled { signal: libc::SIGSEGV } };
                 if let Some(index) = open.iter().position(|open| *open == call) {
                     open.remove(index);
                     drop(tell.send(WorkerEvent::Outcome { call, outcome }).await);
@@ -150,7 +152,6 @@ async fn live(
         }
     };
     sleep(dice.moment()).await;
-    let reason = reason.to_owned();
     drop(tell.send(WorkerEvent::Ended { reason, violation: None, open }).await);
 }
 

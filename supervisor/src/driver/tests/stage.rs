@@ -17,10 +17,9 @@ use super::imagined::Imagined;
 use super::model::Scripted;
 use crate::activity::Activity;
 use crate::approval::ApprovalSettings;
-use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
+use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, TreeLimits, Window};
 use crate::driver::{
-    AgentParts, AgentRun, Lives, ModePlaces, OpensAgents, Session, SessionError, SessionWorker, Shared,
-    TreeLimits, Turns,
+    AgentParts, AgentRun, Lives, ModePlaces, OpensAgents, Session, SessionError, SessionWorker, Shared, Turns,
 };
 use crate::gate::{ApprovalMode, Standing};
 use crate::policy::Environments;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ipc::event::{EventKind, NoticeCode};
 use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
 use tokio::time::sleep;
@@ -107,6 +108,8 @@ async fn instructions_that_do_not_come_are_not_waited_for() {
     assert!((10_000..11_000).contains(&ended.lived.as_millis()), "{:?}", ended.lived);
     assert_eq!(model.requests().len(), 1);
     assert_eq!(boundary.started.lock().unwrap()[&agent], 2);
-    let notices = ended.events.iter().filter(|event| format!("{:?}", event.kind).contains("no_instructions"));
+    let is_notice =
+        |kind: &EventKind| matches!(kind, EventKind::Notice { code: NoticeCode::NoInstructions, .. });
+    let notices = ended.events.iter().filter(|event| is_notice(&event.kind));
     assert_eq!(notices.count(), 1);
 }

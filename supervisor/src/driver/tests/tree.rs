@@ -14,8 +14,8 @@ use tokio::time::sleep;
 use super::imagined::{Imagined, Manner, POISON};
 use super::model::{Reply, Scripted};
 use super::stage::{Dice, Ended, Stage, run_under};
-use crate::core::{EndReason, NewAgent};
-use crate::driver::{OpenedAgent, OpensAgents, TreeLimits, Turns};
+use crate::core::{EndReason, NewAgent, TreeLimits};
+use crate::driver::{OpenedAgent, OpensAgents, Turns};
 
 /// The models of a session's agents, by id; one that is not named reads a file and is done.
 #[derive(Clone, Default)]

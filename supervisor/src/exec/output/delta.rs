@@ -1,7 +1,7 @@
 //! Pieces of replies in `--output stream-json`: lines without a place in the log.
 
 use ipc::event::SCHEMA;
-use ipc::id::ConversationId;
+use ipc::id::{AgentId, ConversationId};
 use serde::Serialize;
 
 /// `{"v":6,"session":"…","type":"text_delta","data":{"text":"…"}}`
@@ -9,6 +9,7 @@ use serde::Serialize;
 pub(super) struct Delta<'a> {
     v: u32,
     session: &'a ConversationId,
+    agent: &'a AgentId,
     r#type: &'static str,
     data: Piece<'a>,
 }
@@ -20,7 +21,7 @@ struct Piece<'a> {
 
 impl<'a> Delta<'a> {
     /// A piece of the answer.
-    pub(super) const fn text(session: &'a ConversationId, text: &'a str) -> Self {
-        Self { v: SCHEMA, session, r#type: "text_delta", data: Piece { text } }
+    pub(super) const fn text(session: &'a ConversationId, agent: &'a AgentId, text: &'a str) -> Self {
+        Self { v: SCHEMA, session, agent, r#type: "text_delta", data: Piece { text } }
     }
 }

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::thread;
 
-use ipc::confinement::{Tier, no_full_tier};
-use ipc::event::{Account, EventKind, RestoredPlace, RunResult, SessionEvent};
+use ipc::confinement::Tier;
+use ipc::event::{Account, EndReason, EventKind, RestoredPlace, RunResult, SessionEvent};
 use ipc::frontend::{UiEvent, UiEventKind};
-use ipc::id::{CallId, Generation};
+use ipc::id::{AgentCall, CallId, Generation};
 use ipc::path::WirePath;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
@@ -93,13 +93,13 @@ struct Page {
     /// Whether anything of the reply that is awaited was printed.
     has_begun: bool,
     /// The calls that have not ended: calls of one turn end in any order.
-    open: BTreeMap<CallId, String>,
+    open: BTreeMap<AgentCall, String>,
     lines: Lines<io::Stderr>,
     tally: Tally,
 }
 
 impl Page {
-    fn print(&mut self, UiEvent { conversation_id, kind, .. }: &UiEvent) -> io::Result<()> {
+    fn print(&mut self, UiEvent { conversation_id, agent, kind }: &UiEvent) -> io::Result<()> {
         if let UiEventKind::Logged(event) = kind {
             self.tally.add(event);
         }
@@ -109,7 +109,7 @@ impl Page {
                 self.cause(event)
             }
             (Output::StreamJson, UiEventKind::TextDelta { text }) if self.format.deltas => {
-                line(&Delta::text(conversation_id, text))
+                line(&Delta::text(conversation_id, agent, text))
             }
             (Output::Json, UiEventKind::Logged(event)) => match self.tally.summary(event, &self.format.log) {
                 Some(summary) => {
@@ -118,7 +118,8 @@ impl Page {
                 }
                 None => self.remark(event),
             },
-            (Output::Text, UiEventKind::TextDelta { text }) => {
+            // What a sub-agent says is said to its parent.
+            (Output::Text, UiEventKind::TextDelta { text }) if agent.is_top_level() => {
                 self.has_begun = true;
                 self.text(text)
             }
@@ -148,17 +149,17 @@ impl Page {
         let text = match &event.kind {
             EventKind::SessionStarted(started) => {
                 let first = format!("{} · {}", started.rights, started.model);
-                let is_read_only = started.mode == ApprovalMode::Deny.as_str();
+                let is_read_only = started.mode == ApprovalMode::Deny;
                 if is_read_only { format!("{first}\n{READ_ONLY}") } else { first }
             }
             EventKind::ToolCallStarted { call, name, input, .. } => {
                 let summary = ToolSummary::new(name, input.get()).one_line();
                 let line = beginning(&summary, columns());
-                self.open.insert(*call, summary);
+                self.open.insert(of(event, *call), summary);
                 line
             }
             EventKind::ToolCallFinished { call, status, content, duration_ms, .. } => {
-                let name = self.open.remove(call).unwrap_or_else(|| format!("call {call}"));
+                let name = self.open.remove(&of(event, *call)).unwrap_or_else(|| format!("call {call}"));
                 ending(&name, (*status, *duration_ms), content, columns())
             }
             EventKind::Denied { call, denial, .. } => {
@@ -182,12 +183,12 @@ impl Page {
             }
             EventKind::RightsChanged(changed) => format!("rights: {}", changed.rights),
             EventKind::WorkerStarted(started)
-                if started.landlock_abi == 0 || started.tier == Tier::FloorUnmediated.to_string() =>
+                if started.landlock_abi == 0 || started.tier == Tier::FloorUnmediated =>
             {
                 format!("sandbox degraded: {}", started.not_enforced.join("; "))
             }
             EventKind::WorkerStarted(started) if started.generation == Generation(1) => {
-                match no_full_tier(&started.not_enforced) {
+                match &started.no_full_tier {
                     Some(why) => format!("the {} tier: {why}; hint: bailiwick doctor", started.tier),
                     None => return Ok(()),
                 }
@@ -195,12 +196,15 @@ impl Page {
             EventKind::CompactionStarted(started) => started.to_string(),
             EventKind::ContextCompacted(compacted) => compacted.to_string(),
             EventKind::Notice { message, .. } => message.clone(),
+            EventKind::SubAgentSpawned(spawned) => spawned.to_string(),
+            EventKind::SubAgentResult(result) => result.to_string(),
+            EventKind::WriteTurnAwaited(waits) => waits.to_string(),
             EventKind::Restored { places, .. } => restored(places),
             EventKind::ChangeSet { files, patch } => changes(files.len(), patch.as_ref()),
             EventKind::Result(result) => return self.result(event, result),
             _ => return Ok(()),
         };
-        self.note(&text)
+        self.note(&by(event, text))
     }
 
     /// Why a run ended otherwise than asked: a person reads it also where programs read the stream.
@@ -216,7 +220,7 @@ impl Page {
             }
             None => self.note(&format!("bailiwick: {message}"))?,
         }
-        next_step(reason).map_or(Ok(()), |step| self.note(&format!("  hint: {step}")))
+        next_step(*reason).map_or(Ok(()), |step| self.note(&format!("  hint: {step}")))
     }
 
     fn result(&mut self, event: &SessionEvent, result: &RunResult) -> io::Result<()> {
@@ -248,6 +252,16 @@ impl Page {
     }
 }
 
+/// A call of an event's agent.
+fn of(event: &SessionEvent, call: CallId) -> AgentCall {
+    AgentCall { agent: event.agent.clone(), call }
+}
+
+/// A note with the sub-agent that it is about.
+fn by(event: &SessionEvent, text: String) -> String {
+    if event.agent.is_top_level() { text } else { format!("{} {text}", event.agent) }
+}
+
 fn line(value: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_string(value)?;
     text.push('\n');
@@ -270,8 +284,8 @@ fn steps(count: u32) -> String {
 /// What the host runs later, and what became of it, a line each.
 fn restored(places: &[RestoredPlace]) -> String {
     let line = |place: &RestoredPlace| {
-        let RestoredPlace { path, what, restored } = place;
-        if *restored {
+        let (path, what) = (&place.path, place.phrase());
+        if place.restored {
             format!("! changed and restored: {path} ({what})")
         } else {
             format!("! changed, and could not be restored: {path} ({what}); look at it before you work on")
@@ -293,14 +307,14 @@ fn changes(count: usize, patch: Option<&WirePath>) -> String {
 }
 
 /// What a person can do about the end of a run, where its message does not say it.
-fn next_step(reason: &str) -> Option<&'static str> {
+const fn next_step(reason: EndReason) -> Option<&'static str> {
     match reason {
-        "step_limit" => Some("allow more with --max-steps, or give a smaller task"),
-        "token_limit" => Some("allow more with --max-tokens, or give a smaller task"),
-        "cost_limit" => Some("allow more with --max-usd, or give a smaller task"),
-        "time_limit" => Some("allow more with --timeout, or give a smaller task"),
-        "refusal" => Some("say the task in other words"),
-        "no_sandbox" => Some("bailiwick doctor shows what is missing on this machine"),
+        EndReason::StepLimit => Some("allow more with --max-steps, or give a smaller task"),
+        EndReason::TokenLimit => Some("allow more with --max-tokens, or give a smaller task"),
+        EndReason::CostLimit => Some("allow more with --max-usd, or give a smaller task"),
+        EndReason::TimeLimit => Some("allow more with --timeout, or give a smaller task"),
+        EndReason::Refusal => Some("say the task in other words"),
+        EndReason::NoSandbox => Some("bailiwick doctor shows what is missing on this machine"),
         _ => None,
     }
 }

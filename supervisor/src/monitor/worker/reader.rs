@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ipc::event::WorkerEnd;
 use ipc::frame::FrameError;
 use ipc::id::CallId;
 use ipc::message::{Outcome, ToSupervisor};
@@ -57,11 +58,11 @@ impl Reader {
         self.tell(rest).await;
         let (open, said_goodbye) = self.left();
         let (reason, violation) = match (stop, ended) {
-            (Stop::Violation(what), _) => (format!("killed: it broke the protocol ({what})"), Some(what)),
+            (Stop::Violation(what), _) => (WorkerEnd::ProtocolBroken { violation: what.clone() }, Some(what)),
             // Its broker is told to end as soon as the pipe is closed, which may be before it has exited.
-            (Stop::EndOfFile, Ok(ENDED_BY_US)) if said_goodbye => (Ended::Exited(0).to_string(), None),
-            (_, Ok(ended)) => (ended.to_string(), None),
-            (_, Err(error)) => (format!("cannot be waited for: {error}"), None),
+            (Stop::EndOfFile, Ok(ENDED_BY_US)) if said_goodbye => (Ended::Exited(0).into(), None),
+            (_, Ok(ended)) => (ended.into(), None),
+            (_, Err(error)) => (WorkerEnd::NotWaitedFor { error: error.to_string() }, None),
         };
         let _ = self.events.send(WorkerEvent::Ended { reason, violation, open }).await;
     }

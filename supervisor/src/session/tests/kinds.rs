@@ -4,12 +4,14 @@ use ipc::approval::{
     ApplyPatchApprovalParams, ApprovalMode, FileChanges, ReviewDecision, ServerRequest, SessionGrant,
     SessionScope,
 };
+use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
-    ApprovalAnswered, AssistantMessage, ChangedFile, CompactionCause, CompactionStarted, ContextCompacted,
-    DecidedBy, EventKind, FileChange, ModelChanged, Observer, OneShot, RestoredPlace, RightsChanged,
-    RunResult, SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom,
-    TokenUsage, ToolCallStatus, TurnFinished, WorkerStarted, WriteTurnAwaited,
+    Activity, ApprovalAnswered, AssistantMessage, ChangedFile, CompactionCause, CompactionStarted,
+    ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, ModelChanged, NoticeCode, Observer,
+    OneShot, PlaceChange, Recorded, RestoredPlace, RightsChanged, RunResult, SessionEvent, SessionStarted,
+    SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus, TurnFinished,
+    WorkerEnd, WorkerStarted, WriteTurnAwaited,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
@@ -59,8 +61,8 @@ fn conversation() -> Vec<EventKind> {
     let started = SessionStarted {
         version: "0.1.0".to_owned(),
         project: odd(),
-        activity: "execute".to_owned(),
-        mode: "auto".to_owned(),
+        activity: Activity::Execute,
+        mode: ApprovalMode::Auto,
         model: "m".to_owned(),
         provider: "p".to_owned(),
         rights: "rw . · ro / minus hidden · net off".to_owned(),
@@ -74,8 +76,8 @@ fn conversation() -> Vec<EventKind> {
         estimated: false,
         cost_usd: "0.25".parse().ok(),
     };
-    let failed = |retry_in_ms| EventKind::ModelFailed {
-        kind: "k".to_owned(),
+    let failed = |kind: &str, retry_in_ms| EventKind::ModelFailed {
+        kind: kind.into(),
         message: "m".to_owned(),
         discarded: true,
         retry_in_ms,
@@ -101,8 +103,8 @@ fn conversation() -> Vec<EventKind> {
             cost_usd: None,
             first_message: vec!["a \u{2028}".to_owned(), "b\n".to_owned()],
         }),
-        failed(Some(5)),
-        failed(None),
+        failed("overloaded_error", Some(5)),
+        failed("foreign", None),
     ]
 }
 
@@ -180,7 +182,7 @@ fn workers() -> Vec<EventKind> {
     let worker = WorkerStarted {
         generation: Generation(2),
         pid: 7,
-        tier: "floor".to_owned(),
+        tier: Tier::FloorUnmediated,
         landlock_abi: 7,
         rules: 40,
         rights: "rw .".to_owned(),
@@ -191,9 +193,11 @@ fn workers() -> Vec<EventKind> {
             grant: "write /p/a".to_owned(),
             effect_digest: "44".repeat(32),
         }),
+        no_full_tier: Some("y".to_owned()),
         not_enforced: vec!["x".to_owned()],
         startup_us: 900,
     };
+    let ended = |reason| EventKind::WorkerEnded { generation: Generation(2), reason };
     let changed = RightsChanged {
         generation: Generation(3),
         pid: 9,
@@ -204,12 +208,16 @@ fn workers() -> Vec<EventKind> {
     vec![
         EventKind::WorkerStarted(worker),
         EventKind::RightsChanged(changed),
-        EventKind::WorkerEnded { generation: Generation(2), reason: "killed".to_owned() },
+        ended(WorkerEnd::ProtocolBroken { violation: "v".to_owned() }.into()),
+        ended(WorkerEnd::Exited { code: 1 }.into()),
+        ended(WorkerEnd::RunOver.into()),
+        ended(Recorded::Unstructured("killed".to_owned())),
         EventKind::ProtocolViolation {
             generation: Generation(2),
             violation: "Bye in phase greeting".to_owned(),
         },
-        EventKind::Notice { code: "c".to_owned(), message: "m".to_owned() },
+        EventKind::Notice { code: NoticeCode::NoWorker, message: "m".to_owned() },
+        EventKind::Notice { code: "later".into(), message: "m".to_owned() },
     ]
 }
 
@@ -252,9 +260,10 @@ fn ends() -> Vec<EventKind> {
         [FileChange::RenamedFrom("b".into()), FileChange::Added, FileChange::Deleted, FileChange::Modified];
     let files = changes.map(|change| ChangedFile { path: odd(), change }).to_vec();
     let result = RunResult {
+        no_full_tier: None,
         not_enforced: vec!["a layer".to_owned()],
         exit_code: 0,
-        reason: "done".to_owned(),
+        reason: EndReason::Done,
         message: None,
         text: "ok\n".to_owned(),
         steps: 2,
@@ -262,10 +271,14 @@ fn ends() -> Vec<EventKind> {
         cost_usd: "1.000000000001".parse().ok(),
         duration_ms: 9,
     };
-    let place = RestoredPlace { path: odd(), what: "created".to_owned(), restored: true };
-    let restored = EventKind::Restored { call: None, beside: vec![], places: vec![place] };
+    let place = |what| RestoredPlace { path: odd(), what, moved_to: None, error: None, restored: true };
+    let keys = PlaceChange::Keys(vec!["core.hooksPath".to_owned()]);
+    let aside = RestoredPlace { moved_to: Some(odd()), ..place(PlaceChange::NotAFile) };
+    let phrase = PlaceChange::Unstructured("gone astray".to_owned());
+    let places = vec![place(PlaceChange::Created), place(keys), aside, place(phrase)];
+    let restored = EventKind::Restored { call: None, beside: vec![], places };
     let turn = TurnFinished {
-        reason: "done".to_owned(),
+        reason: EndReason::Done,
         message: None,
         steps: 2,
         usage: usage(),

@@ -33,7 +33,7 @@ fn reply(output: u64) -> EventKind {
 
 /// Two turns of the root agent, and a sub-agent that the second one spawned.
 fn tree() -> Tree {
-    let notice = EventKind::Notice { code: "c".to_owned(), message: "m".to_owned() };
+    let notice = EventKind::Notice { code: "c".into(), message: "m".to_owned() };
     let events = [
         event(1, 0, "1", notice),
         event(2, 1, "1", said("one")),

@@ -1,0 +1,64 @@
+//! Codes of notices.
+
+use super::word::words;
+
+words! {
+    /// The kind of a notice. A front end acts on this code alone; the sentence beside it is for people.
+    pub enum NoticeCode {
+        /// An answer to a request for an approval does not count.
+        ApprovalIgnored = "approval_ignored",
+        /// The user took back what was approved.
+        ApprovalsWithdrawn = "approvals_withdrawn",
+        /// The model stopped for another reason than its calls: they did not run.
+        CallsNotRun = "calls_not_run",
+        /// The change set has a gap, or there is none.
+        ChangeSet = "change_set",
+        /// A summary that was asked for comes later.
+        CompactionQueued = "compaction_queued",
+        /// A text was too long for the context.
+        ContextCut = "context_cut",
+        /// A message without text was not sent.
+        EmptyMessage = "empty_message",
+        /// A picture was not sent.
+        ImageLeftOut = "image_left_out",
+        /// The provider did not accept the reply that was interrupted.
+        InterruptedReplyDropped = "interrupted_reply_dropped",
+        /// A message was too long, and not sent.
+        MessageTooLong = "message_too_long",
+        /// Another model answers from now on.
+        ModelChanged = "model_changed",
+        /// The model may not be changed so.
+        ModelRefused = "model_refused",
+        /// The model is this one already.
+        ModelUnchanged = "model_unchanged",
+        /// More denials than are logged.
+        MoreDenied = "more_denied",
+        /// A message names an agent that is not at work.
+        NoAgent = "no_agent",
+        /// The project's instructions were not read.
+        NoInstructions = "no_instructions",
+        /// Nothing is approved under this number.
+        NoSuchGrant = "no_such_grant",
+        /// There is no worker.
+        NoWorker = "no_worker",
+        /// What was approved for the session was not added.
+        NotAdded = "not_added",
+        /// There is no conversation to summarise, or its summary would be longer.
+        NothingToCompact = "nothing_to_compact",
+        /// The rights may not be changed so.
+        RightsRefused = "rights_refused",
+        /// The rights, or the mode, are so already.
+        RightsUnchanged = "rights_unchanged",
+        /// A remark about the settings.
+        Settings = "settings",
+        /// A place that the host acts on could not be looked at.
+        Tripwire = "tripwire",
+    }
+}
+
+impl NoticeCode {
+    /// True if a change of rights or mode that was asked for will not happen.
+    pub const fn ends_change(&self) -> bool {
+        matches!(self, Self::RightsRefused | Self::RightsUnchanged | Self::NoWorker)
+    }
+}

@@ -1,0 +1,108 @@
+//! Values for which logs of older schemas have a sentence.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// A value of an event. In JSON it is an object; schemas before 6 have a sentence in its place, which is kept as it is and
+/// read for nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(untagged)]
+pub enum Recorded<T> {
+    /// The value.
+    Value(T),
+    /// The sentence of an older schema.
+    Unstructured(String),
+}
+
+impl<T> Recorded<T> {
+    /// The value; absent in an event of an older schema.
+    pub const fn value(&self) -> Option<&T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Unstructured(_) => None,
+        }
+    }
+}
+
+impl<T> From<T> for Recorded<T> {
+    fn from(value: T) -> Self {
+        Self::Value(value)
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Recorded<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(value) => value.fmt(f),
+            Self::Unstructured(sentence) => f.write_str(sentence),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Recorded<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RecordedVisitor(PhantomData))
+    }
+}
+
+struct RecordedVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for RecordedVisitor<T> {
+    type Value = Recorded<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object, or the sentence of an older schema")
+    }
+
+    fn visit_str<E: Error>(self, sentence: &str) -> Result<Recorded<T>, E> {
+        Ok(Recorded::Unstructured(sentence.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Recorded<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Recorded::Value)
+    }
+}
+
+/// Today's schema knows the value alone.
+#[cfg(feature = "schema")]
+impl<T: schemars::JsonSchema> schemars::JsonSchema for Recorded<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> std::borrow::Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        T::json_schema(generator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::WorkerEnd;
+    use super::*;
+
+    #[test]
+    fn a_value_is_an_object_and_a_sentence_stays_one() {
+        let end = Recorded::from(WorkerEnd::Exited { code: 3 });
+        let json = r#"{"type":"exited","code":3}"#;
+        assert_eq!(serde_json::to_string(&end).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Recorded<WorkerEnd>>(json).unwrap(), end);
+        let old: Recorded<WorkerEnd> = serde_json::from_str(r#""exited with code 3""#).unwrap();
+        assert_eq!(old, Recorded::Unstructured("exited with code 3".to_owned()));
+        assert_eq!((old.to_string(), end.to_string()), (end.to_string(), "exited with code 3".to_owned()));
+        let error = serde_json::from_str::<Recorded<WorkerEnd>>(r#"{"type":"later"}"#).unwrap_err();
+        assert!(error.to_string().contains("later"), "{error}");
+        assert!(serde_json::from_str::<Recorded<WorkerEnd>>("7").is_err());
+    }
+}
