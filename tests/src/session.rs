@@ -238,7 +238,7 @@ impl Common<'_> {
             agent: agent(&id, standing, &self.session, beginning.approvals.clone(), tools).starting(),
             provider: (beginning.model)(Arc::clone(&provider)),
             worker: SessionWorker::new(Arc::clone(&self.boundary), id.clone(), confinement),
-            live: watch::Sender::new(None),
+            live: watch::Sender::default(),
             modes: ModePlaces { watch: (!beginning.files.is_empty()).then(|| watch(world)), environments },
             surroundings: surroundings(),
             turns: beginning.turns,
