@@ -204,7 +204,7 @@ fn each_refusal_has_its_word() {
         (-32000, "not_initialised".into())
     );
     let hello = served.call("initialize", json!({"client": {"name": "t"}}));
-    assert_eq!((&hello["protocol"], &hello["capabilities"]["notifications"]), (&json!(1), &json!("typed")));
+    assert_eq!((&hello["protocol"], &hello["capabilities"]["notifications"]), (&json!(2), &json!("typed")));
     assert_eq!(served.refused("initialize", json!({})), (-32001, "already_initialised".into()));
     for (options, refusal) in [
         (json!({"cwd": "/"}), (-32003, "project_refused")),

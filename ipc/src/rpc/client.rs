@@ -6,12 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::response::decode;
-use super::{ErrorObject, ErrorWord, NotificationForm};
+use super::{Attachment, ErrorObject, ErrorWord, NotificationForm};
 use crate::approval::ApprovalMode;
 use crate::confinement::TierChoice;
 use crate::cost::Usd;
 use crate::id::{AgentId, ConversationId, EventId, GrantId};
-use crate::image::Image;
 use crate::path::WirePath;
 use crate::rights::{Network, Reach, RightsChange};
 
@@ -232,7 +231,7 @@ pub struct SendUserMessageParams {
     pub text: String,
     /// The pictures that go before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub images: Vec<Image>,
+    pub images: Vec<Attachment>,
 }
 
 /// Parameters of what concerns a conversation as a whole.

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use super::model::ModelError;
 use super::options::SessionOptions;
 use super::sub_agents::SubAgents;
+use super::unheard::unheard;
 use crate::activity::Activity;
 use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Backoff, ModelChoice, RunEnd};
@@ -234,9 +235,14 @@ impl Session {
     }
 }
 
-/// A session has more to do than it takes in.
+/// Why a session does not take an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Busy;
+pub(crate) enum NotTaken {
+    /// It has more to do than it takes in.
+    Busy,
+    /// It is over.
+    Over,
+}
 
 impl Handle {
     /// The end of a channel whose other end is a session's.
@@ -249,25 +255,31 @@ impl Handle {
         self.actions.is_closed()
     }
 
-    /// Acts as the user without waiting. A session that is over takes no action, and misses none.
-    pub(crate) fn try_act(&self, kind: UserActionKind) -> Result<(), Busy> {
-        self.try_act_on(None, kind)
+    /// Acts as the user without waiting.
+    pub(crate) fn try_act(&self, action: UserAction) -> Result<(), NotTaken> {
+        self.actions.try_send(action).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => NotTaken::Busy,
+            mpsc::error::TrySendError::Closed(_) => NotTaken::Over,
+        })
     }
 
-    /// The same on an agent of the session: its first if none is named.
-    pub(crate) fn try_act_on(&self, agent: Option<AgentId>, kind: UserActionKind) -> Result<(), Busy> {
-        match self.actions.try_send(UserAction { agent, ..self.action(kind) }) {
-            Err(mpsc::error::TrySendError::Full(_)) => Err(Busy),
-            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
+    /// Acts as the user, on the session's first agent. An answer or a message that comes after the session's end is told of.
+    pub(crate) async fn act(&self, kind: UserActionKind) {
+        self.act_on(self.action(kind)).await;
+    }
+
+    /// Acts as the user, on the agent that the action names. An answer or a message that comes after the session's end is
+    /// told of.
+    pub(crate) async fn act_on(&self, action: UserAction) {
+        if let Err(mpsc::error::SendError(action)) = self.actions.send(action).await
+            && let Some(unheard) = unheard(&action)
+        {
+            say(&unheard);
         }
     }
 
-    /// Acts as the user. A session that is over takes no action, and misses none.
-    pub(crate) async fn act(&self, kind: UserActionKind) {
-        let _ = self.actions.send(self.action(kind)).await;
-    }
-
-    fn action(&self, kind: UserActionKind) -> UserAction {
+    /// An action on the session's first agent.
+    pub(crate) fn action(&self, kind: UserActionKind) -> UserAction {
         UserAction { conversation_id: self.conversation.clone(), agent: None, kind }
     }
 

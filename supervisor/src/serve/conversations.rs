@@ -7,13 +7,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use ipc::frontend::{UiEvent, UserActionKind};
+use ipc::frontend::{UiEvent, UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
 use ipc::rpc::{ErrorObject, NewConversationParams};
 use tokio::task::JoinSet;
 
 use crate::driver::Models;
-use crate::opening::{Busy, Events, Handle};
+use crate::messages::say;
+use crate::opening::{Events, Handle, NotTaken, unheard};
 
 /// Opens conversations.
 pub(super) trait Open: Send + Sync + 'static {
@@ -85,14 +86,15 @@ impl Conversations {
         self.open.is_empty()
     }
 
-    /// Acts on an agent of one of them, its first if none is named; `None` where there is no such conversation.
+    /// Acts on an agent of one of them, its first if none is named.
     pub(super) fn act(
         &self,
         conversation: &ConversationId,
         agent: Option<AgentId>,
         kind: UserActionKind,
-    ) -> Option<Result<(), Busy>> {
-        self.open.get(conversation).map(|open| open.handle.try_act_on(agent, kind))
+    ) -> Result<(), NotTaken> {
+        let handle = &self.open.get(conversation).ok_or(NotTaken::Over)?.handle;
+        handle.try_act(UserAction { agent, ..handle.action(kind) })
     }
 
     /// Says why one of them cannot have a model, if it cannot. An agent that is busy says so itself.
@@ -107,19 +109,26 @@ impl Conversations {
     }
 
     /// Acts in one of them for certain: what it cannot take in yet waits.
-    pub(super) fn act_surely(&mut self, conversation: &ConversationId, kind: UserActionKind) {
-        let Some(Conversation { handle, .. }) = self.open.get(conversation) else { return };
-        if handle.try_act(kind.clone()) == Err(Busy) {
-            let handle = handle.clone();
-            self.late.spawn(async move { handle.act(kind).await });
+    pub(super) fn act_surely(&mut self, action: UserAction) {
+        let handle = self.open.get(&action.conversation_id).map(|open| &open.handle);
+        match handle.map_or(Err(NotTaken::Over), |handle| handle.try_act(action.clone())) {
+            Ok(()) => {}
+            Err(NotTaken::Busy) => {
+                let handle = handle.cloned();
+                self.late.spawn(async move {
+                    if let Some(handle) = handle {
+                        handle.act_on(action).await;
+                    }
+                });
+            }
+            Err(NotTaken::Over) => unheard(&action).iter().for_each(|unheard| say(unheard)),
         }
     }
 
     /// Acts in all of them, for certain.
     pub(super) fn act_in_all(&mut self, kind: &UserActionKind) {
-        for conversation in self.open.keys().cloned().collect::<Vec<_>>() {
-            self.act_surely(&conversation, kind.clone());
-        }
+        let actions: Vec<_> = self.open.values().map(|open| open.handle.action(kind.clone())).collect();
+        actions.into_iter().for_each(|action| self.act_surely(action));
     }
 
     /// Waits for what happens next in any of them, each in turn. Cancel safe.

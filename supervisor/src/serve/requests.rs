@@ -6,18 +6,20 @@ use ipc::approval::{ApprovalMode, SERVER_METHODS};
 use ipc::event::SCHEMA;
 use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, ConversationId};
+use ipc::image::Image;
 use ipc::rights::RightsChange;
 use ipc::rpc::{
-    Accepted, CLIENT_METHODS, Capabilities, ClientRequest, ErrorObject, ErrorWord, GrantParams,
+    Accepted, Attachment, CLIENT_METHODS, Capabilities, ClientRequest, ErrorObject, ErrorWord, GrantParams,
     HistoryParams, InitializeParams, InitializeResponse, MAX_LINE, NewConversationParams, PROTOCOL,
-    RequestId, SendUserMessageParams, SetModelParams,
+    RequestId, SetModelParams,
 };
 use serde_json::value::RawValue;
 
 use super::conversations::Open;
 use super::history;
 use super::server::{Ending, Server};
-use crate::opening::Busy;
+use crate::opening::NotTaken;
+use crate::pictures;
 
 /// The most pages of logs that are read at once.
 const READERS: usize = 4;
@@ -39,10 +41,13 @@ impl<O: Open> Server<O> {
                 self.farewells.push(id);
                 self.end(Ending::Shutdown);
             }
-            ClientRequest::SendUserMessage(params) => {
-                let SendUserMessageParams { conversation_id, text, images } = params;
-                self.act(&id, &conversation_id, UserActionKind::Prompt { text, images });
-            }
+            ClientRequest::SendUserMessage(params) => match attached(params.images) {
+                Ok(images) => {
+                    let kind = UserActionKind::Prompt { text: params.text, images };
+                    self.act(&id, &params.conversation_id, kind);
+                }
+                Err(error) => self.refuse(Some(&id), &error),
+            },
             ClientRequest::Interrupt(params) => {
                 self.act(&id, &params.conversation_id, UserActionKind::Interrupt);
             }
@@ -152,12 +157,12 @@ impl<O: Open> Server<O> {
         kind: UserActionKind,
     ) {
         match self.conversations.act(conversation, agent, kind) {
-            Some(Ok(())) => self.grant(id, &Accepted {}),
-            Some(Err(Busy)) => {
+            Ok(()) => self.grant(id, &Accepted {}),
+            Err(NotTaken::Busy) => {
                 let error = ErrorWord::Busy.because("the conversation takes nothing in at the moment");
                 self.refuse(Some(id), &error);
             }
-            None => self.refuse(Some(id), &no_such(conversation)),
+            Err(NotTaken::Over) => self.refuse(Some(id), &no_such(conversation)),
         }
     }
 }
@@ -165,4 +170,14 @@ impl<O: Open> Server<O> {
 fn no_such(conversation: &ConversationId) -> ErrorObject {
     let why = format!("there is no conversation {:?}, or it is over", conversation.as_str());
     ErrorWord::NoSuchConversation.because(why)
+}
+
+/// Reads the pictures of a message; an error names the one that is none.
+fn attached(attachments: Vec<Attachment>) -> Result<Vec<Image>, ErrorObject> {
+    let read = attachments.into_iter().enumerate().map(|(index, attachment)| {
+        pictures::attached(attachment).map_err(|error| {
+            ErrorWord::InvalidParams.because(format!("images[{index}]: the picture {error}"))
+        })
+    });
+    read.collect()
 }

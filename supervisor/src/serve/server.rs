@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipc::approval::ApprovalAnswer;
-use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
+use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::rpc::{
     self, ErrorObject, ErrorWord, HistoryResponse, Incoming, Line, MAX_LINE, Notification, NotificationForm,
     Passing, RequestId,
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::conversations::{Conversations, Ended, Next, Open, Opened};
 use super::outbox::{Outbox, Overflow};
 use super::output::Writer;
-use super::pending::{Answer, Pending, request_id};
+use super::pending::{Asked, Pending};
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::signals::Endings;
@@ -213,18 +213,18 @@ impl<O: Open> Server<O> {
             Ok(Incoming::Notification { method }) => say(&format!("ignored the notification {method:?}")),
             Ok(Incoming::Response { id, outcome }) => match self.pending.answer(&id, &outcome) {
                 Some(answer) => self.pass_on(answer),
-                None => say(&format!("ignored a response to {id}, which is not waited for")),
+                None => say(&rpc::unawaited(&id, &outcome)),
             },
             Err(refused) => self.refuse(refused.id.as_ref(), &refused.error),
         }
     }
 
     /// An answer reaches its conversation, however much that has to do.
-    fn pass_on(&mut self, (conversation, answer): Answer) {
-        if let UserActionKind::Answer { answer: ApprovalAnswer::Failed { cause }, .. } = &answer {
+    fn pass_on(&mut self, answer: UserAction) {
+        if let UserActionKind::Answer { answer: ApprovalAnswer::Failed { cause }, .. } = &answer.kind {
             say(&format!("an approval is denied: {cause}"));
         }
-        self.conversations.act_surely(&conversation, answer);
+        self.conversations.act_surely(answer);
     }
 
     fn opened(&mut self, id: &RequestId, opened: Result<Opened, ErrorObject>) {
@@ -233,7 +233,8 @@ impl<O: Open> Server<O> {
                 let conversation_id = self.conversations.start(opened);
                 if let Some(ending) = self.ending {
                     self.refuse(Some(id), &ErrorWord::ShuttingDown.because("the server ends"));
-                    return self.conversations.act_surely(&conversation_id, ending.last_action());
+                    let (agent, kind) = (None, ending.last_action());
+                    return self.conversations.act_surely(UserAction { conversation_id, agent, kind });
                 }
                 self.grant(id, &rpc::NewConversationResponse { conversation_id });
             }
@@ -246,7 +247,7 @@ impl<O: Open> Server<O> {
         let UiEvent { conversation_id, agent, kind } = event;
         match kind {
             UiEventKind::ApprovalRequested { id, request } => {
-                match self.pending.ask(conversation_id, id, request) {
+                match self.pending.ask(Asked { conversation: conversation_id, agent, id }, request) {
                     Ok(line) => self.send(line),
                     Err(answer) => self.pass_on(answer),
                 }
@@ -255,13 +256,11 @@ impl<O: Open> Server<O> {
                 }
             }
             kind => {
-                if let UiEventKind::ApprovalClosed { id } = &kind {
-                    self.pending.close(&conversation_id, *id);
+                if let UiEventKind::ApprovalClosed { id } = kind {
+                    let (conversation, agent) = (conversation_id.clone(), agent.clone());
+                    self.pending.close(&Asked { conversation, agent, id });
                 }
-                let named = conversation_id.clone();
-                let told =
-                    Notification::of(UiEvent { conversation_id, agent, kind }, |id| request_id(&named, id));
-                if let Some(told) = told {
+                if let Some(told) = Notification::of(UiEvent { conversation_id, agent, kind }) {
                     self.notify(told);
                 }
             }

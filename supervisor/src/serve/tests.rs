@@ -9,8 +9,9 @@ use ipc::approval::{ApprovalAnswer, ExecCommandApprovalParams, ServerRequest};
 use ipc::event::SCHEMA;
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
+use ipc::image::MediaType;
 use ipc::rights::{Grant, Network, Reach, RightsChange};
-use ipc::rpc::{ErrorObject, ErrorWord, Line, NewConversationParams};
+use ipc::rpc::{Attachment, ErrorObject, ErrorWord, Line, NewConversationParams};
 use ipc::tool::Access;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -238,6 +239,22 @@ async fn each_action_reaches_its_own_conversation() {
 }
 
 #[tokio::test]
+async fn only_whole_pictures_reach_a_conversation() {
+    const PNG: &[u8] = include_bytes!("../../../fixtures/images/shapes.png");
+    let mut client = Client::greeted().await;
+    let mut core = client.converse().await;
+    let message = |data: &[u8]| {
+        let image = Attachment { media_type: MediaType::Png, width: None, height: None, data: data.into() };
+        json!({"conversation_id": "c1", "text": "look", "images": [image]})
+    };
+    let error = client.call(5, "sendUserMessage", message(&PNG[..60])).await["error"].to_string();
+    assert!(error.contains("-32602") && error.contains("images[0]: the picture is a damaged png"), "{error}");
+    client.call(6, "sendUserMessage", message(PNG)).await;
+    let UserActionKind::Prompt { images, .. } = core.action().await else { panic!() };
+    assert_eq!(images, [picture::read(PNG).unwrap()]);
+}
+
+#[tokio::test]
 async fn a_model_is_chosen_of_those_that_the_provider_has() {
     let mut client = Client::greeted().await;
     let mut core = client.converse().await;
@@ -345,9 +362,9 @@ async fn an_approval_is_answered_once() {
     let mut core = client.converse().await;
     core.asks(4);
     let request = client.read().await;
-    assert_eq!((&request["id"], &request["method"]), (&json!("c1:4"), &json!("execCommandApproval")));
+    assert_eq!((&request["id"], &request["method"]), (&json!("c1:1:4"), &json!("execCommandApproval")));
     assert_eq!(request["params"]["conversation_id"], "c1");
-    client.respond(&json!("c9:4"), json!({"decision": "approved"})).await;
+    client.respond(&json!("c9:1:4"), json!({"decision": "approved"})).await;
     client.respond(&json!(4), json!({"decision": "approved"})).await;
     client.respond(&request["id"], json!({"decision": "denied", "message": "no"})).await;
     let ApprovalAnswer::Exec(response) = core.answer(4).await else { panic!() };
@@ -359,7 +376,7 @@ async fn an_approval_is_answered_once() {
     core.show(UiEventKind::ApprovalClosed { id: ApprovalId(5) });
     let closed = client.read().await;
     assert_eq!(closed["method"], "event/approvalClosed");
-    assert_eq!(closed["params"]["data"], json!({"id": 5, "request_id": "c1:5"}));
+    assert_eq!(closed["params"]["data"], json!({"agent": "1", "id": 5, "request_id": "c1:1:5"}));
     client.respond(&request["id"], json!({"decision": "approved"})).await;
     client.call(9, "interrupt", json!({"conversation_id": "c1"})).await;
     assert_eq!(core.action().await, UserActionKind::Interrupt);

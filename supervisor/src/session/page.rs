@@ -9,6 +9,7 @@ use ipc::id::EventId;
 use serde::Deserialize;
 
 use super::LogError;
+use super::load::checked;
 
 /// Events in a row.
 #[derive(Debug)]
@@ -42,7 +43,8 @@ pub fn read_page(path: &Path, after: EventId, (most, bytes): (usize, usize)) -> 
         if serde_json::from_slice::<Numbered>(&line).map_err(unreadable)?.id <= after {
             continue;
         }
-        let event: SessionEvent = serde_json::from_slice(&line).map_err(unreadable)?;
+        let event = serde_json::from_slice(&line).map_err(unreadable)?;
+        let event = checked(event).map_err(|error| failed(std::io::Error::other(error)))?;
         if page.events.len() >= most || read >= bytes {
             page.next = page.events.last().map(|event| event.id);
             return Ok(page);

@@ -109,7 +109,7 @@ fn conversation() -> Vec<EventKind> {
 }
 
 fn picture() -> Image {
-    Image::read(&include_bytes!("../../../../fixtures/images/shapes.gif")[..]).unwrap()
+    picture::read(&include_bytes!("../../../../fixtures/images/shapes.gif")[..]).unwrap()
 }
 
 fn calls() -> Vec<EventKind> {
