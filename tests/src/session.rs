@@ -432,6 +432,7 @@ fn logged(kind: &EventKind) -> String {
         EventKind::GrantAdded(grant) => format!("grant {}: {}", grant.id, grant.covers),
         EventKind::GrantRevoked { id } => format!("grant {id} revoked"),
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
+        EventKind::ModelChanged(changed) => format!("model {}", changed.to),
         EventKind::TurnFinished(turn) => format!("turn {}", turn.reason),
         EventKind::Result(result) => format!("result {} {}", result.exit_code, result.reason),
         EventKind::Denied { call: Some(call), denial, .. } => {

@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::path::Path;
 use std::thread::{self, Builder};
 
-use ipc::event::{SessionEvent, UnknownEvent};
+use ipc::event::{EventKind, SessionEvent, UnknownEvent};
 
 use super::chain::{GENESIS, Link, carried};
 use super::{Fault, LogError, Tree};
@@ -76,10 +76,13 @@ enum Unread {
 
 impl<'a> Line<'a> {
     fn read(text: &'a [u8]) -> Self {
-        let event = serde_json::from_slice(text).map_err(|error| match UnknownEvent::read(text) {
-            Some(event) => Unread::Unknown(event),
-            None => Unread::Broken(error.to_string()),
-        });
+        let event = match serde_json::from_slice(text) {
+            Ok(event) => checked(event).map_err(Unread::Broken),
+            Err(error) => Err(match UnknownEvent::read(text) {
+                Some(event) => Unread::Unknown(event),
+                None => Unread::Broken(error.to_string()),
+            }),
+        };
         Self { carried: carried(text), link: Link::of(text), event }
     }
 }
@@ -108,6 +111,14 @@ fn read_lines(bytes: &[u8], faults: &mut Vec<Fault>) -> (Vec<SessionEvent>, Vec<
         faults.push(Fault::Torn { line: texts.len() + 1 });
     }
     (events, unknown)
+}
+
+/// Checks the pictures of an event: an edited log may hold other bytes than ours.
+pub(super) fn checked(event: SessionEvent) -> Result<SessionEvent, String> {
+    if let EventKind::UserMessage { images, .. } | EventKind::ToolCallFinished { images, .. } = &event.kind {
+        images.iter().try_for_each(picture::check).map_err(|error| format!("the picture {error}"))?;
+    }
+    Ok(event)
 }
 
 /// Reads each line, on as many threads as there are processors where there are many lines: what a line says, and its digest,

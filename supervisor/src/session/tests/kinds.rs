@@ -8,10 +8,10 @@ use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
     Activity, ApprovalAnswered, AssistantMessage, ChangedFile, CompactionCause, CompactionStarted,
-    ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, FileDiff, Location, NoticeCode, Observer,
-    OneShot, PlaceChange, Recorded, RestoredPlace, RightsChanged, RunResult, SessionEvent, SessionStarted,
-    SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus, ToolKind,
-    TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited,
+    ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, FileDiff, Location, ModelChanged,
+    NoticeCode, Observer, OneShot, PlaceChange, Recorded, RestoredPlace, RightsChanged, RunResult,
+    SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage,
+    ToolCallStatus, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
@@ -114,7 +114,7 @@ fn conversation() -> Vec<EventKind> {
 }
 
 fn picture() -> Image {
-    Image::read(&include_bytes!("../../../../fixtures/images/shapes.gif")[..]).unwrap()
+    picture::read(&include_bytes!("../../../../fixtures/images/shapes.gif")[..]).unwrap()
 }
 
 fn calls() -> Vec<EventKind> {
@@ -186,6 +186,7 @@ fn approvals() -> Vec<EventKind> {
         EventKind::GrantAdded(SessionGrant { id, covers, grant }),
         EventKind::GrantRevoked { id },
         EventKind::ModeChanged { mode: ApprovalMode::Ask },
+        EventKind::ModelChanged(ModelChanged { from: "a".to_owned(), to: "b".to_owned(), new_context: true }),
     ]
 }
 
@@ -319,6 +320,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::GrantAdded(_) => "grant_added",
         EventKind::GrantRevoked { .. } => "grant_revoked",
         EventKind::ModeChanged { .. } => "mode_changed",
+        EventKind::ModelChanged(_) => "model_changed",
         EventKind::WorkerStarted(_) => "worker_started",
         EventKind::RightsChanged(_) => "rights_changed",
         EventKind::WorkerEnded { .. } => "worker_ended",
@@ -343,7 +345,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
     let mut scratch = Scratch::new();
     let samples = samples();
     let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
-    assert_eq!(names.len(), 28, "a kind is missing among the samples: {names:?}");
+    assert_eq!(names.len(), 29, "a kind is missing among the samples: {names:?}");
     let written: Vec<_> = samples.into_iter().map(|kind| scratch.append("1", kind)).collect();
     let loaded = rebuild(&scratch.bytes());
     assert_eq!(loaded.faults, []);
