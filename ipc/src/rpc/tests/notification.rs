@@ -33,7 +33,7 @@ fn passing(kind: Passing) -> Notification {
 /// One of each kind, with what is optional and without it.
 fn all() -> Vec<Notification> {
     let mut all = vec![];
-    for (kind, data, more) in [conversation(), calls(), approvals(), workers()].concat() {
+    for (kind, data, more) in [conversation(), calls(), approvals(), workers(), agents()].concat() {
         all.push(logged(None, json!({"type": kind, "data": data})));
         all.push(logged(Some(1), json!({"type": kind, "data": with(data, more)})));
     }
@@ -133,6 +133,21 @@ fn workers() -> Vec<Sample> {
         ("rights_changed", changed, json!({})),
         ("worker_ended", json!({"generation": 1, "reason": "r"}), json!({})),
         ("protocol_violation", json!({"generation": 1, "violation": "v"}), json!({})),
+    ]
+}
+
+fn agents() -> Vec<Sample> {
+    let reach = json!({"host": false, "lan": false, "link_local": false, "metadata": false});
+    let usage = json!({"input": 1, "cache_creation": 0, "cache_creation_1h": 0, "cache_read": 0, "output": 1});
+    let spawned = json!({"agent": "1.1", "call": 1, "task": "t", "model": "m", "write": [], "net": "off",
+        "reach": reach, "rights_digest": "a"});
+    let ended = json!({"agent": "1.1", "call": 1, "status": "done", "denials": 0, "steps": 1, "usage": usage,
+        "duration_ms": 1, "text": "x"});
+    vec![
+        ("sub_agent_spawned", spawned, json!({"max_steps": 3})),
+        ("sub_agent_result", ended, json!({"message": "m", "files": ["a"]})),
+        ("write_turn_awaited", json!({"call": 1, "holders": ["1.1"]}), json!({})),
+        ("model_changed", json!({"from": "a", "to": "b", "new_context": true}), json!({})),
     ]
 }
 
