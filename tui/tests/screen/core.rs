@@ -11,7 +11,7 @@ use ipc::event::{
 };
 use ipc::frontend::UiEventKind;
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
-use ipc::rights::{Grant, NamedRoot, Network, RightsSummary};
+use ipc::rights::{Grant, NamedRoot, Network, NetworkState, RightsSummary};
 use ipc::tool::Access;
 use serde_json::value::RawValue;
 
@@ -54,6 +54,11 @@ pub(crate) fn exec(command: &str) -> ExecCommandApprovalParams {
 pub(crate) fn read_only() -> RightsSummary {
     let read = vec![NamedRoot::Path("/".into())];
     RightsSummary { write: vec![NamedRoot::Temp], read, hidden: 9, ..RightsSummary::default() }
+}
+
+/// The same with the network on.
+pub(crate) fn online() -> RightsSummary {
+    RightsSummary { net: NetworkState::On, ..read_only() }
 }
 
 pub(crate) fn patch(files: &[(&str, FileChange)]) -> ApplyPatchApprovalParams {

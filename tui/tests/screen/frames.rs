@@ -5,19 +5,17 @@ use std::time::Duration;
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use ipc::approval::ReviewDecision;
-use ipc::confinement::Tier;
 use ipc::event::{
     ApprovalAnswered, AssistantMessage, CompactionCause, CompactionStarted, ContextCompacted, DecidedBy,
     EndReason, EventKind, SummaryFrom, TokenUsage, ToolCallStatus,
 };
 use ipc::frontend::{UiEventKind, UserActionKind};
 use ipc::id::CallId;
-use ipc::rights::{NetworkState, RightsSummary};
 use ratatui::style::Modifier;
 use serde_json::json;
 use tui::{Colour, Msg};
 
-use crate::core::{denial, read_only};
+use crate::core::{denial, online};
 use crate::seat::{Seat, start};
 
 /// A turn with a bit of everything.
@@ -171,7 +169,7 @@ fn a_tier_that_is_not_known_yet_is_not_named() {
 #[test]
 fn a_sandbox_without_namespaces_is_a_partial_one() {
     let mut start = start((80, 24));
-    start.tier = Some(Tier::Floor);
+    start.tier = Some(ipc::confinement::Tier::Floor);
     let mut seat = Seat::from(start);
     let bar = " INSERT  execute · ask · net off · partly sandboxed · turn ↑0 ↓0 · all ↑0 ↓0";
     assert_eq!(seat.row(22), bar);
@@ -330,7 +328,7 @@ fn the_network_is_said_to_be_on_when_it_is() {
      INSERT  execute · ask · net off → on … · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
     read-only · network off · secrets hidden
     ");
-    seat.change_rights(RightsSummary { net: NetworkState::On, ..read_only() });
+    seat.change_rights(online());
     assert_snapshot!(status(&seat), @r"
     ────────────────────────────────────────────────────────────────────────────────
      INSERT  execute · ask · net on · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0

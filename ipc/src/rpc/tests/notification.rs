@@ -138,7 +138,8 @@ fn workers() -> Vec<Sample> {
 
 fn agents() -> Vec<Sample> {
     let reach = json!({"host": false, "lan": false, "link_local": false, "metadata": false});
-    let usage = json!({"input": 1, "cache_creation": 0, "cache_creation_1h": 0, "cache_read": 0, "output": 1});
+    let usage =
+        json!({"input": 1, "cache_creation": 0, "cache_creation_1h": 0, "cache_read": 0, "output": 1});
     let spawned = json!({"agent": "1.1", "call": 1, "task": "t", "model": "m", "write": [], "net": "off",
         "reach": reach, "rights_digest": "a"});
     let ended = json!({"agent": "1.1", "call": 1, "status": "done", "denials": 0, "steps": 1, "usage": usage,
