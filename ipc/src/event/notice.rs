@@ -25,12 +25,6 @@ words! {
         InterruptedReplyDropped = "interrupted_reply_dropped",
         /// A message was too long, and not sent.
         MessageTooLong = "message_too_long",
-        /// Another model answers from now on.
-        ModelChanged = "model_changed",
-        /// The model may not be changed so.
-        ModelRefused = "model_refused",
-        /// The model is this one already.
-        ModelUnchanged = "model_unchanged",
         /// More denials than are logged.
         MoreDenied = "more_denied",
         /// The conversation goes on with another model.
@@ -49,7 +43,7 @@ words! {
         NoWorker = "no_worker",
         /// What was approved for the session was not added.
         NotAdded = "not_added",
-        /// There is no conversation to summarise, or its summary would be longer.
+        /// There is no conversation to summarise.
         NothingToCompact = "nothing_to_compact",
         /// The rights may not be changed so.
         RightsRefused = "rights_refused",
