@@ -7,9 +7,10 @@ use std::path::Path;
 use ipc::approval::ReviewDecision;
 use ipc::confinement::Tier;
 use ipc::cost::Usd;
-use ipc::event::{EventKind, SessionEvent, TokenUsage, WorkerStarted};
+use ipc::event::{EventKind, Recorded, SessionEvent, TokenUsage, WorkerStarted};
 use ipc::id::AgentId;
 use ipc::path::WirePath;
+use ipc::rights::{Grant, RightsSummary};
 use serde::Serialize;
 
 use crate::session::Loaded;
@@ -58,13 +59,13 @@ pub(super) struct Worker {
     pub generation: u64,
     /// In which tier.
     pub tier: Tier,
-    /// Its rights, in one line.
-    pub rights: String,
+    /// Its rights.
+    pub rights: Recorded<RightsSummary>,
     /// What names its ruleset.
     pub ruleset_digest: String,
     /// What it had beyond the standing rights, where it carried out one effect.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub grant: Option<String>,
+    pub grant: Option<Recorded<Grant>>,
 }
 
 impl Account {
