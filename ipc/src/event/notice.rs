@@ -25,6 +25,12 @@ words! {
         InterruptedReplyDropped = "interrupted_reply_dropped",
         /// A message was too long, and not sent.
         MessageTooLong = "message_too_long",
+        /// Another model answers from now on.
+        ModelChanged = "model_changed",
+        /// The model may not be changed so.
+        ModelRefused = "model_refused",
+        /// The model is this one already.
+        ModelUnchanged = "model_unchanged",
         /// More denials than are logged.
         MoreDenied = "more_denied",
         /// A message names an agent that is not at work.
@@ -37,7 +43,7 @@ words! {
         NoWorker = "no_worker",
         /// What was approved for the session was not added.
         NotAdded = "not_added",
-        /// There is no conversation to summarise.
+        /// There is no conversation to summarise, or its summary would be longer.
         NothingToCompact = "nothing_to_compact",
         /// The rights may not be changed so.
         RightsRefused = "rights_refused",
