@@ -133,8 +133,8 @@ fn line_that_is_no_event_is_named() {
         ("\u{fffd}\n", "expected value"),
         ("\n", "EOF while parsing"),
         (
-            r#"{"v":6,"id":9,"time_ms":0,"session":"s","agent":"1","observed_by":"worker","type":"x","data":{}}"#,
-            "unknown variant",
+            r#"{"v":6,"id":9,"time_ms":0,"session":"s","agent":"1","observed_by":"worker","type":"notice","data":{}}"#,
+            "missing field `code`",
         ),
     ] {
         lines[5] = format!("{}\n", text.trim_end()).into_bytes();
