@@ -34,6 +34,9 @@ enum Found {
     Agent(Box<OfAgent>),
     /// Nothing.
     Unasked {
+        /// The agent, if its session answered.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
         /// Why not.
         unasked: String,
     },
@@ -58,7 +61,7 @@ impl Running {
     pub(super) async fn all(args: &AgentArgs, directories: &Directories) -> Vec<Self> {
         let mut all = Vec::new();
         for (session, answered) in ask_all(directories).await {
-            let unasked = |why: String| vec![Found::Unasked { unasked: why }];
+            let unasked = |why: String| vec![Found::Unasked { agent: None, unasked: why }];
             let found = match answered {
                 Answered::Live(lives) => of_agents(args, directories, lives).await,
                 Answered::NoWorker => unasked("it has no worker just now".to_owned()),
@@ -82,9 +85,10 @@ impl Running {
 async fn of_agents(args: &AgentArgs, directories: &Directories, lives: Vec<Live>) -> Vec<Found> {
     let mut found = Vec::new();
     for live in lives {
+        let agent = live.agent.clone();
         found.push(match Box::pin(of_agent(args, directories, live)).await {
             Ok(agent) => Found::Agent(Box::new(agent)),
-            Err(unasked) => Found::Unasked { unasked },
+            Err(unasked) => Found::Unasked { agent: Some(agent), unasked },
         });
     }
     found
@@ -100,6 +104,7 @@ async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Re
         project: confinement.project.clone(),
         temp: confinement.temp.clone(),
         mode,
+        of_sub_agent: !agent.is_top_level(),
         ..place.setup.standing()
     };
     let tried = Effective::tried(&place, confinement.clone(), |tier| declared.seen_in(tier)).await;
@@ -152,8 +157,11 @@ impl Display for Running {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let session = &self.session;
         match &self.found {
-            Found::Unasked { unasked } => {
+            Found::Unasked { agent: None, unasked } => {
                 writeln!(f, "session {session} runs, and cannot be asked: {unasked}")
+            }
+            Found::Unasked { agent: Some(agent), unasked } => {
+                writeln!(f, "session {session} runs: agent {agent} could not be tried: {unasked}")
             }
             Found::Agent(found) => {
                 let OfAgent { agent, worker, pid, project, effective, .. } = &**found;
